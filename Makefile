@@ -1,0 +1,77 @@
+# One command per habit. Needs only python3 (3.11 or newer) and make; everything else goes into .venv.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PY     := $(BIN)/python
+PIP    := $(PY) -m pip --disable-pip-version-check --quiet
+# Touched when an install has finished, so that a broken one is not taken for a good one.
+READY  := $(VENV)/.ready
+
+# Where the recorded verdicts of kube-scheduler lie.
+ORACLE       ?= ../shared/data/oracle
+FUZZ_OBJECTS ?= 100000
+PYTEST_ARGS  ?=
+BENCH_ARGS   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint fmt fuzz oracle bench docs changelog constraints clean
+
+help: ## show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv with the kubenexus command and all tools, from pinned versions
+
+$(READY): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; name another with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "make: KubeNexus needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V 2>&1); name another with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "make: $(PYTHON) cannot make virtual environments; install its venv module (Debian: python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	@# The build backend comes from the pinned set too: an isolated build would fetch whatever is newest.
+	$(PIP) install -c constraints.txt hatchling editables
+	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+test: $(READY) ## run all tests (PYTEST_ARGS='-k keys' for some)
+	$(PY) -m pytest -n auto $(PYTEST_ARGS)
+
+lint: $(READY) ## check style, formatting, types and the order of the rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: $(READY) ## put the code into its one format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+fuzz: $(READY) ## throw FUZZ_OBJECTS (100000) hostile objects at the decoder and the ledger
+	$(PY) -m kubenexus.testing.fuzz --objects $(FUZZ_OBJECTS)
+
+oracle: $(READY) ## compare every answer with what kube-scheduler answered (ORACLE=folder or files)
+	$(PY) -m kubenexus.testing.oracle $(ORACLE)
+
+bench: $(READY) ## measure decisions; prints a table and writes build/bench.json (BENCH_ARGS=...)
+	$(PY) -m bench $(BENCH_ARGS)
+
+docs: $(READY) ## write the generated pages anew (docs/keys.md)
+	@mkdir -p build
+	$(PY) -m kubenexus keys --markdown > build/keys.md
+	mv build/keys.md docs/keys.md
+
+changelog: $(READY) ## gather the fragments of changes/ into CHANGELOG.md for this version
+	$(BIN)/towncrier build --yes
+
+constraints: ## pin every dependency to its newest release (then run setup, lint and test)
+	@rm -rf build/pins && mkdir -p build
+	$(PYTHON) -m venv build/pins
+	build/pins/bin/python -m pip --disable-pip-version-check --quiet install hatchling editables '.[dev]'
+	@sed -n '/^#/p' constraints.txt > build/constraints.txt
+	build/pins/bin/python -m pip --disable-pip-version-check freeze --exclude kubenexus >> build/constraints.txt
+	mv build/constraints.txt constraints.txt
+
+clean: ## remove everything that was made here, .venv too
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,129 @@
+"""A cluster for a bench: a ledger filled as from a list, and pods to place on it.
+
+The state has to be the same before each round, or a bench would measure how a cluster fills up. So what a round placed
+is forgotten again, outside the timed part, and then each class looks once: its table is as up to date as after an
+ordinary decision, and not a whole round behind.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+from bench import objects
+from bench.objects import NodeKind, Template
+from kubenexus.api.codec import decode_list, decode_pod
+from kubenexus.api.core import Node, Pod
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.plan.decide import Planner
+from kubenexus.plugins import lineup
+from kubenexus.state.ledger import Ledger
+
+T = TypeVar("T")
+
+PAGE = 500  # objects in a page of a list, kube-scheduler's own
+
+
+class BenchError(Exception):
+    """The bench did not do what it claims to measure."""
+
+
+class Kind(NamedTuple):
+    """What a cluster is like: its nodes, and how many pods run on each already."""
+
+    nodes: NodeKind
+    residents: float
+
+
+# As scheduler_perf has it: equal nodes without taints or images, a pod on every fifth.
+PLAIN = Kind(NodeKind(), residents=0.2)
+# An ordinary day: a tenth of the nodes is tainted, a twentieth cordoned, 20 images and 30 pods are on each.
+CROWDED = Kind(NodeKind(tainted_every=10, cordoned_every=20, images=20), residents=30)
+
+
+class Cluster:
+    """Its ledger, and numbers for pods that are used once."""
+
+    def __init__(self, kind: Kind, nodes: int) -> None:
+        self.kind = kind
+        self.size = nodes
+        self.ledger = Ledger()
+        self.numbers = itertools.count()
+        fill_nodes(self.ledger, nodes, kind.nodes)
+        fill_pods(self.ledger, spread(nodes, int(nodes * kind.residents)), self.numbers)
+
+    def planner(self) -> Planner:
+        """With all built-in plugins, and knowing no class yet."""
+        return Planner(lineup())
+
+    def pods(self, templates: Iterable[Template]) -> list[Pod]:
+        """One new pod of each template, decoded from its own bytes."""
+        return [decode_pod(objects.pod(template, next(self.numbers)).encode()) for template in templates]
+
+    def forget(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            for pod in job.pods:
+                self.ledger.forget(pod.key)
+
+
+def placed(decision: Decision) -> Decision:
+    """The decision, if it placed the pod: refusals are another thing to measure."""
+    if not decision.placements:
+        raise BenchError(f"{decision.job}: {decision.sentence()}")
+    return decision
+
+
+def mixture(classes: int, cpu: int = 50, memory: int = 250 << 10, zones: bool = False) -> list[Template]:
+    """So many templates, from small pods to three times as much cpu and memory."""
+    return [
+        Template(
+            cpu=cpu + (cpu * i) // (classes // 2 or 1),
+            memory=memory + memory * (i % 20) // 10,
+            zones=_two_zones(i) if zones else (),
+            image=i % 60,
+        )
+        for i in range(classes)
+    ]
+
+
+def never_seen(zones: bool = False) -> Iterator[Template]:
+    """Templates without end, each of another class. All close to the ordinary pod in size."""
+    for i in itertools.count():
+        yield Template(100 + i % 50, (500 << 10) + i, _two_zones(i) if zones else (), i % 60)
+
+
+def small_classes() -> list[Template]:
+    """A hundred workloads of which thirty pods fit on a node and leave room."""
+    return mixture(100, cpu=40, memory=100 << 10)
+
+
+def spread(nodes: int, pods: int) -> Iterator[tuple[Template, str]]:
+    """So many pods of the small classes, spread evenly over the nodes; each node has its own mixture."""
+    small = small_classes()
+    for i in range(pods):
+        lap, number = divmod(i, nodes)
+        yield small[(7 * number + 13 * lap) % len(small)], objects.node_name(number)
+
+
+def fill_nodes(ledger: Ledger, nodes: int, kind: NodeKind) -> None:
+    for page in _pages(range(nodes)):
+        for node in decode_list(objects.node_page([objects.node(i, kind) for i in page]), Node).items:
+            ledger.node_seen(node)
+
+
+def fill_pods(ledger: Ledger, where: Iterable[tuple[Template, str]], numbers: Iterator[int]) -> None:
+    """Bound pods, page by page: no more than one page of text exists at a time."""
+    for page in _pages(where):
+        texts = [objects.pod(template, next(numbers), node) for template, node in page]
+        for pod in decode_list(objects.pod_page(texts), Pod).items:
+            ledger.pod_seen(pod)
+
+
+def _pages(things: Iterable[T]) -> Iterator[list[T]]:
+    things = iter(things)
+    while page := list(itertools.islice(things, PAGE)):
+        yield page
+
+
+def _two_zones(number: int) -> tuple[str, ...]:
+    return tuple(zone for i, zone in enumerate(objects.ZONES) if i != number % len(objects.ZONES))

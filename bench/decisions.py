@@ -1,0 +1,99 @@
+"""The benches of deciding and placing. Each makes a function that does one round and returns seconds per call."""
+
+import itertools
+import time
+from collections.abc import Iterable
+
+from bench.cluster import Cluster, mixture, never_seen, placed
+from bench.measure import Round
+from bench.objects import Template
+from kubenexus.framework.job import Job
+from kubenexus.plan.decide import Planner, commit
+
+CLASSES = 100
+_NOW = 0.0
+
+
+class Rounds:
+    """Pods of some templates in turn, on one cluster, with one planner that lives as long as the bench."""
+
+    def __init__(self, cluster: Cluster, templates: list[Template], calls: int) -> None:
+        self.cluster = cluster
+        self.planner: Planner = cluster.planner()
+        self.templates = templates
+        self._turns = itertools.cycle(templates)
+        self.calls = calls
+
+    def decide(self) -> float:
+        """Each decision is applied before the next; only deciding is timed."""
+        ledger, decide, clock = self.cluster.ledger, self.planner.decide, time.perf_counter
+        jobs, spent = self._jobs(), 0.0
+        for job in jobs:
+            snapshot = ledger.snapshot()
+            start = clock()
+            decision = decide(job, snapshot, _NOW)
+            spent += clock() - start
+            commit(placed(decision), job, ledger, _NOW)
+        self._take_back(jobs)
+        return spent / self.calls
+
+    def place(self) -> float:
+        """From a decoded pod to an assumed one, all of it timed."""
+        ledger, decide = self.cluster.ledger, self.planner.decide
+        pods = self.cluster.pods(itertools.islice(self._turns, self.calls))
+        start = time.perf_counter()
+        for pod in pods:
+            job = Job.of(pod)
+            commit(decide(job, ledger.snapshot(), _NOW), job, ledger, _NOW)
+        spent = time.perf_counter() - start
+        self._take_back([Job.of(pod) for pod in pods])
+        return spent / self.calls
+
+    def _jobs(self) -> list[Job]:
+        return [Job.of(pod) for pod in self.cluster.pods(itertools.islice(self._turns, self.calls))]
+
+    def _take_back(self, jobs: Iterable[Job]) -> None:
+        """The cluster as before the round, and every class's table up to date with it."""
+        self.cluster.forget(jobs)
+        for pod in self.cluster.pods(self.templates):
+            placed(self.planner.decide(Job.of(pod), self.cluster.ledger.snapshot(), _NOW))
+
+
+def warm(cluster: Cluster, template: Template, calls: int) -> Round:
+    """The same class again and again."""
+    return Rounds(cluster, [template], calls).decide
+
+
+def mixed(cluster: Cluster, zones: bool, calls: int) -> Round:
+    """A hundred classes in turn: each finds a hundred rows changed since it last looked."""
+    return Rounds(cluster, mixture(CLASSES, zones=zones), calls).decide
+
+
+def place(cluster: Cluster, template: Template, calls: int) -> Round:
+    """Pods of one workload."""
+    return Rounds(cluster, [template], calls).place
+
+
+def place_mixed(cluster: Cluster, zones: bool, calls: int) -> Round:
+    """Pods of a hundred workloads in turn."""
+    return Rounds(cluster, mixture(CLASSES, zones=zones), calls).place
+
+
+def cold(cluster: Cluster, zones: bool, calls: int) -> Round:
+    """A class that was never seen before, on a cluster where nothing else changed.
+
+    The planner keeps the tables of earlier classes until its cache is full, as it would in life.
+    """
+    planner, templates = cluster.planner(), never_seen(zones)
+
+    def round_() -> float:
+        jobs = [Job.of(pod) for pod in cluster.pods(itertools.islice(templates, calls))]
+        snapshot, clock, spent = cluster.ledger.snapshot(), time.perf_counter, 0.0
+        for job in jobs:
+            start = clock()
+            decision = planner.decide(job, snapshot, _NOW)
+            spent += clock() - start
+            placed(decision)
+        return spent / calls
+
+    return round_

@@ -1,0 +1,92 @@
+"""How a figure is taken on a machine that is shared with others.
+
+A bench is a function that does a round of work and returns the seconds per call. The yardstick is timed just before
+and just after each round, so that both see the same neighbours and the same clock frequency. Disturbance only ever
+makes things slower: the least disturbed figure is the best round over the best kernel, and that is the `ratio`. The
+`median_ratio` compares each round with the kernel right beside it, and says what an ordinary moment looks like.
+"""
+
+import gc
+import statistics
+from collections.abc import Callable
+
+import msgspec
+
+Round = Callable[[], float]
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """One line of the table. Times are microseconds per call (a decision, a pod, an event)."""
+
+    bench: str
+    case: str
+    nodes: int
+    us: float
+    kernel_us: float
+    ratio: float
+    median_ratio: float
+    rounds: int
+
+
+class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line about memory: the whole process in MB, or bytes for each further pod."""
+
+    bench: str
+    case: str
+    nodes: int
+    mb: float = 0.0
+    bytes: float = 0.0
+
+
+Result = Timing | Memory
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """One round's seconds per call, and the kernel's beside it."""
+
+    bench: float
+    before: float
+    after: float
+
+    @property
+    def ratio(self) -> float:
+        return 2 * self.bench / (self.before + self.after)
+
+
+def interleaved(round_: Round, kernel: Round, rounds: int) -> list[Pair]:
+    """The rounds with the yardstick between them. One round beforehand is for caches to fill and is not counted."""
+    round_()
+    pairs, before = [], kernel()
+    for _ in range(rounds):
+        spent, after = round_(), kernel()
+        pairs.append(Pair(spent, before, after))
+        before = after
+    return pairs
+
+
+def timing(bench: str, case: str, nodes: int, pairs: list[Pair]) -> Timing:
+    best = min(pair.bench for pair in pairs)
+    kernel = min(min(pair.before, pair.after) for pair in pairs)
+    return Timing(
+        bench=bench,
+        case=case,
+        nodes=nodes,
+        us=round(best * 1e6, 2),
+        kernel_us=round(kernel * 1e6, 2),
+        ratio=round(best / kernel, 3),
+        median_ratio=round(statistics.median(pair.ratio for pair in pairs), 3),
+        rounds=len(pairs),
+    )
+
+
+def settle_down() -> None:
+    """Set the garbage collector as a scheduler that runs for weeks would, and as ours will.
+
+    What was loaded at the start (the cluster, the code) lives for ever, so it is frozen: looking through it again and
+    again finds nothing. Young objects are looked at after 50,000 allocations instead of 700, since nearly all of ours
+    die by reference count. Called before each bench, after its cluster was built.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)

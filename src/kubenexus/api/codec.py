@@ -1,0 +1,240 @@
+"""From bytes to objects and back.
+
+The fast way is a typed decoder per kind, made once, which builds only the fields we know. It is strict; Go is not, and
+writes `null` for an empty list or map, so what the strict decoder refuses is tried once more with the nulls removed.
+
+What then still cannot be read is *named*: which object, which field, what was expected. In a list one bad object does
+not spoil the others. It comes back as an `Unreadable` with all that could be saved of its identity, because a pod that
+runs on a node takes room there whether we can read it or not: the ledger then closes that node to new pods.
+
+Only the shape is judged here. Quantities and selectors are judged where they are used.
+"""
+
+import functools
+import re
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.meta import ObjectMeta
+from kubenexus.base.errors import Malformed, shown
+
+
+class HasMetadata(Protocol):
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
+Kind = TypeVar("Kind", bound=HasMetadata)
+Shape = TypeVar("Shape")
+
+
+class Unreadable(msgspec.Struct, frozen=True, gc=False):
+    """An object that cannot be used, as far as it could be identified. `node` is where a bound pod runs."""
+
+    kind: str
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    node: str = ""
+    phase: str = ""
+    resource_version: str = ""
+    field: str = ""
+    problem: str = ""
+
+    @property
+    def subject(self) -> str:
+        return _subject(self.kind, self.namespace, self.name)
+
+    @property
+    def error(self) -> Malformed:
+        return Malformed(self.problem, field=self.field, subject=self.subject)
+
+
+class Listing(msgspec.Struct, Generic[Kind], frozen=True, gc=False):
+    """One page of a list: what could be read, what could not, and where the next page (`more`) or the watch begins."""
+
+    items: list[Kind]
+    resource_version: str = ""
+    more: str = ""
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+class _ListMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct, Generic[Kind], frozen=True, gc=False):
+    items: list[Kind] | msgspec.UnsetType | None = msgspec.UNSET
+    metadata: _ListMeta = _ListMeta()
+    kind: str = ""
+
+
+class _RawList(msgspec.Struct, frozen=True, gc=False):
+    items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
+    metadata: _ListMeta = _ListMeta()
+    kind: str = ""
+
+
+# Everything a decoder raises for bad bytes: wrong shape, no JSON at all, no UTF-8, nested without end.
+_UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_PLACE: Final = re.compile(r"^(.*) - at `\$\.?(.*)`$", re.DOTALL)
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def decode_pod(raw: bytes) -> Pod:
+    """A pod, or Malformed."""
+    return decode(raw, Pod)
+
+
+def decode_node(raw: bytes) -> Node:
+    """A node, or Malformed."""
+    return decode(raw, Node)
+
+
+def decode(raw: bytes, kind: type[Kind]) -> Kind:
+    """One object of a kind, or Malformed."""
+    answer = read_object(raw, kind)
+    if isinstance(answer, Unreadable):
+        raise answer.error
+    return answer
+
+
+def read_object(raw: bytes | msgspec.Raw, kind: type[Kind]) -> Kind | Unreadable:
+    """One object of a kind, or what is known of it: for streams that must go on whatever comes."""
+    try:
+        found = _decoder(kind).decode(raw)
+    except _UNDECODABLE:
+        return _second_try(raw, kind)
+    missing = _missing(found)
+    return found if not missing else unreadable(found, Malformed("missing", field=missing))
+
+
+def decode_list(raw: bytes, kind: type[Kind]) -> Listing[Kind]:
+    """A page of a list. Malformed only if it is not a list at all; bad items are in `unreadable`."""
+    try:
+        page = _list_decoder(kind).decode(raw)
+    except _UNDECODABLE:
+        return _read_one_by_one(raw, kind)
+    items = _items(page.items, page.kind, kind)
+    if any(map(_missing, items)):
+        return _read_one_by_one(raw, kind)
+    return Listing(items, page.metadata.resource_version, page.metadata.continue_)
+
+
+def from_data(data: object, shape: type[Shape]) -> Shape:
+    """Any typed value from plain data, as YAML and test cases hold it; nulls are forgiven."""
+    try:
+        return msgspec.convert(_without_nulls(data), shape)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _explained(error) from None
+
+
+def encode(value: object) -> bytes:
+    """JSON as the API server takes it: names in camelCase, defaults left out."""
+    return _ENCODER.encode(value)
+
+
+def unreadable(found: HasMetadata, error: Malformed) -> Unreadable:
+    """An object that could be decoded but not used, say because of a quantity."""
+    pod, meta = found if isinstance(found, Pod) else None, found.metadata
+    return Unreadable(
+        kind=type(found).__name__,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        node=pod.spec.node_name if pod else "",
+        phase=pod.status.phase if pod else "",
+        resource_version=meta.resource_version,
+        field=error.field,
+        problem=error.problem,
+    )
+
+
+@functools.cache
+def _decoder(kind: type[Kind]) -> msgspec.json.Decoder[Kind]:
+    return msgspec.json.Decoder(kind)
+
+
+@functools.cache
+def _list_decoder(kind: type[Kind]) -> msgspec.json.Decoder[_List[Kind]]:
+    return msgspec.json.Decoder(_List[kind])  # type: ignore[valid-type]
+
+
+_RAW_LIST: Final = msgspec.json.Decoder(_RawList)
+_ANYTHING: Final = msgspec.json.Decoder()
+
+
+def _missing(found: HasMetadata) -> str:
+    """The field without which nothing can be done with an object."""
+    if not found.metadata.name:
+        return "metadata.name"
+    return "metadata.namespace" if isinstance(found, Pod) and not found.metadata.namespace else ""
+
+
+def _read_one_by_one(raw: bytes, kind: type[Kind]) -> Listing[Kind]:
+    try:
+        page = _RAW_LIST.decode(raw)
+    except _UNDECODABLE as error:
+        raise _explained(error).within(subject=f"list of {kind.__name__}") from None
+    answers = [read_object(item, kind) for item in _items(page.items, page.kind, kind)]
+    bad = tuple(answer for answer in answers if isinstance(answer, Unreadable))
+    good = [answer for answer in answers if not isinstance(answer, Unreadable)]
+    return Listing(good, page.metadata.resource_version, page.metadata.continue_, bad)
+
+
+def _items(items: list[Shape] | msgspec.UnsetType | None, said: str, kind: type[HasMetadata]) -> list[Shape]:
+    # An error (`kind: Status`) must not be taken for a cluster that has become empty.
+    if items is msgspec.UNSET or (said and not said.endswith("List")):
+        raise Malformed(f"expected a list, got {said or 'an object without items'}", subject=f"list of {kind.__name__}")
+    return items or []
+
+
+def _second_try(raw: bytes | msgspec.Raw, kind: type[Kind]) -> Kind | Unreadable:
+    data: Any = None
+    try:
+        data = _ANYTHING.decode(raw)
+        found = msgspec.convert(_without_nulls(data), kind)
+    except _UNDECODABLE as error:
+        return _salvaged(data, kind, _explained(error))
+    missing = _missing(found)
+    return found if not missing else _salvaged(data, kind, Malformed("missing", field=missing))
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(held) for key, held in value.items() if held is not None}
+    return [_without_nulls(held) for held in value] if isinstance(value, list) else value
+
+
+def _salvaged(data: Any, kind: type[HasMetadata], error: Malformed) -> Unreadable:
+    return Unreadable(
+        kind=kind.__name__,
+        namespace=_text(data, "metadata", "namespace"),
+        name=_text(data, "metadata", "name"),
+        uid=_text(data, "metadata", "uid"),
+        node=_text(data, "spec", "nodeName"),
+        phase=_text(data, "status", "phase"),
+        resource_version=_text(data, "metadata", "resourceVersion"),
+        field=error.field,
+        problem=error.problem,
+    )
+
+
+def _text(data: Any, *path: str) -> str:
+    for step in path:
+        data = data.get(step) if isinstance(data, dict) else None
+    return data if isinstance(data, str) else ""
+
+
+def _explained(error: Exception) -> Malformed:
+    if isinstance(error, RecursionError):
+        return Malformed("nested too deeply")
+    placed = _PLACE.match(str(error))
+    return Malformed(placed.group(1), field=placed.group(2)) if placed else Malformed(str(error))
+
+
+def _subject(kind: str, namespace: str, name: str) -> str:
+    return f"{kind} {shown(namespace)}/{shown(name)}" if namespace else f"{kind} {shown(name)}".rstrip()

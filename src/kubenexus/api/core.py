@@ -1,0 +1,183 @@
+"""Pods and nodes as the scheduler sees them (`v1`): just the fields that some rule or the ledger reads."""
+
+import msgspec
+
+from kubenexus.api.meta import Int32, Int64, Object, ObjectMeta
+
+# A quantity as it stands in JSON: "100m", "1Gi", 2 or 0.5. `quantity` gives it a meaning.
+QuantityText = str | int | float
+ResourceList = dict[str, QuantityText]
+
+
+class Taint(Object):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Toleration(Object):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSelectorRequirement(Object):
+    key: str = ""
+    operator: str = ""
+    values: list[str] = []
+
+
+class NodeSelectorTerm(Object):
+    match_expressions: list[NodeSelectorRequirement] = []
+    match_fields: list[NodeSelectorRequirement] = []
+
+
+class NodeSelector(Object):
+    node_selector_terms: list[NodeSelectorTerm] = []
+
+
+class PreferredSchedulingTerm(Object):
+    weight: Int32 = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Object):
+    required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[PreferredSchedulingTerm] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Object):
+    node_affinity: NodeAffinity | None = None
+
+
+class ResourceRequirements(Object):
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+
+
+class ContainerPort(Object):
+    host_port: Int32 = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class RestartRule(Object):
+    action: str = ""
+
+
+class VolumeMount(Object):
+    bind_mount_options: list[str] = []
+
+
+class Container(Object):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: list[ContainerPort] = []
+    restart_policy: str = ""
+    restart_policy_rules: list[RestartRule] = []
+    volume_mounts: list[VolumeMount] = []
+
+
+class ImageVolumeSource(Object):
+    reference: str = ""
+
+
+class Volume(Object):
+    name: str = ""
+    image: ImageVolumeSource | None = None
+
+
+class SchedulingGate(Object):
+    name: str = ""
+
+
+class PodSpec(Object):
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: Int32 = 0
+    priority_class_name: str = ""
+    preemption_policy: str = "PreemptLowerPriority"
+    scheduling_gates: list[SchedulingGate] = []
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    ephemeral_containers: list[Container] = []
+    overhead: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+    volumes: list[Volume] = []
+    host_network: bool = False
+    host_users: bool = True
+
+
+class ContainerStatus(Object):
+    name: str = ""
+    allocated_resources: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+
+
+class PodCondition(Object):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+class PodStatus(Object):
+    phase: str = ""
+    conditions: list[PodCondition] = []
+    nominated_node_name: str = ""
+    start_time: str = ""
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+    allocated_resources: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+
+
+class Pod(Object):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, as kubectl users write it."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
+class ContainerImage(Object):
+    names: list[str] = []
+    size_bytes: Int64 = 0
+
+
+class NodeSpec(Object):
+    unschedulable: bool = False
+    taints: list[Taint] = []
+
+
+class NodeStatus(Object):
+    allocatable: ResourceList = {}
+    capacity: ResourceList = {}
+    images: list[ContainerImage] = []
+    declared_features: list[str] = []
+
+
+class Node(Object):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class DeviceClassSpec(Object):
+    extended_resource_name: str = ""
+
+
+class DeviceClass(Object):
+    """`resource.k8s.io/v1`: read here only because an extended resource it backs is not NodeResourcesFit's to judge."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceClassSpec = DeviceClassSpec()

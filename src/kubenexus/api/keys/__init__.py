@@ -1,0 +1,44 @@
+"""Every label and annotation key that KubeNexus reads or writes, as data.
+
+One table says how a key is spelled, where it stands, what it may say and what that means. Parsing (`read`) and the
+manual (docs/keys.md) both come from it, so they cannot drift apart, and no other module spells a key:
+
+    gang = read(keys.gang.NAME, pod.metadata.labels, pod.metadata.annotations)
+    cpus = read_indexed(keys.numa.CPUS, node.metadata.labels, node.metadata.annotations)    # {(0,): ..., (1,): ...}
+"""
+
+from kubenexus.api.keys import discovered, gang, gpu, network, numa, tenant, workload
+from kubenexus.api.keys.entry import Entry, Index, Kind, Section, Spelling
+from kubenexus.api.keys.reading import Conflict, Problem, Reading, read, read_indexed
+
+__all__ = [
+    "SECTIONS",
+    "Conflict",
+    "Entry",
+    "Index",
+    "Kind",
+    "Problem",
+    "Reading",
+    "Section",
+    "Spelling",
+    "discovered",
+    "gang",
+    "gpu",
+    "network",
+    "numa",
+    "read",
+    "read_indexed",
+    "tenant",
+    "workload",
+]
+
+# In the order of the manual.
+SECTIONS: tuple[Section, ...] = (
+    gang.SECTION,
+    tenant.SECTION,
+    workload.SECTION,
+    numa.SECTION,
+    gpu.SECTION,
+    network.SECTION,
+    discovered.SECTION,
+)

@@ -1,0 +1,167 @@
+"""Which gang a pod belongs to, and how many members it needs.
+
+Only our own keys and their aliases share an entry. Membership that other projects define (native Workloads, the
+coscheduling PodGroup, Kueue, Volcano) has entries of its own, because the gang resolver ranks those sources and takes
+the number of members from different places.
+"""
+
+from kubenexus.api.keys.entry import Kind, entry, section
+from kubenexus.api.keys.values import Bool, Int, OneOf, Text
+
+NAME = entry(
+    "pod-group.scheduling.kubenexus.io/name",
+    on="Pod",
+    values=Text("llama-8"),
+    default=None,
+    meaning="The gang this pod belongs to, within its namespace. A gang starts as a whole or not at all.",
+    aliases=(
+        "pod-group.scheduling.sigs.k8s.io/name",
+        "gang.scheduling.kubenexus.io/name",
+        "scheduling.kubenexus.io/gang-group",
+    ),
+)
+
+MIN_AVAILABLE = entry(
+    "pod-group.scheduling.kubenexus.io/min-available",
+    on="Pod",
+    values=Int(least=1, most=2**31 - 1, example="8"),
+    default=None,
+    otherwise="not a gang",
+    meaning="How many members must be placed together. A name without this number makes no gang.",
+    aliases=(
+        "pod-group.scheduling.sigs.k8s.io/min-available",
+        "pod-group.scheduling.sigs.k8s.io/min-member",
+        "scheduling.kubenexus.io/min-available",
+    ),
+)
+
+TIMEOUT = entry(
+    "scheduling.kubenexus.io/gang-timeout-seconds",
+    on="Pod",
+    values=Int(least=1, most=86_400, example="300"),
+    default=None,
+    otherwise="`gangDeadlineSeconds` of the profile (300)",
+    meaning="How long after its first bind the gang may stay incomplete before it is released as a whole.",
+)
+
+NUMA_SPREAD = entry(
+    "scheduling.kubenexus.io/gang-numa-spread",
+    on="Pod",
+    values=OneOf(("packed", "balanced", "isolated")),
+    default="packed",
+    meaning=(
+        "How members share the NUMA nodes of a machine: on as few as possible, evenly, or each on its own. "
+        "`isolated` is about members of this gang; the NUMA policy of the same name is about every pod."
+    ),
+)
+
+POD_GROUP = entry(
+    "scheduling.x-k8s.io/pod-group",
+    on="Pod",
+    values=Text("llama-8"),
+    default=None,
+    meaning="Member of this PodGroup (`scheduling.x-k8s.io/v1alpha1`), whose `spec.minMember` is the minimum.",
+)
+
+WORKLOAD = entry(
+    "scheduling.k8s.io/workload-name",
+    on="Pod",
+    values=Text("llama"),
+    default=None,
+    meaning="Member of this Workload (`scheduling.k8s.io`), for pods that cannot set `spec.workloadRef`.",
+    aliases=("scheduling.k8s.io/workload",),
+)
+
+WORKLOAD_POD_GROUP = entry(
+    "scheduling.k8s.io/pod-group",
+    on="Pod",
+    values=Text("workers"),
+    default=None,
+    meaning="Which pod group of the Workload.",
+    aliases=("scheduling.k8s.io/podset",),
+)
+
+KUEUE_NAME = entry(
+    "kueue.x-k8s.io/pod-group-name",
+    on="Pod",
+    values=Text("llama-8"),
+    default=None,
+    kind=Kind.LABEL,
+    meaning="Member of this Kueue group of plain pods.",
+)
+
+KUEUE_TOTAL_COUNT = entry(
+    "kueue.x-k8s.io/pod-group-total-count",
+    on="Pod",
+    values=Int(least=1, most=2**31 - 1, example="8"),
+    default=None,
+    kind=Kind.ANNOTATION,
+    meaning="How many pods the Kueue group has; all of them are its minimum.",
+)
+
+VOLCANO_NAME = entry(
+    "scheduling.k8s.io/group-name",
+    on="Pod",
+    values=Text("llama-8"),
+    default=None,
+    meaning="Member of this Volcano PodGroup, whose `spec.minMember` is the minimum.",
+)
+
+VOLCANO_JOB = entry(
+    "volcano.sh/job-name",
+    on="Pod",
+    values=Text("llama"),
+    default=None,
+    meaning="The Volcano job that made this pod.",
+)
+
+INJECT = entry(
+    "kubenexus.io/gang-scheduling",
+    on=("Job", "JobSet", "PyTorchJob", "MPIJob", "RayCluster", "SparkApplication"),
+    values=Bool(),
+    default=False,
+    kind=Kind.ANNOTATION,
+    meaning="Asks the admission webhook to put the gang labels on the pods of this job.",
+)
+
+RESERVATION_GANG = entry(
+    "pod-group",
+    on="ResourceReservation",
+    values=Text("llama-8"),
+    default=None,
+    kind=Kind.LABEL,
+    meaning="The gang that the reservation is for. Written by the scheduler.",
+)
+
+RESERVATION_OWNER = entry(
+    "app.kubernetes.io/managed-by",
+    on="ResourceReservation",
+    values=Text("kubenexus-scheduler"),
+    default=None,
+    kind=Kind.LABEL,
+    meaning="Who keeps the reservation. The scheduler touches only those that name it.",
+)
+
+PREEMPTED_FOR = entry(
+    "scheduling.kubenexus.io/preemption-for-gang",
+    on="Pod",
+    values=Text("ml/llama-8"),
+    default=None,
+    kind=Kind.ANNOTATION,
+    meaning="The gang that this victim makes room for. Written by the scheduler before it evicts.",
+)
+
+PREEMPTED_AT = entry(
+    "scheduling.kubenexus.io/preemption-timestamp",
+    on="Pod",
+    values=Int(example="1790000000"),
+    default=None,
+    kind=Kind.ANNOTATION,
+    meaning="When the victim was chosen, in seconds since 1970. Written by the scheduler before it evicts.",
+)
+
+SECTION = section(
+    "Gangs",
+    "A gang is set up by the pod's own fields (`spec.schedulingGroup`, `spec.workloadRef`) or by one of these keys.",
+    globals(),
+)

@@ -1,0 +1,102 @@
+"""Values with a grammar of their own: lists, CPU sets, line rates, model sizes and prices."""
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar, Generic, TypeVar
+
+from kubenexus.api.keys.values import Value, Values, quoted
+from kubenexus.base.errors import Malformed
+
+T = TypeVar("T")
+
+# Linux itself stops at 8,192 CPUs; the bound keeps a range such as 0-999999999 from filling the memory.
+LAST_CPU = 8191
+
+
+class Csv(Value, Generic[T], frozen=True, gc=False):
+    """Several values with commas between them. Only an annotation can hold a comma."""
+
+    of: Values[T]
+    example: str
+
+    def parse(self, text: str) -> tuple[T, ...]:
+        return tuple(self.of.parse(item) for item in text.split(",") if item.strip())
+
+    def describe(self) -> str:
+        return f"list with commas, e.g. `{self.example}`"
+
+
+class CpuList(Value, frozen=True, gc=False):
+    """CPU ids as the kernel prints them, `0-15,32-47`. A label cannot hold a comma, so `_` and `.` separate too."""
+
+    example: str = "0-15_32-47"
+
+    _item: ClassVar[re.Pattern[str]] = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
+
+    def parse(self, text: str) -> tuple[int, ...]:
+        ids: list[int] = []
+        for first, last in sorted(self._range(item) for item in re.split(r"[,_.]", text)):
+            # Ranges may overlap; starting after the last id we have keeps the work bounded by LAST_CPU.
+            ids.extend(range(max(first, ids[-1] + 1 if ids else 0), last + 1))
+        return tuple(ids)
+
+    def _range(self, item: str) -> tuple[int, int]:
+        match = self._item.fullmatch(item.strip())
+        if match is None:
+            raise Malformed(f"must be CPU ids and ranges such as 0-15,32-47, not {quoted(item)}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not first <= last <= LAST_CPU:
+            raise Malformed(f"a CPU range must rise and end at {LAST_CPU} or before, not {quoted(item)}")
+        return first, last
+
+    def describe(self) -> str:
+        return f"CPU ids and ranges, e.g. `{self.example}` (`,` in an annotation, `_` or `.` in a label)"
+
+
+class Scaled(Value, frozen=True, gc=False):
+    """A decimal number with one of a few suffixes that we define, as a whole number of the base unit."""
+
+    scale: dict[str, int]
+    means: str
+    example: str
+
+    _shape: ClassVar[re.Pattern[str]] = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) *([A-Za-z/]+)", re.ASCII)
+
+    def parse(self, text: str) -> int:
+        match = self._shape.fullmatch(text.strip())
+        if match is None or match[2] not in self.scale:
+            raise Malformed(f"must be a number with one of {', '.join(self.scale)}, not {quoted(text)}")
+        return int(Fraction(match[1]) * self.scale[match[2]])
+
+    def describe(self) -> str:
+        return f"{self.means}, e.g. `{self.example}`"
+
+
+class Price(Value, frozen=True, gc=False):
+    """An amount of money as a plain decimal; exact, because it is multiplied by hours and summed."""
+
+    example: str = "10.00"
+
+    _shape: ClassVar[re.Pattern[str]] = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?", re.ASCII)
+
+    def parse(self, text: str) -> Decimal:
+        if not self._shape.fullmatch(text.strip()):
+            raise Malformed(f"must be a price such as 10.00, not {quoted(text)}")
+        return Decimal(text.strip())
+
+    def describe(self) -> str:
+        return f"price, e.g. `{self.example}`"
+
+
+_RATES = {"kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9, "Tbps": 10**12, "MB/s": 8 * 10**6, "GB/s": 8 * 10**9}
+
+
+def line_rate(example: str) -> Scaled:
+    """Bits per second, written as people write them: `200Gbps`, `300GB/s`."""
+    return Scaled(_RATES, "line rate in " + ", ".join(f"`{unit}`" for unit in _RATES), example)
+
+
+def parameter_count(example: str) -> Scaled:
+    """The size of a model: `70B` are 70,000,000,000 parameters."""
+    return Scaled({"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}, "number of parameters", example)

@@ -1,0 +1,117 @@
+"""Where a node stands in the network, from its NVLink domain to its region, and what a pod asks of the fabric."""
+
+from kubenexus.api.keys.entry import Kind, Spelling, entry, section
+from kubenexus.api.keys.lists import line_rate
+from kubenexus.api.keys.values import Bool, OneOf, Text
+
+# From the best to the least.
+_FABRICS = ("nvswitch", "nvlink", "infiniband", "roce", "ethernet")
+_FABRIC_NICKNAMES = {"ib": "infiniband", "rdma": "roce", "eth": "ethernet"}
+
+FABRIC_TYPE = entry(
+    "network.kubenexus.io/fabric-type",
+    on="Node",
+    values=OneOf(_FABRICS, also=_FABRIC_NICKNAMES),
+    default=None,
+    otherwise="not known",
+    meaning="The fastest fabric that the node is on.",
+    aliases=("network.kubenexus.io/fabric", "fabric.kubenexus.io/type"),
+)
+
+FABRIC_ID = entry(
+    "network.kubenexus.io/fabric-id",
+    on="Node",
+    values=Text("fabric-01"),
+    default=None,
+    meaning="Which fabric: nodes with the same id reach each other over it.",
+    aliases=("fabric.kubenexus.io/domain",),
+)
+
+SWITCH = entry(
+    "topology.kubernetes.io/switch",
+    on="Node",
+    values=Text("tor-switch-1"),
+    default=None,
+    kind=Kind.LABEL,
+    meaning="The top-of-rack switch, the level between an NVLink domain and a rack.",
+)
+
+RACK = entry(
+    "network.kubenexus.io/rack-id",
+    on="Node",
+    values=Text("rack-a"),
+    default=None,
+    meaning="The rack.",
+    aliases=(Spelling("topology.kubernetes.io/rack", Kind.LABEL), "fabric.kubenexus.io/rack"),
+)
+
+SPINE = entry(
+    "network.kubenexus.io/spine",
+    on="Node",
+    values=Text("spine-2"),
+    default=None,
+    meaning="The spine switch or block, the level between a rack and a zone.",
+)
+
+ZONE = entry(
+    "topology.kubernetes.io/zone",
+    on="Node",
+    values=Text("us-east-1a"),
+    default=None,
+    kind=Kind.LABEL,
+    meaning="The zone.",
+    aliases=(Spelling("network.kubenexus.io/az"),),
+)
+
+REGION = entry(
+    "topology.kubernetes.io/region",
+    on="Node",
+    values=Text("us-east-1"),
+    default=None,
+    kind=Kind.LABEL,
+    meaning="The region.",
+)
+
+BANDWIDTH = entry(
+    "network.kubenexus.io/bandwidth",
+    on="Node",
+    values=line_rate("200Gbps"),
+    default=None,
+    meaning="The node's own line rate; breaks ties between otherwise equal places.",
+)
+
+SENSITIVE = entry(
+    "scheduling.kubenexus.io/network-sensitive",
+    on="Pod",
+    values=Bool(),
+    default=False,
+    meaning="Closeness in the network counts more for this pod.",
+)
+
+MIN_FABRIC = entry(
+    "scheduling.kubenexus.io/min-fabric-tier",
+    on="Pod",
+    values=OneOf(_FABRICS, also=_FABRIC_NICKNAMES),
+    default=None,
+    meaning="Only nodes on this fabric or a better one (in the order given).",
+)
+
+CO_LOCATE = entry(
+    "scheduling.kubenexus.io/co-locate",
+    on="Pod",
+    values=OneOf(("strict", "preferred", "none")),
+    default="none",
+    meaning="Whether the members of the gang must, or should, share one NVLink domain.",
+)
+
+REQUIRE_CLIQUE = entry(
+    "scheduling.kubenexus.io/require-clique",
+    on="Pod",
+    values=Bool(),
+    default=False,
+    meaning="The members of the gang must share one NVLink domain.",
+)
+
+SECTION = section(
+    "Network", "The levels of the topology, from the inside out, and what pods ask of the fabric.", globals()
+)

@@ -1,0 +1,158 @@
+"""NUMA: what a pod asks of the memory and cores of one machine, and what a node says of its own layout."""
+
+from kubenexus.api.keys.entry import Kind, Spelling, entry, section
+from kubenexus.api.keys.lists import CpuList, Csv
+from kubenexus.api.keys.values import Amount, Bool, Int, OneOf, Present, Text
+
+# Ids of NUMA nodes; the bound is far beyond any machine and keeps what reads them small.
+_ID = Int(most=1023, example="0")
+
+POLICY = entry(
+    "numa.scheduling.kubenexus.io/policy",
+    on="Pod",
+    values=OneOf(
+        ("best-effort", "restricted", "single-numa-node", "isolated", "none"),
+        also={
+            "preferred": "best-effort",
+            "single-numa": "single-numa-node",
+            "singlenumanode": "single-numa-node",
+            "singlenumanodepodlevel": "single-numa-node",
+            "singlenumanodecontainerlevel": "single-numa-node",
+            "exclusive": "isolated",
+            "disabled": "none",
+        },
+    ),
+    default=None,
+    otherwise="`single-numa-node` for batch and training, else `none`",
+    meaning=(
+        "Prefer one NUMA node; use the fewest that could do; exactly one; one that nobody else uses; do not care."
+    ),
+    aliases=("scheduling.kubenexus.io/numa-policy",),
+)
+
+RESOURCES = entry(
+    "numa.scheduling.kubenexus.io/resources",
+    on="Pod",
+    values=Csv(Text("cpu"), "cpu,memory,nvidia.com/gpu"),
+    default=None,
+    otherwise="cpu, memory and the GPUs asked for",
+    kind=Kind.ANNOTATION,
+    meaning="Which resources the policy binds together.",
+)
+
+AFFINITY = entry(
+    "scheduling.kubenexus.io/numa-affinity-node-id",
+    on="Pod",
+    values=Csv(_ID, "0,1"),
+    default=(),
+    kind=Kind.ANNOTATION,
+    meaning="NUMA nodes to prefer. Ids that a node does not have are ignored.",
+)
+
+ANTI_AFFINITY = entry(
+    "scheduling.kubenexus.io/numa-anti-affinity-node-id",
+    on="Pod",
+    values=Csv(_ID, "2,3"),
+    default=(),
+    kind=Kind.ANNOTATION,
+    meaning="NUMA nodes to avoid; under `single-numa-node` they are refused.",
+)
+
+MEMORY_INTENSIVE = entry(
+    "scheduling.kubenexus.io/memory-intensive",
+    on="Pod",
+    values=Bool(),
+    default=None,
+    otherwise="above 16 GiB and 4 GiB a core",
+    meaning="Memory bandwidth matters to this pod.",
+)
+
+DISTANCE_WEIGHT = entry(
+    "scheduling.kubenexus.io/numa-distance-weight",
+    on="Pod",
+    values=Int(most=100, example="50"),
+    default=50,
+    meaning="How much the distance between NUMA nodes counts; 50 counts once, 100 twice.",
+)
+
+NODE_COUNT = entry(
+    "numa.kubenexus.io/node-count",
+    on="Node",
+    values=Int(least=1, most=1024, example="2"),
+    default=None,
+    meaning="How many NUMA nodes the machine has.",
+    aliases=(
+        "topology.kubenexus.io/numa-nodes",
+        Spelling("feature.node.kubernetes.io/memory-numa.node_count", Kind.LABEL),
+    ),
+)
+
+CPUS = entry(
+    "numa.kubenexus.io/node-<i>-cpus",
+    on="Node",
+    values=CpuList(),
+    default=None,
+    meaning="The CPUs of NUMA node i.",
+)
+
+CPU_COUNT = entry(
+    "numa.kubenexus.io/node-<i>-cpu-count",
+    on="Node",
+    values=Int(most=8192, example="32"),
+    default=None,
+    meaning="How many CPUs NUMA node i has, where their list is too long for a label.",
+)
+
+MEMORY = entry(
+    "numa.kubenexus.io/node-<i>-memory",
+    on="Node",
+    values=Amount("bytes", "64Gi"),
+    default=None,
+    meaning="The memory of NUMA node i.",
+)
+
+BANDWIDTH = entry(
+    "numa.kubenexus.io/node-<i>-bandwidth",
+    on="Node",
+    values=Int(example="102400"),
+    default=0,
+    otherwise="0, not known",
+    meaning="The memory bandwidth of NUMA node i in MB/s.",
+)
+
+DISTANCE = entry(
+    "numa.kubenexus.io/node-<i>-distance-<j>",
+    on="Node",
+    values=Int(most=255, example="20"),
+    default=None,
+    meaning="The distance from NUMA node i to j as the firmware tells it: 10 is local.",
+)
+
+GPU = entry(
+    "gpu.kubenexus.io/numa-node-<g>",
+    on="Node",
+    values=_ID,
+    default=None,
+    meaning="The NUMA node that GPU g hangs on. Device attributes of DRA go before this.",
+    aliases=("gpu.kubenexus.io/gpu<g>-numa",),
+)
+
+NFD = entry(
+    "feature.node.kubernetes.io/memory-numa",
+    on="Node",
+    values=Bool(),
+    default=False,
+    kind=Kind.LABEL,
+    meaning="Node Feature Discovery saw more than one NUMA node.",
+)
+
+NFD_NODE = entry(
+    "feature.node.kubernetes.io/memory-numa.node<i>",
+    on="Node",
+    values=Present(),
+    default=False,
+    kind=Kind.LABEL,
+    meaning="NUMA node i exists. Made by a NodeFeatureRule; Node Feature Discovery has no such label by itself.",
+)
+
+SECTION = section("NUMA", "Policies stand on pods, the layout of a machine on its node.", globals())

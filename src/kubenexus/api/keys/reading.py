@@ -1,0 +1,129 @@
+"""What an object's labels and annotations say about one entry of the registry.
+
+Reading never fails: hostile text is a `Problem` that names the key, two spellings that disagree are a `Conflict`.
+Both are data; whoever owns the object's events turns them into warnings. Of several spellings the first readable one
+counts: canonical before aliases, in the order of the registry, and the label before the annotation.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+import msgspec
+
+from kubenexus.api.keys.entry import NUMBERED, Entry, Index, Kind, Spelling, pattern, slots
+from kubenexus.api.keys.values import quoted
+
+T = TypeVar("T")
+
+# A message goes into an event, whose note holds 1,024 bytes.
+LONGEST_MESSAGE = 200
+
+
+class Conflict(msgspec.Struct, frozen=True, gc=False):
+    """Two spellings of one entry that say different things."""
+
+    used: str
+    ignored: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.used} is used; {self.ignored} says otherwise: {quoted(self.text)}"
+
+
+class Problem(msgspec.Struct, frozen=True, gc=False):
+    """A value that cannot be read."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+class Reading(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """The value (the entry's default when nothing readable is set), where it came from, and what was odd."""
+
+    value: T
+    source_key: str = ""
+    conflicts: tuple[Conflict, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def is_set(self) -> bool:
+        return self.source_key != ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Every oddity as a sentence, for a warning event."""
+        return tuple(str(each) for each in (*self.problems, *self.conflicts))
+
+
+class _Said(msgspec.Struct, frozen=True, gc=False):
+    spelling: Spelling
+    kind: Kind
+    text: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.kind} {self.spelling.key}"
+
+
+def read(entry: Entry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> Reading[T]:
+    """What `labels` and `annotations` say about `entry`."""
+    if entry.keys.isdisjoint(labels) and entry.keys.isdisjoint(annotations):
+        return Reading(entry.default)
+    readable: list[tuple[_Said, T]] = []
+    problems: list[Problem] = []
+    for said in _said(entry, labels, annotations):
+        try:
+            readable.append((said, entry.values.parse(said.text)))
+        except ValueError as error:
+            problems.append(Problem(said.where, str(error)[:LONGEST_MESSAGE]))
+    if not readable:
+        return Reading(entry.default, problems=tuple(problems))
+    (used, value), *others = readable
+    conflicts = tuple(
+        Conflict(used.where, other.where, other.text)
+        for other, different in others
+        if different != value and not other.spelling.hint
+    )
+    return Reading(value, used.spelling.key, conflicts, tuple(problems))
+
+
+def read_indexed(entry: Entry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[Index, Reading[T]]:
+    """For an entry with slots: a reading for every index that some spelling names, in ascending order."""
+    indexes = {
+        index
+        for spelling in entry.spellings
+        for kind, texts in ((Kind.LABEL, labels), (Kind.ANNOTATION, annotations))
+        if kind in spelling.kind
+        for index in _indexes(spelling.key, texts)
+    }
+    return {index: read(entry.at(*index), labels, annotations) for index in sorted(indexes, key=_order)}
+
+
+def _said(entry: Entry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[_Said]:
+    """Every spelling that says something, the one that counts most first."""
+    for spelling in entry.spellings:
+        for kind, texts in ((Kind.LABEL, labels), (Kind.ANNOTATION, annotations)):
+            text = texts.get(spelling.key) if kind in spelling.kind else None
+            if text is None:
+                continue
+            text = spelling.says.get(text.strip().lower(), text)
+            if entry.values.blank_counts or text.strip():
+                yield _Said(spelling, kind, text)
+
+
+def _indexes(key: str, texts: Mapping[str, str]) -> Iterator[Index]:
+    head = key.partition("<")[0]
+    for each in texts:
+        # The cheap test first: a node has a hundred labels, and hardly any is ours.
+        if each.startswith(head) and (match := pattern(key).fullmatch(each)):
+            yield tuple(
+                int(part) if slot in NUMBERED else part for slot, part in zip(slots(key), match.groups(), strict=True)
+            )
+
+
+def _order(index: Index) -> list[tuple[bool, int, str]]:
+    """Numbers before words, so that node 10 comes after node 9."""
+    return [(False, part, "") if isinstance(part, int) else (True, 0, part) for part in index]

@@ -1,0 +1,107 @@
+"""Whose a pod is and what it may ask for: tenants, tiers, queues, preemption and spreading."""
+
+from kubenexus.api.keys.entry import Kind, Spelling, entry, section
+from kubenexus.api.keys.values import Bool, Int, OneOf, Text
+
+TIERS = ("gold", "silver", "bronze")
+
+# A pod that fills gaps agrees to leave again, so `true` says preemptible; `false` says nothing about that.
+_FILLS_GAPS = {"false": ""}
+
+TIER = entry(
+    "tenant.kubenexus.io/tier",
+    on=("Namespace", "ClusterQueue", "LocalQueue"),
+    values=OneOf(TIERS),
+    default="bronze",
+    meaning="The tenant's tier.",
+    aliases=("scheduling.kubenexus.io/tier",),
+)
+
+POD_TIER = entry(
+    "tenant.kubenexus.io/tier",
+    on="Pod",
+    values=OneOf(TIERS),
+    default=None,
+    otherwise="the namespace's tier",
+    meaning="A tier for this pod alone. It can lower the pod's tier, never raise it above the namespace's.",
+    aliases=(
+        Spelling(
+            "scheduling.kubenexus.io/priority-tier",
+            says={"high-priority": "gold", "medium-priority": "silver", "low-priority": "bronze"},
+        ),
+    ),
+)
+
+NAME = entry(
+    "tenant.kubenexus.io/name",
+    on=("Namespace", "Pod"),
+    values=Text("research"),
+    default=None,
+    otherwise="the namespace",
+    meaning="The tenant's name.",
+)
+
+RESERVED_TIER = entry(
+    "tenant.kubenexus.io/reserved-tier",
+    on="Node",
+    values=OneOf((*TIERS, "none")),
+    default="none",
+    meaning="The node is kept for tenants of this tier and above.",
+)
+
+QUEUE = entry(
+    "kueue.x-k8s.io/queue-name",
+    on="Pod",
+    values=Text("research"),
+    default=None,
+    kind=Kind.LABEL,
+    meaning="The Kueue LocalQueue that admits this pod.",
+)
+
+BACKFILL = entry(
+    "scheduling.kubenexus.io/backfill",
+    on="Pod",
+    values=Bool(),
+    default=False,
+    meaning="The pod may fill gaps in front of a reservation, and agrees to be preempted for it.",
+    aliases=("backfill.scheduling.kubenexus.io/eligible",),
+)
+
+PREEMPTIBLE = entry(
+    "workload.kubenexus.io/preemptible",
+    on="Pod",
+    values=Bool(),
+    default=None,
+    otherwise="only with a negative priority",
+    meaning="Whether the pod may be preempted.",
+    aliases=(
+        Spelling("scheduling.kubenexus.io/backfill", says=_FILLS_GAPS),
+        Spelling("backfill.scheduling.kubenexus.io/eligible", says=_FILLS_GAPS),
+    ),
+)
+
+SPREAD_ZONES = entry(
+    "topology.kubenexus.io/spread-zones",
+    on="Pod",
+    values=Bool(),
+    default=False,
+    meaning="Spread the pods of this workload over zones.",
+)
+
+MIN_ZONES = entry(
+    "topology.kubenexus.io/min-zones",
+    on="Pod",
+    values=Int(least=1, most=1000, example="3"),
+    default=None,
+    meaning="Over how many zones at least.",
+)
+
+RACK_AFFINITY = entry(
+    "topology.kubenexus.io/affinity",
+    on="Pod",
+    values=OneOf(("same-rack", "spread-rack")),
+    default=None,
+    meaning="Keep the pods of this workload in one rack, or apart over racks.",
+)
+
+SECTION = section("Tenants and placement wishes", "Who a pod belongs to and how it wants to be treated.", globals())

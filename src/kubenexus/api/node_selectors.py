@@ -1,0 +1,154 @@
+"""Node selectors: which nodes a pod must or would like to run on, parsed into requirements.
+
+This page only parses. The NodeAffinity plugin compiles the terms into masks over label columns; `matches` below is the
+plain row-by-row reading of the same terms, for single nodes and as the reference in tests.
+
+Upstream's rules, which are not what one would guess:
+
+- terms are alternatives, and an *empty* term matches nothing;
+- a required term that cannot be parsed is passed over: it only means that the node does not match, unless another term
+  does (the API server lets no such term in, but old objects and test data have them);
+- a preferred term that cannot be parsed spoils the whole attempt, with an error that names its place;
+- Gt and Lt compare whole numbers, and their operand must be a valid label value, so it cannot be negative;
+- of a node's fields only `metadata.name` exists; any other one reads as empty.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from kubenexus.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
+from kubenexus.api.selectors import Op, Requirement, aggregate, flaws, quoted, requirement
+from kubenexus.base.errors import Malformed, shown
+
+NAME_FIELD: Final = "metadata.name"
+
+_NEVER: Final = Requirement(NAME_FIELD, Op.IN, ())
+_OPERATORS: Final = {op.value: op for op in Op}
+_FIELD_OPERATORS: Final = {op.value: op for op in (Op.IN, Op.NOT_IN)}
+
+
+class Term(msgspec.Struct, frozen=True, gc=False):
+    """All of these must hold: requirements on labels, and on the node's name. No requirement at all always holds."""
+
+    labels: tuple[Requirement, ...] = ()
+    names: tuple[Requirement, ...] = ()
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset(wanted.key for wanted in self.labels)
+
+
+class RequiredTerms(msgspec.Struct, frozen=True, gc=False):
+    """The alternatives that could be read; `problem` says what was wrong with the others."""
+
+    terms: tuple[Term, ...] = ()
+    problem: str = ""
+
+    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        return any(matches(term, name, labels) for term in self.terms)
+
+
+class Preference(msgspec.Struct, frozen=True, gc=False):
+    weight: int
+    term: Term
+
+
+def matches(term: Term, name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a node with this name and these labels satisfies the term."""
+    return all(wanted.accepts(labels.get(wanted.key)) for wanted in term.labels) and all(
+        wanted.accepts(name) for wanted in term.names
+    )
+
+
+def required(selector: NodeSelector) -> RequiredTerms:
+    """The terms of a required node affinity (or of a volume's node affinity)."""
+    terms, problems = [], []
+    for index, term in enumerate(selector.node_selector_terms):
+        if _is_empty(term):
+            continue
+        found = _term_flaws(term, f"nodeSelectorTerms[{index}]")
+        if found:
+            problems.extend(found)
+        else:
+            terms.append(_term(term))
+    return RequiredTerms(tuple(terms), aggregate(problems) if problems else "")
+
+
+def preferred(preferences: Iterable[PreferredSchedulingTerm]) -> tuple[Preference, ...]:
+    """The preferences that count; Malformed, in upstream's words, if any of these cannot be parsed."""
+    counted, problems = [], []
+    for index, preference in enumerate(preferences):
+        if preference.weight == 0 or _is_empty(preference.preference):
+            continue
+        found = _term_flaws(preference.preference, f"[{index}]")
+        if found:
+            problems.extend(found)
+        else:
+            counted.append(Preference(preference.weight, _term(preference.preference)))
+    if problems:
+        raise Malformed(aggregate(problems))
+    return tuple(counted)
+
+
+def exactly(labels: Mapping[str, str]) -> Term:
+    """A pod's `nodeSelector` as a term. Upstream does not validate it: an impossible value just matches no node."""
+    return Term(tuple(Requirement(key, Op.IN, (value,)) for key, value in sorted(labels.items())))
+
+
+def named(selector: NodeSelector) -> frozenset[str] | None:
+    """The only nodes a selector can mean, if *every* term names some by `metadata.name In`; else None.
+
+    An empty set says that the names contradict each other. Upstream asks this of the raw terms, parsable or not.
+    """
+    names: set[str] = set()
+    for term in selector.node_selector_terms:
+        allowed = [
+            set(wanted.values) for wanted in term.match_fields if (wanted.key, wanted.operator) == (NAME_FIELD, "In")
+        ]
+        if not allowed:
+            return None
+        names |= set.intersection(*allowed)
+    return frozenset(names) if selector.node_selector_terms else None
+
+
+def _is_empty(term: NodeSelectorTerm) -> bool:
+    return not term.match_expressions and not term.match_fields
+
+
+def _term(term: NodeSelectorTerm) -> Term:
+    labels = tuple(
+        requirement(wanted.key, _OPERATORS[wanted.operator], wanted.values) for wanted in term.match_expressions
+    )
+    return Term(labels, tuple(_names(term.match_fields)))
+
+
+def _names(wanted: Sequence[NodeSelectorRequirement]) -> Iterable[Requirement]:
+    """Requirements on fields as requirements on the name: what is said of other fields is decided here and now."""
+    for field in wanted:
+        op = _FIELD_OPERATORS[field.operator]
+        if field.key == NAME_FIELD:
+            yield Requirement(NAME_FIELD, op, tuple(field.values))
+        elif (op is Op.IN) != (field.values[0] == ""):
+            yield _NEVER
+
+
+def _term_flaws(term: NodeSelectorTerm, path: str) -> list[str]:
+    found = []
+    for index, wanted in enumerate(term.match_expressions):
+        place, op = f"{path}.matchExpressions[{index}]", _OPERATORS.get(wanted.operator)
+        found.extend(flaws(wanted.key, op, wanted.values, place) if op else [_unsupported(wanted, place, _OPERATORS)])
+    for index, wanted in enumerate(term.match_fields):
+        place = f"{path}.matchFields[{index}]"
+        if wanted.operator not in _FIELD_OPERATORS:
+            found.append(_unsupported(wanted, place, _FIELD_OPERATORS))
+        elif len(wanted.values) != 1:
+            listed = shown(msgspec.json.encode(wanted.values).decode()) if wanted.values else "null"
+            found.append(f"{place}.values: Invalid value: {listed}: must have one element")
+    return found
+
+
+def _unsupported(wanted: NodeSelectorRequirement, place: str, operators: Iterable[str]) -> str:
+    supported = ", ".join(quoted(operator) for operator in operators)
+    return f"{place}.operator: Unsupported value: {quoted(wanted.operator)}: supported values: {supported}"

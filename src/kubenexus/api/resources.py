@@ -1,0 +1,393 @@
+"""What a pod takes, as kubelet and kube-scheduler count it.
+
+The rule is written once, for any kind of number that can be added and compared: with `Quantity` it prints what
+`kubectl` prints, with plain nano units (integers) it is fast enough for the ledger. Nothing is rounded before the end.
+
+    containers            run together, so they add up
+    sidecars              (init containers that restart always) run together with everything that comes after them
+    init containers       run one after the other, so only the largest counts, with the sidecars started before it
+    pod-level requests    replace the sum for cpu, memory and huge pages
+    overhead              comes on top
+    a resize in flight    counts the largest of what is wanted, what the kubelet allocated and what is in force; these
+                          are compared as totals of the pod, and an Infeasible resize does not count as wanted
+
+A negative amount in a spec is refused, as the API server refuses it. In a status it counts as 0: the kubelet wrote it,
+nobody can correct it, and a node must not look emptier for it. The same goes for a node's negative allocatable.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from kubenexus.api.core import Container, ContainerStatus, Node, Pod, QuantityText, ResourceList
+from kubenexus.api.quantity import NANO, NANO_PER_MILLI, Quantity, ceil_within_int64, read, to_nano
+from kubenexus.api.selectors import is_label_key
+from kubenexus.base.errors import Malformed, shown
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+_BASIC: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+
+# What a container without a request counts in scores, so that a thousand best-effort pods do not look like nothing.
+DEFAULT_MILLI_CPU: Final = 100
+DEFAULT_MEMORY: Final = 200 * 1024 * 1024
+
+Amounts = tuple[tuple[str, int], ...]
+Number = TypeVar("Number", int, Quantity)
+
+
+class Requests(msgspec.Struct, frozen=True, gc=False):
+    """Amounts by resource name, sorted, zeros left out: cpu in thousandths, everything else in units."""
+
+    amounts: Amounts = ()
+    nonzero_cpu: int = 0
+    nonzero_memory: int = 0
+
+
+class Demand(Requests, frozen=True, gc=False):
+    """What an incoming pod asks for. Upstream counts it in three ways, depending on who asks.
+
+    `amounts`  for the Fit filter: the spec alone (`computePodResourceRequest`)
+    `scored`   for the Fit scorers: no pod-level requests, no status, defaults for cpu and memory filled in
+               (`calculatePodResourceRequest` of a scorer that has no features set); `nonzero_*` are taken from it
+    `plain`    for BalancedAllocation: pod-level requests and status, no defaults
+               (`calculatePodResourceRequest` with `useRequested`), which is also what the pod will take on its node
+    """
+
+    scored: Amounts = ()
+    plain: Amounts = ()
+
+
+class _Numbers(NamedTuple, Generic[Number]):
+    """How to read amounts as one kind of number."""
+
+    wanted: Callable[[QuantityText], Number]
+    reported: Callable[[QuantityText], Number]
+    defaults: dict[str, Number]
+
+
+def footprint(pod: Pod) -> Requests:
+    """What a pod takes on its node: `PodInfo.CalculateResource`."""
+    return _located(pod, _footprint)
+
+
+def demand(pod: Pod) -> Demand:
+    """What a pod asks for before it has a node."""
+    return _located(pod, _demand)
+
+
+def pod_requests(pod: Pod, *, status: bool, pod_level: bool = True, fill: bool = False) -> dict[str, Quantity]:
+    """The effective requests as quantities (`resource.PodRequests`): `status` counts resizes, `fill` the defaults."""
+    defaults = _QUANTITIES.defaults if fill else {}
+    return _located(pod, lambda pod: _requests(pod, _QUANTITIES, defaults, resized=status, pod_level=pod_level))
+
+
+def pod_limits(pod: Pod) -> dict[str, Quantity]:
+    """The effective limits of the spec as quantities (`resource.PodLimits` without status)."""
+    return _located(pod, _limits)
+
+
+def allocatable(node: Node) -> Amounts:
+    """What a node offers: cpu in thousandths, memory, ephemeral storage, pods and scalar resources in units."""
+    offered: dict[str, int] = {}
+    for name, text in node.status.allocatable.items():
+        try:
+            offered[name] = max(to_nano(text), 0)
+        except Malformed as error:
+            raise error.within(f"status.allocatable[{shown(name)}]", f"Node {shown(node.metadata.name)}") from None
+    pods = ceil_within_int64(offered.pop(PODS, 0), NANO)
+    return tuple(sorted((*_rounded(offered), (PODS, pods)))) if pods else _rounded(offered)
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is somebody else's (`example.com/gpu`): a qualified name outside kubernetes.io."""
+    if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
+        return False
+    return is_label_key("requests." + name)
+
+
+def is_scalar(name: str) -> bool:
+    """Whether NodeInfo counts a resource besides cpu, memory, ephemeral storage and pods."""
+    return _is_scalar(name) if len(name) <= 400 else _is_scalar.__wrapped__(name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_scalar(name: str) -> bool:
+    return name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name or is_extended(name)
+
+
+def _footprint(pod: Pod) -> Requests:
+    resized = _is_resized(pod)
+    counted = _requests(pod, _NANOS, {}, resized=resized)
+    defaults = _NANOS.defaults
+    if _pod_level_requests(pod):
+        # Somebody thought about the pod as a whole, so only what nobody mentioned at all is guessed.
+        defaults = {name: amount for name, amount in defaults.items() if name not in counted}
+    elif not resized and _asks_for_both(pod):
+        defaults = {}
+    filled = _requests(pod, _NANOS, defaults, resized=resized) if defaults else counted
+    return Requests(_rounded(counted), _milli_cpu(filled), _bytes_of_memory(filled))
+
+
+def _demand(pod: Pod) -> Demand:
+    counted = _requests(pod, _NANOS, {}, resized=False)
+    settled = not _pod_level_requests(pod) and _asks_for_both(pod)
+    filled = counted if settled else _requests(pod, _NANOS, _NANOS.defaults, resized=False, pod_level=False)
+    amounts = _rounded(counted)
+    scored = amounts if settled else _rounded(filled)
+    plain = _rounded(_requests(pod, _NANOS, {}, resized=True)) if _is_resized(pod) else amounts
+    return Demand(amounts, _milli_cpu(filled), _bytes_of_memory(filled), scored, plain)
+
+
+def _requests(
+    pod: Pod, numbers: _Numbers[Number], defaults: dict[str, Number], *, resized: bool, pod_level: bool = True
+) -> dict[str, Number]:
+    """All that counts. `resized` says to read the status, too, which takes time and mostly repeats the spec."""
+    counted = _total(pod, lambda container: _amounts(container.resources.requests, numbers.wanted), defaults)
+    if resized:
+        counted = _with_resize(pod, numbers, defaults, counted)
+    whole = _pod_level_requests(pod) if pod_level else None
+    if whole:
+        counted.update(_pod_level(pod, numbers, whole, resized=resized))
+    if pod.spec.overhead:
+        _add(counted, _amounts(pod.spec.overhead, numbers.wanted))
+    return counted
+
+
+def _total(
+    pod: Pod, amounts: Callable[[Container], dict[str, Number]], defaults: Mapping[str, Number]
+) -> dict[str, Number]:
+    """All containers of a pod together, given what each one counts."""
+    running: dict[str, Number] = {}
+    for container in pod.spec.containers:
+        _add(running, {**defaults, **amounts(container)})
+    if not pod.spec.init_containers:
+        return running
+    sidecars: dict[str, Number] = {}
+    largest: dict[str, Number] = {}
+    for container in pod.spec.init_containers:
+        starting = {**defaults, **amounts(container)}
+        if container.restart_policy == "Always":
+            _add(running, starting)
+            _add(sidecars, starting)
+            starting = sidecars
+        else:
+            _add(starting, sidecars)
+        _raise(largest, starting)
+    _raise(running, largest)
+    return running
+
+
+def _with_resize(
+    pod: Pod, numbers: _Numbers[Number], defaults: dict[str, Number], wanted: dict[str, Number]
+) -> dict[str, Number]:
+    """The largest of what is wanted, in force and allocated, each as a total of the pod.
+
+    Taken at its word, an Infeasible resize of a pod whose containers have no status yet leaves nothing at all. Upstream
+    counts it so, and so do we: the next status mends it.
+    """
+    infeasible, whole = _is_infeasible(pod), pod.status.resources
+    if pod.status.allocated_resources is not None and whole is not None and whole.requests is not None:
+        # The kubelet has added it up already.
+        in_force = _amounts(whole.requests, numbers.reported)
+        allocated = _amounts(pod.status.allocated_resources, numbers.reported)
+    else:
+        statuses = _statuses(pod)
+
+        def count(container: Container, *, actual: bool) -> dict[str, Number]:
+            reported = _reported(statuses.get(container.name), actual=actual)
+            if reported is not None:
+                return _amounts(reported, numbers.reported)
+            return {} if infeasible else _amounts(container.resources.requests, numbers.wanted)
+
+        in_force = _total(pod, lambda container: count(container, actual=True), defaults)
+        allocated = _total(pod, lambda container: count(container, actual=False), defaults)
+    counted = {} if infeasible else wanted
+    _raise(counted, in_force)
+    _raise(counted, allocated)
+    return counted
+
+
+def _pod_level_requests(pod: Pod) -> ResourceList | None:
+    """The requests of the pod as a whole, if they name anything that can be requested that way."""
+    requests = pod.spec.resources.requests if pod.spec.resources else None
+    return requests if requests and any(map(_is_pod_level, requests)) else None
+
+
+def _pod_level(pod: Pod, numbers: _Numbers[Number], whole: ResourceList, *, resized: bool) -> dict[str, Number]:
+    counted = _amounts(whole, numbers.wanted)
+    if resized and pod.status.resources is not None:
+        counted = {} if _is_infeasible(pod) else counted
+        _raise(counted, _amounts(pod.status.resources.requests, numbers.reported))
+        _raise(counted, _amounts(pod.status.allocated_resources, numbers.reported))
+    return {name: amount for name, amount in counted.items() if _is_pod_level(name)}
+
+
+def _limits(pod: Pod) -> dict[str, Quantity]:
+    limits = _total(pod, lambda container: _amounts(container.resources.limits, _QUANTITIES.wanted), {})
+    whole = pod.spec.resources
+    if whole is not None:
+        limits.update(
+            {name: amount for name, amount in _amounts(whole.limits, _QUANTITIES.wanted).items() if _is_pod_level(name)}
+        )
+    for name, amount in _amounts(pod.spec.overhead, _QUANTITIES.wanted).items():
+        if name in limits and limits[name].nano:
+            limits[name] += amount  # no limit stays no limit, whatever the overhead
+    return limits
+
+
+def _is_resized(pod: Pod) -> bool:
+    """Whether the status can count otherwise than the spec."""
+    status = pod.status
+    if status.resources is not None or status.allocated_resources is not None or _is_infeasible(pod):
+        return True
+    if not status.container_statuses and not status.init_container_statuses:
+        return False
+    statuses = _statuses(pod)
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        found, wanted = statuses.get(container.name), container.resources.requests
+        if found and (
+            found.allocated_resources not in (None, wanted)
+            or (found.resources and found.resources.requests not in (None, wanted))
+        ):
+            return True
+    return False
+
+
+def _asks_for_both(pod: Pod) -> bool:
+    """Whether every container says how much cpu and memory it wants, so that no default is needed."""
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        requests = container.resources.requests
+        if not requests or CPU not in requests or MEMORY not in requests:
+            return False
+    return True
+
+
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    # The first status of a name counts, and those of containers come before those of init containers.
+    listed = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    return {status.name: status for status in reversed(listed)}
+
+
+def _reported(status: ContainerStatus | None, *, actual: bool) -> ResourceList | None:
+    """What the kubelet says about a container: what is in force (`actual`) or else what it has allocated."""
+    if status is None:
+        return None
+    if actual and status.resources is not None and status.resources.requests is not None:
+        return status.resources.requests
+    return status.allocated_resources
+
+
+def _is_infeasible(pod: Pod) -> bool:
+    for condition in pod.status.conditions:
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in (CPU, MEMORY) or name.startswith("hugepages-")
+
+
+def _amounts(listing: ResourceList | None, number: Callable[[QuantityText], Number]) -> dict[str, Number]:
+    return {name: number(text) for name, text in listing.items()} if listing else {}
+
+
+def _add(total: dict[str, Number], more: Mapping[str, Number]) -> None:
+    for name, amount in more.items():
+        total[name] = total[name] + amount if name in total else amount
+
+
+def _raise(total: dict[str, Number], floor: Mapping[str, Number]) -> None:
+    for name, amount in floor.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount
+
+
+def _rounded(nanos: Mapping[str, int]) -> Amounts:
+    """What NodeInfo keeps of a resource list, in its units."""
+    kept = [
+        (name, ceil_within_int64(nano, NANO_PER_MILLI if name == CPU else NANO))
+        for name, nano in nanos.items()
+        if nano and (name in _BASIC or is_scalar(name))
+    ]
+    kept.sort()
+    return tuple(kept)
+
+
+def _milli_cpu(nanos: Mapping[str, int]) -> int:
+    return ceil_within_int64(nanos.get(CPU, 0), NANO_PER_MILLI)
+
+
+def _bytes_of_memory(nanos: Mapping[str, int]) -> int:
+    return ceil_within_int64(nanos.get(MEMORY, 0), NANO)
+
+
+def _wanted_nano(text: QuantityText) -> int:
+    nano = to_nano(text)
+    if nano < 0:
+        raise Malformed(f"must not be negative, but is {shown(str(text))}")
+    return nano
+
+
+def _wanted_quantity(text: QuantityText) -> Quantity:
+    quantity = read(text)
+    if quantity.nano < 0:
+        raise Malformed(f"must not be negative, but is {shown(str(text))}")
+    return quantity
+
+
+_NANOS = _Numbers[int](
+    _wanted_nano,
+    lambda text: max(to_nano(text), 0),
+    {CPU: DEFAULT_MILLI_CPU * NANO_PER_MILLI, MEMORY: DEFAULT_MEMORY * NANO},
+)
+_QUANTITIES = _Numbers[Quantity](
+    _wanted_quantity,
+    lambda text: max(read(text), Quantity()),
+    {name: Quantity(nano) for name, nano in _NANOS.defaults.items()},
+)
+
+_Answer = TypeVar("_Answer")
+
+
+def _located(pod: Pod, count: Callable[[Pod], _Answer]) -> _Answer:
+    """Count, and only if that fails find out where: the path of a field is not worth knowing before."""
+    try:
+        return count(pod)
+    except Malformed as error:
+        for path, listing, number in _listings(pod):
+            for name, text in (listing or {}).items():
+                try:
+                    number(text)
+                except Malformed as found:
+                    raise found.within(f"{path}[{shown(name)}]", f"Pod {shown(pod.key)}") from None
+        raise error.within(subject=f"Pod {shown(pod.key)}") from None
+
+
+def _listings(pod: Pod) -> Iterator[tuple[str, ResourceList | None, Callable[[QuantityText], int]]]:
+    """Every list of resources that counts for a pod, with its path and how its amounts are read."""
+    spec, status = pod.spec, pod.status
+    for kind, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers):
+            yield f"spec.{kind}[{index}].resources.requests", container.resources.requests, _NANOS.wanted
+            yield f"spec.{kind}[{index}].resources.limits", container.resources.limits, _NANOS.wanted
+    if spec.resources is not None:
+        yield "spec.resources.requests", spec.resources.requests, _NANOS.wanted
+        yield "spec.resources.limits", spec.resources.limits, _NANOS.wanted
+    yield "spec.overhead", spec.overhead, _NANOS.wanted
+    for kind, statuses in (
+        ("containerStatuses", status.container_statuses),
+        ("initContainerStatuses", status.init_container_statuses),
+    ):
+        for index, reported in enumerate(statuses):
+            yield f"status.{kind}[{index}].allocatedResources", reported.allocated_resources, _NANOS.reported
+            if reported.resources is not None:
+                yield f"status.{kind}[{index}].resources.requests", reported.resources.requests, _NANOS.reported
+    yield "status.allocatedResources", status.allocated_resources, _NANOS.reported
+    if status.resources is not None:
+        yield "status.resources.requests", status.resources.requests, _NANOS.reported

@@ -1,0 +1,1 @@
+"""The toolbox: knows nothing of Kubernetes."""

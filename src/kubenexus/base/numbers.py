@@ -1,0 +1,49 @@
+"""Exact integer arithmetic over columns, as fast as floats can do it.
+
+Scores must come out equal to kube-scheduler's last digit, and those are Go's integers: division of non-negative
+numbers rounds down.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntColumn = NDArray[np.int64]
+BoolColumn = NDArray[np.bool_]
+FloatColumn = NDArray[np.float64]
+
+# Amounts are capped here, not at 2**63 - 1, so that the sum of two of them still fits in int64.
+LIMIT = 2**62 - 1
+# Below this, 100 * amount is exact in float64 and a correctly rounded quotient has the right integer part:
+# it is at most 100, so its rounding error (under 100 * 2**-53) is less than the 1 / whole to the next integer.
+EXACT = 2**53 // 100
+
+
+def percent(part: Any, whole: Any) -> Any:
+    """`100 * part // whole` for columns with 0 <= part <= whole, whole not 0. Floats (see EXACT) come back as whole
+    numbers in floats, and `part` is overwritten."""
+    if whole.dtype.kind == "f":
+        part *= 100.0
+        part /= whole
+        return np.floor(part, out=part)
+    # 100 * part could leave int64: Python's integers, row by row. Only petabytes on a node come here.
+    exact = [100 * int(p) // int(w) for p, w in zip(part.flat, whole.flat, strict=True)]
+    return np.array(exact, np.int64).reshape(part.shape)
+
+
+class Amounts:
+    """What a pod asks for of some resources: a list, and a column vector to add to a table of them."""
+
+    __slots__ = ("_floats", "_integers", "names", "values")
+
+    def __init__(self, amounts: Mapping[str, int]) -> None:
+        self.names = tuple(amounts)
+        self.values = [min(amount, LIMIT) for amount in amounts.values()]
+        self._integers = np.array(self.values, np.int64)[:, None]
+        self._floats = self._integers.astype(np.float64)
+
+    def like(self, table: Any) -> Any:
+        """The column vector in the table's own kind of number."""
+        return self._floats if table.dtype.kind == "f" else self._integers

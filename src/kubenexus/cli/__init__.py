@@ -1,0 +1,21 @@
+"""The `kubenexus` command. Each subcommand is thin: it parses its options, calls one room and prints."""
+
+import click
+
+from kubenexus import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kubenexus")
+def main() -> None:
+    """KubeNexus: a Kubernetes scheduler that keeps the cluster as columns and places whole jobs."""
+
+
+@main.command()
+@click.option("--markdown", is_flag=True, help="Print the page of the manual (docs/keys.md).")
+def keys(markdown: bool) -> None:
+    """Print every label and annotation that KubeNexus reads."""
+    # Imported here: `kubenexus --version` has no need of them.
+    from kubenexus.api.keys import SECTIONS, page
+
+    click.echo(page.markdown(SECTIONS) if markdown else page.plain(SECTIONS), nl=False)

@@ -1,0 +1,104 @@
+"""The bench where pods are examined: finds a pod's class, keeps the classes' tables, forgets those long unused."""
+
+from collections import OrderedDict
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.base.errors import Malformed
+from kubenexus.cycle.columns import blamed
+from kubenexus.cycle.repair import refresh
+from kubenexus.cycle.table import ClassTable, Work
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.profile import Lineup
+from kubenexus.framework.signature import Signer, unpinned
+from kubenexus.framework.verdict import Code, Verdict
+from kubenexus.state.nodes import NodeColumns
+
+CACHE_BYTES = 64 << 20
+
+
+class Member(msgspec.Struct, gc=False):
+    """A pod on the bench: its class's table, and what concerns this pod alone.
+
+    `only` are the nodes it is restricted to, by name, and `only_by` the plugins that said so; `refused` is set when
+    some plugin refused the pod as a whole.
+    """
+
+    pod: Pod
+    table: ClassTable
+    only: frozenset[str] | None = None
+    only_by: tuple[str, ...] = ()
+    refused: Verdict | None = None
+
+
+class Bench:
+    """One for each profile. Holds no truth: everything here can be dropped and computed again."""
+
+    def __init__(self, lineup: Lineup, cache_bytes: int = CACHE_BYTES) -> None:
+        self.lineup = lineup
+        self.signer = Signer(lineup.reads)
+        self.work = Work()
+        self._cache_bytes = cache_bytes
+        self._tables: OrderedDict[bytes, ClassTable] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many classes are known now."""
+        return len(self._tables)
+
+    def look(self, pod: Pod, columns: NodeColumns) -> Member:
+        """The pod with its class's table, up to date. Raises Malformed when the pod cannot be read."""
+        lifted = unpinned(pod) if pod.spec.affinity is not None and self.lineup.pins else None
+        table = self._table(self.signer.sign(pod, lifted), pod)
+        refresh(table, columns)
+        return self._member(pod, table)
+
+    def _table(self, signature: bytes, pod: Pod) -> ClassTable:
+        table = self._tables.get(signature)
+        if table is None:
+            specimen, pinned = self.signer.specimen(signature)
+            try:
+                pod_class = PodClass(signature, specimen, pinned=pinned)
+            except Malformed as problem:
+                raise problem.within(subject=f"Pod {pod.key}") from None
+            table = self._tables[signature] = ClassTable(pod_class, self.lineup, self.work)
+            self._shrink()
+        else:
+            self._tables.move_to_end(signature)
+        return table
+
+    def _shrink(self) -> None:
+        """Drop the tables unused for longest while the cache is over its bound; the newest always stays."""
+        held = sum(table.nbytes for table in self._tables.values()) if len(self._tables) % 16 == 0 else 0
+        while held > self._cache_bytes and len(self._tables) > 1:
+            held -= self._tables.popitem(last=False)[1].nbytes
+
+    def _member(self, pod: Pod, table: ClassTable) -> Member:
+        member = Member(pod, table, refused=table.refused)
+        if not (table.only or (pod.spec.affinity is not None and self.lineup.pins)):
+            return member
+        restrictions = list(table.only)
+        for plugin in self.lineup.pins:
+            try:
+                names = plugin.pins(pod)
+            except Exception as error:
+                names = Verdict(Code.ERROR, (blamed(plugin, error).problem,))
+            if isinstance(names, Verdict):
+                member.refused = Verdict(names.code, names.reasons, plugin.name)
+                return member
+            if names is not None:
+                restrictions.append((plugin.name, names))
+        if restrictions:
+            _restrict(member, restrictions)
+        return member
+
+
+def _restrict(member: Member, restrictions: list[tuple[str, frozenset[str]]]) -> None:
+    by = tuple(sorted({plugin for plugin, _ in restrictions}))
+    names = frozenset.intersection(*(names for _, names in restrictions))
+    member.only, member.only_by = names, by
+    if not names and member.refused is None:
+        said = f"node(s) didn't satisfy plugin {by[0]}"
+        if len(by) > 1:
+            said = f"node(s) didn't satisfy plugin(s) [{' '.join(by)}] simultaneously"
+        member.refused = Verdict(Code.UNRESOLVABLE, (said,))

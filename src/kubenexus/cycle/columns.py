@@ -1,0 +1,184 @@
+"""What one plugin said about all rows for one class: kept, and corrected row by row."""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.base.numbers import BoolColumn
+from kubenexus.framework.job import JobView
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import DOWN, KEEP, UP, Filter, Score
+from kubenexus.framework.profile import Traits
+from kubenexus.framework.verdict import NodeVerdict, ReasonTable
+from kubenexus.state.view import Nodes
+
+HIGHEST = 100
+
+
+class FilterColumn:
+    """`bits[n]` holds the reasons against row n, 0 if there are none; None while no row was ever refused.
+
+    Bits are kept in the smallest type that holds them: most classes know a handful of reasons.
+    """
+
+    __slots__ = ("bits", "plugin", "reasons", "traits")
+
+    def __init__(self, plugin: Filter, traits: Traits, reasons: ReasonTable | None = None) -> None:
+        self.plugin = plugin
+        self.traits = traits
+        self.reasons = reasons or ReasonTable()
+        self.bits: Any = None
+
+    def ask(self, pod: PodClass, nodes: Nodes) -> Any:
+        """What the plugin says of these rows, as bits."""
+        verdict = NodeVerdict(self.reasons)
+        try:
+            self.plugin.filter(pod, nodes, verdict)
+        except Exception as error:
+            raise blamed(self.plugin, error) from error
+        return verdict.row_bits if nodes.single else verdict.bits
+
+    def fill(self, bits: Any) -> None:
+        """Take the answer for all rows."""
+        self.bits = None if isinstance(bits, int) else bits.astype(np.min_scalar_type(int(bits.max())))
+
+    def put(self, rows: Any, bits: Any, size: int) -> None:
+        """Take the answer for some rows (an index or an array of them)."""
+        top = bits if isinstance(bits, int) else int(bits.max(initial=0))
+        if self.bits is None:
+            if not top:
+                return
+            self.bits = np.zeros(size, np.min_scalar_type(top))
+        elif top > np.iinfo(self.bits.dtype).max:
+            self.bits = self.bits.astype(np.min_scalar_type(top))
+        self.bits[rows] = bits
+
+    def at(self, row: int) -> int:
+        return 0 if self.bits is None else int(self.bits.item(row))
+
+    def stretch(self, size: int) -> None:
+        if self.bits is not None:
+            self.bits = _stretched(self.bits, size)
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.bits is None else int(self.bits.nbytes)
+
+
+class ScoreColumn:
+    """Raw scores of one plugin, the extremes they were normalised with, and its weight. An int when equal on all rows.
+
+    Scores that are kept as they are (0..100) take a byte a row; others keep their full range.
+    """
+
+    __slots__ = ("active", "extremes", "kept", "plugin", "raw", "traits", "weight")
+
+    def __init__(self, plugin: Score, weight: int, traits: Traits) -> None:
+        self.plugin = plugin
+        self.traits = traits
+        self.weight = weight
+        self.raw: Any = 0
+        self.extremes: tuple[int, ...] = ()
+        self.active = True
+        self.kept = plugin.normalize is KEEP
+
+    def ask(self, pod: PodClass, nodes: Nodes, job: JobView) -> Any:
+        """What the plugin says of these rows: scores, SKIP or a Verdict."""
+        try:
+            return self.plugin.score(pod, nodes, job)
+        except Exception as error:
+            raise blamed(self.plugin, error) from error
+
+    def fill(self, raw: Any) -> None:
+        raw = self._checked(raw)
+        self.raw = raw if isinstance(raw, int) else raw.astype(np.uint8 if self.kept else np.int64)
+
+    def put(self, rows: Any, raw: Any, size: int) -> bool:
+        """Take the scores of some rows; whether this made a column of what was the same on all rows."""
+        if isinstance(raw, int) and self.kept and 0 <= raw <= HIGHEST and not isinstance(self.raw, int):
+            self.raw[rows] = raw  # the hot path: one row of a built-in rule
+            return False
+        raw, spread = self._checked(raw), False
+        if isinstance(self.raw, int):
+            if isinstance(raw, int) and raw == self.raw:
+                return False
+            self.raw, spread = np.full(size, self.raw, np.uint8 if self.kept else np.int64), True
+        self.raw[rows] = raw
+        return spread
+
+    def take(self, rows: Any) -> Any:
+        """Raw scores of some rows, as int64 or an int."""
+        return self.raw if isinstance(self.raw, int) else self.raw[rows].astype(np.int64)
+
+    def at(self, row: int) -> int:
+        return self.raw if isinstance(self.raw, int) else int(self.raw.item(row))
+
+    def measure(self, ok: BoolColumn) -> bool:
+        """Look for the extremes over the feasible rows again; whether they moved."""
+        normalize = self.plugin.normalize
+        if normalize.extremes is None:
+            return False
+        old = self.extremes
+        if not isinstance(self.raw, int):
+            self.extremes = normalize.extremes(self.raw[ok])
+        elif normalize is UP or normalize is DOWN:
+            self.extremes = (max(self.raw, 0),)
+        else:
+            self.extremes = normalize.extremes(np.full(np.count_nonzero(ok), self.raw, np.int64))
+        return old != self.extremes
+
+    def normalized(self, raw: Any, extremes: tuple[int, ...] | None = None) -> Any:
+        apply = self.plugin.normalize.apply
+        if apply is None:
+            return raw
+        normalized = apply(raw, self.extremes if extremes is None else extremes)
+        return normalized if self.traits.trusted else self._in_range(normalized)
+
+    def stretch(self, size: int) -> None:
+        if not isinstance(self.raw, int):
+            self.raw = _stretched(self.raw, size)
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if isinstance(self.raw, int) else int(self.raw.nbytes)
+
+    def _checked(self, raw: Any) -> Any:
+        """The border to third parties: floats are truncated once, here; scores out of range are the plugin's fault."""
+        if self.traits.trusted:
+            return raw
+        if not isinstance(raw, int):
+            raw = np.asarray(raw)
+            if raw.dtype.kind not in "iu":
+                if raw.dtype.kind == "f" and not np.isfinite(raw).all():
+                    raise PluginFailedError(self.plugin.name, "a score is not a finite number")
+                raw = raw.astype(np.int64)
+        return self._in_range(raw) if self.kept else raw
+
+    def _in_range(self, scores: Any) -> Any:
+        low, high = (scores, scores) if isinstance(scores, int) else (scores.min(initial=0), scores.max(initial=0))
+        if low < 0 or high > HIGHEST:
+            raise PluginFailedError(self.plugin.name, f"a score is not within 0..{HIGHEST}")
+        return scores
+
+
+class PluginFailedError(KubeNexusError):
+    """A rule raised, or broke its contract: the attempt fails and says whose fault it was; the scheduler goes on."""
+
+    def __init__(self, plugin: str, problem: str) -> None:
+        self.plugin = plugin
+        self.problem = problem
+        super().__init__(f"plugin {plugin!r}: {problem}")
+
+
+def blamed(plugin: Any, error: Exception) -> PluginFailedError:
+    """The same error with the plugin's name on it."""
+    if isinstance(error, PluginFailedError):
+        return error
+    return PluginFailedError(plugin.name, f"{type(error).__name__}: {error}")
+
+
+def _stretched(array: Any, size: int) -> Any:
+    longer = np.zeros(size, array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -1,0 +1,177 @@
+"""Bringing a class's table up to date with as little work as what changed asks for."""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.cycle.columns import FilterColumn, PluginFailedError, ScoreColumn
+from kubenexus.cycle.lots import BITS
+from kubenexus.cycle.table import NOWHERE, ClassTable
+from kubenexus.framework.job import ALONE, JobView
+from kubenexus.framework.profile import TieBreak
+from kubenexus.framework.verdict import Code, Skip, Verdict
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.view import Nodes, OneNode
+
+_FEW = 6  # up to so many rows, plain integers beat NumPy
+
+
+def refresh(table: ClassTable, columns: NodeColumns) -> None:
+    """Bring the table up to what the columns say now. A filter that fails refuses the class, with an error."""
+    table.work.refreshes += 1
+    marks = (columns.node_changes.mark, columns.usage_changes.mark, columns.cluster_version)
+    if table.built and table.marks == marks:
+        return
+    try:
+        _catch_up(table, columns)
+    except PluginFailedError as failure:
+        table.built = False
+        table.refused = Verdict(Code.ERROR, (failure.problem,), failure.plugin)
+    table.marks = marks
+
+
+def for_job(table: ClassTable, job: JobView, columns: NodeColumns) -> None:
+    """Ask again those plugins whose answer depends on where the job's other members went."""
+    filters = [column for column in table.filters if column.traits.job]
+    scores = [score for score in table.scores if score.traits.job]
+    if not filters and not scores:
+        return
+    view = Nodes(columns)
+    for column in filters:
+        column.fill(column.ask(table.pod, view))
+    if filters:
+        table.check(columns)
+    for score in scores:
+        table.ask_score(score, view, job)
+    table.sum(columns)
+
+
+def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
+    of_node = columns.node_changes.since(table.marks[0]) if table.built else None
+    of_usage = columns.usage_changes.since(table.marks[1]) if table.built else None
+    if of_node is None or of_usage is None:
+        table.build(columns)
+        return
+    if columns.size > len(table.ok):
+        _stretch(table, columns.size)
+    if table.marks[2] != columns.cluster_version:
+        _redo_cluster(table, columns)
+    if of_node:
+        every = [score for score in table.scores if score.active]
+        _repair(table, columns, set(of_node), table.filters, every, scalar=False)
+    rows = set(of_usage).difference(of_node) if of_usage else None
+    if rows:
+        _repair(table, columns, rows, table.usage_filters, table.usage_scores, scalar=table.usage_scalar)
+
+
+def _stretch(table: ClassTable, size: int) -> None:
+    """Room for rows that came since; they are repaired next, since a new row is a changed node."""
+    for column in table.filters:
+        column.stretch(size)
+    for score in table.scores:
+        score.stretch(size)
+    ok, rank = np.zeros(size, np.bool_), np.full(size, NOWHERE, np.int64)
+    ok[: len(table.ok)], rank[: len(table.rank)] = table.ok, table.rank
+    table.ok, table.rank = ok, rank
+
+
+def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
+    """Something about all nodes moved: ask again those whose answer depends on it."""
+    view, changed = Nodes(columns), table.lineup.profile.tie_break is TieBreak.NAME
+    for column in table.filters:
+        if column.traits.cluster:
+            table.work.rows += columns.size
+            column.fill(column.ask(table.pod, view))
+            table.check(columns)
+            changed = True
+    for score in table.scores:
+        if score.traits.cluster:
+            before = (score.raw, score.active)
+            table.ask_score(score, view)
+            if not (isinstance(score.raw, int) and before == (score.raw, score.active)):
+                table.work.rows += columns.size
+                changed = True
+    if changed:
+        table.sum(columns)
+
+
+def _repair(
+    table: ClassTable,
+    columns: NodeColumns,
+    rows: set[int],
+    filters: list[FilterColumn],
+    scores: list[ScoreColumn],
+    *,
+    scalar: bool,
+) -> None:
+    """These rows, by these plugins; then whatever sums that moves."""
+    table.work.rows += len(rows)
+    try:
+        if scalar and len(rows) <= _FEW:
+            moved = False
+            for row in rows:
+                moved |= _repair_one(table, columns, row)
+        else:
+            moved = _repair_many(table, columns, np.fromiter(rows, np.int64, len(rows)), filters, scores)
+    except PluginFailedError:
+        table.build(columns)  # who failed, and how, is settled there
+        return
+    extremes = False
+    for score in table.scores if moved else scores:
+        if score.plugin.normalize.extremes is not None and score.active:
+            extremes |= score.measure(table.ok)
+    if extremes or table.spread:
+        table.work.renormalized += 1
+        table.sum(columns)
+
+
+def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
+    """One row as plain integers; whether it became feasible or ceased to be."""
+    node, size, refused = OneNode(columns, row), len(table.ok), False
+    for column in table.usage_filters:
+        bits = column.ask(table.pod, node)
+        if bits != column.at(row):
+            column.put(row, bits, size)
+            table.version += 1
+    for column in table.filters:
+        refused = refused or column.at(row) != 0
+    ok = not refused and bool(columns.alive[row]) and not columns.fenced[row]
+    for score in table.usage_scores:
+        table.spread |= score.put(row, score.ask(table.pod, node, ALONE), size)
+    was = bool(table.ok[row])
+    if ok != was:
+        table.ok[row] = ok
+        table.feasible += 1 if ok else -1
+    table.rank[row] = (_total_at(table, row) << BITS) + table.lots.one(columns, row) if ok else NOWHERE
+    return ok != was
+
+
+def _total_at(table: ClassTable, row: int) -> int:
+    total = table.constant
+    for score in table.varying:
+        total += score.weight * score.normalized(score.raw.item(row))
+    return total
+
+
+def _repair_many(
+    table: ClassTable, columns: NodeColumns, rows: Any, filters: list[FilterColumn], scores: list[ScoreColumn]
+) -> bool:
+    """Some rows as columns; whether any became feasible or ceased to be."""
+    view, size = Nodes(columns, rows), len(table.ok)
+    for column in filters:
+        column.put(rows, column.ask(table.pod, view), size)
+    ok = view.alive & ~view.fenced
+    for column in table.filters:
+        if column.bits is not None:
+            ok &= column.bits[rows] == 0
+    for score in scores:
+        raw = score.ask(table.pod, view, ALONE)
+        if isinstance(raw, (Skip, Verdict)):
+            raise PluginFailedError(score.plugin.name, "skips some rows of a class and not others")
+        table.spread |= score.put(rows, raw, size)
+    was = table.ok[rows]
+    table.ok[rows] = ok
+    table.feasible += int(np.count_nonzero(ok)) - int(np.count_nonzero(was))
+    table.rank[rows] = np.where(ok, (table.totals(rows) << BITS) + table.lots.many(columns, rows), NOWHERE)
+    table.version += 1
+    return bool((ok != was).any())

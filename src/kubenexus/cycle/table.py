@@ -1,0 +1,167 @@
+"""The table of one class: for every row, may the pod run there, and how good would it be.
+
+Computed once over all rows, then repaired (see `repair`): the row that a placement touched is looked at again by the
+plugins whose answer depends on usage, a changed node by all of them. Sums are redone only when a normalisation's
+extremes moved. The work is counted, and tests hold it to what changed.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.cycle.columns import FilterColumn, PluginFailedError, ScoreColumn, blamed
+from kubenexus.cycle.lots import BITS, Lots
+from kubenexus.framework.decision import Diagnosis
+from kubenexus.framework.job import ALONE, JobView
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import Only
+from kubenexus.framework.profile import Lineup
+from kubenexus.framework.verdict import Code, Skip, Verdict
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.view import Nodes
+
+NOWHERE = np.iinfo(np.int64).min
+
+
+class Work:
+    """How much was done, in rows: shared by all tables of a bench, read by tests and benchmarks."""
+
+    __slots__ = ("builds", "refreshes", "renormalized", "rows")
+
+    def __init__(self) -> None:
+        self.rows = self.builds = self.refreshes = self.renormalized = 0
+
+
+class ClassTable:
+    """`ok` and `rank` are what a decision reads. A rank is the total score with the row's lot below it (see `lots`),
+    or NOWHERE where the pod cannot run. `refused`: some plugin refused the whole class. `failed`: scoring failed."""
+
+    def __init__(self, pod: PodClass, lineup: Lineup, work: Work) -> None:
+        self.pod = pod
+        self.lineup = lineup
+        self.work = work
+        self.lots = Lots(lineup.profile.tie_break, lineup.profile.seed, pod.signature)
+        self.filters: list[FilterColumn] = []
+        self.scores: list[ScoreColumn] = []
+        self.only: list[tuple[str, frozenset[str]]] = []
+        self.refused: Verdict | None = None
+        self.failed: Verdict | None = None
+        self.ok: BoolColumn = np.zeros(0, np.bool_)
+        self.rank: IntColumn = np.zeros(0, np.int64)
+        self.feasible = 0
+        self.version = 0  # moves when the set of refused rows or a reason does
+        self.counted: tuple[tuple[int, int], Diagnosis] | None = None
+        self.usage_filters: list[FilterColumn] = []
+        self.usage_scores: list[ScoreColumn] = []
+        self.usage_scalar = False  # whether all of these can look at a single row as plain numbers
+        self.varying: list[ScoreColumn] = []
+        self.constant = 0  # what the scores that are the same on all rows add up to
+        self.spread = False  # one of these no longer is the same on all rows: the sums are to be redone
+        self.built = False
+        self.marks = (0, 0, 0)
+
+    @property
+    def nbytes(self) -> int:
+        kept = sum(column.nbytes for column in self.filters) + sum(score.nbytes for score in self.scores)
+        return int(self.ok.nbytes + self.rank.nbytes) + kept + 2048
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether some filter gave a reason that is an error: it ends the attempt wherever it was given."""
+        return any(reason.code is Code.ERROR for column in self.filters for reason in column.reasons.reasons)
+
+    # --- all rows -------------------------------------------------------------------------------------------------
+
+    def build(self, columns: NodeColumns) -> None:
+        """Ask every plugin about every row."""
+        self.work.builds += 1
+        self.work.rows += columns.size
+        view, traits = Nodes(columns), self.lineup.traits
+        self.only, self.refused, self.failed = [], None, None
+        self.filters = [FilterColumn(p, traits[p.name]) for p in self.lineup.filters if self._concerned(p, view)]
+        for column in self.filters:
+            column.fill(column.ask(self.pod, view))
+        self.check(columns)
+        self.scores = [ScoreColumn(p, self.lineup.weights[p.name], traits[p.name]) for p in self.lineup.scores]
+        for score in self.scores:
+            self.ask_score(score, view)
+        self.sum(columns)
+        self.built = True
+
+    def _concerned(self, plugin: Any, view: Nodes) -> bool:
+        """PreFilter: whether this plugin has anything to say about the class."""
+        if not hasattr(plugin, "prepare"):
+            return True
+        try:
+            answer = plugin.prepare(self.pod, view)
+        except Exception as error:
+            raise blamed(plugin, error) from error
+        if isinstance(answer, Only):
+            self.only.append((plugin.name, answer.names))
+        elif isinstance(answer, Verdict) and (self.refused is None or self.refused.code is Code.UNSCHEDULABLE):
+            self.refused = Verdict(answer.code, answer.reasons, plugin.name)
+        return not isinstance(answer, Skip)
+
+    def check(self, columns: NodeColumns) -> None:
+        """Which rows are feasible, from what the filters said."""
+        ok = columns.alive[: columns.size] & ~columns.fenced[: columns.size]
+        for column in self.filters:
+            if column.bits is not None:
+                ok &= column.bits == 0
+        self.ok, self.feasible = ok, int(np.count_nonzero(ok))
+        self.version += 1
+
+    def ask_score(self, score: ScoreColumn, view: Nodes, job: JobView = ALONE) -> None:
+        """All rows of one plugin. A plugin that fails makes the attempt fail, not the scheduler."""
+        try:
+            raw = score.ask(self.pod, view, job)
+            score.active = not isinstance(raw, (Skip, Verdict))
+            if score.active:
+                score.fill(raw)
+            elif isinstance(raw, Verdict):
+                self.failed = self.failed or Verdict(raw.code, raw.reasons, score.plugin.name)
+        except PluginFailedError as failure:
+            score.active = False
+            self.failed = self.failed or Verdict(Code.ERROR, (failure.problem,), score.plugin.name)
+
+    # --- sums -----------------------------------------------------------------------------------------------------
+
+    def sum(self, columns: NodeColumns) -> None:
+        """Normalise, weigh and add up, on all rows."""
+        for score in self.scores:
+            score.measure(self.ok)
+        active = [score for score in self.scores if score.active]
+        self.varying = [score for score in active if not isinstance(score.raw, int)]
+        self.constant = sum(s.weight * s.normalized(s.raw) for s in active if isinstance(s.raw, int))
+        self.usage_filters = [column for column in self.filters if column.traits.usage]
+        self.usage_scores = [score for score in active if score.traits.usage]
+        watching = [c.traits for c in self.usage_filters] + [s.traits for s in self.usage_scores]
+        self.usage_scalar = all(traits.scalar for traits in watching)
+        self.spread = False
+        rank = self.lots.many(columns, slice(0, len(self.ok)))
+        total = self.totals(slice(None))
+        total <<= BITS
+        rank += total
+        if self.feasible != len(rank):
+            rank[~self.ok] = NOWHERE
+        self.rank = rank
+
+    def totals(self, rows: Any, extremes: list[tuple[int, ...]] | None = None) -> Any:
+        """Weighted sums over some rows, with the extremes of the whole table or with others."""
+        constant, parts = 0, None
+        for i, score in enumerate(self.scores):
+            if not score.active:
+                continue
+            raw = score.raw if isinstance(score.raw, int) else score.raw[rows]
+            part = score.normalized(raw, None if extremes is None else extremes[i])
+            if isinstance(part, int):
+                constant += score.weight * part
+            elif parts is None:
+                parts = np.multiply(part, score.weight, dtype=np.int64)
+            else:
+                parts += part if score.weight == 1 else np.multiply(part, score.weight, dtype=np.int64)
+        if parts is None:
+            return np.int64(constant)
+        parts += constant
+        return parts

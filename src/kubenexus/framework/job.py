@@ -1,0 +1,42 @@
+"""A job is what waits, is planned, committed and explained: a gang, or a single pod as a gang of one."""
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.state.devices import Take
+
+
+class Job(msgspec.Struct, frozen=True, gc=False):
+    """`minimum` members or none at all. The key is `namespace/name` of the gang, or of the pod."""
+
+    key: str
+    pods: tuple[Pod, ...]
+    minimum: int = 1
+
+    @staticmethod
+    def of(pod: Pod) -> "Job":
+        """A pod is a job of one."""
+        return Job(key=pod.key, pods=(pod,))
+
+
+class JobView(msgspec.Struct, frozen=True, gc=False):
+    """What a scoring rule may know of the job: how large it is and where its earlier members went, as rows."""
+
+    size: int = 1
+    placed: tuple[int, ...] = ()
+
+
+ALONE = JobView()
+
+
+class Assignment(msgspec.Struct, frozen=True, gc=False):
+    """What a pod takes on a node besides room: parts of devices, and notes to write on it when it is bound."""
+
+    takes: tuple[Take, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+
+    def __add__(self, other: "Assignment") -> "Assignment":
+        return Assignment(takes=self.takes + other.takes, annotations=self.annotations + other.annotations)
+
+
+NOTHING = Assignment()

@@ -1,0 +1,38 @@
+"""A pod class: all pods whose scheduling-relevant fields are equal, judged together."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kubenexus.api.core import Pod, PodSpec
+from kubenexus.api.resources import Demand, demand
+from kubenexus.state.footprint import Footprint, Port, footprint_of, host_ports, of
+
+T = TypeVar("T")
+
+
+class PodClass:
+    """`pod` is rebuilt from the signature alone: a plugin that forgot to declare a field finds its default there, in
+    its very first test, rather than another pod's value in production."""
+
+    __slots__ = ("_compiled", "demand", "footprint", "pinned", "pod", "ports", "signature")
+
+    def __init__(self, signature: bytes, pod: Pod, *, pinned: bool = False) -> None:
+        self.signature = signature
+        self.pod = pod
+        self.pinned = pinned
+        self.demand: Demand = demand(pod)
+        self.ports: tuple[Port, ...] = host_ports(pod)
+        plain = pod.spec.resources is None and not pod.status.container_statuses and not pod.status.conditions
+        self.footprint: Footprint = of(self.demand, self.ports) if plain else footprint_of(pod)
+        self._compiled: dict[str, Any] = {}
+
+    @property
+    def spec(self) -> PodSpec:
+        return self.pod.spec
+
+    def once(self, key: str, make: Callable[[], T]) -> T:
+        """What a plugin derives from the class (a parsed selector, say), made at the first call and kept with it."""
+        if key not in self._compiled:
+            self._compiled[key] = make()
+        value: T = self._compiled[key]
+        return value

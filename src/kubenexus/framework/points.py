@@ -1,0 +1,134 @@
+"""The contract for plugins: what each point is asked, when, and what it must not do.
+
+A plugin looks at every node at once. `nodes` is a view over rows (`state.view.Nodes`); `pod` is a pod class, which
+holds only the fields that enabled plugins declared in `reads`. All methods are pure: they read columns and return a
+value; they do no I/O, keep no state between calls, and look at no clock.
+"""
+
+import enum
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.base.numbers import IntColumn
+from kubenexus.framework.job import Assignment, JobView
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.verdict import NodeVerdict, Skip, Verdict
+from kubenexus.state.view import Nodes
+
+
+class Depends(enum.Flag):
+    """What an answer depends on besides the row's own node; it decides when a cached column is repaired."""
+
+    NODE = 0
+    USAGE = enum.auto()  # what runs on the row: repaired where a placement touched it
+    CLUSTER = enum.auto()  # something about all nodes at once, such as their number: recomputed when it moves
+    JOB = enum.auto()  # the job's other members: computed anew for each decision
+
+
+class Plugin(Protocol):
+    """What every plugin has. `reads` names the pod fields its answers depend on (see `framework.signature`)."""
+
+    name: ClassVar[str]
+    reads: ClassVar[tuple[str, ...]]
+
+
+@runtime_checkable
+class PreEnqueue(Plugin, Protocol):
+    def gate(self, pod: Pod) -> Verdict | None:
+        """Called before a pod may enter the active queue. None lets it in."""
+
+
+@runtime_checkable
+class QueueSort(Plugin, Protocol):
+    def order(self, priority: int, since: float) -> tuple[float, ...]:
+        """Called when a job is queued: jobs with smaller keys go first."""
+
+
+@runtime_checkable
+class Pins(Plugin, Protocol):
+    def pins(self, pod: Pod) -> frozenset[str] | Verdict | None:
+        """The only nodes this very pod may use, by name, or None. Called for each pod, before its class is looked up:
+        what is unique by nature (the node of a DaemonSet's pod) stays outside the class."""
+
+
+class Only(msgspec.Struct, frozen=True, gc=False):
+    """`prepare` returns this to restrict the class to some nodes, by name."""
+
+    names: frozenset[str]
+
+
+@runtime_checkable
+class Prepare(Plugin, Protocol):
+    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | Only | Verdict | None:
+        """PreFilter, called once per decision on a new class, before any `filter`: not concerned (SKIP), only these
+        nodes, refused everywhere (a Verdict), or None: go on."""
+
+
+@runtime_checkable
+class Filter(Plugin, Protocol):
+    depends: ClassVar[Depends]
+
+    def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
+        """Reject rows, with a Reason, where this pod cannot run. Reads columns, touches nothing else. Called with all
+        rows or with some: each row's answer must not depend on which other rows are shown."""
+
+
+@runtime_checkable
+class Score(Plugin, Protocol):
+    depends: ClassVar[Depends]
+    normalize: ClassVar["Normalize"]
+
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int | Skip | Verdict:
+        """A raw score for each row, any range; an int when it is the same on all. The runtime normalises over the
+        feasible rows, weighs and adds. SKIP: adds nothing for this pod. A Verdict (Error) ends the attempt."""
+
+
+@runtime_checkable
+class Room(Plugin, Protocol):
+    def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
+        """Lower, in place, how many more pods of this class each row can take. Called by the planner for gangs. A
+        filter without `room` counts as 0 or 1, and the planner asks it again after each member."""
+
+
+@runtime_checkable
+class Assign(Plugin, Protocol):
+    def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
+        """Name the devices, volumes and claims this pod would take on this row. Called for the chosen row only; a
+        Verdict sends the planner to the next best row. Applied by journal and ledger, never here."""
+
+
+class Normalize(msgspec.Struct, frozen=True):
+    """How raw scores become 0..100 over the feasible rows.
+
+    `extremes` reduces the feasible raw scores to a few numbers, `apply` turns raw scores into 0..100 with them. Only
+    when the extremes move is a cached column normalised again.
+    """
+
+    name: str
+    extremes: Callable[[IntColumn], tuple[int, ...]] | None = None
+    apply: Callable[[Any, tuple[int, ...]], Any] | None = None
+
+
+def _top(raw: IntColumn) -> tuple[int, ...]:
+    return (int(raw.max(initial=0)),)
+
+
+def _up(raw: Any, extremes: tuple[int, ...]) -> Any:
+    return 100 * raw // extremes[0] if extremes[0] else raw
+
+
+def _down(raw: Any, extremes: tuple[int, ...]) -> Any:
+    return 100 - 100 * raw // extremes[0] if extremes[0] else raw * 0 + 100
+
+
+KEEP = Normalize("keep")  # already 0..100
+UP = Normalize("up", _top, _up)  # the largest becomes 100
+DOWN = Normalize("down", _top, _down)  # 0 becomes 100, the largest 0
+
+
+def own(extremes: Callable[[IntColumn], tuple[int, ...]], apply: Callable[[Any, tuple[int, ...]], Any]) -> Normalize:
+    """A plugin's own way to normalise."""
+    return Normalize("own", extremes, apply)

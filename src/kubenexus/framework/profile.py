@@ -1,0 +1,94 @@
+"""A profile as data (which plugins, in which order, how heavy), and the lineup built from it."""
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.framework.points import (
+    Assign,
+    Depends,
+    Filter,
+    Pins,
+    Plugin,
+    PreEnqueue,
+    Prepare,
+    QueueSort,
+    Room,
+    Score,
+)
+
+Factory = Callable[[Mapping[str, Any]], Plugin]
+
+
+class TieBreak(enum.Enum):
+    """Among nodes with the best score: by lot (stable, from the names), the first name, or one already in use."""
+
+    SEEDED = "seeded"
+    NAME = "name"
+    IN_USE = "in-use"
+
+
+class Enabled(msgspec.Struct, frozen=True):
+    """A plugin of a profile. Its arguments are those of `pluginConfig`."""
+
+    name: str
+    weight: int = 1
+    args: dict[str, Any] = {}
+
+
+class Profile(msgspec.Struct, frozen=True):
+    name: str
+    plugins: tuple[Enabled, ...]
+    tie_break: TieBreak = TieBreak.SEEDED
+    seed: int = 0
+
+
+class Traits(NamedTuple):
+    """What the runtime needs to know of a plugin again and again, looked up once."""
+
+    usage: bool = False
+    cluster: bool = False
+    job: bool = False
+    scalar: bool = False
+    trusted: bool = False
+
+
+class Lineup:
+    """The plugins of a profile by point, in order. Built once at start-up."""
+
+    def __init__(self, profile: Profile, factories: Mapping[str, Factory]) -> None:
+        self.profile = profile
+        self.plugins: list[Plugin] = []
+        self.weights: dict[str, int] = {}
+        for enabled in profile.plugins:
+            if enabled.name not in factories:
+                known = ", ".join(sorted(factories))
+                raise KubeNexusError(f"profile {profile.name!r}: unknown plugin {enabled.name!r}; known: {known}")
+            if enabled.name in self.weights:
+                raise KubeNexusError(f"profile {profile.name!r}: plugin {enabled.name!r} is enabled twice")
+            self.plugins.append(factories[enabled.name](enabled.args))
+            self.weights[enabled.name] = enabled.weight
+        self.gates = [p for p in self.plugins if isinstance(p, PreEnqueue)]
+        self.sorts = [p for p in self.plugins if isinstance(p, QueueSort)]
+        self.pins = [p for p in self.plugins if isinstance(p, Pins)]
+        self.prepares = [p for p in self.plugins if isinstance(p, Prepare)]
+        self.filters = [p for p in self.plugins if isinstance(p, Filter)]
+        self.scores = [p for p in self.plugins if isinstance(p, Score)]
+        self.rooms = [p for p in self.plugins if isinstance(p, Room)]
+        self.assigns = [p for p in self.plugins if isinstance(p, Assign)]
+        self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
+
+    @property
+    def reads(self) -> set[str]:
+        return {field for plugin in self.plugins for field in plugin.reads}
+
+
+def _traits(plugin: Plugin) -> Traits:
+    depends = getattr(plugin, "depends", Depends.NODE)
+    scalar = bool(getattr(plugin, "scalar", False))
+    trusted = type(plugin).__module__.startswith("kubenexus.plugins.")
+    usage, cluster, job = (bool(depends & flag) for flag in (Depends.USAGE, Depends.CLUSTER, Depends.JOB))
+    return Traits(usage, cluster, job, scalar, trusted)

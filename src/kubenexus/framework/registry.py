@@ -1,0 +1,74 @@
+"""Plugins by name: the built-in table and what other packages register under `kubenexus.plugins`.
+
+A plugin from outside is checked when it is loaded, so that a wrong signature is an error at start-up that names the
+plugin, not a failure in the middle of a decision.
+"""
+
+import inspect
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.framework.points import Depends, Normalize
+from kubenexus.framework.profile import Factory
+
+GROUP = "kubenexus.plugins"
+
+# The arguments after self of each point's methods, and the attributes that must stand beside them.
+_POINTS: dict[str, tuple[int, dict[str, type]]] = {
+    "gate": (1, {}),
+    "order": (2, {}),
+    "pins": (1, {}),
+    "prepare": (2, {}),
+    "filter": (3, {"depends": Depends}),
+    "score": (3, {"depends": Depends, "normalize": Normalize}),
+    "room": (3, {}),
+    "assign": (3, {}),
+}
+
+
+def with_entry_points(built_in: Mapping[str, Factory]) -> dict[str, Factory]:
+    """The built-in plugins and all that are installed beside us. A name that is taken is an error."""
+    factories = dict(built_in)
+    for point in entry_points(group=GROUP):
+        factory = _load(point)
+        if point.name in factories:
+            raise KubeNexusError(f"plugin {point.name!r} ({point.value}): the name is taken")
+        factories[point.name] = factory
+    return factories
+
+
+def _load(point: EntryPoint) -> Factory:
+    try:
+        plugin = point.load()
+    except Exception as error:
+        raise KubeNexusError(f"plugin {point.name!r} ({point.value}): cannot be loaded: {error}") from error
+    check(point.name, plugin)
+    factory: Factory = plugin
+    return factory
+
+
+def check(name: str, plugin: object) -> None:
+    """Raise unless `plugin` is a class that keeps the contract of `framework.points`."""
+
+    def fail(problem: str) -> None:
+        raise KubeNexusError(f"plugin {name!r}: {problem}")
+
+    if not inspect.isclass(plugin):
+        fail("must be a class")
+    if getattr(plugin, "name", None) != name:
+        fail(f"its `name` must be {name!r}, is {getattr(plugin, 'name', None)!r}")
+    if not isinstance(getattr(plugin, "reads", None), tuple):
+        fail("`reads` must be a tuple of pod fields (empty if it reads none)")
+    points = [point for point in _POINTS if callable(getattr(plugin, point, None))]
+    if not points:
+        fail(f"implements none of {', '.join(_POINTS)}")
+    for point in points:
+        arguments, attributes = _POINTS[point]
+        try:
+            inspect.signature(getattr(plugin, point)).bind(None, *range(arguments))
+        except TypeError:
+            fail(f"`{point}` must take {arguments} arguments besides self")
+        for attribute, kind in attributes.items():
+            if not isinstance(getattr(plugin, attribute, None), kind):
+                fail(f"`{point}` needs the class attribute `{attribute}`, a {kind.__name__}")

@@ -1,0 +1,154 @@
+"""Which pods are alike: a signature made of just the fields that enabled plugins declare they read.
+
+Two pods with equal signatures are one class and share everything computed for it. So what differs between pods of one
+template must stay out: names, UIDs, labels nobody selects by, and the node a DaemonSet's pod is made for (that is a
+pin, kept with the pod).
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kubenexus.api import core
+from kubenexus.api.core import Pod
+from kubenexus.api.meta import ObjectMeta
+from kubenexus.base.errors import KubeNexusError
+
+LABELS = "metadata.labels"
+_AFFINITY = "spec.affinity.nodeAffinity"
+
+
+class Field(NamedTuple):
+    """How a field is taken from a pod, its type, and where it goes in the pod rebuilt from a signature."""
+
+    take: Callable[[Pod], Any]
+    type: Any
+    into: tuple[str, str]
+
+
+def _resize(pod: Pod) -> core.PodStatus | None:
+    """What of the status bears on requests: present only while a pod is resized in place."""
+    status = pod.status
+    reported = status.container_statuses or status.init_container_statuses
+    if not reported and status.allocated_resources is None and status.resources is None:
+        return None
+    return core.PodStatus(
+        container_statuses=status.container_statuses,
+        init_container_statuses=status.init_container_statuses,
+        allocated_resources=status.allocated_resources,
+        resources=status.resources,
+        conditions=[c for c in status.conditions if c.type == "PodResizePending"],
+    )
+
+
+def _image_volumes(pod: Pod) -> list[core.Volume]:
+    return [core.Volume(image=v.image) for v in pod.spec.volumes if v.image is not None]
+
+
+def _node_affinity(pod: Pod) -> core.Affinity | None:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return core.Affinity(node_affinity=affinity.node_affinity)
+
+
+def _bind_mounts(pod: Pod) -> list[core.Container]:
+    mounts = [m for c in pod.spec.ephemeral_containers for m in c.volume_mounts if m.bind_mount_options]
+    return [core.Container(volume_mounts=mounts)] if mounts else []
+
+
+FIELDS: dict[str, Field] = {
+    "metadata.namespace": Field(lambda p: p.metadata.namespace, str, ("metadata", "namespace")),
+    "spec.nodeName": Field(lambda p: p.spec.node_name, str, ("spec", "node_name")),
+    "spec.priority": Field(lambda p: p.spec.priority, int, ("spec", "priority")),
+    "spec.containers": Field(lambda p: p.spec.containers, list[core.Container], ("spec", "containers")),
+    "spec.initContainers": Field(lambda p: p.spec.init_containers, list[core.Container], ("spec", "init_containers")),
+    "spec.ephemeralContainers": Field(_bind_mounts, list[core.Container], ("spec", "ephemeral_containers")),
+    "spec.overhead": Field(lambda p: p.spec.overhead, core.ResourceList | None, ("spec", "overhead")),
+    "spec.resources": Field(lambda p: p.spec.resources, core.ResourceRequirements | None, ("spec", "resources")),
+    "spec.nodeSelector": Field(lambda p: p.spec.node_selector, dict[str, str], ("spec", "node_selector")),
+    _AFFINITY: Field(_node_affinity, core.Affinity | None, ("spec", "affinity")),
+    "spec.tolerations": Field(lambda p: p.spec.tolerations, list[core.Toleration], ("spec", "tolerations")),
+    "spec.volumes.image": Field(_image_volumes, list[core.Volume], ("spec", "volumes")),
+    "spec.hostNetwork": Field(lambda p: p.spec.host_network, bool, ("spec", "host_network")),
+    "spec.hostUsers": Field(lambda p: p.spec.host_users, bool, ("spec", "host_users")),
+    "status.resize": Field(_resize, core.PodStatus | None, ("", "status")),
+}
+
+# What every class needs whichever plugins are on: the ledger counts a pod by these.
+FOOTPRINT = (
+    "spec.containers",
+    "spec.initContainers",
+    "spec.overhead",
+    "spec.resources",
+    "status.resize",
+)
+
+
+class Signer:
+    """Made once for a lineup of plugins. `project` changes which labels matter; earlier signatures then differ."""
+
+    def __init__(self, reads: Iterable[str]) -> None:
+        wanted = {*FOOTPRINT, *reads}
+        self._labels = {name[len(LABELS) + 1 : -1] for name in wanted if name.startswith(LABELS + "[")}
+        unknown = sorted(n for n in wanted if n not in FIELDS and not n.startswith(LABELS))
+        if unknown:
+            raise KubeNexusError(f"unknown pod field {unknown[0]!r}; known: {', '.join([*FIELDS, LABELS])}")
+        names = sorted(wanted & FIELDS.keys())
+        self._fields = [FIELDS[name] for name in names]
+        self._takes = [field.take for field in self._fields]
+        self._affinity = names.index(_AFFINITY) if _AFFINITY in names else -1
+        self._projected: tuple[str, ...] = tuple(sorted(self._labels))
+        self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
+        types: Any = tuple[(*(field.type for field in self._fields), dict[str, str], bool)]  # type: ignore[misc]
+        self._decode = msgspec.msgpack.Decoder(types).decode
+
+    def project(self, keys: Iterable[str]) -> None:
+        """The label keys that some live selector asks for, besides those that plugins named themselves."""
+        self._projected = tuple(sorted({*self._labels, *keys}))
+
+    def sign(self, pod: Pod, unpinned: core.Affinity | None = None) -> bytes:
+        """`unpinned` is the pod's affinity without the node names that only this pod is made for."""
+        parts = [take(pod) for take in self._takes]
+        if unpinned is not None and self._affinity >= 0:
+            parts[self._affinity] = unpinned
+        labels = pod.metadata.labels
+        parts.append({key: labels[key] for key in self._projected if key in labels} if self._projected else {})
+        parts.append(unpinned is not None)
+        return self._encode(parts)
+
+    def specimen(self, signature: bytes) -> tuple[Pod, bool]:
+        """A pod with the signed fields and nothing else, and whether its pins were lifted out."""
+        *values, labels, pinned = self._decode(signature)
+        parts: dict[str, dict[str, Any]] = {"metadata": {"labels": labels}, "spec": {}, "": {}}
+        for field, value in zip(self._fields, values, strict=True):
+            parts[field.into[0]][field.into[1]] = value
+        status = parts[""].get("status") or core.PodStatus()
+        pod = Pod(metadata=ObjectMeta(**parts["metadata"]), spec=core.PodSpec(**parts["spec"]), status=status)
+        return pod, pinned
+
+
+def unpinned(pod: Pod) -> core.Affinity | None:
+    """The affinity without its node names, if every required term pins the pod to the same nodes; else None.
+
+    That is how the DaemonSet controller writes its pods: five thousand of them differ in nothing else.
+    """
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    if affinity is None or affinity.required is None:
+        return None
+    terms = affinity.required.node_selector_terms
+    pinned = {_names(term) for term in terms}
+    if len(pinned) != 1 or None in pinned:
+        return None
+    rest = [core.NodeSelectorTerm(match_expressions=term.match_expressions) for term in terms]
+    required = core.NodeSelector(node_selector_terms=rest)
+    return core.Affinity(node_affinity=core.NodeAffinity(required=required, preferred=affinity.preferred))
+
+
+def _names(term: core.NodeSelectorTerm) -> tuple[str, ...] | None:
+    """The name of a term whose only field requirement is `metadata.name In [one]`; several are invalid upstream."""
+    fields = term.match_fields
+    if len(fields) == 1 and (fields[0].key, fields[0].operator, len(fields[0].values)) == ("metadata.name", "In", 1):
+        return tuple(fields[0].values)
+    return None

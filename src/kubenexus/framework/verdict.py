@@ -1,0 +1,153 @@
+"""Outcomes are values, and the code carries the consequence: when to try again, and whether preemption may help."""
+
+import enum
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+BitColumn = NDArray[np.uint64]
+
+
+class Code(enum.IntEnum):
+    """As kube-scheduler's framework names them."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    @property
+    def label(self) -> str:
+        """The name in kube-scheduler's logs, metrics and tests."""
+        return _LABELS[self]
+
+    @property
+    def retry(self) -> "Retry":
+        """What the queue does with a job that ended so."""
+        return _RETRIES[self]
+
+    @property
+    def preemptible(self) -> bool:
+        """Whether evicting somebody could help."""
+        return self is Code.UNSCHEDULABLE
+
+
+class Retry(enum.Enum):
+    NEVER = "placed, or waiting for somebody else's word"
+    SOON = "after a backoff, nobody blamed"
+    ON_EVENT = "when an event of a plugin that refused comes, after a backoff"
+    ON_EVENT_AT_ONCE = "when such an event comes, without a backoff"
+
+
+_LABELS = {
+    Code.SUCCESS: "Success",
+    Code.ERROR: "Error",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
+}
+_RETRIES = {
+    Code.SUCCESS: Retry.NEVER,
+    Code.ERROR: Retry.SOON,
+    Code.UNSCHEDULABLE: Retry.ON_EVENT,
+    Code.UNRESOLVABLE: Retry.ON_EVENT,
+    Code.WAIT: Retry.NEVER,
+    Code.SKIP: Retry.NEVER,
+    Code.PENDING: Retry.ON_EVENT_AT_ONCE,
+}
+
+
+class Reason(msgspec.Struct, frozen=True, gc=False):
+    """Why a row is refused: a constant of the plugin, never formatted with names of nodes or other tenants."""
+
+    text: str
+    code: Code = Code.UNSCHEDULABLE
+
+
+class Verdict(msgspec.Struct, frozen=True, gc=False):
+    """The answer for a pod as a whole. `plugin` is stamped by the runtime, not by the plugin."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+
+class Skip:
+    """`prepare` or `score` returns this when the plugin is not concerned with the pod."""
+
+    def __repr__(self) -> str:
+        return "SKIP"
+
+
+SKIP = Skip()
+
+# One bit of a 64-bit column for each reason; the last is shared by all that come after.
+MOST_REASONS = 64
+_MORE = Reason("further resources are insufficient")
+
+
+class ReasonTable:
+    """The reasons one plugin gave for one pod class, each with its bit. Bits stay put while the class lives."""
+
+    __slots__ = ("_bit_of", "reasons")
+
+    def __init__(self) -> None:
+        self.reasons: list[Reason] = []
+        self._bit_of: dict[Reason, int] = {}
+
+    def bit(self, reason: Reason) -> int:
+        bit = self._bit_of.get(reason)
+        if bit is None:
+            if len(self.reasons) == MOST_REASONS - 1:
+                reason = _MORE
+            if len(self.reasons) < MOST_REASONS:
+                self.reasons.append(reason)
+            bit = self._bit_of[reason] = 1 << (len(self.reasons) - 1)
+        return bit
+
+    def read(self, bits: int) -> tuple[Reason, ...]:
+        """The reasons behind one row's bits, in the order they were first given."""
+        return tuple(reason for i, reason in enumerate(self.reasons) if bits >> i & 1)
+
+
+def code_of(reasons: tuple[Reason, ...]) -> Code:
+    """A node that one reason makes hopeless is hopeless; an error outweighs everything."""
+    codes = {reason.code for reason in reasons}
+    for code in (Code.ERROR, Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.PENDING):
+        if code in codes:
+            return code
+    return Code.SUCCESS
+
+
+class NodeVerdict:
+    """Where a filter writes its answer: which rows it refuses, and why. A row may have several reasons.
+
+    `bits` is 0 while nothing is refused, then a column of them; over a single row, `row_bits` reads it as a number.
+    """
+
+    __slots__ = ("bits", "table")
+
+    def __init__(self, table: ReasonTable) -> None:
+        self.table = table
+        self.bits: Any = 0
+
+    @property
+    def row_bits(self) -> int:
+        return self.bits if isinstance(self.bits, int) else int(self.bits[0])
+
+    def reject(self, where: Any, reason: Reason) -> None:
+        """Refuse the rows where the mask (or, over a single row, the bool) is true."""
+        if isinstance(where, bool):
+            if where:
+                self.bits |= self.table.bit(reason)
+        elif where.any():
+            if isinstance(self.bits, int):
+                self.bits = np.zeros(len(where), np.uint64)
+            np.bitwise_or(self.bits, np.uint64(self.table.bit(reason)), out=self.bits, where=where)

@@ -1,0 +1,1 @@
+"""Whole jobs: `decide`. No I/O."""

@@ -1,0 +1,76 @@
+"""`decide(job, snapshot, now) -> Decision`: pure, deterministic, all or nothing.
+
+Members are seated one after the other on a private attempt, so that each sees the ones before it; then everything is
+taken back. Committing a decision is another step (`commit`). A single pod goes the same way: it is a job of one.
+"""
+
+from kubenexus.cycle.bench import Bench
+from kubenexus.framework.decision import Decision, Diagnosis
+from kubenexus.framework.job import ALONE, Job, JobView
+from kubenexus.framework.profile import Lineup
+from kubenexus.framework.verdict import Code
+from kubenexus.plan.seat import Seat, Usher
+from kubenexus.state.ledger import Ledger
+from kubenexus.state.pods import PodRecord
+from kubenexus.state.snapshot import Snapshot, StaleSnapshot
+
+
+class Planner:
+    """One for each profile. Its only memory is the bench's cache, which changes no answer."""
+
+    def __init__(self, lineup: Lineup, bench: Bench | None = None) -> None:
+        self.lineup = lineup
+        self.bench = bench or Bench(lineup)
+        self._usher = Usher(self.bench)
+
+    def decide(self, job: Job, snapshot: Snapshot, now: float) -> Decision:
+        """As many members as fit if they are at least `job.minimum`; else none, with the first refusal's reasons.
+
+        Called by the loop, the simulator, `explain` and tests. Changes nothing; `now` is the only clock it has.
+        """
+        if len(job.pods) == 1:  # nobody after it has to see it: no need to write
+            seat = self._usher.seat(job.pods[0], snapshot, ALONE)
+            seated, refusal = ([seat], None) if seat.placement is not None else ([], seat)
+        else:
+            seated, refusal = self._seat_all(job, snapshot)
+        return _decision(job, seated, refusal, snapshot.generation, now)
+
+    def _seat_all(self, job: Job, snapshot: Snapshot) -> tuple[list[Seat], Seat | None]:
+        seated: list[Seat] = []
+        refusal: Seat | None = None
+        with snapshot.attempt() as attempt:
+            for i, pod in enumerate(job.pods):
+                view = JobView(len(job.pods), tuple(seat.row for seat in seated))
+                seat = self._usher.seat(pod, snapshot, view)
+                if seat.placement is not None:
+                    seated.append(seat)
+                    attempt.lay(seat.row, seat.placement.footprint, seat.placement.assignment.takes)
+                    continue
+                refusal = refusal or seat
+                if seat.code is Code.ERROR or len(seated) + len(job.pods) - i - 1 < job.minimum:
+                    return [], seat if seat.code is Code.ERROR else refusal
+        return seated, refusal
+
+
+def commit(decision: Decision, job: Job, ledger: Ledger, now: float) -> list[PodRecord]:
+    """Every placement of the decision becomes Assumed, in one step. Called right after `decide`, before any other
+    transition of the ledger: a decision on an older state is refused."""
+    if decision.generation != ledger.generation:
+        raise StaleSnapshot(f"decision of generation {decision.generation}, ledger at {ledger.generation}")
+    pods = {pod.key: pod for pod in job.pods}
+    with ledger.attempt() as attempt:
+        for placement in decision.placements:
+            attempt.place(pods[placement.pod], placement.node, placement.footprint, placement.assignment.takes)
+        return attempt.keep(now)
+
+
+def _decision(job: Job, seated: list[Seat], refusal: Seat | None, generation: int, now: float) -> Decision:
+    placements = tuple(seat.placement for seat in seated if seat.placement is not None)
+    last = refusal or (seated[-1] if seated else None)
+    if placements and len(placements) >= job.minimum:
+        code, error = Code.SUCCESS, ""
+    else:
+        placements = ()
+        code, error = (refusal.code, refusal.error) if refusal else (Code.SUCCESS, "")
+    diagnosis = last.diagnosis if last else Diagnosis(nodes=0)
+    return Decision(job.key, code, generation, now, placements, diagnosis, error)

@@ -1,0 +1,91 @@
+"""Why nodes were refused, counted, and which one came closest."""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.cycle.bench import Member
+from kubenexus.cycle.nominated import Yielding
+from kubenexus.cycle.refusals import Combination, first_refusals, tally
+from kubenexus.framework.decision import Diagnosis, NearestMiss, Shortage
+from kubenexus.framework.verdict import Code, code_of
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.view import Nodes
+
+
+def refusals(member: Member, columns: NodeColumns, yielding: Yielding | None) -> list[Combination]:
+    """Each refused node once, under the plugin that refused it first. Masks are over all rows of the table."""
+    table, size = member.table, columns.size
+    inside = _inside(member, columns)
+    looked_at = columns.alive[:size] if inside is None else columns.alive[:size] & inside
+    refused = looked_at & ~table.ok
+    if yielding is not None:
+        refused[yielding.rows] = False
+    found = first_refusals(table.filters, slice(None), refused, columns.fenced[:size])
+    if yielding is not None:
+        there = looked_at[yielding.rows]
+        for plugin, reasons, where in first_refusals(yielding.filters, slice(None), there, ~there):
+            found.append((plugin, reasons, _spread(where, yielding.rows, size)))
+    return found
+
+
+def diagnose(member: Member, columns: NodeColumns, yielding: Yielding | None) -> tuple[Diagnosis, list[str]]:
+    """The diagnosis without the nearest miss, and the texts of errors among the refusals."""
+    if member.refused is not None:
+        refused_by = (member.refused.plugin,) if member.refused.plugin else member.only_by
+        return Diagnosis(nodes=columns.count, refused_by=refused_by, message=", ".join(member.refused.reasons)), []
+    counts, plugins, errors = tally(refusals(member, columns, yielding))
+    inside = _inside(member, columns)
+    if inside is not None:
+        absent = int(np.count_nonzero(columns.alive[: columns.size] & ~inside))
+        if absent:
+            counts[f"node(s) didn't satisfy plugin(s) [{' '.join(member.only_by)}]"] = absent
+            plugins |= set(member.only_by)
+    return Diagnosis(columns.count, tuple(sorted(counts.items())), tuple(sorted(plugins))), errors
+
+
+def nearest_miss(member: Member, columns: NodeColumns, yielding: Yielding | None) -> NearestMiss | None:
+    """The node that came closest: no hopeless reason, fewest plugins against it, least lacking for its size."""
+    found = refusals(member, columns, yielding)
+    if member.refused is not None or not found:
+        return None
+    candidates = np.zeros(columns.size, np.bool_)
+    hopeful = [f for f in found if code_of(f[1]) is Code.UNSCHEDULABLE] or found
+    for _, _, where in hopeful:
+        candidates |= where
+    rows = np.flatnonzero(candidates)
+    against = sum((f.bits[rows] != 0).astype(np.float64) for f in member.table.filters if f.bits is not None)
+    distance = against + _lacking(member, columns, rows)
+    closest = rows[distance == np.min(distance)] if np.ndim(distance) else rows
+    row = int(closest[columns.lot[closest].argmax()])
+    reasons = next(reasons for _, reasons, where in found if where[row])
+    return NearestMiss(columns.names[row], tuple(r.text for r in reasons), _shortages(member, columns, row))
+
+
+def _lacking(member: Member, columns: NodeColumns, rows: Any) -> Any:
+    """How far each row is from fitting, 0..1: the largest part of a request that it cannot give."""
+    view = Nodes(columns, rows)
+    worst = np.zeros(len(rows))
+    for resource, amount in member.table.pod.demand.amounts:
+        lacking = amount - (view.alloc(resource) - view.used(resource))
+        np.maximum(worst, np.minimum(lacking / amount, 1.0), out=worst)
+    return worst
+
+
+def _shortages(member: Member, columns: NodeColumns, row: int) -> tuple[Shortage, ...]:
+    view = Nodes(columns, np.array([row]))
+    lacking = {
+        resource: int(amount - (view.alloc(resource)[0] - view.used(resource)[0]))
+        for resource, amount in member.table.pod.demand.amounts
+    }
+    return tuple(Shortage(resource, amount) for resource, amount in lacking.items() if amount > 0)
+
+
+def _inside(member: Member, columns: NodeColumns) -> Any:
+    return None if member.only is None else Nodes(columns).named(member.only)
+
+
+def _spread(where: Any, rows: Any, size: int) -> Any:
+    mask = np.zeros(size, np.bool_)
+    mask[rows[where]] = True
+    return mask

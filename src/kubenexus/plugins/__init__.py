@@ -1,0 +1,48 @@
+"""The rules, one readable page each, and the table of those that are built in. No I/O, no hidden state.
+
+Names, weights, reasons and numbers are kube-scheduler's wherever the concept is the same.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from kubenexus.framework.profile import Enabled, Factory, Lineup, Profile
+from kubenexus.framework.registry import with_entry_points
+from kubenexus.plugins.balanced_allocation import NodeResourcesBalancedAllocation
+from kubenexus.plugins.gates import SchedulingGates
+from kubenexus.plugins.image_locality import ImageLocality
+from kubenexus.plugins.node_affinity import NodeAffinity
+from kubenexus.plugins.node_declared_features import NodeDeclaredFeatures
+from kubenexus.plugins.node_name import NodeName
+from kubenexus.plugins.node_ports import NodePorts
+from kubenexus.plugins.node_resources_fit import NodeResourcesFit
+from kubenexus.plugins.node_unschedulable import NodeUnschedulable
+from kubenexus.plugins.priority_sort import PrioritySort
+from kubenexus.plugins.taint_toleration import TaintToleration
+
+# In the order they are asked, with their default weights: the order decides which reason a refused node reports.
+ORDER: tuple[tuple[Any, int], ...] = (
+    (SchedulingGates, 1),
+    (PrioritySort, 1),
+    (NodeName, 1),
+    (NodeUnschedulable, 1),
+    (TaintToleration, 3),
+    (NodeAffinity, 2),
+    (NodePorts, 1),
+    (NodeResourcesFit, 1),
+    (NodeResourcesBalancedAllocation, 1),
+    (ImageLocality, 1),
+    (NodeDeclaredFeatures, 1),
+)
+BUILT_IN: dict[str, Factory] = {plugin.name: plugin for plugin, _ in ORDER}
+
+
+def default_profile(name: str = "kubenexus-scheduler", also: Iterable[Enabled] = ()) -> Profile:
+    """All built-in plugins with kube-scheduler's weights, and after them `also`."""
+    enabled = [Enabled(plugin.name, weight) for plugin, weight in ORDER]
+    return Profile(name, (*enabled, *also))
+
+
+def lineup(profile: Profile | None = None) -> Lineup:
+    """A profile's plugins, ready to be asked; those of other packages included."""
+    return Lineup(profile or default_profile(), with_entry_points(BUILT_IN))

@@ -1,0 +1,109 @@
+"""NodeResourcesBalancedAllocation: prefer the node whose resources the pod would bring closer to each other.
+
+For each node S = int((1 - std of the used fractions) * 100), with the pod and without it; the score is
+50 + (50 + S_with - S_without) / 2: 75 when nothing changes, more when the pod evens the node out.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kubenexus.api.resources import is_scalar
+from kubenexus.base.numbers import Amounts, IntColumn
+from kubenexus.framework.job import JobView
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import KEEP, Depends
+from kubenexus.framework.verdict import SKIP, Skip
+from kubenexus.state.view import Nodes, OneNode
+
+_DEFAULT = ({"name": "cpu"}, {"name": "memory"})
+
+
+class NodeResourcesBalancedAllocation:
+    name = "NodeResourcesBalancedAllocation"
+    reads = ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources", "status.resize")
+    depends = Depends.USAGE
+    normalize = KEEP
+    scalar = True
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        self._resources = [str(r["name"]) for r in args.get("resources") or _DEFAULT]
+
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int | Skip:
+        wanted = pod.once("NodeResourcesBalancedAllocation", lambda: self._wanted(pod))
+        if not any(wanted.values):
+            return SKIP  # else a flood of pods that ask for nothing would all go to the one most even node
+        result: IntColumn | int
+        if isinstance(nodes, OneNode):
+            result = _score_one(nodes, wanted)
+        else:
+            names = wanted.names
+            before = nodes.derived(
+                f"evenness of {names}",
+                many=lambda view: _evenness(view, names, None),
+                one=lambda node: _evenness_of_one(*_amounts(node, names)),
+            )
+            result = _evenness(nodes, wanted.names, wanted)
+            result += 150
+            result -= before
+            result >>= 1
+        return result
+
+    def _wanted(self, pod: PodClass) -> Amounts:
+        """What the pod asks for; an extended resource it does not ask for is no matter of balance."""
+        asked = dict(pod.demand.plain)
+        return Amounts({n: asked.get(n, 0) for n in self._resources if asked.get(n) or not is_scalar(n)})
+
+
+def _score_one(node: OneNode, wanted: Amounts) -> int:
+    used, capacity = _amounts(node, wanted.names)
+    with_pod = [u + v for u, v in zip(used, wanted.values, strict=True)]
+    return (150 + _evenness_of_one(with_pod, capacity) - _evenness_of_one(used, capacity)) // 2
+
+
+def _amounts(node: OneNode, names: tuple[str, ...]) -> tuple[list[int], list[int]]:
+    rows = node.rows_of(names)
+    return [node.uses[r] for r in rows], [node.allocs[r] for r in rows]
+
+
+def _evenness_of_one(used: list[int], capacity: list[int]) -> int:
+    if len(used) == 2 and 0 not in capacity:
+        return int((1 - abs(min(used[0] / capacity[0], 1.0) - min(used[1] / capacity[1], 1.0)) / 2) * 100.0)
+    return int(_evenness_of_any(np.array(used)[:, None], np.array(capacity)[:, None])[0])
+
+
+def _evenness(nodes: Nodes, names: tuple[str, ...], wanted: Amounts | None) -> Any:
+    """100 when the resources are used to the same fraction, less the further they are apart. With the pod, or not."""
+    used, capacity = nodes.ratio_tables("used", names)
+    if wanted is not None:
+        used = used + wanted.like(capacity)
+    if len(names) != 2 or not nodes.offered(names):
+        return _evenness_of_any(used, capacity)
+    fractions = used / capacity
+    np.minimum(fractions, 1.0, out=fractions)
+    apart = np.subtract(fractions[0], fractions[1], out=fractions[0])
+    np.abs(apart, out=apart)
+    apart *= -0.5  # halving is exact, so this is 1 - apart / 2 to the last bit
+    apart += 1.0
+    apart *= 100.0
+    return apart.astype(np.int16)
+
+
+def _evenness_of_any(used: Any, capacity: Any) -> Any:
+    """Any number of resources; on each node those it does not have are left out. Sums in upstream's order."""
+    offered = capacity > 0
+    count = offered.sum(axis=0)
+    fractions = np.minimum(used / np.maximum(capacity, 1), 1.0) * offered
+    mean, spread = np.zeros(len(count)), np.zeros(len(count))
+    for fraction in fractions:
+        mean += fraction
+    mean /= np.maximum(count, 1)
+    between, sign = np.zeros(len(count)), np.ones(len(count))
+    for fraction, present in zip(fractions, offered, strict=True):
+        spread += np.where(present, (fraction - mean) * (fraction - mean), 0.0)
+        between += sign * fraction
+        sign = np.where(present, -sign, sign)
+    several = np.sqrt(spread / np.maximum(count, 1))
+    std = np.where(count == 2, np.abs(between / 2), np.where(count > 2, several, 0.0))
+    return ((1 - std) * 100.0).astype(np.int16)

@@ -1,0 +1,50 @@
+"""ImageLocality: prefer nodes that have the pod's images already, less so if hardly any node has them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kubenexus.base.numbers import IntColumn
+from kubenexus.framework.job import JobView
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import KEEP, Depends
+from kubenexus.state.view import Nodes
+
+_MIB = 1024 * 1024
+_LEAST = 23 * _MIB
+_MOST_PER_IMAGE = 1000 * _MIB
+
+
+class ImageLocality:
+    name = "ImageLocality"
+    reads = ("spec.containers", "spec.initContainers", "spec.volumes.image")
+    depends = Depends.CLUSTER
+    normalize = KEEP
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        pass
+
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
+        wanted = pod.once(self.name, lambda: _images(pod))
+        found = [image for image in (nodes.image(name) for name in wanted) if image is not None]
+        if not found:
+            return 0
+        present: IntColumn = np.zeros(nodes.width, np.int64)
+        for image in found:
+            spread = len(image.rows) / nodes.total
+            present += int(float(image.size) * spread) * nodes.having(image)
+        most = _MOST_PER_IMAGE * len(wanted)
+        return 100 * (np.clip(present, _LEAST, most) - _LEAST) // (most - _LEAST)
+
+
+def _images(pod: PodClass) -> list[str]:
+    spec = pod.spec
+    names = [container.image for container in (*spec.init_containers, *spec.containers)]
+    names += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    return [_with_tag(name) for name in names]
+
+
+def _with_tag(name: str) -> str:
+    """As container runtimes report it: no tag means `latest`."""
+    return name if name.rfind(":") > name.rfind("/") else name + ":latest"

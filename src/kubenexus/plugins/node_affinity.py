@@ -1,0 +1,103 @@
+"""NodeAffinity: where a pod must run (`nodeSelector`, required affinity) and where it would like to.
+
+`addedAffinity` in the plugin's arguments is required of, and preferred for, every pod of the profile.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kubenexus.api import core
+from kubenexus.api.core import Pod
+from kubenexus.api.node_selectors import Preference, RequiredTerms, Term, exactly, named, preferred, required
+from kubenexus.base.errors import Malformed
+from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.job import JobView
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import UP, Depends
+from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
+from kubenexus.plugins.terms import where
+from kubenexus.state.view import Nodes
+
+
+class NodeAffinity:
+    name = "NodeAffinity"
+    reads = ("spec.nodeSelector", "spec.affinity.nodeAffinity")
+    depends = Depends.NODE
+    normalize = UP
+    ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", Code.UNRESOLVABLE)
+    MISMATCH = Reason("node(s) didn't match Pod's node affinity/selector", Code.UNRESOLVABLE)
+    CONFLICT = Verdict(Code.UNRESOLVABLE, ("pod affinity terms conflict",))
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        added = msgspec.convert(args.get("addedAffinity") or {}, core.NodeAffinity)
+        self._added = None if added.required is None else required(added.required)
+        if self._added is not None and self._added.problem:
+            raise Malformed(self._added.problem, field="addedAffinity.requiredDuringSchedulingIgnoredDuringExecution")
+        self._added_preferences = preferred(added.preferred)
+
+    def pins(self, pod: Pod) -> frozenset[str] | Verdict | None:
+        wanted = _required(pod)
+        names = None if wanted is None else named(wanted)
+        return self.CONFLICT if names is not None and not names else names
+
+    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | None:
+        concerned = self._added is not None or pod.spec.node_selector or _required(pod.pod) is not None
+        return None if concerned else SKIP
+
+    def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
+        if self._added is not None:
+            enforced = ~_any(self._added.terms, nodes)
+            verdict.reject(enforced, self.ENFORCED)
+        fits = where(exactly(pod.spec.node_selector), nodes)
+        terms = pod.once(self.name, lambda: _terms(pod))
+        if terms is not None:
+            fits &= _any(terms.terms, nodes)
+        if self._added is not None:  # only the first of the two is reported, as upstream stops there
+            fits |= enforced
+        verdict.reject(~fits, self.MISMATCH)
+
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int | Skip | Verdict:
+        try:
+            wishes = pod.once(self.name + " score", lambda: _wishes(pod))
+        except Malformed as problem:
+            return Verdict(Code.ERROR, (problem.problem,))
+        if wishes is None and not self._added_preferences:
+            return SKIP
+        total: IntColumn = np.zeros(nodes.width, np.int64)
+        for preference in (*self._added_preferences, *(wishes or ())):
+            total += preference.weight * where(preference.term, nodes)
+        return total
+
+
+def _required(pod: Pod) -> core.NodeSelector | None:
+    affinity = pod.spec.affinity
+    return affinity.node_affinity.required if affinity and affinity.node_affinity else None
+
+
+def _terms(pod: PodClass) -> RequiredTerms | None:
+    """The pod's required terms. In a class whose pins were lifted out, a term that held nothing else holds always."""
+    wanted = _required(pod.pod)
+    if wanted is None:
+        return None
+    terms = required(wanted)
+    if pod.pinned and any(not term.match_expressions for term in wanted.node_selector_terms):
+        return RequiredTerms(terms=(Term(),))
+    return terms
+
+
+def _wishes(pod: PodClass) -> tuple[Preference, ...] | None:
+    """None when the pod states no preferences at all; an empty tuple when none of them counts."""
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None or not affinity.node_affinity.preferred:
+        return None
+    return preferred(affinity.node_affinity.preferred)
+
+
+def _any(terms: Iterable[Term], nodes: Nodes) -> BoolColumn:
+    found: BoolColumn = np.zeros(nodes.width, np.bool_)
+    for term in terms:
+        found |= where(term, nodes)
+    return found

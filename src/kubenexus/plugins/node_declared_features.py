@@ -1,0 +1,29 @@
+"""NodeDeclaredFeatures: some pods need what only kubelets of a certain make declare they can do."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubenexus.api.features import required_features
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import Depends
+from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
+from kubenexus.state.view import Nodes
+
+
+class NodeDeclaredFeatures:
+    name = "NodeDeclaredFeatures"
+    reads = ("spec.containers", "spec.initContainers", "spec.ephemeralContainers", "spec.hostNetwork", "spec.hostUsers")
+    depends = Depends.NODE
+    LACKING = Reason("node(s) didn't match Pod's required features", Code.UNRESOLVABLE)
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        pass
+
+    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | None:
+        return None if self._needed(pod) else SKIP
+
+    def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
+        verdict.reject(~nodes.declaring(self._needed(pod)), self.LACKING)
+
+    def _needed(self, pod: PodClass) -> frozenset[str]:
+        return pod.once(self.name, lambda: required_features(pod.pod))

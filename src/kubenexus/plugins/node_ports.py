@@ -1,0 +1,37 @@
+"""NodePorts: two pods cannot have the same port of a host."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kubenexus.base.numbers import IntColumn
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import Depends
+from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
+from kubenexus.state.view import Nodes
+
+
+class NodePorts:
+    name = "NodePorts"
+    reads = ("spec.containers", "spec.initContainers")
+    depends = Depends.USAGE
+    scalar = True
+    TAKEN = Reason("node(s) didn't have free ports for the requested pod ports", Code.UNSCHEDULABLE)
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        pass
+
+    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | None:
+        return None if pod.ports else SKIP
+
+    def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
+        for port in pod.ports:
+            clashing = nodes.clashing(port)
+            if clashing is not None:
+                verdict.reject(clashing, self.TAKEN)
+
+    def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
+        """A second pod of the class would want the very same ports."""
+        if pod.ports:
+            np.minimum(room, 1, out=room)

@@ -1,0 +1,97 @@
+"""NodeResourcesFit: is there room, and which node should be filled next.
+
+Filter: what the pod asks for must be free; asking for 0 is never checked. A node that is smaller than the request is
+hopeless, whoever is evicted. Score: the weighted mean over some resources of how empty (LeastAllocated), how full
+(MostAllocated) or how well-shaped (RequestedToCapacityRatio) the node would be.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kubenexus.api.resources import is_extended, is_scalar
+from kubenexus.base.numbers import Amounts, IntColumn
+from kubenexus.framework.job import JobView
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import KEEP, Depends
+from kubenexus.framework.verdict import Code, NodeVerdict, Reason
+from kubenexus.plugins.strategies import Strategy, strategy_from
+from kubenexus.state.view import Nodes, OneNode
+
+
+class NodeResourcesFit:
+    name = "NodeResourcesFit"
+    reads = ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources")
+    depends = Depends.USAGE
+    normalize = KEEP
+    scalar = True
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        self._ignored = frozenset(args.get("ignoredResources") or ())
+        self._ignored_groups = frozenset(args.get("ignoredResourceGroups") or ())
+        self._strategy: Strategy = strategy_from(args.get("scoringStrategy") or {})
+
+    def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
+        asked = pod.once("NodeResourcesFit", lambda: self._asked(pod))
+        if isinstance(nodes, OneNode):
+            for r, amount in zip(nodes.rows_of(asked.names), asked.values, strict=True):
+                if amount > nodes.allocs[r] - nodes.uses[r]:
+                    break
+            else:
+                return
+            nodes = nodes.as_column()
+        free = nodes.table("free", asked.names)
+        lacking = free < asked.like(free)
+        if lacking.any():
+            for i, name in enumerate(asked.names):
+                self._reject(name, lacking[i], asked.values[i] > nodes.alloc(name), nodes, verdict)
+
+    def _reject(self, name: str, lacking: Any, too_small: Any, nodes: Nodes, verdict: NodeVerdict) -> None:
+        if name == "pods":
+            verdict.reject(lacking, Reason("Too many pods"))
+            return
+        if nodes.delegated(name):  # where no device plugin offers it, the claim's plugin is to judge
+            lacking &= nodes.alloc(name) > 0
+        verdict.reject(lacking & too_small, Reason(f"Insufficient {name}", Code.UNRESOLVABLE))
+        verdict.reject(lacking & ~too_small, Reason(f"Insufficient {name}"))
+
+    def _asked(self, pod: PodClass) -> Amounts:
+        """What the pod asks for: what its containers request, and room for one pod more."""
+        wanted = {name: amount for name, amount in pod.demand.amounts if not self._ignores(name)}
+        common: dict[str, int] = {name: wanted.pop(name) for name in ("cpu", "memory") if name in wanted}
+        return Amounts({**common, "pods": 1, **wanted})
+
+    def _ignores(self, resource: str) -> bool:
+        if not is_extended(resource):
+            return False
+        return resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
+
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
+        wanted, weights = pod.once("NodeResourcesFit score", lambda: self._scored(pod))
+        result: IntColumn | int
+        if not weights:
+            result = 0
+        elif isinstance(nodes, OneNode):
+            counted, rows = nodes.nonzero(), nodes.rows_of(wanted.names)
+            parts = [(w, counted[r] + v, nodes.allocs[r]) for r, w, v in zip(rows, weights, wanted.values, strict=True)]
+            result = self._strategy.mean_of_one(parts)
+        else:
+            taken, capacity = nodes.ratio_tables("nonzero", wanted.names)
+            would_take = taken + wanted.like(capacity)
+            result = self._strategy.mean(weights, would_take, capacity, nodes.offered(wanted.names))
+        return result
+
+    def _scored(self, pod: PodClass) -> tuple[Amounts, list[int]]:
+        """The resources to score, what the pod asks of each, and their weights."""
+        asked = dict(pod.demand.scored)
+        wanted = {n: w for n, w in self._strategy.resources if asked.get(n) or not is_scalar(n)}
+        return Amounts({n: asked.get(n, 0) for n in wanted}), list(wanted.values())
+
+    def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
+        """How often the request goes into what is free."""
+        asked = pod.once("NodeResourcesFit", lambda: self._asked(pod))
+        for name, amount in zip(asked.names, asked.values, strict=True):
+            capacity = nodes.alloc(name)
+            times = np.maximum(capacity - nodes.used(name), 0) // amount
+            np.minimum(room, times, out=room, where=(capacity > 0) if nodes.delegated(name) else True)

@@ -1,0 +1,15 @@
+"""PrioritySort: higher priority first, then whoever waits longer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class PrioritySort:
+    name = "PrioritySort"
+    reads = ()
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        pass
+
+    def order(self, priority: int, since: float) -> tuple[float, ...]:
+        return (-priority, since)

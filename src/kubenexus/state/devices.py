@@ -1,0 +1,98 @@
+"""Devices as columns, slot-major: `share[s, n]` is what is free of the s-th device of node n, in thousandths.
+
+Slot-major because a rule compares one slot of all nodes at a time; node-major is over twenty times slower.
+"""
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubenexus.state.cells import Undo
+from kubenexus.state.resources import widen
+
+WHOLE = 1000
+
+
+class Device(msgspec.Struct, frozen=True, gc=False):
+    """One accelerator of a node, as discovery found it. `vram` in bytes; `numa`, `switch`, `clique` -1 if unknown."""
+
+    name: str
+    model: str = ""
+    vram: int = 0
+    numa: int = -1
+    switch: int = -1
+    clique: int = -1
+    healthy: bool = True
+
+
+class Take(msgspec.Struct, frozen=True, gc=False):
+    """A part of a device that a pod was assigned: thousandths of it, and bytes of its memory."""
+
+    slot: int
+    share: int = WHOLE
+    vram: int = 0
+
+
+class DeviceColumns:
+    """Free share and free memory are written by placements; the other columns describe the hardware."""
+
+    def __init__(self, capacity: int) -> None:
+        self.share = np.zeros((0, capacity), np.int64)
+        self.vram = np.zeros((0, capacity), np.int64)
+        self.numa = np.zeros((0, capacity), np.int64)
+        self.switch = np.zeros((0, capacity), np.int64)
+        self.clique = np.zeros((0, capacity), np.int64)
+        self.healthy = np.zeros((0, capacity), np.int64)
+        self._of_row: dict[int, tuple[Device, ...]] = {}
+
+    @property
+    def slots(self) -> int:
+        return len(self.share)
+
+    def grow(self, capacity: int) -> None:
+        for name in _COLUMNS:
+            setattr(self, name, widen(getattr(self, name), capacity))
+
+    def of_row(self, row: int) -> tuple[Device, ...]:
+        return self._of_row.get(row, ())
+
+    def set(self, row: int, devices: tuple[Device, ...]) -> None:
+        """Describe a node's devices. All of them come out free: the ledger puts back what its pods hold."""
+        if len(devices) > self.slots:
+            for name in _COLUMNS:
+                setattr(self, name, _deepen(getattr(self, name), len(devices)))
+        self.clear(row)
+        if devices:
+            self._of_row[row] = devices
+        for slot, device in enumerate(devices):
+            self.numa[slot, row], self.switch[slot, row] = device.numa, device.switch
+            self.clique[slot, row], self.healthy[slot, row] = device.clique, device.healthy
+        self.clear_use(row)
+
+    def clear(self, row: int) -> None:
+        self._of_row.pop(row, None)
+        for name in _COLUMNS:
+            getattr(self, name)[:, row] = 0
+
+    def clear_use(self, row: int) -> None:
+        for slot, device in enumerate(self.of_row(row)):
+            self.share[slot, row], self.vram[slot, row] = WHOLE, device.vram
+
+    def charge(self, row: int, takes: tuple[Take, ...], sign: int, undo: Undo | None = None) -> None:
+        for take in takes:
+            if take.slot >= len(self.of_row(row)):
+                continue  # the device went away under its pod; nothing to count until it is back
+            if undo is not None:
+                undo.cell(self.share, (take.slot, row))
+                undo.cell(self.vram, (take.slot, row))
+            self.share[take.slot, row] -= sign * take.share
+            self.vram[take.slot, row] -= sign * take.vram
+
+
+_COLUMNS = ("share", "vram", "numa", "switch", "clique", "healthy")
+
+
+def _deepen(array: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
+    deeper = np.zeros((slots, array.shape[1]), array.dtype)
+    deeper[: len(array)] = array
+    return deeper

@@ -1,0 +1,66 @@
+"""What a pod takes from its node. Pods of one template share one footprint object."""
+
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from kubenexus.api.core import Container, Pod
+from kubenexus.api.resources import Requests, footprint
+from kubenexus.base.numbers import LIMIT
+
+ANY_ADDRESS = "0.0.0.0"
+
+
+class Port(NamedTuple):
+    """A port on the host. The wildcard address clashes with every address."""
+
+    protocol: str
+    number: int
+    address: str
+
+
+class Footprint(msgspec.Struct, frozen=True, weakref=True):
+    """Amounts by resource name (`pods` is not among them: every pod counts as one), and the ports on the host."""
+
+    amounts: tuple[tuple[str, int], ...] = ()
+    nonzero_cpu: int = 0
+    nonzero_memory: int = 0
+    ports: tuple[Port, ...] = ()
+
+
+_shared: "WeakValueDictionary[Footprint, Footprint]" = WeakValueDictionary()
+
+
+def shared(footprint: Footprint) -> Footprint:
+    """The one object that stands for this footprint, alive as long as some pod has it."""
+    return _shared.setdefault(footprint, footprint)
+
+
+def of(requests: Requests, ports: tuple[Port, ...]) -> Footprint:
+    """Amounts are capped so that sums of two stay within int64; such a pod fits nowhere anyway."""
+    return shared(
+        Footprint(
+            amounts=tuple((name, min(amount, LIMIT)) for name, amount in requests.amounts),
+            nonzero_cpu=min(requests.nonzero_cpu, LIMIT),
+            nonzero_memory=min(requests.nonzero_memory, LIMIT),
+            ports=ports,
+        )
+    )
+
+
+def footprint_of(pod: Pod) -> Footprint:
+    """What this pod takes where it runs, resize in place included. Raises Malformed, naming the field."""
+    return of(footprint(pod), host_ports(pod))
+
+
+def host_ports(pod: Pod) -> tuple[Port, ...]:
+    """Ports of the containers that run as long as the pod does: sidecars and ordinary containers."""
+    sidecars = [c for c in pod.spec.init_containers if c.restart_policy == "Always"]
+    return tuple(port for container in (*sidecars, *pod.spec.containers) for port in _ports(container))
+
+
+def _ports(container: Container) -> list[Port]:
+    return [
+        Port(p.protocol or "TCP", p.host_port, p.host_ip or ANY_ADDRESS) for p in container.ports if p.host_port > 0
+    ]

@@ -1,0 +1,60 @@
+"""Container images on nodes: who has which, how large it is, on how many nodes."""
+
+import numpy as np
+
+from kubenexus.api.core import ContainerImage
+from kubenexus.base.numbers import BoolColumn
+
+
+class Image:
+    """`size` is what the first node that had it reported, as upstream's cache keeps it."""
+
+    __slots__ = ("name", "rows", "size")
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name = name
+        self.size = size
+        self.rows: set[int] = set()
+
+
+class ImageColumns:
+    def __init__(self) -> None:
+        self._images: dict[str, Image] = {}
+        self._of_row: dict[int, tuple[Image, ...]] = {}
+
+    def set(self, row: int, images: list[ContainerImage]) -> bool:
+        """Whether anything changed. Kubelets report their images often and change them rarely: only the difference
+        is touched."""
+        sizes = {name: image.size_bytes for image in reversed(images) for name in image.names}
+        before = self.of_row(row)
+        for old in self._of_row.pop(row, ()):
+            if old.name not in sizes or old.rows == {row}:
+                self._leave(old, row)
+        if sizes:
+            self._of_row[row] = tuple(self._enter(name, size, row) for name, size in sizes.items())
+        return self.of_row(row) != before
+
+    def _enter(self, name: str, size: int, row: int) -> Image:
+        image = self._images.get(name)
+        if image is None:
+            image = self._images[name] = Image(name, size)
+        image.rows.add(row)
+        return image
+
+    def _leave(self, image: Image, row: int) -> None:
+        image.rows.discard(row)
+        if not image.rows:
+            del self._images[image.name]
+
+    def find(self, name: str) -> Image | None:
+        return self._images.get(name)
+
+    def of_row(self, row: int) -> list[tuple[str, int]]:
+        """Names and sizes on one row, for the digest."""
+        return sorted((image.name, image.size) for image in self._of_row.get(row, ()))
+
+    def column(self, image: Image, size: int) -> BoolColumn:
+        """On which rows the image is."""
+        has = np.zeros(size, np.bool_)
+        has[list(image.rows)] = True
+        return has

@@ -1,0 +1,319 @@
+"""The ledger: the only writer of what is true.
+
+    Unknown ──assume──▶ Assumed ──pod_seen(bound)──▶ Bound ──pod_gone / finished──▶ Gone
+       │                   │ └──forget (bind failed)──▶ Unknown                       ▲
+       │                   └──────────────pod_gone───────────────────────────────────┤
+       └──pod_seen(bound by anybody)──────────────▶ Bound ────────────────────────────┘
+
+A pod counts on its node from Assumed until Gone. Every transition below is a method and returns the rows it touched;
+nothing else in the program changes these columns. A pod may be bound to a node we have not seen, or no longer see: it
+is remembered by the node's name and counted when the node is there. A bound pod that cannot be read does not vanish:
+its node is fenced until the pod can be read or is gone.
+"""
+
+from collections.abc import Iterable
+
+from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.base.errors import KubeNexusError, Malformed
+from kubenexus.state.devices import Device, Take
+from kubenexus.state.footprint import Footprint, footprint_of
+from kubenexus.state.journal import Attempt
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.pods import Nominee, PodRecord, Stage, finished, record_of
+from kubenexus.state.snapshot import Snapshot
+
+IMPLICIT_RESOURCE = "deviceclass.resource.kubernetes.io/"
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self.nodes = NodeColumns()
+        self.generation = 0
+        self.pods: dict[str, PodRecord] = {}
+        self._residents: dict[str, dict[str, PodRecord]] = {}
+        self._nominees: dict[str, dict[str, Nominee]] = {}
+        self._nominated_to: dict[str, str] = {}
+        self._fences: dict[str, dict[str, str]] = {}
+        self._device_classes: dict[str, str] = {}
+        self._devices: dict[str, tuple[Device, ...]] = {}
+
+    # --- what the API server says about nodes ---------------------------------------------------------------------
+
+    def node_seen(self, node: Node) -> set[int]:
+        """A node was added or changed. Raises Malformed, leaving the row as it was."""
+        name = node.metadata.name
+        mark, known = self.nodes.node_changes.mark, name in self.nodes.row_of
+        row, offered_first = self.nodes.set(node)
+        if self.nodes.node_changes.mark == mark:
+            return set()
+        self.generation += 1
+        if not known:
+            self.nodes.devices.set(row, self._devices.get(name, ()))
+            self.nodes.fence(row, name in self._fences)
+            self._recount(row)
+        return {row} | self._count_first(offered_first)
+
+    def node_gone(self, name: str) -> set[int]:
+        """A node was deleted. Its pods stay known, and count again if the name comes back."""
+        row = self.nodes.row_of.get(name)
+        if row is None:
+            return set()
+        self.nodes.empty(row)
+        self.nodes.remove(name)
+        self.generation += 1
+        return {row}
+
+    def devices_seen(self, node: str, devices: tuple[Device, ...]) -> set[int]:
+        """Discovery described a node's devices; an empty tuple means they went away."""
+        if devices == self._devices.get(node, ()):
+            return set()
+        self._devices[node] = devices
+        if not devices:
+            del self._devices[node]
+        row = self.nodes.row_of.get(node)
+        if row is None:
+            return set()
+        self.nodes.devices.set(row, devices)
+        self.nodes.node_changes.note(row)
+        self._recount(row)
+        self.generation += 1
+        return {row}
+
+    def device_class_seen(self, device_class: DeviceClass) -> None:
+        self._device_classes[device_class.metadata.name] = device_class.spec.extended_resource_name
+        self._delegate()
+
+    def device_class_gone(self, name: str) -> None:
+        self._device_classes.pop(name, None)
+        self._delegate()
+
+    # --- what the API server says about pods ----------------------------------------------------------------------
+
+    def pod_seen(self, pod: Pod) -> set[int]:
+        """A pod was added or changed, whoever bound it. Raises Malformed when it cannot be read, after fencing its
+        node if it is bound."""
+        key, node = pod.key, pod.spec.node_name
+        if finished(pod):
+            return self.pod_gone(key)
+        dirty: set[int] = set()
+        record = self.pods.get(key)
+        if record is not None and record.uid != pod.metadata.uid:
+            dirty |= self.pod_gone(key)  # deleted and made again, and nobody told us of the delete
+            record = None
+        try:
+            footprint = footprint_of(pod) if node or pod.status.nominated_node_name else None
+        except Malformed as problem:
+            dirty |= self.pod_unreadable(key, node)
+            raise problem.within(subject=f"Pod {key}") from None
+        dirty |= self._lift_fence(key)
+        self._nominate(pod, footprint)
+        if node and footprint is not None:
+            dirty |= self._bound(pod, node, footprint, record)
+        return dirty
+
+    def pod_gone(self, key: str) -> set[int]:
+        """A pod was deleted, or has finished."""
+        self._withdraw(key)
+        dirty = self._lift_fence(key)
+        record = self.pods.get(key)
+        return dirty if record is None else dirty | self._remove(record)
+
+    def pod_unreadable(self, key: str, node: str) -> set[int]:
+        """A bound pod that cannot be decoded or counted: until it can, its node takes nothing new."""
+        dirty = self._lift_fence(key)
+        if not node:
+            return dirty
+        self._fences.setdefault(node, {})[key] = node
+        return dirty | self._fence(node)
+
+    def sync(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[Malformed]:
+        """After a gap: everything the API server has, all at once. What it no longer has is gone; what we assumed and
+        it still shows unbound stays assumed. Returns what could not be read."""
+        problems: list[Malformed] = []
+        seen_nodes, seen_pods = set(), set()
+        for node in nodes:
+            seen_nodes.add(node.metadata.name)
+            _collect(problems, self.node_seen, node)
+        for pod in pods:
+            seen_pods.add(pod.key)
+            _collect(problems, self.pod_seen, pod)
+        for name in [name for name in self.nodes.row_of if name not in seen_nodes]:
+            self.node_gone(name)
+        known = {*self.pods, *self._nominated_to, *(key for keys in self._fences.values() for key in keys)}
+        for key in known - seen_pods:
+            self.pod_gone(key)
+        return problems
+
+    # --- what we decide -------------------------------------------------------------------------------------------
+
+    def attempt(self) -> Attempt:
+        """Placements to be kept or rolled back as a whole."""
+        return Attempt(self)
+
+    def assume(
+        self, pod: Pod, node: str, now: float, footprint: Footprint | None = None, takes: tuple[Take, ...] = ()
+    ) -> PodRecord:
+        """We decided: from now on the pod counts on its node, whatever the API server will answer."""
+        with self.attempt() as attempt:
+            attempt.place(pod, node, footprint or footprint_of(pod), takes)
+            return attempt.keep(now)[0]
+
+    def adopt(self, records: list[PodRecord]) -> None:
+        """Called by an attempt that is kept."""
+        fresh: set[str] = set()
+        for key in (record.key for record in records):
+            if key in self.pods or key in fresh:
+                raise KubeNexusError(f"Pod {key}: already assumed or bound")
+            fresh.add(key)
+        for record in records:
+            self._enter(record)
+        self.generation += 1
+
+    def forget(self, key: str) -> set[int]:
+        """The bind failed: an assumed pod is Unknown again. A bound one stays."""
+        record = self.pods.get(key)
+        if record is None or record.stage is not Stage.ASSUMED:
+            return set()
+        return self._remove(record)
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The state as of now, for one decision."""
+        return Snapshot(self, self.generation)
+
+    def on_node(self, name: str) -> list[PodRecord]:
+        return list(self._residents.get(name, {}).values())
+
+    def nominees(self, node: str) -> list[Nominee]:
+        """Pods that wait for this node and are not placed yet."""
+        return [n for key, n in self._nominees.get(node, {}).items() if key not in self.pods]
+
+    @property
+    def nominated_nodes(self) -> list[str]:
+        return list(self._nominees)
+
+    @property
+    def fences(self) -> dict[str, list[str]]:
+        """Fenced nodes, and the pods that could not be read."""
+        return {node: sorted(keys) for node, keys in self._fences.items()}
+
+    # --- how it is kept -------------------------------------------------------------------------------------------
+
+    def _bound(self, pod: Pod, node: str, footprint: Footprint, record: PodRecord | None) -> set[int]:
+        fresh = record_of(pod, node, Stage.BOUND, footprint)
+        if record is None:
+            return self._add(fresh)
+        if record.node == node:
+            fresh.takes = record.takes
+            if record.footprint == footprint:  # nothing to count again: swap the record, keep the columns
+                fresh.footprint = record.footprint
+                self._enter(fresh)
+                return set()
+        return self._remove(record) | self._add(fresh)
+
+    def _add(self, record: PodRecord) -> set[int]:
+        self._enter(record)
+        self.generation += 1
+        row = self.nodes.row_of.get(record.node)
+        if row is None:
+            return set()
+        self._put(row, record)
+        return {row}
+
+    def _put(self, row: int, record: PodRecord) -> None:
+        self.nodes.charge(row, record.footprint, +1)
+        self.nodes.devices.charge(row, record.takes, +1)
+
+    def _enter(self, record: PodRecord) -> None:
+        key = record.key
+        self.pods[key] = record
+        self._residents.setdefault(record.node, {})[key] = record
+
+    def _remove(self, record: PodRecord) -> set[int]:
+        key = record.key
+        del self.pods[key]
+        residents = self._residents[record.node]
+        del residents[key]
+        if not residents:
+            del self._residents[record.node]
+        self.generation += 1
+        row = self.nodes.row_of.get(record.node)
+        if row is None:
+            return set()
+        self.nodes.devices.charge(row, record.takes, -1)
+        if not self.nodes.charge(row, record.footprint, -1):
+            self._recount(row)
+        return {row}
+
+    def _recount(self, row: int) -> None:
+        self.nodes.empty(row)
+        for record in self._residents.get(self.nodes.names[row], {}).values():
+            self._put(row, record)
+
+    def _count_first(self, resources: list[str]) -> set[int]:
+        """A resource is offered for the first time: count what pods hold of it already."""
+        if not resources:
+            return set()
+        asked = {
+            record.node
+            for record in self.pods.values()
+            if any(name in resources for name, _ in record.footprint.amounts)
+        }
+        rows = {self.nodes.row_of[node] for node in asked if node in self.nodes.row_of}
+        for row in rows:
+            self._recount(row)
+        return rows
+
+    def _nominate(self, pod: Pod, footprint: Footprint | None) -> None:
+        node = "" if pod.spec.node_name else pod.status.nominated_node_name
+        if not node or footprint is None:
+            return self._withdraw(pod.key)
+        nominee = Nominee(key=pod.key, uid=pod.metadata.uid, priority=pod.spec.priority, footprint=footprint)
+        if self._nominees.get(node, {}).get(pod.key) == nominee:
+            return None
+        self._withdraw(pod.key)
+        self._nominees.setdefault(node, {})[pod.key] = nominee
+        self._nominated_to[pod.key] = node
+        self.generation += 1
+        return None
+
+    def _withdraw(self, key: str) -> None:
+        node = self._nominated_to.pop(key, None)
+        if node is None:
+            return
+        del self._nominees[node][key]
+        if not self._nominees[node]:
+            del self._nominees[node]
+        self.generation += 1
+
+    def _lift_fence(self, key: str) -> set[int]:
+        for node, keys in list(self._fences.items()):
+            if key in keys:
+                del keys[key]
+                if not keys:
+                    del self._fences[node]
+                return self._fence(node)
+        return set()
+
+    def _fence(self, node: str) -> set[int]:
+        self.generation += 1
+        row = self.nodes.row_of.get(node)
+        if row is None:
+            return set()
+        self.nodes.fence(row, node in self._fences)
+        return {row}
+
+    def _delegate(self) -> None:
+        names = {resource for resource in self._device_classes.values() if resource}
+        names |= {IMPLICIT_RESOURCE + name for name in self._device_classes}
+        self.nodes.delegate(frozenset(names))
+        self.generation += 1
+
+
+def _collect(problems: list[Malformed], tell: object, thing: object) -> None:
+    """One bad object never stops the others."""
+    try:
+        tell(thing)  # type: ignore[operator]
+    except Malformed as problem:
+        problems.append(problem)

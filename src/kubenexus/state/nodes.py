@@ -1,0 +1,177 @@
+"""The cluster as columns: a node is a row, everything the rules read is a column over all rows.
+
+Rows are handed out once and reused after a node is gone; `size` is one past the highest row in use, and `alive` says
+which rows are nodes. Every change is noted in a log by row: `node_changes` when the node itself changed (labels,
+taints, capacity), `usage_changes` when what runs on it did. What concerns all rows at once, such as how many nodes
+there are, moves `cluster_version`.
+"""
+
+import hashlib
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubenexus.api.core import Node
+from kubenexus.api.resources import allocatable
+from kubenexus.base.numbers import BoolColumn
+from kubenexus.state.cells import Undo
+from kubenexus.state.changes import Changes
+from kubenexus.state.derived import DerivedColumns
+from kubenexus.state.devices import DeviceColumns
+from kubenexus.state.footprint import Footprint
+from kubenexus.state.images import ImageColumns
+from kubenexus.state.labels import LabelColumns
+from kubenexus.state.ports import PortUse
+from kubenexus.state.resources import ResourceColumns, widen
+from kubenexus.state.taints import TaintColumn
+
+_FIRST_CAPACITY = 64
+
+
+class NodeColumns:
+    """All columns and the rows' names. Only the ledger and the journal write here."""
+
+    def __init__(self) -> None:
+        self.capacity = _FIRST_CAPACITY
+        self.size = 0
+        self.count = 0
+        self.names: list[str] = []
+        self.row_of: dict[str, int] = {}
+        self.alive: BoolColumn = np.zeros(self.capacity, np.bool_)
+        self.cordoned: BoolColumn = np.zeros(self.capacity, np.bool_)
+        self.fenced: BoolColumn = np.zeros(self.capacity, np.bool_)
+        self.lot: NDArray[np.uint64] = np.zeros(self.capacity, np.uint64)
+        self.features: list[frozenset[str]] = []
+        self.resources = ResourceColumns(self.capacity)
+        self.labels = LabelColumns(self.capacity)
+        self.taints = TaintColumn(self.capacity)
+        self.images = ImageColumns()
+        self.ports = PortUse()
+        self.devices = DeviceColumns(self.capacity)
+        self.derived = DerivedColumns()
+        self.cordons = 0
+        self.delegated: frozenset[str] = frozenset()
+        self.node_changes = Changes()
+        self.usage_changes = Changes()
+        self.cluster_version = 0
+        self._free: list[int] = []
+        self._seals: dict[int, bytes] = {}
+
+    def set(self, node: Node) -> tuple[int, list[str]]:
+        """Write a node into its row, if anything that matters changed. Returns the row, and resources never seen
+        before, whose use the ledger has to count. Raises Malformed before anything is written."""
+        offered = allocatable(node)
+        seal = _seal(node)
+        name = node.metadata.name
+        row = self.row_of.get(name)
+        if row is not None and self._seals[row] == seal:
+            return row, []
+        if row is None:
+            row = self._open(name)
+        new = self._write(row, node, offered)
+        self._seals[row] = seal
+        self.node_changes.note(row)
+        return row, new
+
+    def _write(self, row: int, node: Node, offered: tuple[tuple[str, int], ...]) -> list[str]:
+        self._cordon(row, node.spec.unschedulable)
+        self.labels.set(row, node.metadata.labels)
+        self.taints.set(row, tuple(node.spec.taints))
+        if self.images.set(row, node.status.images):
+            self.cluster_version += 1
+        self.features[row] = frozenset(node.status.declared_features)
+        return self.resources.offer(row, offered)
+
+    def remove(self, name: str) -> int | None:
+        """Empty a node's row. What ran there has to be taken off by the ledger before."""
+        row = self.row_of.pop(name, None)
+        if row is None:
+            return None
+        self._cordon(row, False)
+        self.alive[row] = self.fenced[row] = False
+        self.lot[row] = 0
+        self.labels.set(row, {})
+        self.taints.set(row, ())
+        self.images.set(row, [])
+        self.features[row] = frozenset()
+        self.resources.offer(row, ())
+        self.devices.clear(row)
+        self.names[row] = ""
+        del self._seals[row]
+        self.count -= 1
+        self._free.append(row)
+        self._moved(row)
+        return row
+
+    def charge(self, row: int, footprint: Footprint, sign: int, undo: Undo | None = None) -> bool:
+        """Put a footprint on a row or take it off. False: a counter stood at its cap, recount the row."""
+        exact = self.resources.charge(row, footprint, sign, undo)
+        if footprint.ports:
+            self.ports.charge(row, footprint.ports, sign, undo)
+        self.usage_changes.note(row)
+        return exact
+
+    def empty(self, row: int) -> None:
+        """Take everything off a row."""
+        self.resources.clear_use(row)
+        self.ports.clear(row)
+        self.devices.clear_use(row)
+        self.usage_changes.note(row)
+
+    def fence(self, row: int, fenced: bool) -> None:
+        if bool(self.fenced[row]) != fenced:
+            self.fenced[row] = fenced
+            self.node_changes.note(row)
+
+    def delegate(self, resources: frozenset[str]) -> None:
+        """Extended resources that device classes back: where no device plugin offers them, claims will."""
+        if resources != self.delegated:
+            self.delegated = resources
+            for row in self.row_of.values():
+                self.node_changes.note(row)
+
+    def _cordon(self, row: int, cordoned: bool) -> None:
+        self.cordons += int(cordoned) - int(self.cordoned[row])
+        self.cordoned[row] = cordoned
+
+    def _open(self, name: str) -> int:
+        row = self._free.pop() if self._free else self.size
+        if row == self.size:
+            if row == self.capacity:
+                self._grow()
+            self.size += 1
+            self.names.append("")
+            self.features.append(frozenset())
+        self.names[row] = name
+        self.row_of[name] = row
+        self.alive[row] = True
+        self.lot[row] = lot_of(name)
+        self.count += 1
+        self._moved(row)
+        return row
+
+    def _moved(self, row: int) -> None:
+        self.node_changes.note(row)
+        self.cluster_version += 1
+
+    def _grow(self) -> None:
+        self.capacity *= 2
+        for name in ("alive", "cordoned", "fenced", "lot"):
+            setattr(self, name, widen(getattr(self, name), self.capacity))
+        for columns in (self.resources, self.labels, self.taints, self.devices):
+            columns.grow(self.capacity)
+
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+
+def _seal(node: Node) -> bytes:
+    """A short fingerprint of what we read of a node: heartbeats arrive every few seconds and change nothing."""
+    parts = (node.metadata.uid, node.metadata.labels, node.spec, node.status.allocatable, node.status.images)
+    return hashlib.blake2b(_encoder.encode((*parts, node.status.declared_features)), digest_size=16).digest()
+
+
+def lot_of(name: str) -> int:
+    """A node's lot when scores tie: from its name alone, so that it does not depend on the order of arrival."""
+    return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())

@@ -1,0 +1,112 @@
+"""Resources as rows of numbers: `alloc[r, n]` and `used[r, n]`, resource-major, so that one comparison reads
+contiguous memory. cpu in milli, everything else in units.
+
+Only nodes create resources: a pod that asks for something no node has ever offered finds no row, and no array grows
+because of what people ask for.
+"""
+
+import numpy as np
+
+from kubenexus.base.numbers import LIMIT, IntColumn
+from kubenexus.state.cells import Undo
+from kubenexus.state.footprint import Footprint
+
+CPU, MEMORY, PODS, EPHEMERAL, NOTHING = range(5)
+# `NOTHING` is a row of zeros that stands for every resource no node ever offered.
+BASICS = ("cpu", "memory", "pods", "ephemeral-storage", "")
+
+
+class ResourceColumns:
+    """`nonzero` is as `used`, but containers that ask for no cpu or memory count with a default; scoring reads it."""
+
+    def __init__(self, capacity: int) -> None:
+        self.index: dict[str, int] = {name: r for r, name in enumerate(BASICS)}
+        self.alloc = np.zeros((8, capacity), np.int64)
+        self.size = np.zeros((8, capacity), np.float64)  # the same as `alloc`, for dividing by
+        self.used = np.zeros((8, capacity), np.int64)
+        self.nonzero = np.zeros((8, capacity), np.int64)
+        self.offered = [0] * len(BASICS)  # on how many rows a resource is offered
+        self.largest = [0] * len(BASICS)  # the most any row ever offered
+        self._rows: dict[tuple[str, ...], list[int]] = {}
+        self._cells: dict[int, tuple[Footprint, tuple[tuple[bool, int, int], ...]]] = {}
+
+    def grow(self, capacity: int) -> None:
+        for name in ("alloc", "size", "used", "nonzero"):
+            setattr(self, name, widen(getattr(self, name), capacity))
+
+    def rows(self, names: tuple[str, ...]) -> list[int]:
+        """Where these resources are; remembered, since the same few lists are asked for again and again."""
+        rows = self._rows.get(names)
+        if rows is None:
+            if len(self._rows) >= 4096:
+                self._rows.clear()
+            rows = self._rows[names] = [self.index.get(name, NOTHING) for name in names]
+        return rows
+
+    def offer(self, row: int, amounts: tuple[tuple[str, int], ...]) -> list[str]:
+        """Set what a node can give. Returns resources nobody offered before: their use has to be counted now."""
+        new = [name for name, _ in amounts if name not in self.index]
+        for name in new:
+            self._add(name)
+        for r in np.flatnonzero(self.alloc[:, row]).tolist():
+            self.offered[r] -= 1
+        self.alloc[:, row] = 0
+        for name, given in amounts:
+            r, amount = self.index[name], min(max(given, 0), LIMIT)
+            self.alloc[r, row] = amount
+            self.offered[r] += amount > 0
+            self.largest[r] = max(self.largest[r], amount)
+        self.size[:, row] = self.alloc[:, row]
+        return new
+
+    def _add(self, resource: str) -> None:
+        r = self.index[resource] = len(self.index)
+        self.offered.append(0)
+        self.largest.append(0)
+        self._cells.clear()
+        self._rows.clear()
+        if r >= len(self.alloc):
+            for name in ("alloc", "size", "used", "nonzero"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+
+    def charge(self, row: int, footprint: Footprint, sign: int, undo: Undo | None = None) -> bool:
+        """Add (or take back) a footprint. False when a counter stands at its cap and must be recounted instead."""
+        exact = True
+        for array, r, amount in self._cells_of(footprint):
+            exact &= self._add_to(self.nonzero if array else self.used, r, row, sign * amount, undo)
+        return exact
+
+    def clear_use(self, row: int) -> None:
+        self.used[:, row] = 0
+        self.nonzero[:, row] = 0
+
+    @staticmethod
+    def _add_to(array: IntColumn, r: int, row: int, amount: int, undo: Undo | None) -> bool:
+        if undo is not None:
+            undo.cell(array, (r, row))
+        old = array.item(r, row)
+        array[r, row] = min(old + amount, LIMIT)
+        return not (amount < 0 and old == LIMIT)
+
+    def _cells_of(self, footprint: Footprint) -> tuple[tuple[bool, int, int], ...]:
+        """What to add where: (in `nonzero`?, resource, amount). Kept with the footprint itself, so that a reused id
+        cannot be mistaken."""
+        known = self._cells.get(id(footprint))
+        if known is not None and known[0] is footprint:
+            return known[1]
+        used = [(self.index[name], amount) for name, amount in footprint.amounts if name in self.index]
+        nonzero = [(r, amount) for r, amount in used if r > MEMORY]
+        nonzero += [(CPU, footprint.nonzero_cpu), (MEMORY, footprint.nonzero_memory)]
+        cells = (*((False, *cell) for cell in (*used, (PODS, 1))), *((True, *cell) for cell in nonzero))
+        if len(self._cells) >= 4096:
+            self._cells.clear()
+        self._cells[id(footprint)] = (footprint, cells)
+        return cells
+
+
+def widen(array: IntColumn, capacity: int) -> IntColumn:
+    """The same columns with room for more rows."""
+    wider = np.zeros((*array.shape[:-1], capacity), array.dtype)
+    wider[..., : array.shape[-1]] = array
+    return wider

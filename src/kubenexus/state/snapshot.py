@@ -1,0 +1,40 @@
+"""The state as of a generation. One set of arrays: a snapshot is a stamp over them, and knows when it is stale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.state.journal import Attempt
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.pods import Nominee
+
+if TYPE_CHECKING:
+    from kubenexus.state.ledger import Ledger
+
+
+class StaleSnapshot(KubeNexusError):
+    """The ledger moved on since this snapshot was taken: a decision on it would mix two states."""
+
+
+class Snapshot:
+    """Made by `Ledger.snapshot()` for one decision. A decision may only `attempt`, never keep."""
+
+    __slots__ = ("_ledger", "generation")
+
+    def __init__(self, ledger: Ledger, generation: int) -> None:
+        self._ledger = ledger
+        self.generation = generation
+
+    @property
+    def nodes(self) -> NodeColumns:
+        if self._ledger.generation != self.generation:
+            raise StaleSnapshot(f"snapshot of generation {self.generation}, ledger at {self._ledger.generation}")
+        return self._ledger.nodes
+
+    def attempt(self) -> Attempt:
+        return self._ledger.attempt()
+
+    def nominees(self) -> dict[str, list[Nominee]]:
+        """Pods that wait for a node, by the node's name."""
+        return {node: self._ledger.nominees(node) for node in self._ledger.nominated_nodes}

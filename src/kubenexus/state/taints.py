@@ -1,0 +1,60 @@
+"""Taints: nodes share a few distinct sets, so a pod's tolerations are judged once for each set, not each node."""
+
+import numpy as np
+
+from kubenexus.api.core import Taint
+from kubenexus.state.labels import CodeColumn
+
+TaintSet = tuple[Taint, ...]
+UNTAINTED = 0
+
+
+class TaintColumn:
+    """`codes[n]` says which of `sets` row n has; code 0 is the empty set."""
+
+    def __init__(self, capacity: int) -> None:
+        self.codes: CodeColumn = np.zeros(capacity, np.int32)
+        self.sets: list[TaintSet] = [()]
+        self._code_of: dict[TaintSet, int] = {(): UNTAINTED}
+        self._users: list[int] = [0]
+        self._free: list[int] = []
+
+    def grow(self, capacity: int) -> None:
+        wider: CodeColumn = np.zeros(capacity, np.int32)
+        wider[: len(self.codes)] = self.codes
+        self.codes = wider
+
+    @property
+    def any(self) -> bool:
+        """Whether some node is tainted at all: in many clusters none is, and rules need not look."""
+        return len(self._code_of) > 1
+
+    def set(self, row: int, taints: TaintSet) -> None:
+        self._leave(int(self.codes[row]))
+        self.codes[row] = self._enter(taints)
+
+    def _enter(self, taints: TaintSet) -> int:
+        code = self._code_of.get(taints)
+        if code is None:
+            code = self._code_of[taints] = self._new(taints)
+        self._users[code] += 1
+        return code
+
+    def _new(self, taints: TaintSet) -> int:
+        if self._free:
+            code = self._free.pop()
+            self.sets[code], self._users[code] = taints, 0
+            return code
+        self.sets.append(taints)
+        self._users.append(0)
+        return len(self.sets) - 1
+
+    def _leave(self, code: int) -> None:
+        """A set that no node has any more gives its code back: taints with timestamps would grow the table forever."""
+        if code == UNTAINTED:
+            return
+        self._users[code] -= 1
+        if self._users[code] == 0:
+            del self._code_of[self.sets[code]]
+            self.sets[code] = ()
+            self._free.append(code)

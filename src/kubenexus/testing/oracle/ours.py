@@ -1,0 +1,132 @@
+"""Our answers about one incoming pod, in the form Kubernetes' answers were recorded in.
+
+Taken from the same tables a decision reads (`cycle`, `plan`), so that caches, pod classes and diagnosis are judged
+together with the rules. Only where upstream was asked about a rule on its own do we ask the rule on its own.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.cycle.columns import FilterColumn
+from kubenexus.cycle.nominated import yields
+from kubenexus.cycle.repair import refresh
+from kubenexus.cycle.table import ClassTable, Work
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import Filter, Only, Pins, Prepare
+from kubenexus.framework.verdict import Code, Reason, Verdict, code_of
+from kubenexus.plan.decide import Planner
+from kubenexus.plan.diagnose import refusals
+from kubenexus.state.ledger import Ledger
+from kubenexus.state.view import Nodes
+from kubenexus.testing.oracle.expected import First, PreFiltered, Status
+
+
+class Ours:
+    """Every property is one aspect; nothing is computed that is not asked for."""
+
+    def __init__(self, pod: Pod, ledger: Ledger, planner: Planner) -> None:
+        self.pod = pod
+        self.planner = planner
+        self.columns = ledger.nodes
+        self.snapshot = ledger.snapshot()
+        self.member = planner.bench.look(pod, self.columns)
+        self.yielding = yields(pod, self.member.table, self.snapshot)
+        self.plain = self._unlifted() if self.member.table.pod.pinned else self.member.table
+
+    def _unlifted(self) -> ClassTable:
+        """The pod's table with its pins left in: upstream's NodeAffinity, on its own, refuses the other nodes."""
+        signer = self.planner.bench.signer
+        signature = signer.sign(self.pod)
+        table = ClassTable(PodClass(signature, signer.specimen(signature)[0]), self.planner.lineup, Work())
+        refresh(table, self.columns)
+        return table
+
+    # --- before any node is looked at -----------------------------------------------------------------------------
+
+    @cached_property
+    def skipped(self) -> frozenset[str]:
+        """Filters that are not concerned with the pod."""
+        concerned = {column.plugin.name for column in self.plain.filters}
+        return frozenset(plugin.name for plugin in self.planner.lineup.filters) - concerned
+
+    @cached_property
+    def prefiltered(self) -> dict[str, PreFiltered]:
+        """What each filter said before looking at nodes, if it said anything."""
+        answers = {plugin.name: self._prefilter(plugin) for plugin in self.planner.lineup.filters}
+        return {name: answer for name, answer in answers.items() if answer != PreFiltered()}
+
+    def _prefilter(self, plugin: Filter) -> PreFiltered:
+        prepared = plugin.prepare(self.plain.pod, Nodes(self.columns)) if isinstance(plugin, Prepare) else None
+        pinned = plugin.pins(self.pod) if isinstance(plugin, Pins) else None
+        for answer in (prepared, pinned):
+            if isinstance(answer, Verdict):
+                return PreFiltered(status=(answer.code.label, frozenset(answer.reasons)))
+        sets = [prepared.names] if isinstance(prepared, Only) else []
+        sets += [pinned] if isinstance(pinned, frozenset) else []
+        return PreFiltered(nodes=frozenset.intersection(*sets) if sets else None)
+
+    @property
+    def refused(self) -> First | None:
+        """The refusal of the pod as a whole."""
+        verdict = self.member.refused
+        return None if verdict is None else (verdict.plugin, verdict.code.label, frozenset(verdict.reasons))
+
+    @property
+    def only(self) -> frozenset[str] | None:
+        """The nodes that are left, if they were restricted."""
+        return self.member.only if self.member.refused is None else None
+
+    # --- node by node ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def rejects(self) -> dict[str, dict[str, Status]]:
+        """For each filter the nodes it refuses, asked on its own and without nominated pods."""
+        return {column.plugin.name: dict(self._rejects(column)) for column in self.plain.filters}
+
+    def _rejects(self, column: FilterColumn) -> Iterator[tuple[str, Status]]:
+        failed = self.prefiltered.get(column.plugin.name, PreFiltered()).status
+        for name, row in self.columns.row_of.items():
+            bits = column.at(row)
+            if bits and failed is None:  # a plugin that refused the pod as a whole is not asked about nodes
+                yield name, _status(column.reasons.read(bits))
+
+    @cached_property
+    def firsts(self) -> dict[str, First]:
+        """For each node that is refused, the plugin that refused it first, nominated pods counted in."""
+        names = self.columns.row_of
+        if self.refused is not None:
+            return dict.fromkeys(names, self.refused)
+        found: dict[str, First] = {}
+        if self.only is not None:
+            said = f"node(s) didn't satisfy plugin(s) [{' '.join(self.member.only_by)}]"
+            found = dict.fromkeys(names.keys() - self.only, ("", Code.UNRESOLVABLE.label, frozenset({said})))
+        for plugin, reasons, where in refusals(self.member, self.columns, self.yielding):
+            for row in np.flatnonzero(where).tolist():
+                found[self.columns.names[row]] = (plugin, *_status(reasons))
+        return found
+
+    @cached_property
+    def feasible(self) -> frozenset[str]:
+        """The nodes a decision would choose from."""
+        if self.refused is not None:
+            return frozenset()
+        yielded = set() if self.yielding is None else set(self.yielding.rows.tolist())
+        ok = self.member.table.ok
+        rows = (name for name, row in self.columns.row_of.items() if ok[row] and row not in yielded)
+        return frozenset(rows) if self.only is None else frozenset(rows) & self.only
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def decision(self) -> Decision:
+        """What the scheduler would do."""
+        return self.planner.decide(Job.of(self.pod), self.snapshot, 0.0)
+
+
+def _status(reasons: tuple[Reason, ...]) -> Status:
+    return code_of(reasons).label, frozenset(reason.text for reason in reasons)

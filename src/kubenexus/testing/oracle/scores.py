@@ -1,0 +1,95 @@
+"""Scores, on the recorded feasible nodes: so a filter's mistake does not hide a scorer's."""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.testing.oracle.expected import ExpectedPod
+from kubenexus.testing.oracle.ours import Ours
+from kubenexus.testing.oracle.say import Say
+from kubenexus.testing.oracle.tally import Tally
+from kubenexus.testing.oracle.upstream import SCORES
+
+Column = dict[str, int]
+
+
+def compare_scores(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) -> None:
+    _compare_failure(ours, expected, say, tally)
+    if expected.scores is None:
+        return
+    nodes = expected.feasible
+    raw, norm, total = _scores(ours, nodes)
+    for plugin in SCORES:
+        if plugin not in say.built.scores:
+            tally.leave("skipScore", plugin=plugin)
+        else:
+            tally.compare("skipScore", plugin not in raw, plugin in expected.skip_score, plugin=plugin)
+    for plugin, said in expected.scores.items():
+        for aspect, mine, theirs in (("raw", raw, said.raw), ("norm", norm, said.norm)):
+            if plugin not in say.built.scores:
+                tally.leave(aspect, len(theirs), plugin=plugin)
+            else:
+                _compare_column(aspect, mine.get(plugin, {}), dict(zip(nodes, theirs, strict=True)), plugin, tally)
+    _compare_column("total", total, _total(expected, say), "", tally)
+    _compare_choice(ours, total, expected, say, tally)
+
+
+def _compare_column(aspect: str, ours: Column, expected: Column, plugin: str, tally: Tally) -> None:
+    tally.compare_nodes(aspect, ours, expected, plugin=plugin, nodes=len(expected))
+
+
+def _scores(ours: Ours, nodes: list[str]) -> tuple[dict[str, Column], dict[str, Column], Column]:
+    """Raw and normalised scores of each plugin that has any, and the weighted sums."""
+    table = ours.member.table
+    rows = np.array([ours.columns.row_of[node] for node in nodes], np.int64)
+    raw: dict[str, Column] = {}
+    norm: dict[str, Column] = {}
+    extremes: list[tuple[int, ...]] = []
+    for score in table.scores:
+        reduce, values = score.plugin.normalize.extremes, np.broadcast_to(score.take(rows), len(rows))
+        extremes.append(reduce(values) if reduce is not None and score.active else ())
+        if score.active:
+            raw[score.plugin.name] = _column(nodes, values)
+            norm[score.plugin.name] = _column(nodes, score.normalized(values, extremes[-1]))
+    return raw, norm, _column(nodes, table.totals(rows, extremes))
+
+
+def _column(nodes: list[str], values: Any) -> Column:
+    return dict(zip(nodes, np.broadcast_to(values, len(nodes)).tolist(), strict=True))
+
+
+def _total(expected: ExpectedPod, say: Say) -> Column:
+    """The recorded sums without the part of the plugins that we have not built."""
+    sums = np.array(expected.total, np.int64)
+    for plugin, said in (expected.scores or {}).items():
+        if plugin not in say.built.scores:
+            sums -= SCORES[plugin] * np.array(said.norm, np.int64)
+    return _column(expected.feasible, sums)
+
+
+def _compare_choice(ours: Ours, total: Column, expected: ExpectedPod, say: Say, tally: Tally) -> None:
+    """The best nodes by our sums; and the node a decision takes, through the whole program, must be one of them."""
+    best = frozenset(expected.best or ())
+    if say.ranking:
+        top = max(total.values())
+        tally.compare("best", {node for node, sum_ in total.items() if sum_ == top}, best)
+    else:
+        tally.leave("best")
+    if say.ranking and say.feasible and say.prefilter and not expected.error:
+        nominated = ours.pod.status.nominated_node_name  # such a pod takes that node at once, if it can
+        allowed = {nominated} if nominated in expected.feasible else best
+        chosen = {placement.node for placement in ours.decision.placements} or {ours.decision.sentence()}
+        tally.compare("choice", chosen if not chosen <= allowed else allowed, allowed)
+    else:
+        tally.leave("choice")
+
+
+def _compare_failure(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) -> None:
+    if not expected.feasible:
+        return
+    if not say.score_error:
+        tally.leave("scoreError")
+        return
+    failed = ours.member.table.failed
+    said = "" if failed is None else f'running PreScore plugin "{failed.plugin}": {", ".join(failed.reasons)}'
+    tally.compare("scoreError", said, expected.score_error)

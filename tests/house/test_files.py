@@ -1,0 +1,61 @@
+"""What every file of the repository keeps to, whoever wrote it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Made by tools and never committed: hidden folders other than ours, and these.
+MADE_HERE = {"build", "dist", "__pycache__"}
+MODULES = sorted((ROOT / "src").rglob("*.py"))
+
+# Written in two parts, so that this file does not find itself.
+REGISTRIES = re.compile("|".join(["py" + r"pi\.", "python" + "hosted", "proxy" + r"\.golang", "npm" + "js"]))
+MACHINES = re.compile(r"(?<![\w.<>*-])/(?:root|home/\w+|Users/\w+|work|mnt|opt/wheels)/" + r"[\w.]")
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every text file of the repository, by its path in it."""
+    for path in sorted(ROOT.rglob("*")):
+        inside = path.relative_to(ROOT)
+        folders = set(inside.parts[:-1]) - {".ci"}
+        if not path.is_file() or folders & MADE_HERE or any(folder.startswith(".") for folder in folders):
+            continue
+        try:
+            yield str(inside), path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT / "src")))
+def test_a_module_says_what_it_is_for(module: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
+    assert docstring, "begin with a docstring that gives the reason for the module"
+
+
+def test_no_file_names_a_machine_or_a_registry() -> None:
+    found = [
+        f"{path}: {match.group()}"
+        for path, text in texts()
+        for pattern in (MACHINES, REGISTRIES)
+        for match in pattern.finditer(text)
+    ]
+    assert found == []
+
+
+def test_the_patterns_above_still_find_something() -> None:
+    assert MACHINES.search("see /" + "home/me/x")
+    assert REGISTRIES.search("https://py" + "pi.org/simple")
+    assert not MACHINES.search("docs/work/x and /var/run/secrets and ./root/x")
+
+
+def test_every_file_ends_with_one_newline_and_has_no_blanks_at_line_ends() -> None:
+    untidy = [
+        path
+        for path, text in texts()
+        if text and path != "LICENSE" and (not text.endswith("\n") or re.search(r"[ \t]+$", text, re.MULTILINE))
+    ]
+    assert untidy == []

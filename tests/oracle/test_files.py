@@ -1,0 +1,55 @@
+"""Every recorded file: no answer of ours differs from Kubernetes', and none is passed over in silence."""
+
+from pathlib import Path
+
+import pytest
+
+from kubenexus.testing.oracle.report import findings
+from kubenexus.testing.oracle.tally import Key
+from kubenexus.testing.oracle.trial import Task, run
+
+FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "oracle"
+
+# The kinds of files and into how many tests each is cut, the longest first, so that several processes share the work.
+PARTS = {
+    "mixed": 6,
+    "preemption": 3,
+    "volumes": 2,
+    "dra": 1,
+    "resources": 1,
+    "spread": 1,
+    "podaffinity": 1,
+    "taints": 1,
+    "nodeaffinity": 1,
+    "image": 1,
+    "mini": 1,
+    "vectors-requests": 1,
+    "vectors-selectors": 1,
+    "vectors-nodeselectors": 1,
+    "vectors-quantities": 1,
+}
+TASKS = [
+    pytest.param(kind, part, id=kind if parts == 1 else f"{kind}-{part + 1}of{parts}")
+    for kind, parts in PARTS.items()
+    for part in range(parts)
+]
+
+
+@pytest.fixture(autouse=True)
+def recorded() -> None:
+    """These tests are the contract: without the recorded answers they fail, they are not skipped."""
+    if not FOLDER.is_dir():
+        pytest.fail(f"the recorded answers of kube-scheduler are missing: no folder {FOLDER}", pytrace=False)
+
+
+@pytest.mark.parametrize(("kind", "part"), TASKS)
+def test_nothing_differs(kind: str, part: int) -> None:
+    tally = run(Task(FOLDER / f"{kind}.json.gz", part, PARTS[kind]))
+    said = "\n".join(findings(tally))
+    assert tally.agreed, said
+    assert tally.held[Key(kind, "case")] > 0
+    assert tally.held.total() == tally.compared.total() + tally.not_compared.total(), said
+
+
+def test_every_recorded_file_is_among_these() -> None:
+    assert {file.name.removesuffix(".json.gz") for file in FOLDER.glob("*.json.gz")} == set(PARTS)
