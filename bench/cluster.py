@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from bench import objects
-from bench.objects import NodeKind, Template
+from bench.objects import PLAIN_NODES, NodeKind, Template
 from kubenexus.api.codec import decode_list, decode_pod
 from kubenexus.api.core import Node, Pod
 from kubenexus.framework.decision import Decision
@@ -36,7 +36,7 @@ class Kind(NamedTuple):
 
 
 # As scheduler_perf has it: equal nodes without taints or images, a pod on every fifth.
-PLAIN = Kind(NodeKind(), residents=0.2)
+PLAIN = Kind(PLAIN_NODES, residents=0.2)
 # An ordinary day: a tenth of the nodes is tainted, a twentieth cordoned, 20 images and 30 pods are on each.
 CROWDED = Kind(NodeKind(tainted_every=10, cordoned_every=20, images=20), residents=30)
 

@@ -106,17 +106,15 @@ class NodeEvents:
         return spent
 
 
-def pod_benches(cluster: Cluster, calls: int) -> dict[str, Round]:
-    pods = PodEvents(cluster, calls)
-    return {
-        "pod added": pods.added,
-        "pod updated": pods.updated,
-        "pod confirmed": pods.confirmed,
-        "pod deleted": pods.deleted,
-    }
+Make = Callable[[Cluster, int], Round]
 
-
-def node_benches(cluster: Cluster, calls: int) -> dict[str, Round]:
-    nodes = NodeEvents(cluster, calls)
-    images = f", {cluster.kind.nodes.images} images" if cluster.kind.nodes.images else ""
-    return {f"node heartbeat{images}": nodes.heartbeat, f"node changed{images}": nodes.changed}
+ABOUT_PODS: dict[str, Make] = {
+    "pod added": lambda cluster, calls: PodEvents(cluster, calls).added,
+    "pod updated": lambda cluster, calls: PodEvents(cluster, calls).updated,
+    "pod confirmed": lambda cluster, calls: PodEvents(cluster, calls).confirmed,
+    "pod deleted": lambda cluster, calls: PodEvents(cluster, calls).deleted,
+}
+ABOUT_NODES: dict[str, Make] = {
+    "node heartbeat": lambda cluster, calls: NodeEvents(cluster, calls).heartbeat,
+    "node changed": lambda cluster, calls: NodeEvents(cluster, calls).changed,
+}

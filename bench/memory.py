@@ -22,30 +22,27 @@ ROOT = Path(__file__).parents[1]
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """Resident bytes: with nothing but the code, with nodes and pods, and with more pods."""
+    """Resident bytes: with nodes and pods, and with more pods."""
 
-    bare: int
     filled: int
     more: int
 
 
 def measure(nodes: int, pods: int, more: int, images: int = 0) -> list[Memory]:
     """In a fresh process, whose memory nothing else has touched."""
+    also = f", {images} images a node" if images else ""
     arguments = [sys.executable, "-m", "bench.memory", *map(str, (nodes, pods, more, images))]
     done = subprocess.run(arguments, cwd=ROOT, stdout=subprocess.PIPE, check=True)
     sizes = msgspec.json.decode(done.stdout, type=Sizes)
-    suffix = f", {images} images a node" if images else ""
     return [
-        Memory("memory", f"no pods, no nodes{suffix}", 0, mb=_mb(sizes.bare)),
-        Memory("memory", f"{pods} pods{suffix}", nodes, mb=_mb(sizes.filled)),
-        Memory("memory", f"per pod{suffix}", nodes, bytes=round((sizes.more - sizes.filled) / more)),
+        Memory("memory", f"{pods} pods{also}", nodes, mb=_mb(sizes.filled)),
+        Memory("memory", f"per pod{also}", nodes, bytes=round((sizes.more - sizes.filled) / more)),
     ]
 
 
 def fill(nodes: int, pods: int, more: int, images: int) -> Sizes:
     """Run in the fresh process: fill a ledger and look, twice."""
     settle_down()
-    bare = resident()
     cluster = Cluster(Kind(NodeKind(images=images), residents=pods / nodes), nodes)
     planner = cluster.planner()
     for pod in cluster.pods(small_classes()):
@@ -59,7 +56,7 @@ def fill(nodes: int, pods: int, more: int, images: int) -> Sizes:
     held = len(cluster.ledger.pods)
     if held != pods + more:
         raise BenchError(f"{held} pods in the ledger instead of {pods + more}")
-    return Sizes(bare, filled, resident())
+    return Sizes(filled, resident())
 
 
 def resident() -> int:

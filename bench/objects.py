@@ -35,6 +35,9 @@ class NodeKind(NamedTuple):
     images: int = 0
 
 
+PLAIN_NODES: Final = NodeKind()
+
+
 def pod(template: Template, number: int, node: str = "") -> str:
     """The text of a pod; with a node, of one that runs there."""
     text = _pod_text(template, bool(node))
@@ -47,7 +50,7 @@ def pod_page(pods: list[str]) -> bytes:
     return _page("PodList", pods)
 
 
-def node(number: int, kind: NodeKind = NodeKind(), beat: int = 0, generation: int = 0) -> str:
+def node(number: int, kind: NodeKind = PLAIN_NODES, beat: int = 0, generation: int = 0) -> str:
     """The text of a node. A later `beat` is the same node some seconds later; another `generation` of it changed."""
     return json.dumps(_node(number, kind, beat, generation), separators=(",", ":"))
 
@@ -88,7 +91,8 @@ def _pod_text(template: Template, bound: bool) -> str:
 
 
 def _pod_metadata(workload: str) -> dict[str, Any]:
-    owned = {f'k:{{"name":"{name}"}}': {".": {}, "f:value": {}} for name in ("LOG_LEVEL", "POD_IP", "ZONE")}
+    variables = ("LOG_LEVEL", "POD_IP", "ZONE")
+    owned: dict[str, Any] = {f'k:{{"name":"{name}"}}': {".": {}, "f:value": {}} for name in variables}
     managed = {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:containers": {'k:{"name":"main"}': owned}}}
     return {
         "name": f"{workload}-@NUMBER@",

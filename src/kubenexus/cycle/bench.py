@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 import msgspec
 
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Affinity, Pod
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.columns import blamed
 from kubenexus.cycle.repair import refresh
@@ -49,16 +49,17 @@ class Bench:
     def look(self, pod: Pod, columns: NodeColumns) -> Member:
         """The pod with its class's table, up to date. Raises Malformed when the pod cannot be read."""
         lifted = unpinned(pod) if pod.spec.affinity is not None and self.lineup.pins else None
-        table = self._table(self.signer.sign(pod, lifted), pod)
+        table = self._table(pod, lifted)
         refresh(table, columns)
         return self._member(pod, table)
 
-    def _table(self, signature: bytes, pod: Pod) -> ClassTable:
+    def _table(self, pod: Pod, lifted: Affinity | None) -> ClassTable:
+        signature = self.signer.sign(pod, lifted)
         table = self._tables.get(signature)
         if table is None:
-            specimen, pinned = self.signer.specimen(signature)
+            specimen = self.signer.specimen(pod, lifted)
             try:
-                pod_class = PodClass(signature, specimen, pinned=pinned)
+                pod_class = PodClass(signature, specimen, pinned=lifted is not None)
             except Malformed as problem:
                 raise problem.within(subject=f"Pod {pod.key}") from None
             table = self._tables[signature] = ClassTable(pod_class, self.lineup, self.work)

@@ -33,7 +33,8 @@ class Lots:
         """For a slice or an array of rows, as int64."""
         if self._tie_break is TieBreak.NAME:
             return self._by_name(columns)[rows]
-        lots = columns.derived.fresh("lots", _mixed, _mixed_one, columns)[rows] * np.uint64(self._salt)
+        (mixed,) = columns.derived.fresh("lots", _mixed, _mixed_one, columns)
+        lots = mixed[rows] * np.uint64(self._salt)
         lots >>= np.uint64(64 - BITS)
         if self._tie_break is TieBreak.IN_USE:
             lots >>= np.uint64(1)
@@ -59,16 +60,16 @@ class Lots:
         return self._ranks[1]
 
 
-def _mixed(nodes: Nodes) -> Any:
+def _mixed(nodes: Nodes) -> tuple[Any]:
     """Names and numbers of pods, mixed: what all classes' lots have in common."""
     mixed = nodes.used("pods").astype(np.uint64)
     mixed *= np.uint64(_GOLDEN)
     mixed ^= nodes.columns.lot[nodes.where]
-    return mixed
+    return (mixed,)
 
 
-def _mixed_one(node: OneNode) -> int:
-    return _mix(node.uses[PODS], node.columns.lot.item(node.row))
+def _mixed_one(node: OneNode) -> tuple[int]:
+    return (_mix(node.uses[PODS], node.columns.lot.item(node.row)),)
 
 
 def _mix(pods: int, lot: int) -> int:

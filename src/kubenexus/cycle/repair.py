@@ -92,6 +92,7 @@ def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
                 table.work.rows += columns.size
                 changed = True
     if changed:
+        table.watch_usage()
         table.sum(columns)
 
 

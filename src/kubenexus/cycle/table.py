@@ -86,8 +86,16 @@ class ClassTable:
         self.scores = [ScoreColumn(p, self.lineup.weights[p.name], traits[p.name]) for p in self.lineup.scores]
         for score in self.scores:
             self.ask_score(score, view)
+        self.watch_usage()
         self.sum(columns)
         self.built = True
+
+    def watch_usage(self) -> None:
+        """Which plugins are to be asked again where a placement changed what runs on a row."""
+        self.usage_filters = [column for column in self.filters if column.traits.usage]
+        self.usage_scores = [score for score in self.scores if score.active and score.traits.usage]
+        watching = [c.traits.scalar for c in self.usage_filters] + [s.traits.scalar for s in self.usage_scores]
+        self.usage_scalar = all(watching)
 
     def _concerned(self, plugin: Any, view: Nodes) -> bool:
         """PreFilter: whether this plugin has anything to say about the class."""
@@ -134,10 +142,6 @@ class ClassTable:
         active = [score for score in self.scores if score.active]
         self.varying = [score for score in active if not isinstance(score.raw, int)]
         self.constant = sum(s.weight * s.normalized(s.raw) for s in active if isinstance(s.raw, int))
-        self.usage_filters = [column for column in self.filters if column.traits.usage]
-        self.usage_scores = [score for score in active if score.traits.usage]
-        watching = [c.traits for c in self.usage_filters] + [s.traits for s in self.usage_scores]
-        self.usage_scalar = all(traits.scalar for traits in watching)
         self.spread = False
         rank = self.lots.many(columns, slice(0, len(self.ok)))
         total = self.totals(slice(None))

@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 class PodClass:
-    """`pod` is rebuilt from the signature alone: a plugin that forgot to declare a field finds its default there, in
-    its very first test, rather than another pod's value in production."""
+    """`pod` has the signed fields alone: a plugin that forgot to declare a field finds its default there, in its very
+    first test, rather than another pod's value in production."""
 
     __slots__ = ("_compiled", "demand", "footprint", "pinned", "pod", "ports", "signature")
 

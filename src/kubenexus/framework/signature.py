@@ -20,10 +20,9 @@ _AFFINITY = "spec.affinity.nodeAffinity"
 
 
 class Field(NamedTuple):
-    """How a field is taken from a pod, its type, and where it goes in the pod rebuilt from a signature."""
+    """How a field is taken from a pod, and where it goes in the specimen that stands for the class."""
 
     take: Callable[[Pod], Any]
-    type: Any
     into: tuple[str, str]
 
 
@@ -59,21 +58,21 @@ def _bind_mounts(pod: Pod) -> list[core.Container]:
 
 
 FIELDS: dict[str, Field] = {
-    "metadata.namespace": Field(lambda p: p.metadata.namespace, str, ("metadata", "namespace")),
-    "spec.nodeName": Field(lambda p: p.spec.node_name, str, ("spec", "node_name")),
-    "spec.priority": Field(lambda p: p.spec.priority, int, ("spec", "priority")),
-    "spec.containers": Field(lambda p: p.spec.containers, list[core.Container], ("spec", "containers")),
-    "spec.initContainers": Field(lambda p: p.spec.init_containers, list[core.Container], ("spec", "init_containers")),
-    "spec.ephemeralContainers": Field(_bind_mounts, list[core.Container], ("spec", "ephemeral_containers")),
-    "spec.overhead": Field(lambda p: p.spec.overhead, core.ResourceList | None, ("spec", "overhead")),
-    "spec.resources": Field(lambda p: p.spec.resources, core.ResourceRequirements | None, ("spec", "resources")),
-    "spec.nodeSelector": Field(lambda p: p.spec.node_selector, dict[str, str], ("spec", "node_selector")),
-    _AFFINITY: Field(_node_affinity, core.Affinity | None, ("spec", "affinity")),
-    "spec.tolerations": Field(lambda p: p.spec.tolerations, list[core.Toleration], ("spec", "tolerations")),
-    "spec.volumes.image": Field(_image_volumes, list[core.Volume], ("spec", "volumes")),
-    "spec.hostNetwork": Field(lambda p: p.spec.host_network, bool, ("spec", "host_network")),
-    "spec.hostUsers": Field(lambda p: p.spec.host_users, bool, ("spec", "host_users")),
-    "status.resize": Field(_resize, core.PodStatus | None, ("", "status")),
+    "metadata.namespace": Field(lambda p: p.metadata.namespace, ("metadata", "namespace")),
+    "spec.nodeName": Field(lambda p: p.spec.node_name, ("spec", "node_name")),
+    "spec.priority": Field(lambda p: p.spec.priority, ("spec", "priority")),
+    "spec.containers": Field(lambda p: p.spec.containers, ("spec", "containers")),
+    "spec.initContainers": Field(lambda p: p.spec.init_containers, ("spec", "init_containers")),
+    "spec.ephemeralContainers": Field(_bind_mounts, ("spec", "ephemeral_containers")),
+    "spec.overhead": Field(lambda p: p.spec.overhead, ("spec", "overhead")),
+    "spec.resources": Field(lambda p: p.spec.resources, ("spec", "resources")),
+    "spec.nodeSelector": Field(lambda p: p.spec.node_selector, ("spec", "node_selector")),
+    _AFFINITY: Field(_node_affinity, ("spec", "affinity")),
+    "spec.tolerations": Field(lambda p: p.spec.tolerations, ("spec", "tolerations")),
+    "spec.volumes.image": Field(_image_volumes, ("spec", "volumes")),
+    "spec.hostNetwork": Field(lambda p: p.spec.host_network, ("spec", "host_network")),
+    "spec.hostUsers": Field(lambda p: p.spec.host_users, ("spec", "host_users")),
+    "status.resize": Field(_resize, ("", "status")),
 }
 
 # What every class needs whichever plugins are on: the ledger counts a pod by these.
@@ -101,8 +100,6 @@ class Signer:
         self._affinity = names.index(_AFFINITY) if _AFFINITY in names else -1
         self._projected: tuple[str, ...] = tuple(sorted(self._labels))
         self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
-        types: Any = tuple[(*(field.type for field in self._fields), dict[str, str], bool)]  # type: ignore[misc]
-        self._decode = msgspec.msgpack.Decoder(types).decode
 
     def project(self, keys: Iterable[str]) -> None:
         """The label keys that some live selector asks for, besides those that plugins named themselves."""
@@ -110,23 +107,25 @@ class Signer:
 
     def sign(self, pod: Pod, unpinned: core.Affinity | None = None) -> bytes:
         """`unpinned` is the pod's affinity without the node names that only this pod is made for."""
+        return self._encode((*self._parts(pod, unpinned), self._project(pod), unpinned is not None))
+
+    def specimen(self, pod: Pod, unpinned: core.Affinity | None = None) -> Pod:
+        """A pod with the signed fields of this one and nothing else: what plugins are shown of the class."""
+        parts: dict[str, dict[str, Any]] = {"metadata": {"labels": self._project(pod)}, "spec": {}, "": {}}
+        for field, value in zip(self._fields, self._parts(pod, unpinned), strict=True):
+            parts[field.into[0]][field.into[1]] = value
+        status = parts[""].get("status") or core.PodStatus()
+        return Pod(metadata=ObjectMeta(**parts["metadata"]), spec=core.PodSpec(**parts["spec"]), status=status)
+
+    def _parts(self, pod: Pod, unpinned: core.Affinity | None) -> list[Any]:
         parts = [take(pod) for take in self._takes]
         if unpinned is not None and self._affinity >= 0:
             parts[self._affinity] = unpinned
-        labels = pod.metadata.labels
-        parts.append({key: labels[key] for key in self._projected if key in labels} if self._projected else {})
-        parts.append(unpinned is not None)
-        return self._encode(parts)
+        return parts
 
-    def specimen(self, signature: bytes) -> tuple[Pod, bool]:
-        """A pod with the signed fields and nothing else, and whether its pins were lifted out."""
-        *values, labels, pinned = self._decode(signature)
-        parts: dict[str, dict[str, Any]] = {"metadata": {"labels": labels}, "spec": {}, "": {}}
-        for field, value in zip(self._fields, values, strict=True):
-            parts[field.into[0]][field.into[1]] = value
-        status = parts[""].get("status") or core.PodStatus()
-        pod = Pod(metadata=ObjectMeta(**parts["metadata"]), spec=core.PodSpec(**parts["spec"]), status=status)
-        return pod, pinned
+    def _project(self, pod: Pod) -> dict[str, str]:
+        labels = pod.metadata.labels
+        return {key: labels[key] for key in self._projected if key in labels} if self._projected else {}
 
 
 def unpinned(pod: Pod) -> core.Affinity | None:

@@ -39,10 +39,10 @@ class NodeResourcesBalancedAllocation:
             result = _score_one(nodes, wanted)
         else:
             names = wanted.names
-            before = nodes.derived(
+            (before,) = nodes.derived(
                 f"evenness of {names}",
-                many=lambda view: _evenness(view, names, None),
-                one=lambda node: _evenness_of_one(*_amounts(node, names)),
+                many=lambda view: (_evenness(view, names, None),),
+                one=lambda node: (_evenness_of_one(*_amounts(node, names)),),
             )
             result = _evenness(nodes, wanted.names, wanted)
             result += 150

@@ -13,46 +13,50 @@ import numpy as np
 if TYPE_CHECKING:
     from kubenexus.state.nodes import NodeColumns
 
-Compute = Callable[[Any], Any]  # from a view (of many rows, or one) to their values, each from its own row alone
+# From a view (of many rows, or of one) to a tuple of columns (or of numbers), each row from itself alone.
+Compute = Callable[[Any], tuple[Any, ...]]
 _FEW = 6
 
 
-class _Column:
+class _Columns:
     __slots__ = ("marks", "values")
 
     def __init__(self) -> None:
-        self.values: Any = np.zeros(0)
+        self.values: tuple[Any, ...] = ()
         self.marks = (-1, -1)
 
 
 class DerivedColumns:
-    """By name; there are as many as rules that ask for one."""
+    """By name; there are as many as rules that ask for some. Columns that are asked for together stand together."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, _Column] = {}
+        self._named: dict[str, _Columns] = {}
 
-    def fresh(self, name: str, many: Compute, one: Compute, nodes: NodeColumns) -> Any:
-        """The column as of now, over all rows. `one` is `many` for a single row, as a plain number."""
-        column = self._columns.get(name)
-        if column is None:
-            column = self._columns[name] = _Column()
+    def fresh(self, name: str, many: Compute, one: Compute, nodes: NodeColumns) -> tuple[Any, ...]:
+        """The columns as of now, over all rows. `one` is `many` for a single row, as plain numbers."""
+        found = self._named.get(name)
+        if found is None:
+            found = self._named[name] = _Columns()
         marks = (nodes.node_changes.mark, nodes.usage_changes.mark)
-        if column.marks != marks:
-            self._repair(column, many, one, nodes)
-            column.marks = marks
-        return column.values
+        if found.marks != marks:
+            self._repair(found, many, one, nodes)
+            found.marks = marks
+        return found.values
 
-    def _repair(self, column: _Column, many: Compute, one: Compute, nodes: NodeColumns) -> None:
+    def _repair(self, found: _Columns, many: Compute, one: Compute, nodes: NodeColumns) -> None:
         from kubenexus.state.view import Nodes, OneNode
 
-        of_node, of_usage = nodes.node_changes.since(column.marks[0]), nodes.usage_changes.since(column.marks[1])
-        if column.marks[0] < 0 or of_node is None or of_usage is None or column.values.shape[-1] != nodes.size:
-            column.values = many(Nodes(nodes))
+        of_node, of_usage = nodes.node_changes.since(found.marks[0]), nodes.usage_changes.since(found.marks[1])
+        grown = not found.values or found.values[0].shape[-1] != nodes.size
+        if found.marks[0] < 0 or of_node is None or of_usage is None or grown:
+            found.values = many(Nodes(nodes))
             return
         rows = {*of_node, *of_usage}
         if len(rows) <= _FEW:
             for row in rows:
-                column.values[..., row] = one(OneNode(nodes, row))
+                for column, value in zip(found.values, one(OneNode(nodes, row)), strict=True):
+                    column[..., row] = value
         else:
             some = np.fromiter(rows, np.int64, len(rows))
-            column.values[..., some] = many(Nodes(nodes, some))
+            for column, values in zip(found.values, many(Nodes(nodes, some)), strict=True):
+                column[..., some] = values

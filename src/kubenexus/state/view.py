@@ -61,7 +61,7 @@ class Nodes:
         common = rows == _COMMON[: len(rows)]
         if column == "free":
             if common:
-                return self.derived("free", _free, _free_one)[: len(rows)]
+                return self._common()[0][: len(rows), self.where]
             return self.table("alloc", resources) - self.table("used", resources)
         array = getattr(self.columns.resources, column)
         return array[: len(rows), self.where] if common else array[rows][:, self.where]
@@ -74,8 +74,8 @@ class Nodes:
         if max([known.largest[r] for r in rows]) > EXACT:
             return self.table(column, resources), self.table("alloc", resources)
         if rows == _COMMON[: len(rows)]:
-            amounts = self.derived(f"{column} as floats", *_AS_FLOATS[column])[: len(rows)]
-            return amounts, known.size[: len(rows), self.where]
+            amounts = self._common()[1 if column == "used" else 2]
+            return amounts[: len(rows), self.where], known.size[: len(rows), self.where]
         return self.table(column, resources).astype(np.float64), known.size[rows][:, self.where]
 
     def offered(self, resources: tuple[str, ...]) -> bool:
@@ -150,10 +150,15 @@ class Nodes:
         tables = self.columns.ports.clashes(port)
         return self.at([row for table in tables for row in table]) if tables else None
 
-    def derived(self, name: str, many: Compute, one: Compute) -> Any:
-        """A column that follows from nodes and usage alone, row by row: computed once, shared by all pod classes.
+    def derived(self, name: str, many: Compute, one: Compute) -> tuple[Any, ...]:
+        """Columns that follow from nodes and usage alone, row by row: computed once, shared by all pod classes.
         `many` is given a view of rows, `one` a OneNode."""
-        return self.columns.derived.fresh(name, many, one, self.columns)[..., self.where]
+        return tuple(c[..., self.where] for c in self.columns.derived.fresh(name, many, one, self.columns))
+
+    def _common(self) -> tuple[Any, ...]:
+        """Of cpu, memory and pods what is free, and what is used and counted as floats, over all rows. Converting is
+        as dear as the arithmetic, so it is done once for all classes."""
+        return self.columns.derived.fresh("common resources", _common_of_many, _common_of_one, self.columns)
 
     def delegated(self, resource: str) -> bool:
         """Whether a device class backs this extended resource."""
@@ -192,23 +197,12 @@ class OneNode(Nodes):
         return any(self.row in table for table in self.columns.ports.clashes(port)) or None
 
 
-def _free(nodes: Nodes) -> Any:
+def _common_of_many(nodes: Nodes) -> tuple[Any, ...]:
     known, common = nodes.columns.resources, len(_COMMON)
-    return known.alloc[:common, nodes.where] - known.used[:common, nodes.where]
+    used, nonzero = known.used[:common, nodes.where], known.nonzero[:common, nodes.where]
+    return known.alloc[:common, nodes.where] - used, used.astype(np.float64), nonzero.astype(np.float64)
 
 
-def _free_one(node: OneNode) -> list[int]:
-    return [node.allocs[r] - node.uses[r] for r in _COMMON]
-
-
-# Integers as floats, and the same for one row: converting is as dear as the arithmetic, so it is done once for all.
-_AS_FLOATS: dict[str, tuple[Compute, Compute]] = {
-    "used": (
-        lambda nodes: nodes.columns.resources.used[: len(_COMMON), nodes.where].astype(np.float64),
-        lambda node: [node.uses[r] for r in _COMMON],
-    ),
-    "nonzero": (
-        lambda nodes: nodes.columns.resources.nonzero[: len(_COMMON), nodes.where].astype(np.float64),
-        lambda node: node.nonzero()[: len(_COMMON)],
-    ),
-}
+def _common_of_one(node: OneNode) -> tuple[Any, ...]:
+    used = node.uses[: len(_COMMON)]
+    return [a - u for a, u in zip(node.allocs, used, strict=False)], used, node.nonzero()[: len(_COMMON)]

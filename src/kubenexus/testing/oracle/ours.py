@@ -42,7 +42,7 @@ class Ours:
         """The pod's table with its pins left in: upstream's NodeAffinity, on its own, refuses the other nodes."""
         signer = self.planner.bench.signer
         signature = signer.sign(self.pod)
-        table = ClassTable(PodClass(signature, signer.specimen(signature)[0]), self.planner.lineup, Work())
+        table = ClassTable(PodClass(signature, signer.specimen(self.pod)), self.planner.lineup, Work())
         refresh(table, self.columns)
         return table
 

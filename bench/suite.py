@@ -1,0 +1,106 @@
+"""Which benches there are, on which clusters, and the loop that runs them."""
+
+import fnmatch
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from bench import decisions, decoding, events, memory
+from bench.cluster import CROWDED, PAGE, PLAIN, Cluster, Kind
+from bench.kernel import Kernel
+from bench.measure import Result, Round, interleaved, settle_down, timing
+from bench.objects import ZONES, Template
+
+SIZES = (1_000, 5_000, 15_000, 50_000)
+# Thirty pods on each node: beyond this the filling takes minutes and gigabytes, and tells nothing new.
+MOST_CROWDED = 5_000
+# Whose yardstick a bench is compared with that has nothing to do with nodes.
+USUAL = 5_000
+
+BASIC = Template()
+AFFINE = Template(zones=ZONES[:2])
+
+
+class Plan(NamedTuple):
+    """What a run is to do."""
+
+    sizes: tuple[int, ...] = SIZES
+    only: str = ""
+    rounds: int = 15
+    calls: int = 200
+    memory: tuple[int, int, int] | None = (5_000, 50_000, 50_000)  # nodes, pods, further pods
+
+    def wants(self, bench: str, case: str) -> bool:
+        """Whether the pattern, which may have wildcards, is found in `bench/case`."""
+        return fnmatch.fnmatchcase(f"{bench}/{case}", f"*{self.only}*")
+
+
+class Entry(NamedTuple):
+    """A bench on a cluster: `make` is given the cluster and the calls of a round."""
+
+    bench: str
+    case: str
+    make: Callable[[Cluster, int], Round]
+
+
+ON_PLAIN = (
+    Entry("decide.warm", "basic", lambda cluster, calls: decisions.warm(cluster, BASIC, calls)),
+    Entry("decide.warm", "node-affinity", lambda cluster, calls: decisions.warm(cluster, AFFINE, calls)),
+    Entry("decide.cold", "basic", lambda cluster, calls: decisions.cold(cluster, False, calls)),
+    Entry("decide.cold", "node-affinity", lambda cluster, calls: decisions.cold(cluster, True, calls)),
+    Entry("decide.mixed", "basic", lambda cluster, calls: decisions.mixed(cluster, False, calls)),
+    Entry("decide.mixed", "node-affinity", lambda cluster, calls: decisions.mixed(cluster, True, calls)),
+    Entry("place", "basic", lambda cluster, calls: decisions.place(cluster, BASIC, calls)),
+    Entry("place", "node-affinity", lambda cluster, calls: decisions.place(cluster, AFFINE, calls)),
+    Entry("place", "100 classes", lambda cluster, calls: decisions.place_mixed(cluster, False, calls)),
+    *(Entry("ledger.refresh", case, make) for case, make in {**events.ABOUT_PODS, **events.ABOUT_NODES}.items()),
+)
+ON_CROWDED = (
+    Entry("decide.warm", "crowded", lambda cluster, calls: decisions.warm(cluster, BASIC, calls)),
+    Entry("decide.cold", "crowded", lambda cluster, calls: decisions.cold(cluster, False, calls)),
+    Entry("decide.mixed", "crowded", lambda cluster, calls: decisions.mixed(cluster, False, calls)),
+    Entry("place", "crowded", lambda cluster, calls: decisions.place(cluster, BASIC, calls)),
+    *(Entry("ledger.refresh", f"{case}, crowded", make) for case, make in events.ABOUT_NODES.items()),
+)
+
+
+def run(plan: Plan) -> Iterator[Result]:
+    """Results as they come."""
+    settle_down()
+    for nodes in plan.sizes:
+        yield from _on_cluster(PLAIN, nodes, ON_PLAIN, plan)
+        if nodes <= MOST_CROWDED:
+            yield from _on_cluster(CROWDED, nodes, ON_CROWDED, plan)
+    yield from _decode(plan)
+    yield from _memory(plan)
+
+
+def _on_cluster(kind: Kind, nodes: int, entries: tuple[Entry, ...], plan: Plan) -> Iterator[Result]:
+    wanted = [entry for entry in entries if plan.wants(entry.bench, entry.case)]
+    if not wanted:
+        return
+    cluster, kernel = Cluster(kind, nodes), Kernel(nodes)
+    for entry in wanted:
+        # A cold decision costs several warm ones, and fills the cache with tables that nobody will ask for.
+        calls = max(1, plan.calls // 10) if entry.bench == "decide.cold" else plan.calls
+        round_ = entry.make(cluster, calls)
+        settle_down()
+        yield timing(entry.bench, entry.case, nodes, interleaved(round_, kernel.seconds, plan.rounds))
+
+
+def _decode(plan: Plan) -> Iterator[Result]:
+    nodes = USUAL if USUAL in plan.sizes else plan.sizes[0]
+    kernel = Kernel(nodes)
+    rounds = {"pod": decoding.one_by_one(plan.calls), f"list of {PAGE}": decoding.page()}
+    settle_down()
+    for case, round_ in rounds.items():
+        if plan.wants("decode", case):
+            yield timing("decode", case, nodes, interleaved(round_, kernel.seconds, plan.rounds))
+
+
+def _memory(plan: Plan) -> Iterator[Result]:
+    """On scheduler_perf's bare nodes, and on nodes with images, as kubelets report them."""
+    if plan.memory is None:
+        return
+    for images, case in ((0, "plain"), (CROWDED.nodes.images, "images")):
+        if plan.wants("memory", case):
+            yield from memory.measure(*plan.memory, images)

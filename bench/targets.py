@@ -1,0 +1,80 @@
+"""What was promised, and whether this run kept it. Printed, never an exit code: a time is not a test.
+
+A promise is judged on every case the run has for it; `crowded` and `100 classes` are harder than what was promised,
+and are marked as ours.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from bench.measure import Memory, Result, Timing
+
+PROMISED_CASES = ("basic", "node-affinity")
+
+
+class Target(NamedTuple):
+    """At most `limit` of what `of` finds in a result (None: this result is not concerned)."""
+
+    what: str
+    limit: float
+    of: Callable[[Result], float | None]
+
+
+class Judgement(NamedTuple):
+    what: str
+    case: str
+    limit: float
+    found: float
+
+    @property
+    def kept(self) -> bool:
+        return self.found <= self.limit
+
+    @property
+    def ours(self) -> bool:
+        """Whether this is a case beyond those the promise was made for."""
+        return self.case not in PROMISED_CASES and " pods" not in self.case and self.case != "per pod"
+
+
+def _ratio(bench: str, nodes: int) -> Callable[[Result], float | None]:
+    def of(result: Result) -> float | None:
+        mine = isinstance(result, Timing) and (result.bench, result.nodes) == (bench, nodes)
+        return result.ratio if mine and isinstance(result, Timing) else None
+
+    return of
+
+
+TARGETS = (
+    Target("decide.warm at 5,000 nodes, kernels", 2.0, _ratio("decide.warm", 5_000)),
+    Target("decide.cold at 5,000 nodes, kernels", 10.0, _ratio("decide.cold", 5_000)),
+    Target("decide.mixed at 5,000 nodes, kernels", 4.0, _ratio("decide.mixed", 5_000)),
+    Target("place at 5,000 nodes, kernels", 5.5, _ratio("place", 5_000)),
+    Target("decide.warm at 50,000 nodes, kernels", 0.6, _ratio("decide.warm", 50_000)),
+    Target("process, MB", 150.0, lambda r: r.mb if isinstance(r, Memory) and r.mb else None),
+    Target("each further pod, bytes", 1_500.0, lambda r: r.bytes if isinstance(r, Memory) and r.bytes else None),
+)
+GROWTH = "decide.cold from 1,000 to 50,000 nodes, exponent"
+GROWTH_LIMIT = 0.75
+
+
+def judge(results: Iterable[Result]) -> Iterator[Judgement]:
+    """Only what this run measured."""
+    results = list(results)
+    for target in TARGETS:
+        for result in results:
+            found = target.of(result)
+            if found is not None:
+                yield Judgement(target.what, result.case, target.limit, found)
+    for case, exponent in growth(results, "decide.cold", 1_000, 50_000).items():
+        yield Judgement(GROWTH, case, GROWTH_LIMIT, round(exponent, 3))
+
+
+def growth(results: Iterable[Result], bench: str, small: int, large: int) -> dict[str, float]:
+    """For each case measured at both sizes: x in time ~ nodes**x."""
+    times = {(r.case, r.nodes): r.us for r in results if isinstance(r, Timing) and r.bench == bench}
+    return {
+        case: math.log(times[case, large] / us) / math.log(large / small)
+        for (case, nodes), us in times.items()
+        if nodes == small and (case, large) in times
+    }

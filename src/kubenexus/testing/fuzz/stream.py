@@ -1,0 +1,90 @@
+"""The stream of events: what a watch would deliver, object by object, each from the seed and its number alone."""
+
+import copy
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import msgspec
+
+from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.testing.fuzz import good, huge, strange, torn
+from kubenexus.testing.fuzz.good import Json
+
+Kind = type[Pod] | type[Node] | type[DeviceClass]
+
+GOOD: Final = "good"
+_HOSTILE: Final = 0.5
+_HUGE: Final = 0.008  # of the hostile ones: they are slow to make
+_TORN: Final = 0.2
+_DELETED: Final = 0.15
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """Bytes that claim to be a `kind`. `way` is what was done to them. With `count` it is a page of so many objects."""
+
+    number: int
+    kind: Kind
+    raw: bytes
+    way: str = GOOD
+    deleted: bool = False
+    count: int = 0
+
+
+def event(seed: int, number: int) -> Event:
+    """The same for the same numbers, whatever came before."""
+    rng = Random(f"{seed}/{number}")
+    kind: Kind = rng.choices((Pod, Node, DeviceClass), (75, 22, 3))[0]
+    if rng.random() < 0.01:
+        return _page(rng, number, kind)
+    way, raw = _object(rng, kind)
+    return Event(number, kind, raw, way, deleted=rng.random() < _DELETED)
+
+
+def _page(rng: Random, number: int, kind: Kind) -> Event:
+    """A list, as after a gap in the watch: one bad object must not spoil the others."""
+    made = [_object(rng, kind, whole=True) for _ in range(rng.randrange(12))]
+    raw = b'{"kind":"%sList","items":[%s]}' % (kind.__name__.encode(), b",".join(raw for _, raw in made))
+    return Event(number, kind, raw, "a page", count=len(made))
+
+
+def _object(rng: Random, kind: Kind, whole: bool = False) -> tuple[str, bytes]:
+    """What was done to it, and its bytes. `whole`: they are JSON at least."""
+    hostile = rng.random() < _HOSTILE
+    thing = _good(rng, kind, hostile)
+    if not hostile:
+        return GOOD, _dumped(rng, thing)
+    if not whole and rng.random() < _TORN:
+        tear = rng.choice(torn.TEARS)
+        return _named(tear), tear(rng, thing)
+    large, way = rng.random() < _HUGE, _ways(kind)
+    chosen = rng.choice(way[1] if large else way[0])
+    chosen(rng, thing)
+    if not large and rng.random() < 0.2:
+        thing = copy.deepcopy(thing)  # parts of it are constants by now
+        strange.wrong_type(rng, thing)
+    return _named(chosen), _dumped(rng, thing)
+
+
+def _good(rng: Random, kind: Kind, hostile: bool) -> Json:
+    if kind is Node:
+        return good.node(rng)
+    # An unreadable pod that runs closes its node. Were they many, no node would be left to decide about.
+    return good.pod(rng, bound=0.12 if hostile else 0.35) if kind is Pod else good.device_class(rng)
+
+
+def _ways(kind: Kind) -> tuple[tuple[strange.Way, ...], tuple[strange.Way, ...]]:
+    if kind is DeviceClass:
+        return strange.FOR_ANY, huge.FOR_ANY
+    return (strange.FOR_PODS, huge.FOR_PODS) if kind is Pod else (strange.FOR_NODES, huge.FOR_NODES)
+
+
+def _named(way: Callable[..., object]) -> str:
+    return way.__name__.replace("_", " ")
+
+
+def _dumped(rng: Random, thing: Json) -> bytes:
+    """As a client in some language would write it: blanks or none, everything escaped or nothing."""
+    separators = rng.choice(((",", ":"), (", ", ": ")))
+    return json.dumps(thing, separators=separators, ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass")

@@ -1,0 +1,85 @@
+"""Every bench works and writes what it promises, on a cluster so small that nothing can be read from the times."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from bench import suite
+from bench.__main__ import main
+from bench.measure import Memory, Pair, Result, Timing, timing
+from bench.suite import Plan
+from bench.targets import growth, judge
+
+TINY = Plan(sizes=(60,), rounds=1, calls=100, memory=(60, 200, 200))
+
+
+@pytest.fixture(scope="module")
+def results() -> list[Result]:
+    return list(suite.run(TINY))
+
+
+def test_every_bench_of_the_issue_is_there(results: list[Result]) -> None:
+    found = {(result.bench, result.case) for result in results}
+    both = ("basic", "node-affinity")
+    assert {(f"decide.{how}", case) for how in ("cold", "warm", "mixed") for case in (*both, "crowded")} <= found
+    assert {("place", case) for case in (*both, "crowded", "100 classes")} <= found
+    assert {("decode", "pod"), ("decode", "list of 500"), ("memory", "200 pods"), ("memory", "per pod")} <= found
+    events = {case for bench, case in found if bench == "ledger.refresh"}
+    assert {"pod added", "pod updated", "pod deleted", "node heartbeat", "node changed"} <= events
+
+
+def test_times_and_sizes_are_positive_and_named_once(results: list[Result]) -> None:
+    names = [(result.bench, result.case, result.nodes) for result in results]
+    assert len(names) == len(set(names))
+    for result in results:
+        if isinstance(result, Timing):
+            assert min(result.us, result.kernel_us, result.ratio, result.median_ratio) > 0
+        elif result.case.startswith("200 pods"):
+            assert result.mb > 10
+
+
+def test_the_command_prints_a_table_and_writes_json(tmp_path: Path) -> None:
+    output = tmp_path / "made" / "bench.json"
+    arguments = ["--nodes", "60", "--rounds", "2", "--only", "warm/basic", "--output", str(output)]
+    done = CliRunner().invoke(main, arguments)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "decide.warm" in done.stdout
+    (written,) = json.loads(output.read_text(encoding="utf-8"))
+    assert {"bench": "decide.warm", "case": "basic", "nodes": 60}.items() <= written.items()
+    assert {"us", "kernel_us", "ratio"} <= written.keys()
+
+
+def test_the_markdown_is_a_table(tmp_path: Path) -> None:
+    arguments = ["--nodes", "60", "--rounds", "1", "--only", "decode/pod", "--markdown"]
+    done = CliRunner().invoke(main, [*arguments, "--output", str(tmp_path / "bench.json")])
+    assert done.exit_code == 0
+    assert "| decode | pod | 60 |" in done.stdout
+
+
+@pytest.mark.parametrize("sizes", ["many", "0", "5,-1", " "])
+def test_a_size_that_is_none_is_refused(sizes: str) -> None:
+    done = CliRunner().invoke(main, ["--nodes", sizes])
+    assert done.exit_code == 2
+    assert "--nodes" in done.stderr
+
+
+def test_the_least_disturbed_figures_are_compared() -> None:
+    pairs = [Pair(40e-6, 20e-6, 20e-6), Pair(30e-6, 40e-6, 20e-6), Pair(90e-6, 10e-6, 20e-6)]
+    found = timing("b", "c", 5, pairs)
+    assert (found.us, found.kernel_us, found.ratio, found.median_ratio) == (30.0, 10.0, 3.0, 2.0)
+
+
+def test_targets_are_judged_on_what_was_measured() -> None:
+    def cold(nodes: int, us: float) -> Timing:
+        return Timing("decide.cold", "basic", nodes, us, 10.0, us / 10.0, us / 10.0, 1)
+
+    results: list[Result] = [cold(1_000, 100.0), cold(5_000, 101.0), cold(50_000, 5_000.0)]
+    results.append(Memory("memory", "per pod", 5, bytes=9))
+    assert growth(results, "decide.cold", 1_000, 50_000)["basic"] == pytest.approx(1.0)
+    assert [(j.limit, j.kept, j.ours) for j in judge(results)] == [
+        (10.0, False, False),
+        (1_500.0, True, False),
+        (0.75, False, False),
+    ]
