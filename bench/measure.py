@@ -8,6 +8,7 @@ makes things slower: the least disturbed figure is the best round over the best 
 
 import gc
 import statistics
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -53,11 +54,15 @@ class Pair(msgspec.Struct, frozen=True):
         return 2 * self.bench / (self.before + self.after)
 
 
-def interleaved(round_: Round, kernel: Round, rounds: int) -> list[Pair]:
-    """The rounds with the yardstick between them. One round beforehand is for caches to fill and is not counted."""
+def interleaved(round_: Round, kernel: Round, rounds: int, seconds: float) -> list[Pair]:
+    """The rounds with the yardstick between them, fewer when they take longer than `seconds`.
+
+    Rounds are short and many: a shared machine is undisturbed for milliseconds at a time, and both the bench and the
+    yardstick need to meet such a moment. The first round is for caches to fill, and is not counted.
+    """
     round_()
-    pairs, before = [], kernel()
-    for _ in range(rounds):
+    pairs, before, started = [], kernel(), time.perf_counter()
+    while len(pairs) < rounds and (len(pairs) < 5 or time.perf_counter() - started < seconds):
         spent, after = round_(), kernel()
         pairs.append(Pair(spent, before, after))
         before = after

@@ -13,7 +13,7 @@ from bench.measure import Memory, Result, Timing
 from bench.targets import Judgement
 
 TIMING_HEAD = ("bench", "case", "nodes", "us", "kernel us", "ratio", "median")
-_WIDTHS = (14, 24, 7, 10, 10, 8, 8)
+_WIDTHS = (14, 28, 7, 11, 10, 8, 8)
 
 
 def header() -> str:
@@ -88,4 +88,4 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _whose(judgement: Judgement) -> str:
-    return judgement.case + (" (harder than promised)" if judgement.ours else "")
+    return judgement.case + (" (harder than promised)" if judgement.harder else "")

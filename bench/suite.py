@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bench import decisions, decoding, events, memory
 from bench.cluster import CROWDED, PAGE, PLAIN, Cluster, Kind
 from bench.kernel import Kernel
-from bench.measure import Result, Round, interleaved, settle_down, timing
+from bench.measure import Pair, Result, Round, interleaved, settle_down, timing
 from bench.objects import ZONES, Template
 
 SIZES = (1_000, 5_000, 15_000, 50_000)
@@ -25,8 +25,9 @@ class Plan(NamedTuple):
 
     sizes: tuple[int, ...] = SIZES
     only: str = ""
-    rounds: int = 15
-    calls: int = 200
+    rounds: int = 40  # of each bench, unless they take longer than `seconds`
+    seconds: float = 3.0
+    calls: int = 100  # of each round; a multiple of the classes that take turns
     memory: tuple[int, int, int] | None = (5_000, 50_000, 50_000)  # nodes, pods, further pods
 
     def wants(self, bench: str, case: str) -> bool:
@@ -81,10 +82,14 @@ def _on_cluster(kind: Kind, nodes: int, entries: tuple[Entry, ...], plan: Plan) 
     cluster, kernel = Cluster(kind, nodes), Kernel(nodes)
     for entry in wanted:
         # A cold decision costs several warm ones, and fills the cache with tables that nobody will ask for.
-        calls = max(1, plan.calls // 10) if entry.bench == "decide.cold" else plan.calls
+        calls = max(1, plan.calls // 5) if entry.bench == "decide.cold" else plan.calls
         round_ = entry.make(cluster, calls)
         settle_down()
-        yield timing(entry.bench, entry.case, nodes, interleaved(round_, kernel.seconds, plan.rounds))
+        yield timing(entry.bench, entry.case, nodes, _rounds(round_, kernel, plan))
+
+
+def _rounds(round_: Round, kernel: Kernel, plan: Plan) -> list[Pair]:
+    return interleaved(round_, kernel.seconds, plan.rounds, plan.seconds)
 
 
 def _decode(plan: Plan) -> Iterator[Result]:
@@ -94,7 +99,7 @@ def _decode(plan: Plan) -> Iterator[Result]:
     settle_down()
     for case, round_ in rounds.items():
         if plan.wants("decode", case):
-            yield timing("decode", case, nodes, interleaved(round_, kernel.seconds, plan.rounds))
+            yield timing("decode", case, nodes, _rounds(round_, kernel, plan))
 
 
 def _memory(plan: Plan) -> Iterator[Result]:

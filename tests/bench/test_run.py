@@ -78,7 +78,7 @@ def test_targets_are_judged_on_what_was_measured() -> None:
     results: list[Result] = [cold(1_000, 100.0), cold(5_000, 101.0), cold(50_000, 5_000.0)]
     results.append(Memory("memory", "per pod", 5, bytes=9))
     assert growth(results, "decide.cold", 1_000, 50_000)["basic"] == pytest.approx(1.0)
-    assert [(j.limit, j.kept, j.ours) for j in judge(results)] == [
+    assert [(j.limit, j.kept, j.harder) for j in judge(results)] == [
         (10.0, False, False),
         (1_500.0, True, False),
         (0.75, False, False),

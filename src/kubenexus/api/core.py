@@ -3,6 +3,7 @@
 import msgspec
 
 from kubenexus.api.meta import Int32, Int64, Object, ObjectMeta
+from kubenexus.api.selectors import LabelSelector
 
 # A quantity as it stands in JSON: "100m", "1Gi", 2 or 0.5. `quantity` gives it a meaning.
 QuantityText = str | int | float
@@ -49,8 +50,46 @@ class NodeAffinity(Object):
     )
 
 
+class PodAffinityTerm(Object):
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = []
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] = []
+    mismatch_label_keys: list[str] = []
+
+
+class WeightedPodAffinityTerm(Object):
+    weight: Int32 = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Object):
+    """Towards other pods, or (as `podAntiAffinity`) away from them."""
+
+    required: list[PodAffinityTerm] = msgspec.field(
+        default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[WeightedPodAffinityTerm] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
 class Affinity(Object):
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Object):
+    max_skew: Int32 = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: Int32 | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: list[str] = []
 
 
 class ResourceRequirements(Object):
@@ -110,6 +149,7 @@ class PodSpec(Object):
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
     tolerations: list[Toleration] = []
+    topology_spread_constraints: list[TopologySpreadConstraint] = []
     volumes: list[Volume] = []
     host_network: bool = False
     host_users: bool = True

@@ -1,10 +1,11 @@
 """The bench where pods are examined: finds a pod's class, keeps the classes' tables, forgets those long unused."""
 
 from collections import OrderedDict
+from typing import Any
 
 import msgspec
 
-from kubenexus.api.core import Affinity, Pod
+from kubenexus.api.core import NodeAffinity, Pod
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.columns import blamed
 from kubenexus.cycle.repair import refresh
@@ -49,24 +50,33 @@ class Bench:
     def look(self, pod: Pod, columns: NodeColumns) -> Member:
         """The pod with its class's table, up to date. Raises Malformed when the pod cannot be read."""
         lifted = unpinned(pod) if pod.spec.affinity is not None and self.lineup.pins else None
-        table = self._table(pod, lifted)
-        refresh(table, columns)
-        return self._member(pod, table)
-
-    def _table(self, pod: Pod, lifted: Affinity | None) -> ClassTable:
-        signature = self.signer.sign(pod, lifted)
+        signed = self._signed(pod, columns)
+        signature = self.signer.sign(pod, lifted, signed)
         table = self._tables.get(signature)
         if table is None:
-            specimen = self.signer.specimen(pod, lifted)
-            try:
-                pod_class = PodClass(signature, specimen, pinned=lifted is not None)
-            except Malformed as problem:
-                raise problem.within(subject=f"Pod {pod.key}") from None
+            pod_class = self._class(signature, pod, lifted, signed)
             table = self._tables[signature] = ClassTable(pod_class, self.lineup, self.work)
             self._shrink()
         else:
             self._tables.move_to_end(signature)
-        return table
+        refresh(table, columns)
+        return self._member(pod, table)
+
+    def classify(self, pod: Pod, columns: NodeColumns, *, lift: bool = True) -> PodClass:
+        """The pod's class, made anew; without `lift` its pins are left in. For tests and explanations."""
+        lifted = unpinned(pod) if lift else None
+        signed = self._signed(pod, columns)
+        return self._class(self.signer.sign(pod, lifted, signed), pod, lifted, signed)
+
+    def _signed(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
+        return {plugin.name: plugin.sign(pod, columns) for plugin in self.lineup.signs}
+
+    def _class(self, signature: bytes, pod: Pod, lifted: NodeAffinity | None, signed: dict[str, Any]) -> PodClass:
+        specimen = self.signer.specimen(pod, lifted)
+        try:
+            return PodClass(signature, specimen, pinned=lifted is not None, signed=signed)
+        except Malformed as problem:
+            raise problem.within(subject=f"Pod {pod.key}") from None
 
     def _shrink(self) -> None:
         """Drop the tables unused for longest while the cache is over its bound; the newest always stays."""

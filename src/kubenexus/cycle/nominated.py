@@ -11,7 +11,7 @@ import numpy as np
 from kubenexus.api.core import Pod
 from kubenexus.cycle.columns import FilterColumn
 from kubenexus.cycle.table import ClassTable
-from kubenexus.state.pods import Nominee
+from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.view import Nodes
 
@@ -30,37 +30,30 @@ def yields(pod: Pod, table: ClassTable, snapshot: Snapshot) -> Yielding | None:
     if not waiting:
         return None
     columns = snapshot.nodes
-    laid = {
-        columns.row_of[node]: [n for n in nominees if _counts(n, pod)]
-        for node, nominees in waiting.items()
-        if node in columns.row_of
-    }
-    laid = {row: nominees for row, nominees in laid.items() if nominees}
-    if not laid:
+    answers = []
+    for node, nominees in waiting.items():
+        standing = [nominee for nominee in nominees if _counts(nominee, pod)]
+        if standing and node in columns.row_of:
+            answers.append((columns.row_of[node], _with(standing, columns.row_of[node], table, snapshot)))
+    answers = [(row, bits) for row, bits in answers if any(bits)]
+    if not answers:
         return None
-    rows = np.array(sorted(laid), np.int64)
+    filters = [FilterColumn(column.plugin, column.traits, column.reasons) for column in table.filters]
+    for i, column in enumerate(filters):
+        column.fill(np.array([bits[i] for _, bits in answers], np.uint64))
+    return Yielding(np.array([row for row, _ in answers], np.int64), filters)
+
+
+def _with(nominees: list[PodRecord], row: int, table: ClassTable, snapshot: Snapshot) -> list[int]:
+    """What each filter says of one row with these pods on it. Rows are looked at one by one, since upstream counts a
+    nominated pod only for the node it waits for, however far its affinity reaches."""
     with snapshot.attempt() as attempt:
-        for row, nominees in laid.items():
-            for nominee in nominees:
-                attempt.lay(row, nominee.footprint)
-        filters = [_asked(column, table, Nodes(columns, rows)) for column in table.filters]
-    refused = np.zeros(len(rows), np.bool_)
-    for column in filters:
-        if column.bits is not None:
-            refused |= column.bits != 0
-    if not refused.any():
-        return None
-    for column in filters:
-        if column.bits is not None:
-            column.bits = column.bits[refused]
-    return Yielding(rows[refused], filters)
+        for nominee in nominees:
+            attempt.lay(row, nominee)
+        view = Nodes(snapshot.nodes, np.array([row]))
+        answers = [column.ask(table.pod, view) for column in table.filters]
+    return [bits if isinstance(bits, int) else int(bits[0]) for bits in answers]
 
 
-def _counts(nominee: Nominee, pod: Pod) -> bool:
+def _counts(nominee: PodRecord, pod: Pod) -> bool:
     return nominee.priority >= pod.spec.priority and nominee.uid != pod.metadata.uid
-
-
-def _asked(column: FilterColumn, table: ClassTable, view: Nodes) -> FilterColumn:
-    answer = FilterColumn(column.plugin, column.traits, column.reasons)
-    answer.fill(answer.ask(table.pod, view))
-    return answer

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kubenexus.base.numbers import BoolColumn
 from kubenexus.cycle.columns import FilterColumn, PluginFailedError, ScoreColumn
 from kubenexus.cycle.lots import BITS
 from kubenexus.cycle.table import NOWHERE, ClassTable
@@ -62,6 +63,8 @@ def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
     rows = set(of_usage).difference(of_node) if of_usage else None
     if rows:
         _repair(table, columns, rows, table.usage_filters, table.usage_scores, scalar=table.usage_scalar)
+    if table.stamped and table.built:
+        _redo_stamped(table, columns)
 
 
 def _stretch(table: ClassTable, size: int) -> None:
@@ -94,6 +97,73 @@ def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
     if changed:
         table.watch_usage()
         table.sum(columns)
+
+
+def _redo_stamped(table: ClassTable, columns: NodeColumns) -> None:
+    """Ask again, about all rows, plugins that look beyond a row, if what their last answer stood on has moved."""
+    view, scored = Nodes(columns), False
+    changed: BoolColumn = np.zeros(columns.size, np.bool_)
+    for plugin in table.lineup.filters:
+        if table.lineup.traits[plugin.name].stamped and _moved(table, plugin, "filter", columns):
+            column = next((c for c in table.filters if c.plugin is plugin), None)
+            if _concerned(table, plugin, view) != (column is not None):
+                table.build(columns)
+                return
+            if column is not None:
+                changed |= _refill(column, column.ask(table.pod, view), columns.size)
+                table.work.rows += columns.size
+    rows = changed.nonzero()[0]
+    moved = len(rows) > 0 and _recheck(table, columns, rows)
+    for score in table.scores:
+        if score.traits.stamped and _moved(table, score.plugin, "score", columns):
+            table.ask_score(score, view)
+            table.work.rows += columns.size
+            scored = True
+    extremes = moved and any([s.measure(table.ok) for s in table.scores if s.active])  # noqa: C419 - each is measured
+    if scored or extremes:
+        table.watch_usage()
+        table.sum(columns)
+
+
+def _moved(table: ClassTable, plugin: Any, point: str, columns: NodeColumns) -> bool:
+    stamp = plugin.stamp(table.pod, columns, point)
+    if table.stamps.get((plugin.name, point)) == stamp:
+        return False
+    table.stamps[plugin.name, point] = stamp
+    return True
+
+
+def _concerned(table: ClassTable, plugin: Any, view: Nodes) -> bool:
+    return not hasattr(plugin, "prepare") or not isinstance(plugin.prepare(table.pod, view), Skip)
+
+
+def _refill(column: FilterColumn, bits: Any, size: int) -> BoolColumn:
+    """Take a filter's new answer for all rows; where it differs from the old one."""
+    old = column.bits
+    column.fill(bits)
+    if old is None and column.bits is None:
+        return np.zeros(size, np.bool_)
+    if old is None or column.bits is None:
+        return np.asarray((column.bits if old is None else old) != 0)
+    return np.asarray(old != column.bits)
+
+
+def _recheck(table: ClassTable, columns: NodeColumns, rows: Any) -> bool:
+    """Rows whose reasons changed: are they feasible now, and what are their ranks. Whether feasibility moved."""
+    ok = columns.alive[rows] & ~columns.fenced[rows]
+    for column in table.filters:
+        if column.bits is not None:
+            ok &= column.bits[rows] == 0
+    return _settle(table, columns, rows, ok)
+
+
+def _settle(table: ClassTable, columns: NodeColumns, rows: Any, ok: BoolColumn) -> bool:
+    was = table.ok[rows]
+    table.ok[rows] = ok
+    table.feasible += int(np.count_nonzero(ok)) - int(np.count_nonzero(was))
+    table.rank[rows] = np.where(ok, (table.totals(rows) << BITS) + table.lots.many(columns, rows), NOWHERE)
+    table.version += 1
+    return bool((ok != was).any())
 
 
 def _repair(
@@ -161,18 +231,9 @@ def _repair_many(
     view, size = Nodes(columns, rows), len(table.ok)
     for column in filters:
         column.put(rows, column.ask(table.pod, view), size)
-    ok = view.alive & ~view.fenced
-    for column in table.filters:
-        if column.bits is not None:
-            ok &= column.bits[rows] == 0
     for score in scores:
         raw = score.ask(table.pod, view, ALONE)
         if isinstance(raw, (Skip, Verdict)):
             raise PluginFailedError(score.plugin.name, "skips some rows of a class and not others")
         table.spread |= score.put(rows, raw, size)
-    was = table.ok[rows]
-    table.ok[rows] = ok
-    table.feasible += int(np.count_nonzero(ok)) - int(np.count_nonzero(was))
-    table.rank[rows] = np.where(ok, (table.totals(rows) << BITS) + table.lots.many(columns, rows), NOWHERE)
-    table.version += 1
-    return bool((ok != was).any())
+    return _recheck(table, columns, rows)

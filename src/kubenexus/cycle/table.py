@@ -5,6 +5,7 @@ plugins whose answer depends on usage, a changed node by all of them. Sums are r
 extremes moved. The work is counted, and tests hold it to what changed.
 """
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,8 @@ class ClassTable:
         self.varying: list[ScoreColumn] = []
         self.constant = 0  # what the scores that are the same on all rows add up to
         self.spread = False  # one of these no longer is the same on all rows: the sums are to be redone
+        self.stamped = lineup.stamped
+        self.stamps: dict[tuple[str, str], Hashable] = {}  # by plugin and point: what its last answer stood on
         self.built = False
         self.marks = (0, 0, 0)
 
@@ -86,6 +89,9 @@ class ClassTable:
         self.scores = [ScoreColumn(p, self.lineup.weights[p.name], traits[p.name]) for p in self.lineup.scores]
         for score in self.scores:
             self.ask_score(score, view)
+        for plugin in self.stamped:
+            for point in ("filter", "score"):
+                self.stamps[plugin.name, point] = plugin.stamp(self.pod, columns, point)
         self.watch_usage()
         self.sum(columns)
         self.built = True

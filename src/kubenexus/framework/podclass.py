@@ -1,6 +1,6 @@
 """A pod class: all pods whose scheduling-relevant fields are equal, judged together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from kubenexus.api.core import Pod, PodSpec
@@ -14,12 +14,15 @@ class PodClass:
     """`pod` has the signed fields alone: a plugin that forgot to declare a field finds its default there, in its very
     first test, rather than another pod's value in production."""
 
-    __slots__ = ("_compiled", "demand", "footprint", "pinned", "pod", "ports", "signature")
+    __slots__ = ("_compiled", "demand", "footprint", "pinned", "pod", "ports", "signature", "signed")
 
-    def __init__(self, signature: bytes, pod: Pod, *, pinned: bool = False) -> None:
+    def __init__(
+        self, signature: bytes, pod: Pod, *, pinned: bool = False, signed: Mapping[str, Any] | None = None
+    ) -> None:
         self.signature = signature
         self.pod = pod
         self.pinned = pinned
+        self.signed: Mapping[str, Any] = signed or {}
         self.demand: Demand = demand(pod)
         self.ports: tuple[Port, ...] = host_ports(pod)
         plain = pod.spec.resources is None and not pod.status.container_statuses and not pod.status.conditions

@@ -6,7 +6,7 @@ value; they do no I/O, keep no state between calls, and look at no clock.
 """
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import msgspec
@@ -16,6 +16,7 @@ from kubenexus.base.numbers import IntColumn
 from kubenexus.framework.job import Assignment, JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.verdict import NodeVerdict, Skip, Verdict
+from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
 
@@ -52,6 +53,21 @@ class Pins(Plugin, Protocol):
     def pins(self, pod: Pod) -> frozenset[str] | Verdict | None:
         """The only nodes this very pod may use, by name, or None. Called for each pod, before its class is looked up:
         what is unique by nature (the node of a DaemonSet's pod) stays outside the class."""
+
+
+@runtime_checkable
+class Sign(Plugin, Protocol):
+    def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
+        """What else of this very pod the answers depend on, beyond `reads`, given what the cluster asks about now:
+        for instance its labels, but only those that some other pod's affinity selects by. Plain data, or None. Called
+        for each pod; pods that differ in it are different classes. The class has it as `pod.signed[name]`."""
+
+
+@runtime_checkable
+class Stamped(Plugin, Protocol):
+    def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
+        """What of the cluster, beyond the rows themselves, the answer at `point` ("filter" or "score") stands on, as
+        a cheap value: while it is equal, cached columns hold; when it moves, the plugin is asked about all rows."""
 
 
 class Only(msgspec.Struct, frozen=True, gc=False):

@@ -18,6 +18,8 @@ from kubenexus.framework.points import (
     QueueSort,
     Room,
     Score,
+    Sign,
+    Stamped,
 )
 
 Factory = Callable[[Mapping[str, Any]], Plugin]
@@ -54,6 +56,7 @@ class Traits(NamedTuple):
     job: bool = False
     scalar: bool = False
     trusted: bool = False
+    stamped: bool = False
 
 
 class Lineup:
@@ -74,11 +77,13 @@ class Lineup:
         self.gates = [p for p in self.plugins if isinstance(p, PreEnqueue)]
         self.sorts = [p for p in self.plugins if isinstance(p, QueueSort)]
         self.pins = [p for p in self.plugins if isinstance(p, Pins)]
+        self.signs = [p for p in self.plugins if isinstance(p, Sign)]
         self.prepares = [p for p in self.plugins if isinstance(p, Prepare)]
         self.filters = [p for p in self.plugins if isinstance(p, Filter)]
         self.scores = [p for p in self.plugins if isinstance(p, Score)]
         self.rooms = [p for p in self.plugins if isinstance(p, Room)]
         self.assigns = [p for p in self.plugins if isinstance(p, Assign)]
+        self.stamped = [p for p in self.plugins if isinstance(p, Stamped)]
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
 
     @property
@@ -91,4 +96,4 @@ def _traits(plugin: Plugin) -> Traits:
     scalar = bool(getattr(plugin, "scalar", False))
     trusted = type(plugin).__module__.startswith("kubenexus.plugins.")
     usage, cluster, job = (bool(depends & flag) for flag in (Depends.USAGE, Depends.CLUSTER, Depends.JOB))
-    return Traits(usage, cluster, job, scalar, trusted)
+    return Traits(usage, cluster, job, scalar, trusted, isinstance(plugin, Stamped))

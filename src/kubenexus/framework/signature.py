@@ -45,11 +45,16 @@ def _image_volumes(pod: Pod) -> list[core.Volume]:
     return [core.Volume(image=v.image) for v in pod.spec.volumes if v.image is not None]
 
 
-def _node_affinity(pod: Pod) -> core.Affinity | None:
-    affinity = pod.spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return None
-    return core.Affinity(node_affinity=affinity.node_affinity)
+def _node_affinity(pod: Pod) -> core.NodeAffinity | None:
+    return None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
+
+
+def _pod_affinity(pod: Pod) -> core.PodAffinity | None:
+    return None if pod.spec.affinity is None else pod.spec.affinity.pod_affinity
+
+
+def _pod_anti_affinity(pod: Pod) -> core.PodAffinity | None:
+    return None if pod.spec.affinity is None else pod.spec.affinity.pod_anti_affinity
 
 
 def _bind_mounts(pod: Pod) -> list[core.Container]:
@@ -67,7 +72,12 @@ FIELDS: dict[str, Field] = {
     "spec.overhead": Field(lambda p: p.spec.overhead, ("spec", "overhead")),
     "spec.resources": Field(lambda p: p.spec.resources, ("spec", "resources")),
     "spec.nodeSelector": Field(lambda p: p.spec.node_selector, ("spec", "node_selector")),
-    _AFFINITY: Field(_node_affinity, ("spec", "affinity")),
+    _AFFINITY: Field(_node_affinity, ("affinity", "node_affinity")),
+    "spec.affinity.podAffinity": Field(_pod_affinity, ("affinity", "pod_affinity")),
+    "spec.affinity.podAntiAffinity": Field(_pod_anti_affinity, ("affinity", "pod_anti_affinity")),
+    "spec.topologySpreadConstraints": Field(
+        lambda p: p.spec.topology_spread_constraints, ("spec", "topology_spread_constraints")
+    ),
     "spec.tolerations": Field(lambda p: p.spec.tolerations, ("spec", "tolerations")),
     "spec.volumes.image": Field(_image_volumes, ("spec", "volumes")),
     "spec.hostNetwork": Field(lambda p: p.spec.host_network, ("spec", "host_network")),
@@ -105,19 +115,27 @@ class Signer:
         """The label keys that some live selector asks for, besides those that plugins named themselves."""
         self._projected = tuple(sorted({*self._labels, *keys}))
 
-    def sign(self, pod: Pod, unpinned: core.Affinity | None = None) -> bytes:
-        """`unpinned` is the pod's affinity without the node names that only this pod is made for."""
-        return self._encode((*self._parts(pod, unpinned), self._project(pod), unpinned is not None))
+    def sign(self, pod: Pod, unpinned: core.NodeAffinity | None = None, signed: Any = None) -> bytes:
+        """`unpinned` is the pod's node affinity without the node names that only this pod is made for, `signed` what
+        plugins add of their own (see `framework.points.Sign`)."""
+        return self._encode((*self._parts(pod, unpinned), self._project(pod), unpinned is not None, signed))
 
-    def specimen(self, pod: Pod, unpinned: core.Affinity | None = None) -> Pod:
+    def specimen(self, pod: Pod, unpinned: core.NodeAffinity | None = None) -> Pod:
         """A pod with the signed fields of this one and nothing else: what plugins are shown of the class."""
-        parts: dict[str, dict[str, Any]] = {"metadata": {"labels": self._project(pod)}, "spec": {}, "": {}}
+        parts: dict[str, dict[str, Any]] = {
+            "metadata": {"labels": self._project(pod)},
+            "spec": {},
+            "affinity": {},
+            "": {},
+        }
         for field, value in zip(self._fields, self._parts(pod, unpinned), strict=True):
             parts[field.into[0]][field.into[1]] = value
+        if any(value is not None for value in parts["affinity"].values()):
+            parts["spec"]["affinity"] = core.Affinity(**parts["affinity"])
         status = parts[""].get("status") or core.PodStatus()
         return Pod(metadata=ObjectMeta(**parts["metadata"]), spec=core.PodSpec(**parts["spec"]), status=status)
 
-    def _parts(self, pod: Pod, unpinned: core.Affinity | None) -> list[Any]:
+    def _parts(self, pod: Pod, unpinned: core.NodeAffinity | None) -> list[Any]:
         parts = [take(pod) for take in self._takes]
         if unpinned is not None and self._affinity >= 0:
             parts[self._affinity] = unpinned
@@ -128,7 +146,7 @@ class Signer:
         return {key: labels[key] for key in self._projected if key in labels} if self._projected else {}
 
 
-def unpinned(pod: Pod) -> core.Affinity | None:
+def unpinned(pod: Pod) -> core.NodeAffinity | None:
     """The affinity without its node names, if every required term pins the pod to the same nodes; else None.
 
     That is how the DaemonSet controller writes its pods: five thousand of them differ in nothing else.
@@ -142,7 +160,7 @@ def unpinned(pod: Pod) -> core.Affinity | None:
         return None
     rest = [core.NodeSelectorTerm(match_expressions=term.match_expressions) for term in terms]
     required = core.NodeSelector(node_selector_terms=rest)
-    return core.Affinity(node_affinity=core.NodeAffinity(required=required, preferred=affinity.preferred))
+    return core.NodeAffinity(required=required, preferred=affinity.preferred)
 
 
 def _names(term: core.NodeSelectorTerm) -> tuple[str, ...] | None:

@@ -4,14 +4,15 @@ Members are seated one after the other on a private attempt, so that each sees t
 taken back. Committing a decision is another step (`commit`). A single pod goes the same way: it is a job of one.
 """
 
+from kubenexus.api.core import Pod
 from kubenexus.cycle.bench import Bench
-from kubenexus.framework.decision import Decision, Diagnosis
+from kubenexus.framework.decision import Decision, Diagnosis, Placement
 from kubenexus.framework.job import ALONE, Job, JobView
 from kubenexus.framework.profile import Lineup
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.seat import Seat, Usher
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.pods import PodRecord
+from kubenexus.state.pods import PodRecord, Stage, record_of
 from kubenexus.state.snapshot import Snapshot, StaleSnapshot
 
 
@@ -44,12 +45,19 @@ class Planner:
                 seat = self._usher.seat(pod, snapshot, view)
                 if seat.placement is not None:
                     seated.append(seat)
-                    attempt.lay(seat.row, seat.placement.footprint, seat.placement.assignment.takes)
+                    attempt.lay(seat.row, _member(pod, seat.placement))
                     continue
                 refusal = refusal or seat
                 if seat.code is Code.ERROR or len(seated) + len(job.pods) - i - 1 < job.minimum:
                     return [], seat if seat.code is Code.ERROR else refusal
         return seated, refusal
+
+
+def _member(pod: Pod, placement: Placement) -> PodRecord:
+    """A member as it would count on its node."""
+    record = record_of(pod, placement.node, Stage.ASSUMED, placement.footprint)
+    record.takes = placement.assignment.takes
+    return record
 
 
 def commit(decision: Decision, job: Job, ledger: Ledger, now: float) -> list[PodRecord]:

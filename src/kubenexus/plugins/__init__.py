@@ -11,6 +11,7 @@ from kubenexus.framework.registry import with_entry_points
 from kubenexus.plugins.balanced_allocation import NodeResourcesBalancedAllocation
 from kubenexus.plugins.gates import SchedulingGates
 from kubenexus.plugins.image_locality import ImageLocality
+from kubenexus.plugins.inter_pod_affinity import InterPodAffinity
 from kubenexus.plugins.node_affinity import NodeAffinity
 from kubenexus.plugins.node_declared_features import NodeDeclaredFeatures
 from kubenexus.plugins.node_name import NodeName
@@ -30,6 +31,7 @@ ORDER: tuple[tuple[Any, int], ...] = (
     (NodeAffinity, 2),
     (NodePorts, 1),
     (NodeResourcesFit, 1),
+    (InterPodAffinity, 2),
     (NodeResourcesBalancedAllocation, 1),
     (ImageLocality, 1),
     (NodeDeclaredFeatures, 1),

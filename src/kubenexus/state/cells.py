@@ -1,11 +1,12 @@
 """A tentative write remembers the old value, so that taking it back restores the exact bytes."""
 
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import numpy as np
 
 _MISSING: Any = object()
+_CALL: Any = object()
 
 
 class Undo:
@@ -24,9 +25,15 @@ class Undo:
         """Remember a mapping's entry, or that there was none."""
         self._old.append((mapping, key, mapping.get(key, _MISSING)))
 
+    def call(self, back: Callable[[], None]) -> None:
+        """Remember a step back that is no cell: a pod's place among the pods' columns."""
+        self._old.append((back, None, _CALL))
+
     def restore(self) -> None:
         for target, index, old in reversed(self._old):
-            if old is _MISSING:
+            if old is _CALL:
+                target()
+            elif old is _MISSING:
                 target.pop(index, None)
             else:
                 target[index] = old

@@ -44,18 +44,16 @@ class Attempt:
         if self._open:
             self.rollback()
 
-    def lay(self, row: int, footprint: Footprint, takes: tuple[Take, ...] = ()) -> None:
-        """Write a footprint nobody will keep: a nominated pod, or a member while planning."""
-        self._nodes.charge(row, footprint, +1, self._undo)
-        if takes:
-            self._nodes.devices.charge(row, takes, +1, self._undo)
+    def lay(self, row: int, record: PodRecord) -> None:
+        """Count a pod that nobody will keep: one nominated there, or a member while planning."""
+        self._nodes.put(row, record, self._undo)
         self._rows.append(row)
 
     def place(self, pod: Pod, node: str, footprint: Footprint, takes: tuple[Take, ...] = ()) -> None:
         """Put a pod on a node, to be kept or not."""
-        self.lay(self._nodes.row_of[node], footprint, takes)
         record = record_of(pod, node, Stage.ASSUMED, footprint)
         record.takes = takes
+        self.lay(self._nodes.row_of[node], record)
         self._records.append(record)
 
     def keep(self, now: float) -> list[PodRecord]:

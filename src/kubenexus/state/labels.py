@@ -1,8 +1,11 @@
 """Node labels as columns of codes. A column exists for each label key that some rule ever asked about."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from kubenexus.api.selectors import Op, Requirement
 from kubenexus.base.intern import ABSENT, Interner
 
 CodeColumn = NDArray[np.int32]
@@ -38,12 +41,16 @@ class LabelColumns:
     def of_row(self, row: int) -> dict[str, str]:
         return self._of_row[row] if row < len(self._of_row) else {}
 
-    def set(self, row: int, labels: dict[str, str]) -> None:
+    def set(self, row: int, labels: dict[str, str]) -> bool:
+        """Whether the labels are others than before."""
         while len(self._of_row) <= row:
             self._of_row.append({})
+        if self._of_row[row] == labels:
+            return False
         self._of_row[row] = {self._one(key): self._one(value) for key, value in labels.items()}
         for key, column in self._columns.items():
             column.set(row, labels.get(key))
+        return True
 
     def column(self, key: str) -> LabelColumn:
         """The column of a label key, made now if nobody asked before."""
@@ -64,3 +71,21 @@ class LabelColumns:
         if len(self._pool) > 65536:
             self._pool.clear()
         return self._pool.setdefault(text, text)
+
+
+def holds(wanted: Requirement, codes: Any, column: LabelColumn) -> Any:
+    """Where a requirement on a label holds: a comparison of codes."""
+    match wanted.op:
+        case Op.EXISTS:
+            return codes != ABSENT
+        case Op.DOES_NOT_EXIST:
+            return codes == ABSENT
+        case Op.IN if len(wanted.values) == 1:
+            return codes == column.values.find(wanted.values[0])
+        case Op.IN:
+            return np.isin(codes, [column.values.find(value) for value in wanted.values])
+        case Op.NOT_IN:
+            return ~np.isin(codes, [column.values.find(value) for value in wanted.values])
+    # Comparing as numbers: each distinct value is judged once, then looked up.
+    accepted = [code != ABSENT and wanted.accepts(name) for code, name in enumerate(column.values.names)]
+    return np.array(accepted)[codes]

@@ -14,12 +14,13 @@ its node is fenced until the pod can be read or is gone.
 from collections.abc import Iterable
 
 from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.workloads import Namespace
 from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.state.devices import Device, Take
 from kubenexus.state.footprint import Footprint, footprint_of
 from kubenexus.state.journal import Attempt
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.pods import Nominee, PodRecord, Stage, finished, record_of
+from kubenexus.state.pods import PodRecord, Stage, finished, record_of
 from kubenexus.state.snapshot import Snapshot
 
 IMPLICIT_RESOURCE = "deviceclass.resource.kubernetes.io/"
@@ -31,7 +32,7 @@ class Ledger:
         self.generation = 0
         self.pods: dict[str, PodRecord] = {}
         self._residents: dict[str, dict[str, PodRecord]] = {}
-        self._nominees: dict[str, dict[str, Nominee]] = {}
+        self._nominees: dict[str, dict[str, PodRecord]] = {}
         self._nominated_to: dict[str, str] = {}
         self._fences: dict[str, dict[str, str]] = {}
         self._device_classes: dict[str, str] = {}
@@ -58,7 +59,7 @@ class Ledger:
         row = self.nodes.row_of.get(name)
         if row is None:
             return set()
-        self.nodes.empty(row)
+        self.nodes.empty(row, self._residents.get(name, {}).values())
         self.nodes.remove(name)
         self.generation += 1
         return {row}
@@ -87,6 +88,12 @@ class Ledger:
         self._device_classes.pop(name, None)
         self._delegate()
 
+    def namespace_seen(self, namespace: Namespace) -> None:
+        self._namespace(namespace.metadata.name, namespace.metadata.labels)
+
+    def namespace_gone(self, name: str) -> None:
+        self._namespace(name, None)
+
     # --- what the API server says about pods ----------------------------------------------------------------------
 
     def pod_seen(self, pod: Pod) -> set[int]:
@@ -100,15 +107,17 @@ class Ledger:
         if record is not None and record.uid != pod.metadata.uid:
             dirty |= self.pod_gone(key)  # deleted and made again, and nobody told us of the delete
             record = None
+        at = node or pod.status.nominated_node_name
         try:
-            footprint = footprint_of(pod) if node or pod.status.nominated_node_name else None
+            stage = Stage.BOUND if node else Stage.NOMINATED
+            fresh = record_of(pod, at, stage, footprint_of(pod)) if at else None
         except Malformed as problem:
             dirty |= self.pod_unreadable(key, node)
             raise problem.within(subject=f"Pod {key}") from None
         dirty |= self._lift_fence(key)
-        self._nominate(pod, footprint)
-        if node and footprint is not None:
-            dirty |= self._bound(pod, node, footprint, record)
+        self._nominate(key, fresh if not node else None)
+        if node and fresh is not None:
+            dirty |= self._bound(fresh, record)
         return dirty
 
     def pod_gone(self, key: str) -> set[int]:
@@ -185,7 +194,7 @@ class Ledger:
     def on_node(self, name: str) -> list[PodRecord]:
         return list(self._residents.get(name, {}).values())
 
-    def nominees(self, node: str) -> list[Nominee]:
+    def nominees(self, node: str) -> list[PodRecord]:
         """Pods that wait for this node and are not placed yet."""
         return [n for key, n in self._nominees.get(node, {}).items() if key not in self.pods]
 
@@ -200,15 +209,13 @@ class Ledger:
 
     # --- how it is kept -------------------------------------------------------------------------------------------
 
-    def _bound(self, pod: Pod, node: str, footprint: Footprint, record: PodRecord | None) -> set[int]:
-        fresh = record_of(pod, node, Stage.BOUND, footprint)
+    def _bound(self, fresh: PodRecord, record: PodRecord | None) -> set[int]:
         if record is None:
             return self._add(fresh)
-        if record.node == node:
+        if record.node == fresh.node:
             fresh.takes = record.takes
-            if record.footprint == footprint:  # nothing to count again: swap the record, keep the columns
-                fresh.footprint = record.footprint
-                self._enter(fresh)
+            if _counts_alike(record, fresh):  # nothing to count again: the record moves on, the columns stay
+                record.stage, record.priority, record.since = Stage.BOUND, fresh.priority, 0.0
                 return set()
         return self._remove(record) | self._add(fresh)
 
@@ -218,12 +225,8 @@ class Ledger:
         row = self.nodes.row_of.get(record.node)
         if row is None:
             return set()
-        self._put(row, record)
+        self.nodes.put(row, record)
         return {row}
-
-    def _put(self, row: int, record: PodRecord) -> None:
-        self.nodes.charge(row, record.footprint, +1)
-        self.nodes.devices.charge(row, record.takes, +1)
 
     def _enter(self, record: PodRecord) -> None:
         key = record.key
@@ -241,15 +244,15 @@ class Ledger:
         row = self.nodes.row_of.get(record.node)
         if row is None:
             return set()
-        self.nodes.devices.charge(row, record.takes, -1)
-        if not self.nodes.charge(row, record.footprint, -1):
+        if not self.nodes.take_off(row, record):
             self._recount(row)
         return {row}
 
     def _recount(self, row: int) -> None:
-        self.nodes.empty(row)
-        for record in self._residents.get(self.nodes.names[row], {}).values():
-            self._put(row, record)
+        residents = self._residents.get(self.nodes.names[row], {}).values()
+        self.nodes.empty(row, residents)
+        for record in residents:
+            self.nodes.put(row, record)
 
     def _count_first(self, resources: list[str]) -> set[int]:
         """A resource is offered for the first time: count what pods hold of it already."""
@@ -265,18 +268,14 @@ class Ledger:
             self._recount(row)
         return rows
 
-    def _nominate(self, pod: Pod, footprint: Footprint | None) -> None:
-        node = "" if pod.spec.node_name else pod.status.nominated_node_name
-        if not node or footprint is None:
-            return self._withdraw(pod.key)
-        nominee = Nominee(key=pod.key, uid=pod.metadata.uid, priority=pod.spec.priority, footprint=footprint)
-        if self._nominees.get(node, {}).get(pod.key) == nominee:
-            return None
-        self._withdraw(pod.key)
-        self._nominees.setdefault(node, {})[pod.key] = nominee
-        self._nominated_to[pod.key] = node
-        self.generation += 1
-        return None
+    def _nominate(self, key: str, nominee: PodRecord | None) -> None:
+        if nominee is None:
+            self._withdraw(key)
+        elif self._nominees.get(nominee.node, {}).get(key) != nominee:
+            self._withdraw(key)
+            self._nominees.setdefault(nominee.node, {})[key] = nominee
+            self._nominated_to[key] = nominee.node
+            self.generation += 1
 
     def _withdraw(self, key: str) -> None:
         node = self._nominated_to.pop(key, None)
@@ -304,11 +303,26 @@ class Ledger:
         self.nodes.fence(row, node in self._fences)
         return {row}
 
+    def _namespace(self, name: str, labels: dict[str, str] | None) -> None:
+        self.nodes.pods.namespace_seen(name, labels)
+        self.nodes.cluster_version += 1
+        self.generation += 1
+
     def _delegate(self) -> None:
         names = {resource for resource in self._device_classes.values() if resource}
         names |= {IMPLICIT_RESOURCE + name for name in self._device_classes}
         self.nodes.delegate(frozenset(names))
         self.generation += 1
+
+
+def _counts_alike(one: PodRecord, other: PodRecord) -> bool:
+    """Whether two records of a pod count the same on its node."""
+    return (one.footprint, one.labels, one.terms, one.terminating) == (
+        other.footprint,
+        other.labels,
+        other.terms,
+        other.terminating,
+    )
 
 
 def _collect(problems: list[Malformed], tell: object, thing: object) -> None:

@@ -7,6 +7,7 @@ there are, moves `cluster_version`.
 """
 
 import hashlib
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
@@ -19,9 +20,10 @@ from kubenexus.state.cells import Undo
 from kubenexus.state.changes import Changes
 from kubenexus.state.derived import DerivedColumns
 from kubenexus.state.devices import DeviceColumns
-from kubenexus.state.footprint import Footprint
 from kubenexus.state.images import ImageColumns
 from kubenexus.state.labels import LabelColumns
+from kubenexus.state.podcolumns import PodColumns
+from kubenexus.state.pods import PodRecord
 from kubenexus.state.ports import PortUse
 from kubenexus.state.resources import ResourceColumns, widen
 from kubenexus.state.taints import TaintColumn
@@ -49,6 +51,7 @@ class NodeColumns:
         self.images = ImageColumns()
         self.ports = PortUse()
         self.devices = DeviceColumns(self.capacity)
+        self.pods = PodColumns(self.labels)
         self.derived = DerivedColumns()
         self.cordons = 0
         self.delegated: frozenset[str] = frozenset()
@@ -76,7 +79,8 @@ class NodeColumns:
 
     def _write(self, row: int, node: Node, offered: tuple[tuple[str, int], ...]) -> list[str]:
         self._cordon(row, node.spec.unschedulable)
-        self.labels.set(row, node.metadata.labels)
+        if self.labels.set(row, node.metadata.labels):
+            self.pods.node_relabelled()
         self.taints.set(row, tuple(node.spec.taints))
         if self.images.set(row, node.status.images):
             self.cluster_version += 1
@@ -104,16 +108,36 @@ class NodeColumns:
         self._moved(row)
         return row
 
-    def charge(self, row: int, footprint: Footprint, sign: int, undo: Undo | None = None) -> bool:
-        """Put a footprint on a row or take it off. False: a counter stood at its cap, recount the row."""
-        exact = self.resources.charge(row, footprint, sign, undo)
+    def put(self, row: int, record: PodRecord, undo: Undo | None = None) -> None:
+        """Count a pod on a row."""
+        footprint = record.footprint
+        self.resources.charge(row, footprint, +1, undo)
         if footprint.ports:
-            self.ports.charge(row, footprint.ports, sign, undo)
+            self.ports.charge(row, footprint.ports, +1, undo)
+        if record.takes:
+            self.devices.charge(row, record.takes, +1, undo)
+        self.pods.enter(record, row)
+        if undo is not None:
+            undo.call(lambda: self.pods.leave(record, row))
+        self.usage_changes.note(row)
+
+    def take_off(self, row: int, record: PodRecord) -> bool:
+        """Count a pod no longer. False: a counter stood at its cap, recount the row."""
+        footprint = record.footprint
+        exact = self.resources.charge(row, footprint, -1)
+        if footprint.ports:
+            self.ports.charge(row, footprint.ports, -1)
+        if record.takes:
+            self.devices.charge(row, record.takes, -1)
+        self.pods.leave(record, row)
         self.usage_changes.note(row)
         return exact
 
-    def empty(self, row: int) -> None:
+    def empty(self, row: int, residents: Iterable[PodRecord]) -> None:
         """Take everything off a row."""
+        for record in residents:
+            if record.slot >= 0:
+                self.pods.leave(record, row)
         self.resources.clear_use(row)
         self.ports.clear(row)
         self.devices.clear_use(row)

@@ -7,17 +7,19 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.state.devices import Take
 from kubenexus.state.footprint import Footprint
+from kubenexus.state.podterms import Carried, carried_terms
 
 
 class Stage(enum.IntEnum):
     """Where a pod stands between our decision and the API server's word. Not in the ledger: Unknown, or Gone."""
 
+    NOMINATED = 0  # waits for a node where room is being made; does not count there
     ASSUMED = 1
     BOUND = 2
 
 
 class PodRecord(msgspec.Struct, gc=False):
-    """About a kilobyte less than the decoded pod. Pods of one template share the footprint."""
+    """Much less than the decoded pod. Pods of one template share footprint and terms."""
 
     namespace: str
     name: str
@@ -28,21 +30,14 @@ class PodRecord(msgspec.Struct, gc=False):
     priority: int = 0
     labels: dict[str, str] = {}
     takes: tuple[Take, ...] = ()
+    terms: tuple[Carried, ...] = ()
     terminating: bool = False
     since: float = 0.0
+    slot: int = -1  # its place among the pods' columns while it counts on a row
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-
-class Nominee(msgspec.Struct, frozen=True, gc=False):
-    """A pending pod that waits for a node: others of no higher priority leave its room alone."""
-
-    key: str
-    uid: str
-    priority: int
-    footprint: Footprint
 
 
 def record_of(pod: Pod, node: str, stage: Stage, footprint: Footprint) -> PodRecord:
@@ -56,6 +51,7 @@ def record_of(pod: Pod, node: str, stage: Stage, footprint: Footprint) -> PodRec
         footprint=footprint,
         priority=pod.spec.priority,
         labels=meta.labels,
+        terms=carried_terms(pod),
         terminating=bool(meta.deletion_timestamp),
     )
 

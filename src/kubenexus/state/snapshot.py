@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.state.journal import Attempt
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.pods import Nominee
+from kubenexus.state.pods import PodRecord
 
 if TYPE_CHECKING:
     from kubenexus.state.ledger import Ledger
@@ -35,6 +35,6 @@ class Snapshot:
     def attempt(self) -> Attempt:
         return self._ledger.attempt()
 
-    def nominees(self) -> dict[str, list[Nominee]]:
+    def nominees(self) -> dict[str, list[PodRecord]]:
         """Pods that wait for a node, by the node's name."""
         return {node: self._ledger.nominees(node) for node in self._ledger.nominated_nodes}

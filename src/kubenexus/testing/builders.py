@@ -108,7 +108,7 @@ def a_pod(  # noqa: PLR0913 - a keyword for each thing a test may want to say
             volumes=[Volume(name=f"v{i}", image=ImageVolumeSource(reference=r)) for i, r in enumerate(image_volumes)],
             **spec,
         ),
-        status=PodStatus(phase=phase, nominated_node_name=nominated, **(status or {})),
+        status=PodStatus(**{"phase": phase, "nominated_node_name": nominated, **(status or {})}),
     )
 
 

@@ -7,12 +7,14 @@ import msgspec
 
 from kubenexus.api.codec import Unreadable, read_object
 from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.workloads import Namespace
 from kubenexus.state.ledger import Ledger
 
 # For each list of objects: the type it is read as, and how the ledger is told. Lists that are not named here hold
 # objects that no rule of ours reads yet.
 FEEDS: dict[str, tuple[type[Any], Callable[[Ledger, Any], object]]] = {
     "deviceClasses": (DeviceClass, Ledger.device_class_seen),
+    "namespaces": (Namespace, Ledger.namespace_seen),
     "nodes": (Node, Ledger.node_seen),
     "pods": (Pod, Ledger.pod_seen),
 }

@@ -16,7 +16,6 @@ from kubenexus.cycle.repair import refresh
 from kubenexus.cycle.table import ClassTable, Work
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
-from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Filter, Only, Pins, Prepare
 from kubenexus.framework.verdict import Code, Reason, Verdict, code_of
 from kubenexus.plan.decide import Planner
@@ -40,9 +39,8 @@ class Ours:
 
     def _unlifted(self) -> ClassTable:
         """The pod's table with its pins left in: upstream's NodeAffinity, on its own, refuses the other nodes."""
-        signer = self.planner.bench.signer
-        signature = signer.sign(self.pod)
-        table = ClassTable(PodClass(signature, signer.specimen(self.pod)), self.planner.lineup, Work())
+        pod_class = self.planner.bench.classify(self.pod, self.columns, lift=False)
+        table = ClassTable(pod_class, self.planner.lineup, Work())
         refresh(table, self.columns)
         return table
 

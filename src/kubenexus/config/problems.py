@@ -1,0 +1,85 @@
+"""What is wrong with a configuration: every problem with its place, in the words of kube-scheduler's validation.
+
+A person who repairs a file wants all problems at once, and a search engine that knows them. So nothing here raises at
+the first one: validation walks with a `Place`, which knows the path so far and the list that collects what was found.
+
+    place["profiles"][0]["schedulerName"].required()     # profiles[0].schedulerName: Required value
+"""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kubenexus.api.selectors import quoted
+from kubenexus.base.errors import KubeNexusError, shown
+
+
+class Problem(NamedTuple):
+    """`path` is empty when the problem is the whole document's."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class InvalidConfiguration(KubeNexusError, ValueError):
+    """A configuration that cannot be used. Its text has one line for each problem."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class Place:
+    """Where in the document we are, and what has been found wrong so far, here and elsewhere."""
+
+    __slots__ = ("found", "path")
+
+    def __init__(self, found: list[Problem] | None = None, path: str = "") -> None:
+        self.found = [] if found is None else found
+        self.path = path
+
+    def __getitem__(self, step: str | int) -> "Place":
+        if isinstance(step, int):
+            return Place(self.found, f"{self.path}[{step}]")
+        name = shown(step) if step.isprintable() else quoted(step)
+        return Place(self.found, f"{self.path}.{name}" if self.path else name)
+
+    def report(self, message: str) -> None:
+        self.found.append(Problem(self.path, message))
+
+    def invalid(self, value: object, detail: str) -> None:
+        self.report(f"Invalid value: {rendered(value)}: {detail}")
+
+    def required(self, detail: str = "") -> None:
+        self.report(f"Required value: {detail}" if detail else "Required value")
+
+    def duplicate(self, value: object) -> None:
+        self.report(f"Duplicate value: {rendered(value)}")
+
+    def unsupported(self, value: object, supported: Iterable[str]) -> None:
+        listed = ", ".join(map(quoted, supported))
+        self.report(f"Unsupported value: {rendered(value)}: supported values: {listed}")
+
+    def forbidden(self, detail: str) -> None:
+        self.report(f"Forbidden: {detail}")
+
+
+def rendered(value: object) -> str:
+    """A value inside a sentence: texts in quotation marks, everything else as JSON."""
+    if isinstance(value, str):
+        return quoted(value)
+    return shown(msgspec.json.encode(value, enc_hook=str).decode())
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """`; did you mean "..."?` if some known name is near enough to be what was meant."""
+    if len(name) > 100:  # comparing is quadratic, and nobody mistypes a hundred letters
+        return ""
+    plain: dict[str, Any] = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), plain, n=1, cutoff=0.6)
+    return f"; did you mean {quoted(plain[near[0]])}?" if near else ""

@@ -1,0 +1,209 @@
+"""InterPodAffinity: near some pods, away from others; and what other pods think of this one.
+
+"Near" means on a node with the same value of a topology label as a node that runs such a pod. How many pods answer a
+term is counted for each value of the label, by counters that follow every pod; over all nodes a term is then one
+comparison.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.base.errors import Malformed
+from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.job import JobView
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import Depends, own
+from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
+from kubenexus.state.counters import Counter
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.podcolumns import Carrier
+from kubenexus.state.podterms import Carried, Kind, carried_terms
+from kubenexus.state.view import Nodes
+
+_SIGNS = {Kind.JOIN: 1, Kind.AVOID: -1}
+
+
+def _least_and_most(raw: IntColumn) -> tuple[int, ...]:
+    return (int(raw.min()), int(raw.max())) if len(raw) else (0, 0)
+
+
+def _stretched(raw: Any, extremes: tuple[int, ...]) -> Any:
+    """From the least to the most: 0 to 100, in upstream's order of operations."""
+    least, most = extremes
+    if most == least:
+        return raw * 0
+    return (100.0 * ((raw - least) / (most - least))).astype(np.int64) if not isinstance(raw, int) else 0
+
+
+class InterPodAffinity:
+    name = "InterPodAffinity"
+    reads = ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity")
+    depends = Depends.NODE
+    normalize = own(_least_and_most, _stretched)
+    FAR = Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE)
+    NEAR = Reason("node(s) didn't match pod anti-affinity rules", Code.UNSCHEDULABLE)
+    UNWELCOME = Reason("node(s) didn't satisfy existing pods anti-affinity rules", Code.UNSCHEDULABLE)
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        weight = args.get("hardPodAffinityWeight")
+        self._hard_weight = 1 if weight is None else int(weight)
+        self._own_wishes_only = bool(args.get("ignorePreferredTermsOfExistingPods"))
+
+    # --- which pods are alike --------------------------------------------------------------------------------------
+
+    def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
+        """Namespace, and the labels that somebody's terms ask about; nothing where no pod has terms."""
+        affinity, keys = pod.spec.affinity, nodes.pods.carrier_keys
+        own_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity) is not None
+        if not own_terms and not nodes.pods.carriers:
+            return None
+        if own_terms:
+            keys = keys.union(*(carried.term.selector.keys for carried in _terms(pod)))
+        labels = pod.metadata.labels
+        return [pod.metadata.namespace, {key: labels[key] for key in keys if key in labels}]
+
+    def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
+        affinity = self._affinity(pod, nodes)
+        counters = affinity.required if point == "filter" else affinity.preferred
+        carriers = affinity.carriers(nodes)
+        if point == "filter":
+            strict = [c for c in carriers if c.carried.kind is Kind.MUST_AVOID]
+            return tuple(c.flips for c in counters), tuple((id(c), c.counter.flips) for c in strict)
+        return tuple(c.version for c in counters), tuple((id(c), c.counter.version) for c in carriers)
+
+    # --- where the pod may run -------------------------------------------------------------------------------------
+
+    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
+        try:
+            affinity = self._affinity(pod, nodes.columns)
+        except Malformed as problem:
+            return Verdict(Code.UNRESOLVABLE, (f"parsing pod: {problem}",))
+        if affinity.joins or affinity.avoids:
+            return None
+        unwelcome = (c for c in affinity.carriers(nodes.columns) if c.carried.kind is Kind.MUST_AVOID)
+        return None if any(c.counter.domain(c.carried.topology)[1:].any() for c in unwelcome) else SKIP
+
+    def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
+        affinity = self._affinity(pod, nodes.columns)
+        refused: BoolColumn = np.zeros(nodes.width, np.bool_)
+        if affinity.joins:
+            refused = ~_together(affinity, nodes)
+            verdict.reject(refused, self.FAR)
+        near = _any(affinity.avoids, nodes)
+        if near is not None:
+            verdict.reject(near & ~refused, self.NEAR)
+            refused = refused | near
+        strict = [c for c in affinity.carriers(nodes.columns) if c.carried.kind is Kind.MUST_AVOID]
+        unwelcome = _any([(c.carried.topology, c.counter) for c in strict], nodes)
+        if unwelcome is not None:
+            verdict.reject(unwelcome & ~refused, self.UNWELCOME)
+
+    # --- where it would like to --------------------------------------------------------------------------------------
+
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Skip:
+        affinity = self._affinity(pod, nodes.columns)
+        if self._own_wishes_only and not affinity.wishes:
+            return SKIP
+        tables: dict[str, IntColumn] = {}
+        for topology, weight, counter in (*affinity.wishes, *self._others_wishes(affinity, nodes.columns)):
+            counts = counter.domain(topology)
+            if counts[1:].any():
+                known = tables.get(topology)
+                size = len(nodes.columns.labels.column(topology).values)
+                tables[topology] = np.zeros(size, np.int64) if known is None else known
+                tables[topology][: len(counts)] += weight * counts
+        if not tables:
+            return SKIP
+        total: IntColumn = np.zeros(nodes.width, np.int64)
+        for topology, table in tables.items():
+            table[0] = 0
+            total += table[nodes.label(topology)[0]]
+        return total
+
+    def _others_wishes(self, affinity: "_Affinity", nodes: NodeColumns) -> list[tuple[str, int, Counter]]:
+        found = []
+        for carrier in affinity.carriers(nodes):
+            carried = carrier.carried
+            weight = carried.weight * _SIGNS.get(carried.kind, 0)
+            if carried.kind is Kind.MUST_JOIN:
+                weight = self._hard_weight
+            if carried.kind in _SIGNS or (carried.kind is Kind.MUST_JOIN and weight > 0):
+                found.append((carried.topology, weight, carrier.counter))
+        return found
+
+    def _affinity(self, pod: PodClass, nodes: NodeColumns) -> "_Affinity":
+        return pod.once("InterPodAffinity", lambda: _Affinity(pod, nodes))
+
+
+class _Affinity:
+    """What a class's terms come to: counters for its own, and the carried terms of others that speak of it."""
+
+    def __init__(self, pod: PodClass, nodes: NodeColumns) -> None:
+        signed: tuple[str, dict[str, str]] | None = pod.signed.get("InterPodAffinity")
+        self._namespace, self._labels = signed or ("", {})
+        self._known = signed is not None
+        self._carriers: tuple[int, list[Carrier]] = (-1, [])
+        terms = carried_terms(pod.pod, self._namespace)  # the specimen has no namespace of its own
+        must = [c for c in terms if c.kind is Kind.MUST_JOIN]
+        together = nodes.pods.counter(tuple(c.term for c in must)) if must else None
+        self.joins = [(c.topology, together) for c in must if together is not None]
+        self.avoids = [(c.topology, nodes.pods.counter((c.term,))) for c in terms if c.kind is Kind.MUST_AVOID]
+        self.wishes = [
+            (c.topology, c.weight * _SIGNS[c.kind], nodes.pods.counter((c.term,))) for c in terms if c.kind in _SIGNS
+        ]
+        self.joins_itself = all(self._matches(c, nodes) for c in must)
+
+    @property
+    def required(self) -> list[Counter]:
+        return [counter for _, counter in (*self.joins, *self.avoids)]
+
+    @property
+    def preferred(self) -> list[Counter]:
+        return [counter for _, _, counter in self.wishes]
+
+    def carriers(self, nodes: NodeColumns) -> list[Carrier]:
+        """Terms carried by pods on the cluster that select pods of this class; looked up again when any came."""
+        if not self._known:
+            return []
+        if self._carriers[0] != nodes.pods.carrier_version:
+            self._carriers = nodes.pods.carrier_version, nodes.pods.matching_carriers(self._namespace, self._labels)
+        return self._carriers[1]
+
+    def _matches(self, carried: Carried, nodes: NodeColumns) -> bool:
+        covered = nodes.pods.covers(carried.term, self._namespace)
+        return covered and carried.term.selector.matches(self._labels)
+
+
+def _terms(pod: Pod) -> tuple[Carried, ...]:
+    try:
+        return carried_terms(pod)
+    except Malformed:
+        return ()  # said again, and reported, when the class is prepared
+
+
+def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:
+    """Rows that join the pods all required terms select; or, if there are none yet, any row the first may start on."""
+    fits: BoolColumn = np.ones(nodes.width, np.bool_)
+    labelled: BoolColumn = np.ones(nodes.width, np.bool_)
+    nobody = True
+    for topology, counter in affinity.joins:
+        codes, counts = nodes.label(topology)[0], counter.domain(topology)
+        nobody = nobody and not counts[1:].any()
+        labelled &= codes != 0
+        fits &= (counts > 0)[codes]
+    return labelled if nobody and affinity.joins_itself else fits & labelled
+
+
+def _any(terms: list[tuple[str, Counter]], nodes: Nodes) -> BoolColumn | None:
+    """Rows in a domain where any of the terms counts somebody; None when there are none."""
+    found = None
+    for topology, counter in terms:
+        some = counter.domain(topology) > 0
+        some[0] = False
+        if some.any():
+            here = some[nodes.label(topology)[0]]
+            found = here if found is None else found | here
+    return found

@@ -1,0 +1,64 @@
+"""How many pods on each row answer a question, kept up to date as pods come and go."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubenexus.base.numbers import IntColumn
+from kubenexus.state.labels import LabelColumns
+
+
+class Counter:
+    """`rows[n]` pods on row n; `domain(key)` the same by the code of a topology label's value.
+
+    `version` moves with every change, `flips` only when some row or domain went from none to some, or back: required
+    terms ask no more than that. Shared by all classes with the same question, dropped when none asks any more.
+    """
+
+    __slots__ = ("__weakref__", "_domains", "_labels", "flips", "rows", "total", "version")
+
+    def __init__(self, rows: NDArray[np.int64], labels: LabelColumns) -> None:
+        self.rows = rows
+        self.total = int(rows.sum())
+        self.version = 0
+        self.flips = 0
+        self._labels = labels
+        self._domains: dict[str, IntColumn] = {}
+
+    def add(self, row: int, delta: int) -> None:
+        if row >= len(self.rows):
+            self.rows = np.concatenate([self.rows, np.zeros(max(row + 1, len(self.rows)), np.int64)])
+        before = self.rows.item(row)
+        self.rows[row] = before + delta
+        self.total += delta
+        self.version += 1
+        flipped = not before or not before + delta
+        for key, counts in list(self._domains.items()):
+            code = self._labels.column(key).codes.item(row)
+            if code >= len(counts):
+                del self._domains[key]
+                flipped = True
+                continue
+            counts[code] += delta
+            flipped = flipped or not counts[code] or counts[code] == delta
+        self.flips += flipped
+
+    def domain(self, key: str) -> IntColumn:
+        """Pods by the code of this label's value; code 0 stands for nodes without the label."""
+        column = self._labels.column(key)
+        counts = self._domains.get(key)
+        if counts is None or len(counts) < len(column.values):
+            codes = column.codes[: len(self.rows)]
+            counts = np.bincount(codes, weights=self.rows[: len(codes)], minlength=len(column.values)).astype(np.int64)
+            self._domains[key] = counts
+        return counts
+
+    def relabelled(self) -> None:
+        """A node's labels changed: domains are counted again when somebody asks."""
+        self._domains.clear()
+        self.version += 1
+        self.flips += 1
+
+
+Count = Callable[[], NDArray[np.int64]]

@@ -1,0 +1,208 @@
+"""Pods as columns: where each runs, in which namespace, with which labels; and the counters over them.
+
+A question that nobody asked before is answered by comparing columns over all pods; after that its counter follows
+each pod that comes or goes. Which counters a pod moves is remembered by its namespace and the labels that questions
+ask about, so that a pod with a label of its own costs no more than its siblings.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakValueDictionary, ref
+
+import numpy as np
+
+from kubenexus.api.selectors import Op, Requirement
+from kubenexus.base.intern import Interner
+from kubenexus.base.numbers import BoolColumn
+from kubenexus.state.counters import Counter
+from kubenexus.state.labels import LabelColumns, holds
+from kubenexus.state.pods import PodRecord
+from kubenexus.state.podterms import Carried, Term
+from kubenexus.state.resources import widen
+
+Question = tuple[Term, ...]  # pods that all of these terms select
+_MOST_REMEMBERED = 65536
+
+
+class Carrier:
+    """A term that pods on the cluster carry, and how many carry it on each row."""
+
+    __slots__ = ("carried", "counter")
+
+    def __init__(self, carried: Carried, counter: Counter) -> None:
+        self.carried = carried
+        self.counter = counter
+
+
+class PodColumns:
+    def __init__(self, node_labels: LabelColumns) -> None:
+        self._node_labels = node_labels
+        self._row = np.full(64, -1, np.int64)
+        self._namespace = np.zeros(64, np.int64)
+        self._leaving = np.zeros(64, np.bool_)
+        self._labels = LabelColumns(64)
+        self._namespaces = Interner()
+        self._namespace_labels: dict[str, dict[str, str]] = {}
+        self._size = 0
+        self._free: list[int] = []
+        self._counters: WeakValueDictionary[Question, Counter] = WeakValueDictionary()
+        self._asked: tuple[str, ...] = ()
+        self._moves: dict[tuple[Any, ...], list[Any]] = {}
+        self.carriers: dict[Carried, Carrier] = {}
+        self._by_label: dict[tuple[str, str] | None, dict[Carried, Carrier]] = {}
+        self.carrier_version = 0
+        self.carrier_keys: frozenset[str] = frozenset()
+
+    # --- pods come and go -----------------------------------------------------------------------------------------
+
+    def enter(self, record: PodRecord, row: int) -> None:
+        slot = record.slot = self._free.pop() if self._free else self._open()
+        self._row[slot], self._leaving[slot] = row, record.terminating
+        self._namespace[slot] = self._namespaces.code(record.namespace)
+        self._labels.set(slot, record.labels)
+        record.labels = self._labels.of_row(slot)  # one dict for both, with shared strings
+        self._move(record, row, +1)
+
+    def leave(self, record: PodRecord, row: int) -> None:
+        self._move(record, row, -1)
+        self._row[record.slot] = -1
+        self._labels.set(record.slot, {})
+        self._free.append(record.slot)
+        record.slot = -1
+
+    def _open(self) -> int:
+        if self._size == len(self._row):
+            capacity = 2 * self._size
+            self._row, self._namespace = widen(self._row, capacity), widen(self._namespace, capacity)
+            self._leaving = np.concatenate([self._leaving, np.zeros_like(self._leaving)])
+            self._row[self._size :] = -1
+            self._labels.grow(capacity)
+        self._size += 1
+        return self._size - 1
+
+    def _move(self, record: PodRecord, row: int, delta: int) -> None:
+        if self._counters:
+            for reference in self._moved_by(record):
+                counter = reference()
+                if counter is not None:
+                    counter.add(row, delta)
+        for carried in record.terms:
+            self._carry(carried, row, delta)
+
+    def _moved_by(self, record: PodRecord) -> list[Any]:
+        """Weak references to the counters this pod moves: remembering must not keep a counter alive."""
+        labels = record.labels
+        key = (record.namespace, record.terminating, *[labels.get(k) for k in self._asked])
+        moved = self._moves.get(key)
+        if moved is None:
+            if len(self._moves) >= _MOST_REMEMBERED:
+                self._moves.clear()
+            answered = [q for q in self._counters if all(self._answers(term, record) for term in q)]
+            found = [self._counters.get(question) for question in answered]
+            moved = self._moves[key] = [ref(counter) for counter in found if counter is not None]
+        return moved
+
+    def _answers(self, term: Term, record: PodRecord) -> bool:
+        if term.living and record.terminating:
+            return False
+        known = self._namespace_labels.get(record.namespace)
+        return term.covers(record.namespace, known) and term.selector.matches(record.labels)
+
+    def _carry(self, carried: Carried, row: int, delta: int) -> None:
+        carrier = self.carriers.get(carried)
+        if carrier is None:
+            carrier = self.carriers[carried] = Carrier(carried, Counter(np.zeros(64, np.int64), self._node_labels))
+            self._by_label.setdefault(_certain_label(carried.term), {})[carried] = carrier
+            self._carriers_changed()
+        carrier.counter.add(row, delta)
+        if not carrier.counter.total:
+            del self.carriers[carried]
+            del self._by_label[_certain_label(carried.term)][carried]
+            self._carriers_changed()
+
+    def _carriers_changed(self) -> None:
+        self.carrier_version += 1
+        keys: set[str] = set()
+        for carried in self.carriers:
+            keys |= carried.term.selector.keys
+        self.carrier_keys = frozenset(keys)
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    def counter(self, question: Question) -> Counter:
+        """Pods that all these terms select, by row. Hold on to it while you need it."""
+        counter = self._counters.get(question)
+        if counter is None:
+            counter = Counter(self._count(question), self._node_labels)
+            self._counters[question] = counter
+            self._moves.clear()
+            keys = {key for asked in self._counters for term in asked for key in term.selector.keys}
+            self._asked = tuple(sorted(keys))
+        return counter
+
+    def _count(self, question: Question) -> Any:
+        there = self._row[: self._size] >= 0
+        for term in question:
+            there &= self._selected(term)
+        return np.bincount(self._row[: self._size][there], minlength=64)
+
+    def _selected(self, term: Term) -> BoolColumn:
+        covered = np.array([self.covers(term, name) for name in self._namespaces.names])
+        found: BoolColumn = covered[self._namespace[: self._size]]
+        if term.living:
+            found &= ~self._leaving[: self._size]
+        if term.selector.nothing:
+            return np.zeros(self._size, np.bool_)
+        for wanted in term.selector.requirements:
+            found &= self._labelled(wanted)
+        return found
+
+    def covers(self, term: Term, namespace: str) -> bool:
+        """Whether a term means the pods of this namespace."""
+        return term.covers(namespace, self._namespace_labels.get(namespace))
+
+    def _labelled(self, wanted: Requirement) -> Any:
+        column = self._labels.column(wanted.key)
+        return holds(wanted, column.codes[: self._size], column)
+
+    def matching_carriers(self, namespace: str, labels: Mapping[str, str]) -> list[Carrier]:
+        """The carried terms that speak of a pod with these labels. Most ask for one certain label: only those whose
+        label the pod has are looked at."""
+        known = self._namespace_labels.get(namespace, {})
+        pairs: list[tuple[str, str] | None] = [None, *labels.items()]
+        return [
+            carrier
+            for pair in pairs
+            for carried, carrier in self._by_label.get(pair, {}).items()
+            if carried.term.covers(namespace, known) and carried.term.selector.matches(labels)
+        ]
+
+    # --- what else changes the answers ----------------------------------------------------------------------------
+
+    def namespace_seen(self, name: str, labels: dict[str, str] | None) -> None:
+        """A namespace's labels (None: it is gone). Counters that select namespaces by label are counted again."""
+        if self._namespace_labels.get(name) == labels:
+            return
+        if labels is None:
+            del self._namespace_labels[name]
+        else:
+            self._namespace_labels[name] = labels
+        self._moves.clear()
+        self.carrier_version += 1
+        for question, counter in list(self._counters.items()):
+            if any(term.everywhere.requirements for term in question):
+                counter.rows = self._count(question)
+                counter.total = int(counter.rows.sum())
+                counter.relabelled()
+
+    def node_relabelled(self) -> None:
+        for counter in (*self._counters.values(), *(carrier.counter for carrier in self.carriers.values())):
+            counter.relabelled()
+
+
+def _certain_label(term: Term) -> tuple[str, str] | None:
+    """A label that every pod the term selects must have, if there is one."""
+    for wanted in term.selector.requirements:
+        if wanted.op is Op.IN and len(wanted.values) == 1:
+            return wanted.key, wanted.values[0]
+    return None

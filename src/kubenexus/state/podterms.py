@@ -1,0 +1,100 @@
+"""Questions about pods ("who in these namespaces has such labels?"), and the terms pods carry against each other."""
+
+import enum
+from collections.abc import Mapping
+from functools import lru_cache
+
+import msgspec
+
+from kubenexus.api.core import Affinity, Pod, PodAffinity, PodAffinityTerm
+from kubenexus.api.selectors import EVERYTHING, Selector, compile_selector
+from kubenexus.base.errors import Malformed
+
+
+class Term(msgspec.Struct, frozen=True, gc=False):
+    """Pods in one of `namespaces`, or in a namespace whose labels `everywhere` selects, that `selector` selects.
+
+    `living` leaves out pods that are being deleted; spreading asks so, affinity does not.
+    """
+
+    namespaces: frozenset[str]
+    selector: Selector
+    everywhere: Selector
+    living: bool = False
+
+    def covers(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
+        """Whether pods of this namespace are meant. `labels` are the namespace's, None if it is not known."""
+        if namespace in self.namespaces or self.everywhere == EVERYTHING:
+            return True
+        return labels is not None and self.everywhere.matches(labels)
+
+
+class Kind(enum.Enum):
+    """How a pod stands to the pods its term selects, and whether it insists."""
+
+    MUST_JOIN = "required affinity"
+    MUST_AVOID = "required anti-affinity"
+    JOIN = "preferred affinity"
+    AVOID = "preferred anti-affinity"
+
+
+class Carried(msgspec.Struct, frozen=True, gc=False):
+    """A term of a pod's affinity with the topology it speaks of; weight 0 where it is required."""
+
+    kind: Kind
+    topology: str
+    term: Term
+    weight: int = 0
+
+
+def carried_terms(pod: Pod, namespace: str | None = None) -> tuple[Carried, ...]:
+    """All terms of a pod, in its own namespace or another. Raises Malformed when a selector cannot be read."""
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return ()
+    plain = Affinity(pod_affinity=affinity.pod_affinity, pod_anti_affinity=affinity.pod_anti_affinity)
+    return _parsed(_encoder.encode(plain), pod.metadata.namespace if namespace is None else namespace)
+
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+_decoder = msgspec.msgpack.Decoder(Affinity)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(encoded: bytes, namespace: str) -> tuple[Carried, ...]:
+    """Pods of one template share the very same terms, and parse them once."""
+    affinity = _decoder.decode(encoded)
+    towards = _of(affinity.pod_affinity, "podAffinity", namespace, Kind.MUST_JOIN, Kind.JOIN)
+    return towards + _of(affinity.pod_anti_affinity, "podAntiAffinity", namespace, Kind.MUST_AVOID, Kind.AVOID)
+
+
+def _of(affinity: PodAffinity | None, field: str, namespace: str, must: Kind, may: Kind) -> tuple[Carried, ...]:
+    if affinity is None:
+        return ()
+    path = f"spec.affinity.{field}"
+    required = [
+        Carried(
+            must, t.topology_key, _term(t, namespace, f"{path}.requiredDuringSchedulingIgnoredDuringExecution[{i}]")
+        )
+        for i, t in enumerate(affinity.required)
+    ]
+    preferred = [
+        Carried(
+            may,
+            w.pod_affinity_term.topology_key,
+            _term(w.pod_affinity_term, namespace, f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{i}]"),
+            w.weight,
+        )
+        for i, w in enumerate(affinity.preferred)
+    ]
+    return (*required, *preferred)
+
+
+def _term(term: PodAffinityTerm, namespace: str, path: str) -> Term:
+    try:
+        everywhere = compile_selector(term.namespace_selector)
+        selector = compile_selector(term.label_selector)
+    except Malformed as problem:
+        raise problem.within(path) from None
+    own = not term.namespaces and term.namespace_selector is None
+    return Term(frozenset({namespace} if own else term.namespaces), selector, everywhere)

@@ -1,0 +1,12 @@
+"""How hard Hypothesis tries. `HYPOTHESIS_PROFILE=thorough make test` looks for what the quick run did not find."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+
+# The same examples on every machine and in every run: what passes here passes there.
+settings.register_profile("default", max_examples=60, derandomize=True, database=None, **COMMON)
+settings.register_profile("thorough", max_examples=2000, **COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

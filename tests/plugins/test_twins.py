@@ -1,0 +1,120 @@
+"""Every built-in rule looks at all nodes at once, and must say what its naive twin says about each."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.api.codec import encode
+from kubenexus.api.core import NodeSelectorTerm, Pod, PreferredSchedulingTerm
+from kubenexus.plugins import BUILT_IN
+from kubenexus.testing.builders import a_term
+from kubenexus.testing.harness import Cluster, on_node
+from kubenexus.testing.strategies import FPGA, GPU, NODES, STORAGE, TERMS, clusters, pods
+from kubenexus.testing.twins import assert_agrees, assert_room
+from tests.plugins import naive
+
+PLAIN = {
+    "NodeName": naive.NodeName(),
+    "NodeUnschedulable": naive.NodeUnschedulable(),
+    "TaintToleration": naive.TaintToleration(),
+    "NodeAffinity": naive.NodeAffinity(),
+    "NodePorts": naive.NodePorts(),
+    "NodeResourcesFit": naive.NodeResourcesFit(),
+    "NodeResourcesBalancedAllocation": naive.NodeResourcesBalancedAllocation(),
+    "ImageLocality": naive.ImageLocality(),
+    "NodeDeclaredFeatures": naive.NodeDeclaredFeatures(),
+}
+NO_NODES_IN_THEIR_ANSWERS = {"SchedulingGates", "PrioritySort"}
+RESOURCES = [
+    [("cpu", 1), ("memory", 1)],
+    [("memory", 3), ("cpu", 1)],
+    [("cpu", 1)],
+    [("cpu", 2), ("memory", 1), (GPU, 5)],
+    [(GPU, 1)],
+    [(GPU, 100), (FPGA, 7), (STORAGE, 3)],
+    [("memory", 1), ("nobody/offers-this", 9)],
+    [("cpu", 1), ("memory", 1), (STORAGE, 1), ("hugepages-2Mi", 2)],
+]
+SHAPES = [
+    [(0, 0), (100, 10)],
+    [(0, 10), (100, 0)],
+    [(20, 3), (40, 10), (70, 1), (90, 5)],
+    [(50, 7)],
+    [(0, 0), (33, 0), (66, 10)],
+]
+
+
+@pytest.mark.parametrize("plugin", PLAIN)
+@given(cluster=clusters(), pod=pods(), named=st.sampled_from(["", "", *NODES, "n9"]))
+def test_a_rule_says_of_each_node_what_its_twin_says(plugin: str, cluster: Cluster, pod: Pod, named: str) -> None:
+    pod = on_node(pod, named) if plugin == "NodeName" else pod
+    assert_agrees(BUILT_IN[plugin]({}), PLAIN[plugin], pod, cluster)
+
+
+@given(cluster=clusters(), pod=pods(), resources=st.sampled_from(RESOURCES), shape=st.sampled_from(SHAPES))
+@pytest.mark.parametrize("kind", ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"])
+def test_a_scoring_strategy_weighs_its_resources_as_its_twin_does(
+    kind: str, cluster: Cluster, pod: Pod, resources: list[Any], shape: list[Any]
+) -> None:
+    strategy = {
+        "type": kind,
+        "resources": [{"name": name, "weight": weight} for name, weight in resources],
+        "requestedToCapacityRatio": {"shape": [{"utilization": x, "score": y} for x, y in shape]},
+    }
+    plugin = BUILT_IN["NodeResourcesFit"]({"scoringStrategy": strategy})
+    assert_agrees(plugin, naive.NodeResourcesFit(kind, resources, shape), pod, cluster)
+
+
+@given(cluster=clusters(), pod=pods(), resources=st.sampled_from(RESOURCES))
+def test_balance_is_over_the_resources_that_the_profile_names(
+    cluster: Cluster, pod: Pod, resources: list[tuple[str, int]]
+) -> None:
+    names = [name for name, _ in resources]
+    plugin = BUILT_IN["NodeResourcesBalancedAllocation"]({"resources": [{"name": n, "weight": 1} for n in names]})
+    assert_agrees(plugin, naive.NodeResourcesBalancedAllocation(names), pod, cluster)
+
+
+@given(
+    cluster=clusters(),
+    pod=pods(),
+    ignored=st.lists(st.sampled_from([GPU, FPGA, "cpu", STORAGE]), max_size=2),
+    groups=st.lists(st.sampled_from(["example.com", "vendor.io"]), max_size=1),
+)
+def test_ignored_resources_are_not_checked(cluster: Cluster, pod: Pod, ignored: list[str], groups: list[str]) -> None:
+    plugin = BUILT_IN["NodeResourcesFit"]({"ignoredResources": ignored, "ignoredResourceGroups": groups})
+    assert_agrees(plugin, naive.NodeResourcesFit(ignored=ignored, ignored_groups=groups), pod, cluster)
+
+
+@given(
+    cluster=clusters(),
+    pod=pods(),
+    terms=st.none() | st.lists(st.sampled_from([t for t in TERMS if all(map(naive.parses, t.match_expressions))][:24])),
+    weight=st.sampled_from([0, 1, 50]),
+)
+def test_the_profiles_own_affinity_is_added_to_every_pods(
+    cluster: Cluster, pod: Pod, terms: list[NodeSelectorTerm] | None, weight: int
+) -> None:
+    wish = PreferredSchedulingTerm(weight=weight, preference=a_term("disk In ssd"))
+    added: dict[str, Any] = {"preferredDuringSchedulingIgnoredDuringExecution": [plain(wish)]}
+    if terms is not None:
+        added["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [plain(t) for t in terms]}
+    plugin = BUILT_IN["NodeAffinity"]({"addedAffinity": added})
+    assert_agrees(plugin, naive.NodeAffinity(terms, [wish] if weight else []), pod, cluster)
+
+
+@pytest.mark.parametrize("plugin", ["NodeResourcesFit", "NodePorts"])
+@given(cluster=clusters(), pod=pods())
+def test_room_is_how_often_a_pod_can_be_placed_before_it_is_refused(plugin: str, cluster: Cluster, pod: Pod) -> None:
+    assert_room(BUILT_IN[plugin]({}), pod, cluster.ledger)
+
+
+def test_no_built_in_rule_is_without_a_twin() -> None:
+    assert PLAIN.keys() | NO_NODES_IN_THEIR_ANSWERS == BUILT_IN.keys()
+
+
+def plain(value: Any) -> Any:
+    """As it stands in a configuration file."""
+    return msgspec.json.decode(encode(value))
