@@ -22,7 +22,7 @@ def main(nodes: str, only: str, quick: bool, rounds: int | None, markdown: bool,
     """Time decisions against bare NumPy on this machine. A slow result is a result: the exit code is 0."""
     plan = Plan(only=only)
     if quick:
-        plan = plan._replace(sizes=suite.SIZES[:2], rounds=10, memory=plan.memory if "memory" in only else None)
+        plan = plan._replace(sizes=suite.SIZES[:2], rounds=20, memory=plan.memory if "memory" in only else None)
     if nodes:
         plan = plan._replace(sizes=_sizes(nodes))
     if rounds:

@@ -1,8 +1,7 @@
 """A cluster for a bench: a ledger filled as from a list, and pods to place on it.
 
-The state has to be the same before each round, or a bench would measure how a cluster fills up. So what a round placed
-is forgotten again, outside the timed part, and then each class looks once: its table is as up to date as after an
-ordinary decision, and not a whole round behind.
+A cluster must not fill up while a bench runs, or the bench would measure that. So what was placed is forgotten again
+every few hundred pods, outside the timed part.
 """
 
 import itertools
@@ -42,13 +41,14 @@ CROWDED = Kind(NodeKind(tainted_every=10, cordoned_every=20, images=20), residen
 
 
 class Cluster:
-    """Its ledger, and numbers for pods that are used once."""
+    """Its ledger, numbers for pods that are used once, and what benches placed."""
 
     def __init__(self, kind: Kind, nodes: int) -> None:
         self.kind = kind
         self.size = nodes
         self.ledger = Ledger()
         self.numbers = itertools.count()
+        self.placed: list[Job] = []
         fill_nodes(self.ledger, nodes, kind.nodes)
         fill_pods(self.ledger, spread(nodes, int(nodes * kind.residents)), self.numbers)
 
@@ -60,10 +60,12 @@ class Cluster:
         """One new pod of each template, decoded from its own bytes."""
         return [decode_pod(objects.pod(template, next(self.numbers)).encode()) for template in templates]
 
-    def forget(self, jobs: Iterable[Job]) -> None:
-        for job in jobs:
+    def drain(self) -> None:
+        """Take back everything that was placed."""
+        for job in self.placed:
             for pod in job.pods:
                 self.ledger.forget(pod.key)
+        self.placed.clear()
 
 
 def placed(decision: Decision) -> Decision:

@@ -50,8 +50,8 @@ class Kernel:
         return -1 if bad[best] else best
 
     def seconds(self) -> float:
-        """Of one decision, as the mean over a few milliseconds of them."""
-        calls = max(20, min(400, 1_000_000 // len(self._total)))
+        """Of one decision, as the mean over two or three milliseconds of them."""
+        calls = max(10, min(150, 400_000 // len(self._total)))
         start = time.perf_counter()
         for _ in range(calls):
             self.decide(CPU, MEMORY)

@@ -61,7 +61,8 @@ def interleaved(round_: Round, kernel: Round, rounds: int, seconds: float) -> li
     yardstick need to meet such a moment. The first round is for caches to fill, and is not counted.
     """
     round_()
-    pairs, before, started = [], kernel(), time.perf_counter()
+    pairs: list[Pair] = []
+    before, started = kernel(), time.perf_counter()
     while len(pairs) < rounds and (len(pairs) < 5 or time.perf_counter() - started < seconds):
         spent, after = round_(), kernel()
         pairs.append(Pair(spent, before, after))

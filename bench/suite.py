@@ -25,9 +25,8 @@ class Plan(NamedTuple):
 
     sizes: tuple[int, ...] = SIZES
     only: str = ""
-    rounds: int = 40  # of each bench, unless they take longer than `seconds`
-    seconds: float = 3.0
-    calls: int = 100  # of each round; a multiple of the classes that take turns
+    rounds: int = 60  # of each bench, unless they take longer than `seconds`
+    seconds: float = 2.0
     memory: tuple[int, int, int] | None = (5_000, 50_000, 50_000)  # nodes, pods, further pods
 
     def wants(self, bench: str, case: str) -> bool:
@@ -36,31 +35,32 @@ class Plan(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A bench on a cluster: `make` is given the cluster and the calls of a round."""
+    """A bench on a cluster: `make` is given the cluster and the calls of a round, which last a few milliseconds."""
 
     bench: str
     case: str
+    calls: int
     make: Callable[[Cluster, int], Round]
 
 
 ON_PLAIN = (
-    Entry("decide.warm", "basic", lambda cluster, calls: decisions.warm(cluster, BASIC, calls)),
-    Entry("decide.warm", "node-affinity", lambda cluster, calls: decisions.warm(cluster, AFFINE, calls)),
-    Entry("decide.cold", "basic", lambda cluster, calls: decisions.cold(cluster, False, calls)),
-    Entry("decide.cold", "node-affinity", lambda cluster, calls: decisions.cold(cluster, True, calls)),
-    Entry("decide.mixed", "basic", lambda cluster, calls: decisions.mixed(cluster, False, calls)),
-    Entry("decide.mixed", "node-affinity", lambda cluster, calls: decisions.mixed(cluster, True, calls)),
-    Entry("place", "basic", lambda cluster, calls: decisions.place(cluster, BASIC, calls)),
-    Entry("place", "node-affinity", lambda cluster, calls: decisions.place(cluster, AFFINE, calls)),
-    Entry("place", "100 classes", lambda cluster, calls: decisions.place_mixed(cluster, False, calls)),
-    *(Entry("ledger.refresh", case, make) for case, make in {**events.ABOUT_PODS, **events.ABOUT_NODES}.items()),
+    Entry("decide.warm", "basic", 50, lambda cluster, calls: decisions.warm(cluster, BASIC, calls)),
+    Entry("decide.warm", "node-affinity", 50, lambda cluster, calls: decisions.warm(cluster, AFFINE, calls)),
+    Entry("decide.cold", "basic", 16, lambda cluster, calls: decisions.cold(cluster, False, calls)),
+    Entry("decide.cold", "node-affinity", 16, lambda cluster, calls: decisions.cold(cluster, True, calls)),
+    Entry("decide.mixed", "basic", 20, lambda cluster, calls: decisions.mixed(cluster, False, calls)),
+    Entry("decide.mixed", "node-affinity", 20, lambda cluster, calls: decisions.mixed(cluster, True, calls)),
+    Entry("place", "basic", 50, lambda cluster, calls: decisions.place(cluster, BASIC, calls)),
+    Entry("place", "node-affinity", 50, lambda cluster, calls: decisions.place(cluster, AFFINE, calls)),
+    Entry("place", "100 classes", 20, lambda cluster, calls: decisions.place_mixed(cluster, False, calls)),
+    *(Entry("ledger.refresh", case, 50, make) for case, make in {**events.ABOUT_PODS, **events.ABOUT_NODES}.items()),
 )
 ON_CROWDED = (
-    Entry("decide.warm", "crowded", lambda cluster, calls: decisions.warm(cluster, BASIC, calls)),
-    Entry("decide.cold", "crowded", lambda cluster, calls: decisions.cold(cluster, False, calls)),
-    Entry("decide.mixed", "crowded", lambda cluster, calls: decisions.mixed(cluster, False, calls)),
-    Entry("place", "crowded", lambda cluster, calls: decisions.place(cluster, BASIC, calls)),
-    *(Entry("ledger.refresh", f"{case}, crowded", make) for case, make in events.ABOUT_NODES.items()),
+    Entry("decide.warm", "crowded", 50, lambda cluster, calls: decisions.warm(cluster, BASIC, calls)),
+    Entry("decide.cold", "crowded", 16, lambda cluster, calls: decisions.cold(cluster, False, calls)),
+    Entry("decide.mixed", "crowded", 20, lambda cluster, calls: decisions.mixed(cluster, False, calls)),
+    Entry("place", "crowded", 50, lambda cluster, calls: decisions.place(cluster, BASIC, calls)),
+    *(Entry("ledger.refresh", f"{case}, crowded", 50, make) for case, make in events.ABOUT_NODES.items()),
 )
 
 
@@ -81,11 +81,10 @@ def _on_cluster(kind: Kind, nodes: int, entries: tuple[Entry, ...], plan: Plan) 
         return
     cluster, kernel = Cluster(kind, nodes), Kernel(nodes)
     for entry in wanted:
-        # A cold decision costs several warm ones, and fills the cache with tables that nobody will ask for.
-        calls = max(1, plan.calls // 5) if entry.bench == "decide.cold" else plan.calls
-        round_ = entry.make(cluster, calls)
+        round_ = entry.make(cluster, entry.calls)
         settle_down()
         yield timing(entry.bench, entry.case, nodes, _rounds(round_, kernel, plan))
+        cluster.drain()
 
 
 def _rounds(round_: Round, kernel: Kernel, plan: Plan) -> list[Pair]:
@@ -95,7 +94,7 @@ def _rounds(round_: Round, kernel: Kernel, plan: Plan) -> list[Pair]:
 def _decode(plan: Plan) -> Iterator[Result]:
     nodes = USUAL if USUAL in plan.sizes else plan.sizes[0]
     kernel = Kernel(nodes)
-    rounds = {"pod": decoding.one_by_one(plan.calls), f"list of {PAGE}": decoding.page()}
+    rounds = {"pod": decoding.one_by_one(100), f"list of {PAGE}": decoding.page()}
     settle_down()
     for case, round_ in rounds.items():
         if plan.wants("decode", case):

@@ -4,7 +4,7 @@ import pytest
 
 from bench import objects
 from bench.cluster import CROWDED, PLAIN, BenchError, Cluster, mixture, never_seen, placed, small_classes
-from bench.decisions import Rounds
+from bench.decisions import DRAIN, Rounds
 from bench.objects import ZONES, Template
 from kubenexus.api.codec import decode_pod
 from kubenexus.framework.job import Job
@@ -47,15 +47,18 @@ def test_a_crowded_cluster_is_crowded() -> None:
     assert sum(ledger.nodes.taints.sets[code] != () for code in ledger.nodes.taints.codes[:200].tolist()) == 30
 
 
-def test_a_round_leaves_the_cluster_as_it_was() -> None:
+def test_what_a_bench_placed_is_taken_back() -> None:
     cluster = Cluster(PLAIN, 50)
     before = (set(cluster.ledger.pods), cluster.ledger.nodes.resources.used.tobytes())
     for templates in ([Template()], mixture(100)):
         rounds = Rounds(cluster, templates, 100)
-        rounds.decide()
-        rounds.place()
-        assert (set(cluster.ledger.pods), cluster.ledger.nodes.resources.used.tobytes()) == before
+        for _ in range(5):
+            rounds.decide()
+            rounds.place()
+            assert 0 < len(cluster.placed) < DRAIN + 200
         assert len(rounds.planner.bench) == len(templates)
+        cluster.drain()
+        assert (set(cluster.ledger.pods), cluster.ledger.nodes.resources.used.tobytes()) == before
 
 
 def test_a_bench_refuses_to_measure_refusals() -> None:

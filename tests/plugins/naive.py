@@ -4,6 +4,7 @@ Effective requests come from `api.resources.pod_requests`, which is judged by it
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -151,13 +152,16 @@ def term_matches(term: NodeSelectorTerm, info: NodeInfo) -> bool:
 
 
 def parses(wanted: NodeSelectorRequirement) -> bool:
+    """Values must be possible values of a label: so the operand of Gt and Lt cannot begin with a minus."""
+    if not all(re.fullmatch(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?", value) for value in wanted.values):
+        return False
     match wanted.operator:
         case "In" | "NotIn":
             return len(wanted.values) > 0
         case "Exists" | "DoesNotExist":
             return not wanted.values
-        case "Gt" | "Lt":  # the operand is a label's value, too: it cannot begin with a minus
-            return len(wanted.values) == 1 and number(wanted.values[0]) is not None and wanted.values[0][0] != "-"
+        case "Gt" | "Lt":
+            return len(wanted.values) == 1 and number(wanted.values[0]) is not None
     return False
 
 

@@ -8,7 +8,7 @@ the first one: validation walks with a `Place`, which knows the path so far and 
 
 import difflib
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -68,18 +68,17 @@ class Place:
     def forbidden(self, detail: str) -> None:
         self.report(f"Forbidden: {detail}")
 
+    def hint(self, name: str, known: Iterable[str]) -> str:
+        """`; did you mean "..."?` if a known name is near enough to be what was meant."""
+        if len(name) > 100 or len(self.found) > 100:  # comparing takes its time, and that is no slip of the finger
+            return ""
+        plain = {each.lower(): each for each in known}
+        near = difflib.get_close_matches(name.lower(), plain, n=1, cutoff=0.6)
+        return f"; did you mean {quoted(plain[near[0]])}?" if near else ""
+
 
 def rendered(value: object) -> str:
     """A value inside a sentence: texts in quotation marks, everything else as JSON."""
     if isinstance(value, str):
         return quoted(value)
     return shown(msgspec.json.encode(value, enc_hook=str).decode())
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """`; did you mean "..."?` if some known name is near enough to be what was meant."""
-    if len(name) > 100:  # comparing is quadratic, and nobody mistypes a hundred letters
-        return ""
-    plain: dict[str, Any] = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(name.lower(), plain, n=1, cutoff=0.6)
-    return f"; did you mean {quoted(plain[near[0]])}?" if near else ""

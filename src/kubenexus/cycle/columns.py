@@ -135,6 +135,11 @@ class ScoreColumn:
         normalized = apply(raw, self.extremes if extremes is None else extremes)
         return normalized if self.traits.trusted else self._in_range(normalized)
 
+    def normalized_at(self, row: int) -> int:
+        """One row, through the same arithmetic on columns that ranked it."""
+        raw = np.array([self.at(row)], np.int64)
+        return int(self.normalized(raw)[0])
+
     def stretch(self, size: int) -> None:
         if not isinstance(self.raw, int):
             self.raw = _stretched(self.raw, size)

@@ -5,11 +5,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubenexus.cycle.columns import ScoreColumn
 from kubenexus.cycle.lots import BITS
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.decision import PluginScore, Standing
+from kubenexus.framework.job import ALONE
+from kubenexus.framework.verdict import SKIP, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.view import Nodes
 
 
 class Choice(msgspec.Struct, gc=False):
@@ -41,35 +43,62 @@ def best_of_all(table: ClassTable, columns: NodeColumns) -> Choice | None:
 
 
 def best_among(table: ClassTable, rows: Any, columns: NodeColumns) -> Choice | None:
-    """Among some rows, normalised over those of them that are feasible."""
+    """Among some rows, scored and normalised over those of them that are feasible."""
     rows = rows[table.ok[rows]]
     if not len(rows):
         return None
-    extremes = [_extremes(score, rows) for score in table.scores]
-    totals = np.broadcast_to(table.totals(rows, extremes), len(rows)).astype(np.int64)
+    scores = scores_among(table, rows, columns)
+    totals = np.zeros(len(rows), np.int64)
+    for score in scores:
+        totals += score.weight * score.normalized
     order = np.argsort((totals << BITS) + table.lots.many(columns, rows))[::-1][:2]
     first, *others = order.tolist()
     return Choice(
         row=int(rows[first]),
         total=int(totals[first]),
-        scores=_scores(table, int(rows[first]), extremes),
+        scores=tuple(PluginScore(s.plugin, s.shown(first), int(s.normalized[first]), s.weight) for s in scores),
         runner_up=Standing(columns.names[rows[others[0]]], int(totals[others[0]])) if others else None,
         feasible=len(rows),
     )
 
 
-def _extremes(score: ScoreColumn, rows: Any) -> tuple[int, ...]:
-    reduce = score.plugin.normalize.extremes
-    if not score.active or reduce is None:
-        return ()
-    return reduce(np.broadcast_to(score.take(rows), len(rows)))
+class Scored(msgspec.Struct, gc=False):
+    """One plugin's scores over some rows."""
+
+    plugin: str
+    weight: int
+    raw: Any
+    normalized: Any
+    show: Any
+
+    def shown(self, i: int) -> int:
+        return int(self.show(int(self.raw[i])))
 
 
-def _scores(table: ClassTable, row: int, extremes: list[tuple[int, ...]] | None = None) -> tuple[PluginScore, ...]:
+def scores_among(table: ClassTable, rows: Any, columns: NodeColumns) -> list[Scored]:
+    """What each plugin gives these rows when they are the only feasible ones. Plugins that skip are left out."""
+    view = Nodes(columns, rows)
+    view.feasible = np.zeros(columns.size, np.bool_)
+    view.feasible[rows] = True
     found = []
-    for i, score in enumerate(table.scores):
+    for score in table.scores:
+        raw = score.take(rows) if score.active else SKIP
+        if score.traits.feasible:
+            raw = score.ask(table.pod, view, ALONE)
+        if isinstance(raw, (Skip, Verdict)):
+            continue
+        raw = np.broadcast_to(np.asarray(raw, np.int64), len(rows))
+        reduce = score.plugin.normalize.extremes
+        normalized = score.normalized(raw, () if reduce is None else reduce(raw))
+        found.append(Scored(score.plugin.name, score.weight, raw, normalized, score.plugin.normalize.shown))
+    return found
+
+
+def _scores(table: ClassTable, row: int) -> tuple[PluginScore, ...]:
+    found = []
+    for score in table.scores:
         if score.active:
-            raw = score.at(row)
-            normalized = int(score.normalized(raw, None if extremes is None else extremes[i]))
-            found.append(PluginScore(score.plugin.name, raw, normalized, score.weight))
+            raw, normalize = score.at(row), score.plugin.normalize
+            normalized = raw if normalize.apply is None else int(score.normalized_at(row))
+            found.append(PluginScore(score.plugin.name, normalize.shown(raw), normalized, score.weight))
     return tuple(found)

@@ -115,11 +115,13 @@ def _redo_stamped(table: ClassTable, columns: NodeColumns) -> None:
     rows = changed.nonzero()[0]
     moved = len(rows) > 0 and _recheck(table, columns, rows)
     for score in table.scores:
-        if score.traits.stamped and _moved(table, score.plugin, "score", columns):
+        of_feasible = score.traits.feasible and table.feasible_version != table.version
+        if score.traits.stamped and (_moved(table, score.plugin, "score", columns) or of_feasible):
             table.ask_score(score, view)
             table.work.rows += columns.size
             scored = True
     extremes = moved and any([s.measure(table.ok) for s in table.scores if s.active])  # noqa: C419 - each is measured
+    table.feasible_version = table.version
     if scored or extremes:
         table.watch_usage()
         table.sum(columns)
@@ -232,6 +234,7 @@ def _repair_many(
     for column in filters:
         column.put(rows, column.ask(table.pod, view), size)
     for score in scores:
+        view.feasible = table.ok
         raw = score.ask(table.pod, view, ALONE)
         if isinstance(raw, (Skip, Verdict)):
             raise PluginFailedError(score.plugin.name, "skips some rows of a class and not others")

@@ -60,6 +60,7 @@ class ClassTable:
         self.constant = 0  # what the scores that are the same on all rows add up to
         self.spread = False  # one of these no longer is the same on all rows: the sums are to be redone
         self.stamped = lineup.stamped
+        self.feasible_version = 0  # the version whose feasible rows were last shown to scores that look at them
         self.stamps: dict[tuple[str, str], Hashable] = {}  # by plugin and point: what its last answer stood on
         self.built = False
         self.marks = (0, 0, 0)
@@ -129,6 +130,7 @@ class ClassTable:
     def ask_score(self, score: ScoreColumn, view: Nodes, job: JobView = ALONE) -> None:
         """All rows of one plugin. A plugin that fails makes the attempt fail, not the scheduler."""
         try:
+            view.feasible = self.ok
             raw = score.ask(self.pod, view, job)
             score.active = not isinstance(raw, (Skip, Verdict))
             if score.active:

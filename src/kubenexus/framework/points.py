@@ -26,6 +26,7 @@ class Depends(enum.Flag):
     NODE = 0
     USAGE = enum.auto()  # what runs on the row: repaired where a placement touched it
     CLUSTER = enum.auto()  # something about all nodes at once, such as their number: recomputed when it moves
+    FEASIBLE = enum.auto()  # which rows are feasible (`nodes.feasible`): asked again when that set changes
     JOB = enum.auto()  # the job's other members: computed anew for each decision
 
 
@@ -126,6 +127,7 @@ class Normalize(msgspec.Struct, frozen=True):
     name: str
     extremes: Callable[[IntColumn], tuple[int, ...]] | None = None
     apply: Callable[[Any, tuple[int, ...]], Any] | None = None
+    shown: Callable[[int], int] = int  # the raw score as explanations show it
 
 
 def _top(raw: IntColumn) -> tuple[int, ...]:
@@ -145,6 +147,10 @@ UP = Normalize("up", _top, _up)  # the largest becomes 100
 DOWN = Normalize("down", _top, _down)  # 0 becomes 100, the largest 0
 
 
-def own(extremes: Callable[[IntColumn], tuple[int, ...]], apply: Callable[[Any, tuple[int, ...]], Any]) -> Normalize:
+def own(
+    extremes: Callable[[IntColumn], tuple[int, ...]],
+    apply: Callable[[Any, tuple[int, ...]], Any],
+    shown: Callable[[int], int] = int,
+) -> Normalize:
     """A plugin's own way to normalise."""
-    return Normalize("own", extremes, apply)
+    return Normalize("own", extremes, apply, shown)

@@ -42,10 +42,14 @@ class Enabled(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True):
+    """`points` names the plugins, in order, at those points where they are not simply all of `plugins` in their order:
+    a configuration may take a plugin from one point only, or ask it earlier there than elsewhere."""
+
     name: str
     plugins: tuple[Enabled, ...]
     tie_break: TieBreak = TieBreak.SEEDED
     seed: int = 0
+    points: dict[str, tuple[str, ...]] = {}
 
 
 class Traits(NamedTuple):
@@ -57,6 +61,7 @@ class Traits(NamedTuple):
     scalar: bool = False
     trusted: bool = False
     stamped: bool = False
+    feasible: bool = False
 
 
 class Lineup:
@@ -74,17 +79,25 @@ class Lineup:
                 raise KubeNexusError(f"profile {profile.name!r}: plugin {enabled.name!r} is enabled twice")
             self.plugins.append(factories[enabled.name](enabled.args))
             self.weights[enabled.name] = enabled.weight
-        self.gates = [p for p in self.plugins if isinstance(p, PreEnqueue)]
-        self.sorts = [p for p in self.plugins if isinstance(p, QueueSort)]
-        self.pins = [p for p in self.plugins if isinstance(p, Pins)]
+        self.gates = [p for p in self._at("preEnqueue") if isinstance(p, PreEnqueue)]
+        self.sorts = [p for p in self._at("queueSort") if isinstance(p, QueueSort)]
+        self.pins = [p for p in self._at("preFilter") if isinstance(p, Pins)]
         self.signs = [p for p in self.plugins if isinstance(p, Sign)]
-        self.prepares = [p for p in self.plugins if isinstance(p, Prepare)]
-        self.filters = [p for p in self.plugins if isinstance(p, Filter)]
-        self.scores = [p for p in self.plugins if isinstance(p, Score)]
-        self.rooms = [p for p in self.plugins if isinstance(p, Room)]
-        self.assigns = [p for p in self.plugins if isinstance(p, Assign)]
+        self.prepares = [p for p in self._at("preFilter") if isinstance(p, Prepare)]
+        self.filters = [p for p in self._at("filter") if isinstance(p, Filter)]
+        self.scores = [p for p in self._at("score") if isinstance(p, Score)]
+        self.rooms = [p for p in self._at("filter") if isinstance(p, Room)]
+        self.assigns = [p for p in self._at("reserve") if isinstance(p, Assign)]
         self.stamped = [p for p in self.plugins if isinstance(p, Stamped)]
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
+
+    def _at(self, point: str) -> list[Plugin]:
+        """Those that are on at a point, by its name in a configuration, in the order they are asked there."""
+        names = self.profile.points.get(point)
+        if names is None:
+            return self.plugins
+        built = {plugin.name: plugin for plugin in self.plugins}
+        return [built[name] for name in names]
 
     @property
     def reads(self) -> set[str]:
@@ -96,4 +109,5 @@ def _traits(plugin: Plugin) -> Traits:
     scalar = bool(getattr(plugin, "scalar", False))
     trusted = type(plugin).__module__.startswith("kubenexus.plugins.")
     usage, cluster, job = (bool(depends & flag) for flag in (Depends.USAGE, Depends.CLUSTER, Depends.JOB))
-    return Traits(usage, cluster, job, scalar, trusted, isinstance(plugin, Stamped))
+    feasible = bool(depends & Depends.FEASIBLE)
+    return Traits(usage, cluster, job, scalar, trusted, isinstance(plugin, Stamped), feasible)

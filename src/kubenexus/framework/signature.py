@@ -152,8 +152,8 @@ def unpinned(pod: Pod) -> core.NodeAffinity | None:
     That is how the DaemonSet controller writes its pods: five thousand of them differ in nothing else.
     """
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-    if affinity is None or affinity.required is None:
-        return None
+    if affinity is None or affinity.required is None or pod.spec.topology_spread_constraints:
+        return None  # spreading counts only nodes the affinity admits: there the names belong to the class
     terms = affinity.required.node_selector_terms
     pinned = {_names(term) for term in terms}
     if len(pinned) != 1 or None in pinned:

@@ -18,6 +18,7 @@ from kubenexus.plugins.node_name import NodeName
 from kubenexus.plugins.node_ports import NodePorts
 from kubenexus.plugins.node_resources_fit import NodeResourcesFit
 from kubenexus.plugins.node_unschedulable import NodeUnschedulable
+from kubenexus.plugins.pod_topology_spread import PodTopologySpread
 from kubenexus.plugins.priority_sort import PrioritySort
 from kubenexus.plugins.taint_toleration import TaintToleration
 
@@ -31,6 +32,7 @@ ORDER: tuple[tuple[Any, int], ...] = (
     (NodeAffinity, 2),
     (NodePorts, 1),
     (NodeResourcesFit, 1),
+    (PodTopologySpread, 2),
     (InterPodAffinity, 2),
     (NodeResourcesBalancedAllocation, 1),
     (ImageLocality, 1),

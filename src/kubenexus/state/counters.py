@@ -1,6 +1,6 @@
 """How many pods on each row answer a question, kept up to date as pods come and go."""
 
-from collections.abc import Callable
+from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ class Counter:
     terms ask no more than that. Shared by all classes with the same question, dropped when none asks any more.
     """
 
-    __slots__ = ("__weakref__", "_domains", "_labels", "flips", "rows", "total", "version")
+    __slots__ = ("__weakref__", "_domains", "_labels", "_log", "flips", "rows", "total", "version")
 
     def __init__(self, rows: NDArray[np.int64], labels: LabelColumns) -> None:
         self.rows = rows
@@ -25,6 +25,12 @@ class Counter:
         self.flips = 0
         self._labels = labels
         self._domains: dict[str, IntColumn] = {}
+        self._log: deque[tuple[int, int]] = deque(maxlen=1024)
+
+    def since(self, version: int) -> list[tuple[int, int]] | None:
+        """(row, change) of each step after `version`; None when that is no longer known."""
+        steps = self.version - version
+        return None if steps > len(self._log) else [self._log[i] for i in range(-steps, 0)]
 
     def add(self, row: int, delta: int) -> None:
         if row >= len(self.rows):
@@ -33,6 +39,7 @@ class Counter:
         self.rows[row] = before + delta
         self.total += delta
         self.version += 1
+        self._log.append((row, delta))
         flipped = not before or not before + delta
         for key, counts in list(self._domains.items()):
             code = self._labels.column(key).codes.item(row)
@@ -57,8 +64,6 @@ class Counter:
     def relabelled(self) -> None:
         """A node's labels changed: domains are counted again when somebody asks."""
         self._domains.clear()
+        self._log.clear()
         self.version += 1
         self.flips += 1
-
-
-Count = Callable[[], NDArray[np.int64]]

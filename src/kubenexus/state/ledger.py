@@ -12,9 +12,10 @@ its node is fenced until the pod can be read or is gone.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from kubenexus.api.core import DeviceClass, Node, Pod
-from kubenexus.api.workloads import Namespace
+from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.state.devices import Device, Take
 from kubenexus.state.footprint import Footprint, footprint_of
@@ -87,6 +88,15 @@ class Ledger:
     def device_class_gone(self, name: str) -> None:
         self._device_classes.pop(name, None)
         self._delegate()
+
+    def owner_seen(self, owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
+        """A service or controller was added or changed. Raises Malformed when its selector cannot be read."""
+        self.generation += 1
+        self.nodes.owners.seen(owner)
+
+    def owner_gone(self, kind: type[Any], namespace: str, name: str) -> None:
+        self.generation += 1
+        self.nodes.owners.gone(kind, namespace, name)
 
     def namespace_seen(self, namespace: Namespace) -> None:
         self._namespace(namespace.metadata.name, namespace.metadata.labels)

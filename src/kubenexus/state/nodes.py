@@ -22,6 +22,7 @@ from kubenexus.state.derived import DerivedColumns
 from kubenexus.state.devices import DeviceColumns
 from kubenexus.state.images import ImageColumns
 from kubenexus.state.labels import LabelColumns
+from kubenexus.state.owners import Owners
 from kubenexus.state.podcolumns import PodColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.ports import PortUse
@@ -52,6 +53,7 @@ class NodeColumns:
         self.ports = PortUse()
         self.devices = DeviceColumns(self.capacity)
         self.pods = PodColumns(self.labels)
+        self.owners = Owners()
         self.derived = DerivedColumns()
         self.cordons = 0
         self.delegated: frozenset[str] = frozenset()

@@ -16,7 +16,7 @@ from kubenexus.base.intern import Interner
 from kubenexus.base.numbers import BoolColumn
 from kubenexus.state.counters import Counter
 from kubenexus.state.labels import LabelColumns, holds
-from kubenexus.state.pods import PodRecord
+from kubenexus.state.pods import PodRecord, Stage
 from kubenexus.state.podterms import Carried, Term
 from kubenexus.state.resources import widen
 
@@ -92,7 +92,8 @@ class PodColumns:
     def _moved_by(self, record: PodRecord) -> list[Any]:
         """Weak references to the counters this pod moves: remembering must not keep a counter alive."""
         labels = record.labels
-        key = (record.namespace, record.terminating, *[labels.get(k) for k in self._asked])
+        waiting = record.stage is Stage.NOMINATED
+        key = (record.namespace, record.terminating, waiting, *[labels.get(k) for k in self._asked])
         moved = self._moves.get(key)
         if moved is None:
             if len(self._moves) >= _MOST_REMEMBERED:
@@ -103,7 +104,7 @@ class PodColumns:
         return moved
 
     def _answers(self, term: Term, record: PodRecord) -> bool:
-        if term.living and record.terminating:
+        if (term.living and record.terminating) or (term.waiting and record.stage is not Stage.NOMINATED):
             return False
         known = self._namespace_labels.get(record.namespace)
         return term.covers(record.namespace, known) and term.selector.matches(record.labels)
@@ -151,7 +152,7 @@ class PodColumns:
         found: BoolColumn = covered[self._namespace[: self._size]]
         if term.living:
             found &= ~self._leaving[: self._size]
-        if term.selector.nothing:
+        if term.selector.nothing or term.waiting:
             return np.zeros(self._size, np.bool_)
         for wanted in term.selector.requirements:
             found &= self._labelled(wanted)

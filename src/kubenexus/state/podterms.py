@@ -14,13 +14,15 @@ from kubenexus.base.errors import Malformed
 class Term(msgspec.Struct, frozen=True, gc=False):
     """Pods in one of `namespaces`, or in a namespace whose labels `everywhere` selects, that `selector` selects.
 
-    `living` leaves out pods that are being deleted; spreading asks so, affinity does not.
+    `living` leaves out pods that are being deleted; spreading asks so, affinity does not. `waiting` means only pods
+    that are nominated to a node, while they are tried there.
     """
 
     namespaces: frozenset[str]
     selector: Selector
     everywhere: Selector
     living: bool = False
+    waiting: bool = False
 
     def covers(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
         """Whether pods of this namespace are meant. `labels` are the namespace's, None if it is not known."""

@@ -34,6 +34,7 @@ class Nodes:
         self.columns = columns
         self.rows = rows
         self.where: Any = slice(0, columns.size) if rows is None else rows
+        self.feasible: Any = None  # over all rows of the table, where a score is asked for
 
     @property
     def width(self) -> int:

@@ -39,7 +39,7 @@ from kubenexus.api.features import SCHEDULING_FEATURES
 from kubenexus.base.numbers import EXACT, LIMIT
 from kubenexus.state.devices import Device
 from kubenexus.testing.builders import ZONE, a_container, a_device_class, a_node, a_pod, a_port, a_term
-from kubenexus.testing.harness import Cluster
+from kubenexus.testing.harness import Cluster, readable
 
 NODES: Final = ("n0", "n1", "n2", "n3", "n4")
 PODS: Final = ("p0", "p1", "p2", "p3", "p4", "p5")
@@ -58,12 +58,12 @@ CAPACITIES: Final[list[ResourceList]] = [
     {"cpu": "1500m", "memory": "1Gi", "pods": 110, GPU: 4},
     {"cpu": 1, "memory": "4Gi", "pods": 2, GPU: "0", STORAGE: "0"},
     {"cpu": 0, "memory": "1Gi", "pods": 3},
-    {"cpu": 4, "pods": 4, FPGA: HUGE[1]},
+    {"cpu": 4, "pods": 4, FPGA: HUGE[0]},
     {"memory": "4Gi", "pods": 110, GPU: 1},
     {"cpu": 64, "memory": HUGE[3], "pods": 110, STORAGE: "2Gi"},
     {"cpu": 64, "memory": HUGE[4], "pods": 110, GPU: 2},
     {"cpu": HUGE[4], "memory": HUGE[0], "pods": 4},
-    {"cpu": 4, "memory": HUGE[1], "pods": 110, HUGEPAGES: "0"},
+    {"cpu": 4, "memory": str(LIMIT // 3), "pods": 110, HUGEPAGES: "0"},
     {"cpu": 8, "memory": "8Gi", "pods": 0},
     {"pods": 5},
     {},
@@ -294,7 +294,8 @@ def clusters(draw: st.DrawFn, most: int = 10) -> Cluster:
 
 
 def possible(cluster: Cluster, event: str, args: tuple[Any, ...]) -> bool:
-    """Whether a scheduler would do this: it assumes a pod once, and on a node that is there."""
-    if event != "assume":
-        return True
-    return args[1] in cluster.world.nodes and args[0].key not in cluster.world.placed()
+    """Whether this can happen: a pod is assumed once, on a node that is there; one that could be read still can."""
+    placed = cluster.world.placed()
+    if event == "pod_seen":
+        return readable(args[0]) or args[0].key not in placed
+    return event != "assume" or (args[1] in cluster.world.nodes and args[0].key not in placed)

@@ -22,6 +22,8 @@ from kubenexus.testing.fuzz.twin import Twin, offered, wanted
 
 LONGEST: Final = 4096  # no message may be longer: it has to fit into an event with room to spare
 _PATH: Final = re.compile(r"[a-z][A-Za-z]*")
+_GUESSED: Final = re.compile("[\ud800-\udfff\ufffd\0]")
+STOPPED: Final = ("Succeeded", "Failed")
 _CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _OWN_FAULT: Final = ("Invalid value: ", "Unsupported value: ", "invalid score")  # the pod's, in upstream's words
 
@@ -69,10 +71,10 @@ def refusal(kind: str, error: Malformed, known: Identity | None) -> str:
 
 
 def saved(found: Unreadable, known: Identity | None) -> str:
-    """Where an unreadable pod runs must be known whenever it can be."""
-    if known is None or (known.node, known.phase) == (found.node, found.phase):
+    """Where an unreadable pod runs must be known whenever it can be, or its node is not fenced."""
+    if known is None or not known.node or known.phase in STOPPED or found.node == known.node:
         return ""
-    return f"runs on {shown(known.node)!r} ({shown(known.phase)!r}), but was read as on {found.node!r} ({found.phase!r})"
+    return f"it is not known where it runs: on {shown(known.node)!r}, but was read as on {shown(found.node)!r}"
 
 
 def decision(answer: object, pods: Iterable[Pod]) -> str:
@@ -193,11 +195,7 @@ def _number(text: str) -> int:
 
 
 def _text(data: Any, *path: str) -> str:
-    """A text on the way through the object; none if there is none, or if it is none that UTF-8 could hold."""
+    """A text at the end of a path; none if there is none, or if it has characters that only a guess can read."""
     for step in path:
         data = data.get(step) if isinstance(data, dict) else None
-    try:
-        return data if isinstance(data, str) and data.encode() else ""
-    except UnicodeEncodeError:
-        return ""
-
+    return data if isinstance(data, str) and not _GUESSED.search(data) else ""

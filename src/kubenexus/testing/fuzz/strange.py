@@ -119,7 +119,9 @@ def elsewhere(rng: Random, thing: Json) -> None:
 
 def odd_taint(rng: Random, thing: Json) -> None:
     """A taint or a toleration that Kubernetes would not let in."""
-    odd = {part: rng.choice(("", "dedicated", "Exists", "NoSchedule", "?", "\0")) for part in ("key", "value", "effect")}
+    odd = {
+        part: rng.choice(("", "dedicated", "Exists", "NoSchedule", "?", "\0")) for part in ("key", "value", "effect")
+    }
     where = "tolerations" if "containers" in thing["spec"] else "taints"
     thing["spec"][where] = [odd, {**odd, "operator": rng.choice(OPERATORS)}, rng.choice(({}, None, []))]
 

@@ -41,7 +41,7 @@ class Tally:
         self.objects["good" if way == "good" else "hostile", outcome] += 1
 
     def refusal(self, kind: str, field: str, problem: str) -> None:
-        self.refused[kind, _shape(field) or f"({_shape(problem.split(':')[0])[:40]})"] += 1
+        self.refused[kind, _shape(field) or f"({_shape(problem.split(':', maxsplit=1)[0])[:40]})"] += 1
 
     def cost(self, way: str, number: int, calls: int, seconds: float) -> None:
         slow = self.slow.setdefault(way, Slow())

@@ -27,7 +27,9 @@ def impossible_number(rng: Random, thing: Json) -> bytes:
     if "containers" in thing["spec"] and rng.random() < 0.6:
         held, key = rng.choice(((thing["spec"], "priority"), (thing["spec"].setdefault("overhead", {}), "cpu")))
     else:
-        held, key = rng.choice(((thing, "unknown"), (thing.setdefault("status", {}).setdefault("allocatable", {}), "cpu")))
+        held, key = rng.choice(
+            ((thing, "unknown"), (thing.setdefault("status", {}).setdefault("allocatable", {}), "cpu"))
+        )
     held[key] = _HERE
     return _dumped(thing).replace(f'"{_HERE}"'.encode(), rng.choice(NUMBERS))
 
@@ -35,7 +37,9 @@ def impossible_number(rng: Random, thing: Json) -> bytes:
 def impossible_character(rng: Random, thing: Json) -> bytes:
     """In a label, in the name of a node, or in a field nobody reads."""
     labels = thing["metadata"].setdefault(rng.choice(("labels", "annotations", "unknown")), {})
-    held, key = rng.choice(((labels, "zone"), (labels, "zone"), (thing["metadata"], "name"), (thing["spec"], "nodeName")))
+    held, key = rng.choice(
+        ((labels, "zone"), (labels, "zone"), (thing["metadata"], "name"), (thing["spec"], "nodeName"))
+    )
     held[key] = f"a{_HERE}b"
     return _dumped(thing).replace(_HERE.encode(), rng.choice(CHARACTERS))
 
@@ -58,7 +62,21 @@ def said_twice(rng: Random, thing: Json) -> bytes:
 def no_object(rng: Random, thing: Json) -> bytes:
     """Not an object at all, or more than one."""
     raw = _dumped(thing)
-    return rng.choice((b"", b" ", b"null", b"[]", b"5", b'"x"', b"{}", raw + raw, raw + b"}", b"\xef\xbb\xbf" + raw, b"[" + raw + b"]"))
+    return rng.choice(
+        (
+            b"",
+            b" ",
+            b"null",
+            b"[]",
+            b"5",
+            b'"x"',
+            b"{}",
+            raw + raw,
+            raw + b"}",
+            b"\xef\xbb\xbf" + raw,
+            b"[" + raw + b"]",
+        )
+    )
 
 
 TEARS: Final[tuple[Tear, ...]] = (truncated, impossible_number, impossible_character, nested, said_twice, no_object)

@@ -7,9 +7,8 @@ columns, no caches, no caps and no rows, so it can be wrong in other ways than t
 import msgspec
 
 from kubenexus.api.core import DeviceClass, Node, Pod
-from kubenexus.api.quantity import NANO, NANO_PER_MILLI
+from kubenexus.api.quantity import NANO, NANO_PER_MILLI, read
 from kubenexus.api.resources import CPU, is_scalar, pod_requests
-from kubenexus.api.quantity import read
 
 _BASIC = ("cpu", "memory", "ephemeral-storage")
 

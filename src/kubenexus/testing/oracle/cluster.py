@@ -7,7 +7,7 @@ import msgspec
 
 from kubenexus.api.codec import Unreadable, read_object
 from kubenexus.api.core import DeviceClass, Node, Pod
-from kubenexus.api.workloads import Namespace
+from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.state.ledger import Ledger
 
 # For each list of objects: the type it is read as, and how the ledger is told. Lists that are not named here hold
@@ -15,6 +15,10 @@ from kubenexus.state.ledger import Ledger
 FEEDS: dict[str, tuple[type[Any], Callable[[Ledger, Any], object]]] = {
     "deviceClasses": (DeviceClass, Ledger.device_class_seen),
     "namespaces": (Namespace, Ledger.namespace_seen),
+    "services": (Service, Ledger.owner_seen),
+    "replicationControllers": (ReplicationController, Ledger.owner_seen),
+    "replicaSets": (ReplicaSet, Ledger.owner_seen),
+    "statefulSets": (StatefulSet, Ledger.owner_seen),
     "nodes": (Node, Ledger.node_seen),
     "pods": (Pod, Ledger.pod_seen),
 }

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kubenexus.cycle.rank import scores_among
 from kubenexus.testing.oracle.expected import ExpectedPod
 from kubenexus.testing.oracle.ours import Ours
 from kubenexus.testing.oracle.say import Say
@@ -40,18 +41,15 @@ def _compare_column(aspect: str, ours: Column, expected: Column, plugin: str, ta
 
 def _scores(ours: Ours, nodes: list[str]) -> tuple[dict[str, Column], dict[str, Column], Column]:
     """Raw and normalised scores of each plugin that has any, and the weighted sums."""
-    table = ours.member.table
     rows = np.array([ours.columns.row_of[node] for node in nodes], np.int64)
     raw: dict[str, Column] = {}
     norm: dict[str, Column] = {}
-    extremes: list[tuple[int, ...]] = []
-    for score in table.scores:
-        reduce, values = score.plugin.normalize.extremes, np.broadcast_to(score.take(rows), len(rows))
-        extremes.append(reduce(values) if reduce is not None and score.active else ())
-        if score.active:
-            raw[score.plugin.name] = _column(nodes, values)
-            norm[score.plugin.name] = _column(nodes, score.normalized(values, extremes[-1]))
-    return raw, norm, _column(nodes, table.totals(rows, extremes))
+    total = np.zeros(len(rows), np.int64)
+    for scored in scores_among(ours.member.table, rows, ours.columns):
+        raw[scored.plugin] = {node: scored.shown(i) for i, node in enumerate(nodes)}
+        norm[scored.plugin] = _column(nodes, scored.normalized)
+        total += scored.weight * np.asarray(scored.normalized)
+    return raw, norm, _column(nodes, total)
 
 
 def _column(nodes: list[str], values: Any) -> Column:

@@ -1,0 +1,10 @@
+"""`KubeSchedulerConfiguration` as it is: read, checked with all problems at once, and turned into profiles as data.
+
+This room holds no rules of scheduling. It knows the names of plugins, their points and their arguments, so that a file
+made for kube-scheduler loads here; what is built is told by the registry that is handed in.
+"""
+
+from kubenexus.config.load import Configuration, defaults, load, validate, written
+from kubenexus.config.problems import InvalidConfiguration, Problem
+
+__all__ = ["Configuration", "InvalidConfiguration", "Problem", "defaults", "load", "validate", "written"]

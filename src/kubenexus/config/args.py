@@ -1,0 +1,161 @@
+"""The arguments of built-in plugins (`pluginConfig`), with kube-scheduler's names and defaults, and our own.
+
+A plugin gets its arguments as plain data in just this shape, whether a file named them or not.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from kubenexus.api.core import NodeAffinity
+from kubenexus.api.meta import Int32, Int64
+from kubenexus.api.selectors import LabelSelector
+from kubenexus.config.durations import Duration
+from kubenexus.config.problems import Place
+from kubenexus.config.shape import OR_DEFAULT, read
+from kubenexus.config.v1 import VERSION, Part, PluginConfig, Text
+
+
+class Args(Part, tag=True, tag_field="kind"):
+    """The base of all kinds of arguments. `kind` and `apiVersion` need not be given."""
+
+    api_version: Text = VERSION
+
+
+class Resource(Part):
+    name: str = ""
+    weight: Annotated[Int64, OR_DEFAULT] = 1
+
+
+class ShapePoint(Part):
+    """So full a node (0 to 100), so many points (0 to 10)."""
+
+    utilization: Int32 = 0
+    score: Int32 = 0
+
+
+def _cpu_and_memory() -> list[Resource]:
+    return [Resource(name="cpu"), Resource(name="memory")]
+
+
+def _emptier_is_better() -> list[ShapePoint]:
+    return [ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0)]
+
+
+class RequestedToCapacityRatio(Part):
+    shape: list[ShapePoint] = []
+
+
+class ScoringStrategy(Part):
+    """There is no default type once a strategy is given: kube-scheduler has none either."""
+
+    type: str = ""
+    resources: Annotated[list[Resource], OR_DEFAULT] = msgspec.field(default_factory=_cpu_and_memory)
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+
+
+class NodeResourcesFitArgs(Args):
+    ignored_resources: list[str] = []
+    ignored_resource_groups: list[str] = []
+    scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated")
+
+
+class NodeResourcesBalancedAllocationArgs(Args):
+    resources: Annotated[list[Resource], OR_DEFAULT] = msgspec.field(default_factory=_cpu_and_memory)
+
+
+class NodeAffinityArgs(Args):
+    added_affinity: NodeAffinity | None = None
+
+
+class InterPodAffinityArgs(Args):
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class SpreadConstraint(Part):
+    """A default constraint. Unlike those in pods, which the API server has completed, nothing in it has a default."""
+
+    max_skew: Int32 = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] = []
+
+
+class PodTopologySpreadArgs(Args):
+    default_constraints: list[SpreadConstraint] = []
+    defaulting_type: Text = "System"
+
+
+class VolumeBindingArgs(Args):
+    bind_timeout_seconds: Int64 = 600
+    shape: Annotated[list[ShapePoint], OR_DEFAULT] = msgspec.field(default_factory=_emptier_is_better)
+
+
+class DefaultPreemptionArgs(Args):
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+
+class DynamicResourcesArgs(Args):
+    filter_timeout: Duration = Duration.of("10s")
+    binding_timeout: Duration = Duration.of("10m")
+
+
+class KubeNexusArgs(Args):
+    """Settings of a profile that belong to no plugin. Without `tieBreak`: seeded, or in-use if the profile packs."""
+
+    api_version: Text = "scheduling.kubenexus.io/v1alpha1"
+    tie_break: str | None = None
+    seed: Int64 = 0
+
+
+SETTINGS: Final = "KubeNexus"  # the name in `pluginConfig` under which `KubeNexusArgs` stand
+KINDS: Final[Mapping[str, type[Args]]] = {
+    kind.__name__.removesuffix("Args"): kind
+    for kind in (
+        NodeResourcesFitArgs,
+        NodeResourcesBalancedAllocationArgs,
+        NodeAffinityArgs,
+        InterPodAffinityArgs,
+        PodTopologySpreadArgs,
+        VolumeBindingArgs,
+        DefaultPreemptionArgs,
+        DynamicResourcesArgs,
+        KubeNexusArgs,
+    )
+}
+
+
+def read_args(config: PluginConfig, place: Place) -> Args | dict[str, Any]:
+    """The arguments of one `pluginConfig`: typed where we know the kind, else as they are."""
+    kind = KINDS.get(config.name)
+    if kind is None:
+        return config.args
+    said = config.args.get("kind") or kind.__name__
+    if said != kind.__name__:
+        place["args"].invalid(said, f"has to match plugin args: expected {kind.__name__}")
+        return kind()
+    return read(config.args, kind, place["args"])
+
+
+def plain(args: Args | dict[str, Any]) -> dict[str, Any]:
+    """Arguments as a plugin gets them."""
+    data: dict[str, Any] = as_data(args)
+    return {key: value for key, value in data.items() if key not in ("apiVersion", "kind")}
+
+
+def as_data(value: object) -> Any:
+    """A struct as plain data, named as in a file, with what is not there left out."""
+    return _without_nothing(msgspec.to_builtins(value, enc_hook=str))
+
+
+def _without_nothing(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _without_nothing(value) for key, value in data.items() if value is not None}
+    return [_without_nothing(value) for value in data] if isinstance(data, list) else data

@@ -1,0 +1,125 @@
+"""The plugins we know by name: the points each one has, which are on when nothing is said, and what became of others.
+
+kube-scheduler's table is that of 1.37 with its feature gates as they are by default. A name stands here whether its
+plugin is built or not: a configuration that names it is right, and whoever loads it is told what is missing.
+"""
+
+import inspect
+from collections.abc import Mapping
+from typing import Final
+
+from kubenexus.config.v1 import Plugin
+from kubenexus.framework.profile import Factory
+
+_FILTER: Final = "preFilter filter"
+_SCORE: Final = "preScore score"
+
+# In the order of kube-scheduler's default set, then those of its plugins that are off by default.
+_UPSTREAM: Final = {
+    "SchedulingGates": "preEnqueue",
+    "PrioritySort": "queueSort",
+    "NodeName": _FILTER,
+    "NodeUnschedulable": _FILTER,
+    "TaintToleration": f"{_FILTER} {_SCORE}",
+    "NodeAffinity": f"{_FILTER} {_SCORE}",
+    "NodePorts": _FILTER,
+    "NodeResourcesFit": f"{_FILTER} {_SCORE} placementScore",
+    "VolumeRestrictions": _FILTER,
+    "NodeVolumeLimits": _FILTER,
+    "VolumeBinding": f"{_FILTER} {_SCORE} reserve preBind",
+    "VolumeZone": _FILTER,
+    "PodTopologySpread": f"{_FILTER} {_SCORE}",
+    "InterPodAffinity": f"{_FILTER} {_SCORE}",
+    "DynamicResources": f"preEnqueue {_FILTER} postFilter score reserve preBind podGroupPostFilter",
+    "DefaultPreemption": "preEnqueue postFilter podGroupPostFilter",
+    "NodeResourcesBalancedAllocation": _SCORE,
+    "ImageLocality": "score",
+    "DefaultBinder": "bind",
+    "NodeDeclaredFeatures": _FILTER,
+    "DeferredPodScheduling": f"{_FILTER} permit",
+    "GangScheduling": "preEnqueue permit",
+    "TopologyPlacementGenerator": "placementGenerate",
+    "PodGroupPodsCount": "placementScore",
+}
+_OFF: Final = {"DeferredPodScheduling", "GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"}
+_WEIGHTS: Final = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodeResourcesFit": 1,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "DynamicResources": 2,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+}
+
+# The names of the founding documents, at the points their sample configurations use.
+_OWN: Final = {
+    "ProfileClassifier": "preFilter",
+    "Coscheduling": "queueSort preFilter reserve permit",
+    "ResourceReservation": f"{_FILTER} reserve postBind",
+    "NUMATopology": "filter score",
+    "VRAMScheduler": "filter score",
+    "NetworkFabricScore": "filter score",
+    "ResourceFragmentationScore": "filter score",
+    "TenantHardwareAffinityScore": "score",
+    "WorkloadAwareScoring": "score",
+    "TopologyScoring": "score",
+    "BackfillScoring": "score",
+    "GangPreemption": "postFilter",
+}
+
+# Names without a plugin: the planner does this work, and the arguments under these names are its settings.
+PLANNER: Final = ("Coscheduling", "GangPreemption")
+
+# What kube-scheduler had once and refuses by name.
+REMOVED: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
+
+# A profile that takes kube-scheduler's place has exactly its plugins, and every other one the planner's, too.
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+UPSTREAM_SET: Final = tuple(Plugin(name=name, weight=_WEIGHTS.get(name, 0)) for name in _UPSTREAM if name not in _OFF)
+SHIPPED_SET: Final = (*UPSTREAM_SET, *(Plugin(name=name) for name in PLANNER))
+
+# What the methods of our contract (`framework.points`) mean in a configuration.
+_METHODS: Final = {
+    "gate": "preEnqueue",
+    "order": "queueSort",
+    "pins": "preFilter",
+    "prepare": "preFilter",
+    "filter": _FILTER,
+    "room": "filter",
+    "score": _SCORE,
+    "assign": "reserve preBind",
+}
+
+
+def default_set(profile: str) -> tuple[Plugin, ...]:
+    """The plugins that are on in a profile of this name when nothing is said."""
+    return UPSTREAM_SET if profile == DEFAULT_SCHEDULER else SHIPPED_SET
+
+
+class Catalogue:
+    """All names a configuration may use: those above, and those of the plugins that are installed."""
+
+    def __init__(self, factories: Mapping[str, Factory]) -> None:
+        self.factories = factories
+        tables = {**_UPSTREAM, **_OWN}
+        self.points = {name: frozenset(points.split()) for name, points in tables.items()}
+        for name, factory in factories.items():
+            self.points[name] = self.points.get(name, frozenset()) | _points_of(factory)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.points
+
+    def extends(self, name: str, point: str) -> bool:
+        return point in self.points.get(name, ())
+
+    def is_built(self, name: str) -> bool:
+        return name in self.factories or name in PLANNER
+
+
+def _points_of(factory: Factory) -> frozenset[str]:
+    """The points of an installed plugin. A factory that is no class does not show them: then all are possible."""
+    known = _METHODS.items()
+    implemented = [p for method, p in known if not inspect.isclass(factory) or callable(getattr(factory, method, None))]
+    return frozenset(" ".join(implemented).split())

@@ -1,0 +1,144 @@
+"""Profiles on their way from the file to the scheduler: what a profile says, completed with what it leaves unsaid.
+
+A `Draft` is made for every profile, right or wrong; the rules look at drafts, and only if nothing is wrong anywhere
+do drafts become `framework.profile.Profile`, which is what the scheduler runs on.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kubenexus.config import merge
+from kubenexus.config.args import KINDS, SETTINGS, Args, KubeNexusArgs, NodeResourcesFitArgs, as_data, plain, read_args
+from kubenexus.config.catalogue import PLANNER, Catalogue, default_set
+from kubenexus.config.problems import Place
+from kubenexus.config.v1 import (
+    MULTI_POINT,
+    POINTS,
+    SCHEDULER,
+    KubeSchedulerConfiguration,
+    KubeSchedulerProfile,
+    Plugin,
+    PluginConfig,
+    PluginSet,
+)
+from kubenexus.framework.profile import Enabled, Profile, TieBreak
+
+Arguments = Mapping[str, Args | dict[str, Any]]
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """`plugins` is the merged set of `multiPoint`, `points` who is asked at each point, in order; `args` are by name
+    and complete: those of the file, and the defaults of all plugins that have some."""
+
+    name: str
+    said: KubeSchedulerProfile
+    plugins: list[Plugin]
+    points: dict[str, list[str]]
+    args: dict[str, Args | dict[str, Any]]
+
+    @property
+    def names(self) -> list[str]:
+        """Every plugin that is on somewhere: in the order of the set, then those that stand at single points only."""
+        on = dict.fromkeys(name for names in self.points.values() for name in names)
+        ordered = [plugin.name for plugin in self.plugins if plugin.name in on]
+        return list(dict.fromkeys([*ordered, *on]))
+
+    @property
+    def sorts(self) -> list[str]:
+        """Who orders the queue. A planner's name does so where nobody else does, and then means what PrioritySort
+        means: our queue holds jobs, so its order keeps gangs together without further ado."""
+        names = self.points["queueSort"]
+        return [name for name in names if name not in PLANNER] or names[:1]
+
+    @property
+    def weights(self) -> dict[str, int]:
+        return merge.weights(self.plugins, self.said.plugins.score)
+
+
+def drafts(document: KubeSchedulerConfiguration, catalogue: Catalogue, place: Place) -> list[Draft]:
+    """One for each profile; misfits in arguments are reported. A file without profiles has the shipped one."""
+    profiles = document.profiles or [KubeSchedulerProfile()]
+    if len(profiles) == 1 and profiles[0].scheduler_name is None:
+        profiles = [msgspec.structs.replace(profiles[0], scheduler_name=SCHEDULER)]
+    return [_draft(profile, catalogue, place["profiles"][index]) for index, profile in enumerate(profiles)]
+
+
+def _draft(profile: KubeSchedulerProfile, catalogue: Catalogue, place: Place) -> Draft:
+    name, said = profile.scheduler_name or "", profile.plugins
+    plugins = merge.merged(default_set(name), said.multi_point)
+    points = {
+        point: merge.spread(plugins, said.at(point), lambda each, point=point: catalogue.extends(each, point))
+        for point in POINTS
+    }
+    args: dict[str, Args | dict[str, Any]] = {}
+    for index, config in enumerate(profile.plugin_config):
+        args.setdefault(config.name, read_args(config, place["pluginConfig"][index]))
+    draft = Draft(name, profile, plugins, points, args)
+    for missing in (*draft.names, SETTINGS):
+        if missing in KINDS:
+            args.setdefault(missing, KINDS[missing]())
+    args[SETTINGS] = _settings(args)
+    return draft
+
+
+def _settings(args: Arguments) -> KubeNexusArgs:
+    """Ours, with the tie-break decided: a profile that packs fills nodes that are in use, also among equals."""
+    fit, ours = args.get("NodeResourcesFit"), args[SETTINGS]
+    assert isinstance(ours, KubeNexusArgs)  # it is in KINDS
+    if ours.tie_break is not None:
+        return ours
+    packs = isinstance(fit, NodeResourcesFitArgs) and fit.scoring_strategy.type == "MostAllocated"
+    return msgspec.structs.replace(ours, tie_break=(TieBreak.IN_USE if packs else TieBreak.SEEDED).value)
+
+
+def finished(draft: Draft, catalogue: Catalogue) -> Profile:
+    """As the scheduler runs it: only plugins that are built, and `points` only where they differ."""
+    built = [name for name in draft.names if name in catalogue.factories]
+    points = {**draft.points, "queueSort": [_sort(draft, catalogue)]}
+    if points["queueSort"][0] not in built:
+        built = [*points["queueSort"], *built]
+    settings = draft.args[SETTINGS]
+    assert isinstance(settings, KubeNexusArgs)  # `_draft` has put it there
+    return Profile(
+        name=draft.name,
+        plugins=tuple(Enabled(n, draft.weights.get(n, 1), plain(draft.args.get(n, {}))) for n in built),
+        tie_break=TieBreak(settings.tie_break),
+        seed=settings.seed,
+        points=_differing(points, built, catalogue),
+    )
+
+
+def _sort(draft: Draft, catalogue: Catalogue) -> str:
+    (name,) = draft.sorts
+    return name if name in catalogue.factories else "PrioritySort"
+
+
+def _differing(points: Mapping[str, list[str]], built: list[str], catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for point, names in points.items():
+        here = tuple(name for name in names if name in built)
+        if here != tuple(name for name in built if catalogue.extends(name, point)):
+            found[point] = here
+    return found
+
+
+def completed(document: KubeSchedulerConfiguration, settled: list[Draft]) -> KubeSchedulerConfiguration:
+    """The document with all that was unsaid said, as `config defaults` prints it. Loading it again changes nothing."""
+    contention = document.enable_contention_profiling
+    return msgspec.structs.replace(
+        document,
+        enable_contention_profiling=document.enable_profiling if contention is None else contention,
+        profiles=[_completed(draft) for draft in settled],
+    )
+
+
+def _completed(draft: Draft) -> KubeSchedulerProfile:
+    multi = PluginSet(enabled=draft.plugins, disabled=draft.said.plugins.at(MULTI_POINT).disabled)
+    return msgspec.structs.replace(
+        draft.said,
+        scheduler_name=draft.name,
+        plugins=msgspec.structs.replace(draft.said.plugins, multi_point=multi),
+        plugin_config=[PluginConfig(name=name, args=as_data(args)) for name, args in draft.args.items()],
+    )

@@ -1,0 +1,130 @@
+"""From a file to a `Configuration`: parse, fit into structs, check, complete, turn profiles into what runs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.config import profile_rules, rules
+from kubenexus.config.args import as_data, plain
+from kubenexus.config.catalogue import Catalogue
+from kubenexus.config.drafts import Draft, completed, drafts, finished
+from kubenexus.config.problems import InvalidConfiguration, Place, Problem
+from kubenexus.config.shape import read
+from kubenexus.config.text import MOST_BYTES, parse
+from kubenexus.config.v1 import KIND, VERSION, KubeSchedulerConfiguration
+from kubenexus.framework.profile import Factory, Profile
+
+Source = str | bytes | Path
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    """A valid configuration.
+
+    `document` is the file with all defaults filled in. `profiles` is what a `Lineup` is built from; they name only
+    plugins that are built. `args` has the complete arguments by profile and name, those of the planner and of plugins
+    not built included. `notes` is what a person should know and need not repair: say it once, at start-up.
+    """
+
+    document: KubeSchedulerConfiguration
+    profiles: tuple[Profile, ...]
+    args: dict[str, dict[str, dict[str, Any]]]
+    notes: tuple[Problem, ...] = ()
+
+    def profile(self, name: str) -> Profile | None:
+        """The profile for pods with this `schedulerName`, if it is ours to schedule them."""
+        return next((profile for profile in self.profiles if profile.name == name), None)
+
+
+def load(source: Source, plugins: Mapping[str, Factory]) -> Configuration:
+    """A configuration from a file (a Path) or from text. `plugins` are those that are built or installed.
+
+    InvalidConfiguration has all that is wrong with it.
+    """
+    document, settled, catalogue, problems = _examined(source, plugins)
+    if problems:
+        raise InvalidConfiguration(problems)
+    notes = Place()
+    rules.remark(document, notes)
+    profile_rules.remark(settled, catalogue, notes["profiles"])
+    return Configuration(
+        document=completed(document, settled),
+        profiles=tuple(finished(draft, catalogue) for draft in settled),
+        args={draft.name: {name: plain(args) for name, args in draft.args.items()} for draft in settled},
+        notes=tuple(notes.found),
+    )
+
+
+def validate(source: Source, plugins: Mapping[str, Factory]) -> list[Problem]:
+    """All that is wrong with a configuration; nothing if it can be used."""
+    try:
+        load(source, plugins)
+    except InvalidConfiguration as error:
+        return list(error.problems)
+    return []
+
+
+def defaults(plugins: Mapping[str, Factory]) -> Configuration:
+    """What runs when nothing is said."""
+    return load(f"apiVersion: {VERSION}\nkind: {KIND}\n", plugins)
+
+
+def written(document: KubeSchedulerConfiguration) -> str:
+    """A document as YAML; what is empty is left out."""
+    data = _without_empty(as_data(document))
+    return str(yaml.safe_dump(data, sort_keys=False, default_flow_style=False, allow_unicode=True, width=120))
+
+
+def _examined(
+    source: Source, plugins: Mapping[str, Factory]
+) -> tuple[KubeSchedulerConfiguration, list[Draft], Catalogue, list[Problem]]:
+    shape, judged, catalogue = Place(), Place(), Catalogue(plugins)
+    data = _identified(parse(_text(source), shape))
+    document = read(data, KubeSchedulerConfiguration, shape)
+    settled = drafts(document, catalogue, shape)
+    rules.check(document, judged)
+    profile_rules.check(settled, catalogue, judged["profiles"])
+    misfits = {problem.path for problem in shape.found}
+    return document, settled, catalogue, [*shape.found, *(each for each in judged.found if not _below(each, misfits))]
+
+
+def _text(source: Source) -> str | bytes:
+    if not isinstance(source, Path):
+        return source
+    try:
+        with source.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise KubeNexusError(f"cannot read {source}: {error.strerror}") from error
+
+
+def _identified(data: Any) -> dict[str, Any]:
+    """The data, if it says it is a configuration: what is something else would only be wrong in every line."""
+    place = Place()
+    if not isinstance(data, dict):
+        place.report("the file is empty" if data is None else "must be a map")
+    else:
+        for field, expected in (("apiVersion", VERSION), ("kind", KIND)):
+            if not data.get(field):
+                place[field].required(f'must be "{expected}"')
+            elif data[field] != expected:
+                place[field].unsupported(data[field], [expected])
+    if place.found:
+        raise InvalidConfiguration(place.found)
+    return dict(data)
+
+
+def _below(problem: Problem, misfits: set[str]) -> bool:
+    """Whether a problem is only the echo of a misfit: it is about the default that stands in for it."""
+    path = problem.path
+    return any(path == misfit or path.startswith((f"{misfit}.", f"{misfit}[")) for misfit in misfits)
+
+
+def _without_empty(data: Any) -> Any:
+    if isinstance(data, dict):
+        kept = {key: _without_empty(value) for key, value in data.items()}
+        return {key: value for key, value in kept.items() if value not in ({}, [], "", None)}
+    return [_without_empty(value) for value in data] if isinstance(data, list) else data

@@ -1,0 +1,137 @@
+"""What profiles must be: names that exist, at points they have; one order of the queue for all; somebody who binds.
+
+kube-scheduler finds these mistakes one by one while it starts. Here they are reported together, before anything starts.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kubenexus.api.selectors import quoted
+from kubenexus.base.errors import shown
+from kubenexus.config import args_rules
+from kubenexus.config.args import KINDS, SETTINGS, Args, as_data, plain
+from kubenexus.config.catalogue import PLANNER, REMOVED, Catalogue
+from kubenexus.config.drafts import Draft
+from kubenexus.config.merge import EVERYTHING
+from kubenexus.config.problems import Place
+from kubenexus.config.rules import check_percentage, remark_percentage
+from kubenexus.config.v1 import MULTI_POINT, POINTS, VERSION, Plugin
+
+_MOST_TOTAL: Final = 2**31 - 1  # of all scores of a node: a rank has 32 bits for it
+
+
+def check(drafts: Sequence[Draft], catalogue: Catalogue, place: Place) -> None:
+    """Report all that is wrong with the profiles; `place` is the list of them."""
+    seen: dict[str, int] = {}
+    for index, draft in enumerate(drafts):
+        here = place[index]
+        if not draft.name:
+            here["schedulerName"].required()
+        elif draft.name in seen:
+            here["schedulerName"].duplicate(place[seen[draft.name]]["schedulerName"].path)
+        seen[draft.name] = index
+        check_percentage(draft.said.percentage_of_nodes_to_score, here["percentageOfNodesToScore"])
+        for point in (MULTI_POINT, *POINTS):
+            _enabled(draft.said.plugins.at(point).enabled, point, catalogue, here["plugins"][point]["enabled"])
+        _points(draft, here["plugins"])
+        _arguments(draft, catalogue, here)
+        _same_order(drafts[0], draft, here)
+
+
+def _enabled(plugins: Sequence[Plugin], point: str, catalogue: Catalogue, place: Place) -> None:
+    seen = set()
+    for index, plugin in enumerate(plugins):
+        _name(plugin.name, point, catalogue, place[index])
+        if plugin.weight < 0:
+            place[index]["weight"].invalid(plugin.weight, "must be greater than or equal to 0")
+        if plugin.name in seen:
+            place[index]["name"].duplicate(plugin.name)
+        seen.add(plugin.name)
+
+
+def _name(name: str, point: str, catalogue: Catalogue, place: Place) -> None:
+    here = place["name"]
+    if not name:
+        here.required()
+    elif name in REMOVED:
+        place.invalid(name, f'was invalid in version "{VERSION}" (KubeSchedulerConfiguration is version "{VERSION}")')
+    elif name == SETTINGS:
+        here.invalid(name, "holds settings (in pluginConfig) and is no plugin")
+    elif name not in catalogue:
+        here.invalid(name, f"plugin does not exist{here.hint(name, catalogue.points)}")
+    elif point != MULTI_POINT and not catalogue.extends(name, point):
+        has = ", ".join(each for each in POINTS if catalogue.extends(name, each))
+        here.invalid(name, f"plugin does not extend {point}; it extends {has or 'nothing'}")
+
+
+def _points(draft: Draft, place: Place) -> None:
+    """What must hold when all sets have been spread over the points."""
+    if len(draft.sorts) != 1:
+        names = f" ({', '.join(map(shown, draft.sorts))})" if draft.sorts else ""
+        place["queueSort"].report(f"only one queue sort plugin required, but got {len(draft.sorts)}{names}")
+    if not draft.points["bind"]:
+        place["bind"].report("at least one bind plugin is needed")
+    if len(draft.points["placementGenerate"]) > 1:
+        place["placementGenerate"].report("at most one placement generate plugin is allowed")
+    if sum(draft.weights.get(name, 1) for name in draft.points["score"]) * 100 > _MOST_TOTAL:
+        place["score"].report("total score of Score plugins could overflow")
+
+
+def _arguments(draft: Draft, catalogue: Catalogue, place: Place) -> None:
+    seen = set()
+    for index, config in enumerate(draft.said.plugin_config):
+        here, name = place["pluginConfig"][index], config.name
+        if name in seen:
+            here.duplicate(name)
+        elif name == SETTINGS or name in KINDS:
+            args = draft.args[name]
+            assert isinstance(args, Args)  # all that is in KINDS is typed
+            args_rules.check(args, here["args"])
+        else:
+            _name(name, MULTI_POINT, catalogue, here)
+        seen.add(name)
+    for name in draft.names:
+        if name in catalogue.factories and name not in KINDS:
+            _constructible(name, draft, catalogue, place)
+
+
+def _constructible(name: str, draft: Draft, catalogue: Catalogue, place: Place) -> None:
+    """A plugin of another package judges its arguments itself, when it is made."""
+    given = [index for index, config in enumerate(draft.said.plugin_config) if config.name == name]
+    try:
+        catalogue.factories[name](plain(draft.args.get(name, {})))
+    except Exception as error:  # whatever another package raises
+        here = place["pluginConfig"][given[0]]["args"] if given else place["plugins"]
+        here.report(f"plugin {quoted(name)} refuses its arguments: {shown(str(error))}")
+
+
+def _same_order(first: Draft, draft: Draft, place: Place) -> None:
+    """There is one queue, so it has one order."""
+    ours, theirs = draft.said.plugins.queue_sort, first.said.plugins.queue_sort
+    if ours != theirs:
+        place["plugins"]["queueSort"].invalid(as_data(ours), "must be the same for all profiles")
+    elif draft.sorts != first.sorts and draft.sorts and first.sorts:
+        place["plugins"]["queueSort"].invalid(draft.sorts[0], "must be the same for all profiles")
+    elif any(draft.args.get(name) != first.args.get(name) for name in draft.sorts if name not in PLANNER):
+        place["pluginConfig"].report("arguments of the queueSort plugin must be the same for all profiles")
+
+
+def remark(drafts: Sequence[Draft], catalogue: Catalogue, place: Place) -> None:
+    """Note what is accepted and does nothing here: plugins not built yet, names that were not on anyway."""
+    for index, draft in enumerate(drafts):
+        here = place[index]
+        remark_percentage(draft.said.percentage_of_nodes_to_score, here["percentageOfNodesToScore"])
+        missing = [name for name in draft.names if not catalogue.is_built(name)]
+        if missing:
+            here["plugins"].report(f"not built yet: {', '.join(missing)}")
+        for point in (MULTI_POINT, *POINTS):
+            _disabled(draft.said.plugins.at(point).disabled, catalogue, here["plugins"][point]["disabled"])
+
+
+def _disabled(plugins: Sequence[Plugin], catalogue: Catalogue, place: Place) -> None:
+    for index, plugin in enumerate(plugins):
+        if plugin.name != EVERYTHING and plugin.name not in catalogue:
+            there = place[index]["name"]
+            there.report(
+                f"disables {quoted(plugin.name)}, which does not exist{there.hint(plugin.name, catalogue.points)}"
+            )

@@ -1,0 +1,124 @@
+"""Topology spread constraints, parsed; and the domains a hard one speaks of, counted and kept up to date."""
+
+import msgspec
+import numpy as np
+
+from kubenexus.api.core import TopologySpreadConstraint
+from kubenexus.api.node_selectors import exactly, required
+from kubenexus.api.selectors import Op, Requirement, Selector, compile_selector
+from kubenexus.api.tolerations import untolerated
+from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.podclass import PodClass
+from kubenexus.plugins.terms import where
+from kubenexus.state.counters import Counter
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.podterms import Term
+from kubenexus.state.view import Nodes
+
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+HOSTNAME = "kubernetes.io/hostname"
+_NOWHERE = Selector(nothing=True)
+
+
+class Constraint(msgspec.Struct, frozen=True, gc=False):
+    """One constraint of a class. `joins`: whether the pod itself is among the pods it counts."""
+
+    topology: str
+    max_skew: int
+    min_domains: int
+    term: Term
+    joins: bool
+    honors_affinity: bool
+    honors_taints: bool
+
+
+def parse(
+    spec: TopologySpreadConstraint, namespace: str, labels: dict[str, str], selector: Selector | None
+) -> Constraint:
+    """`selector` stands in for the constraint's own where it is a default one."""
+    if selector is None:
+        selector = _with_keys(compile_selector(spec.label_selector), spec.match_label_keys, labels)
+    # An empty selector counts nobody upstream, but for pods that are nominated to the node.
+    everybody = not selector.requirements and not selector.nothing
+    return Constraint(
+        topology=spec.topology_key,
+        max_skew=spec.max_skew,
+        min_domains=1 if spec.min_domains is None else spec.min_domains,
+        term=Term(frozenset({namespace}), selector, _NOWHERE, living=True, waiting=everybody),
+        joins=selector.matches(labels),
+        honors_affinity=spec.node_affinity_policy == "Honor",
+        honors_taints=spec.node_taints_policy == "Honor",
+    )
+
+
+def _with_keys(selector: Selector, keys: list[str], labels: dict[str, str]) -> Selector:
+    """`matchLabelKeys`: the pod's own values of these labels are asked for too."""
+    if selector.nothing:
+        return selector
+    more = tuple(Requirement(key, Op.IN, (labels[key],)) for key in sorted(set(keys)) if key in labels)
+    return Selector((*more, *selector.requirements)) if more else selector
+
+
+def admitted(constraint: Constraint, pod: PodClass, nodes: Nodes) -> BoolColumn:
+    """Nodes whose pods the constraint counts: by default those the pod's node affinity admits."""
+    found: BoolColumn = nodes.alive.copy()
+    if constraint.honors_affinity:
+        found &= where(exactly(pod.spec.node_selector), nodes)
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+        if affinity is not None and affinity.required is not None:
+            terms = [where(term, nodes) for term in required(affinity.required).terms]
+            found &= np.logical_or.reduce(terms) if terms else False
+    if constraint.honors_taints and nodes.tainted:
+        tolerations = pod.spec.tolerations
+        bad = [bool(untolerated(tolerations, taints)) for taints in nodes.taint_sets]
+        found &= ~np.array(bad)[nodes.taints]
+    return found
+
+
+def labelled(constraints: list[Constraint], nodes: Nodes) -> BoolColumn:
+    """Nodes that have the topology labels of all these constraints."""
+    found: BoolColumn = np.ones(nodes.width, np.bool_)
+    for constraint in constraints:
+        found &= nodes.label(constraint.topology)[0] != 0
+    return found
+
+
+class Domains:
+    """The domains of one constraint: which exist among the nodes that count, and how many pods are in each."""
+
+    def __init__(self, constraint: Constraint, counter: Counter) -> None:
+        self.constraint = constraint
+        self.counter = counter
+        self.present: BoolColumn = np.zeros(0, np.bool_)
+        self.counts: IntColumn = np.zeros(0, np.int64)
+        self._counted: BoolColumn = np.zeros(0, np.bool_)
+        self._marks = (-1, -1)
+
+    def refresh(self, pod: PodClass, nodes: NodeColumns, others: list[Constraint], all_keys: bool) -> None:
+        """Follow the pods; count anew when nodes changed. `others`: constraints whose labels a node must have too."""
+        steps = self.counter.since(self._marks[1]) if self._marks[0] == nodes.node_changes.mark else None
+        if steps is None:
+            self._recount(pod, Nodes(nodes), others if all_keys else [])
+        else:
+            codes = nodes.labels.column(self.constraint.topology).codes
+            for row, delta in steps:
+                if self._counted[row]:
+                    self.counts[codes[row]] += delta
+        self._marks = (nodes.node_changes.mark, self.counter.version)
+
+    def _recount(self, pod: PodClass, nodes: Nodes, others: list[Constraint]) -> None:
+        codes, column = nodes.label(self.constraint.topology)
+        self._counted = admitted(self.constraint, pod, nodes) & labelled(others, nodes)
+        rows = np.zeros(nodes.width, np.int64)
+        known = min(len(self.counter.rows), nodes.width)
+        rows[:known] = self.counter.rows[:known]
+        size, there = len(column.values), codes[self._counted]
+        self.present = np.bincount(there, minlength=size) > 0
+        self.counts = np.bincount(there, weights=rows[self._counted], minlength=size).astype(np.int64)
+
+    def overfull(self) -> BoolColumn:
+        """For each domain: would one pod more there skew the spread too far?"""
+        wanted = self.constraint
+        there = self.counts[self.present]
+        least = int(there.min()) if len(there) >= max(wanted.min_domains, 1) else 0
+        return np.asarray(self.counts + int(wanted.joins) - least > wanted.max_skew)

@@ -1,0 +1,115 @@
+"""What an update amounts to: the events that a change of a node or a pod makes.
+
+An update says only "this is how it is now". Most change nothing that scheduling looks at (a kubelet is alive, a
+condition has a new timestamp) and make no event at all for a node, and one of no named kind for a pod. Each function
+tells the queue of one thing that happened; together with `queue.room` these are all that the watches need to call.
+"""
+
+import msgspec
+
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.quantity import NANO_PER_MILLI, Quantity
+from kubenexus.api.resources import allocatable, pod_requests
+from kubenexus.base.errors import Malformed
+from kubenexus.framework.events import Action, Event, Resource
+
+# Wakes everybody: after a change that no plugin has a name for, such as another configuration.
+EVERYTHING = Event(Resource.ANYTHING, Action.ALL, name="ForceActivate")
+
+_NO_RESOURCES: frozenset[str] = frozenset()
+
+
+def node_added(node: Node, delegated: frozenset[str] = _NO_RESOURCES) -> Event:
+    return Event(Resource.NODE, Action.ADD, new=node, delegated=delegated)
+
+
+def node_gone(node: Node) -> Event:
+    return Event(Resource.NODE, Action.DELETE, old=node)
+
+
+def node_changed(old: Node, new: Node, delegated: frozenset[str] = _NO_RESOURCES) -> list[Event]:
+    """One event for each kind of change. Being cordoned helps nobody and is none."""
+    actions = []
+    if _offers(old) != _offers(new):
+        actions.append(Action.UPDATE_NODE_ALLOCATABLE)
+    if old.metadata.labels != new.metadata.labels:
+        actions.append(Action.UPDATE_NODE_LABEL)
+    uncordoned = old.spec.unschedulable and not new.spec.unschedulable
+    if uncordoned or old.spec.taints != new.spec.taints:
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if old.metadata.annotations != new.metadata.annotations:
+        actions.append(Action.UPDATE_NODE_ANNOTATION)
+    if old.status.declared_features != new.status.declared_features:
+        actions.append(Action.UPDATE_NODE_DECLARED_FEATURE)
+    return [Event(Resource.NODE, action, old, new, delegated=delegated) for action in actions]
+
+
+def pod_bound(pod: Pod) -> Event:
+    """A pod got its node, by whoever's hand."""
+    return Event(Resource.ASSIGNED_POD, Action.ADD, new=pod)
+
+
+def pod_gone(pod: Pod) -> Event:
+    """A pod that had a node was deleted, or has finished."""
+    return Event(Resource.ASSIGNED_POD, Action.DELETE, old=pod)
+
+
+def pod_forgotten(pod: Pod, node: str) -> Event:
+    """An assumed pod did not get its node after all: what it held there is free again."""
+    held = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+    return pod_gone(held)
+
+
+def nomination_ended(pod: Pod) -> Event:
+    """A waiting pod no longer claims the node it was nominated to (it is gone, or claims another). That frees room
+    for those who had to respect the claim: jobs of its priority and below."""
+    return Event(Resource.ASSIGNED_POD, Action.DELETE, old=pod, ceiling=pod.spec.priority)
+
+
+def pod_changed(old: Pod, new: Pod, *, target: bool = False) -> list[Event]:
+    """One event for each kind of change; `target` says that the pod itself is the one to be woken."""
+    resource = Resource.TARGET_POD if target else Resource.UNSCHEDULED_POD
+    if new.spec.node_name:
+        resource = Resource.ASSIGNED_POD
+    actions = [action for action, happened in _pod_actions(old, new) if happened]
+    return [Event(resource, action, old, new) for action in actions or (Action.UPDATE,)]
+
+
+def _pod_actions(old: Pod, new: Pod) -> list[tuple[Action, bool]]:
+    before, after = _asks(old), _asks(new)
+    return [
+        (Action.UPDATE_POD_LABEL, old.metadata.labels != new.metadata.labels),
+        (Action.UPDATE_POD_SCALE_DOWN, _more(before, after)),
+        (Action.UPDATE_POD_SCALE_UP, _more(after, before)),
+        (
+            Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+            bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates,
+        ),
+        # Tolerations can only be added: the API server refuses anything else.
+        (Action.UPDATE_POD_TOLERATION, len(old.spec.tolerations) != len(new.spec.tolerations)),
+    ]
+
+
+def _more(this: dict[str, int], that: dict[str, int]) -> bool:
+    """Whether any amount is larger in this than in that, or missing there."""
+    return any(name not in that or amount > that[name] for name, amount in this.items())
+
+
+def _asks(pod: Pod) -> dict[str, int]:
+    """What the pod takes, in thousandths, as kube-scheduler compares it; nothing if that cannot be read."""
+    try:
+        return {name: _milli(amount) for name, amount in pod_requests(pod, status=True).items()}
+    except Malformed:
+        return {}
+
+
+def _milli(amount: Quantity) -> int:
+    return -(-amount.nano // NANO_PER_MILLI)
+
+
+def _offers(node: Node) -> object:
+    """Amounts, so that 1000m and 1 are no change; the text itself if it cannot be read."""
+    try:
+        return allocatable(node)
+    except Malformed:
+        return node.status.allocatable

@@ -1,0 +1,39 @@
+"""How long to wait: the numbers of `KubeSchedulerConfiguration`, and what follows from them."""
+
+import math
+
+import msgspec
+
+_MOST_DOUBLINGS = 62  # beyond this any backoff has long reached its maximum
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """Seconds. A job that was refused n times in a row waits `initial_backoff` * 2**(n-1), at most `max_backoff` (0:
+    never), before an event can have it tried again; after `flush_after` it is tried again whatever happened.
+
+    `eager`: when nothing else is to be done, a job need not wait for its backoff to end (SchedulerPopFromBackoffQ).
+    So that priority decides among those, backoffs end together at the end of a `window`. `batch` bounds the jobs that
+    one call looks at one by one: the loop must never stall.
+    """
+
+    initial_backoff: float = 1.0
+    max_backoff: float = 10.0
+    flush_after: float = 300.0
+    eager: bool = True
+    window: float = 1.0
+    batch: int = 5_000
+
+    def pause(self, count: int, pods: int = 1) -> float:
+        """How long a job of so many pods waits after so many refusals. A gang costs more to try, so its longest wait
+        is longer, by the square root of its size."""
+        if not count or not self.max_backoff:
+            return 0.0
+        return min(self.initial_backoff * 2 ** min(count - 1, _MOST_DOUBLINGS), self.max_backoff * math.sqrt(pods))
+
+    def until(self, now: float, count: int, pods: int = 1) -> float:
+        """When a backoff that begins now is over."""
+        pause = self.pause(count, pods)
+        if not pause:
+            return now
+        end = now + pause
+        return math.ceil(end / self.window) * self.window if self.eager else end

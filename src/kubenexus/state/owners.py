@@ -1,0 +1,79 @@
+"""Which pods belong together: services and controllers, and the selector they give a pod that has no constraints of
+its own to spread by."""
+
+from typing import Any
+
+from kubenexus.api.core import Pod
+from kubenexus.api.selectors import NOTHING, Op, Requirement, Selector, compile_selector
+from kubenexus.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from kubenexus.base.errors import Malformed
+
+Pairs = tuple[tuple[str, str], ...]
+
+_KINDS = {
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "ReplicationController": "v1",
+}
+
+
+class Owners:
+    def __init__(self) -> None:
+        self._services: dict[str, dict[str, Pairs]] = {}  # by namespace and name: the labels a service selects by
+        self._by_label: dict[tuple[str, str, str], set[str]] = {}  # services of a namespace by one label they ask for
+        self._selectors: dict[tuple[str, str, str], Selector] = {}  # by kind, namespace and name of a controller
+
+    def seen(self, owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
+        """Raises Malformed when a controller's selector cannot be read; it then selects nothing."""
+        namespace, name = owner.metadata.namespace, owner.metadata.name
+        self.gone(type(owner), namespace, name)
+        if isinstance(owner, Service):
+            pairs = tuple(sorted(owner.spec.selector.items()))
+            if pairs:
+                self._services.setdefault(namespace, {})[name] = pairs
+                self._by_label.setdefault((namespace, *pairs[0]), set()).add(name)
+            return
+        key = (type(owner).__name__, namespace, name)
+        if isinstance(owner, ReplicationController):
+            self._selectors[key] = _exactly(owner.spec.selector.items())
+            return
+        try:
+            self._selectors[key] = compile_selector(owner.spec.selector)
+        except Malformed as problem:
+            raise problem.within("spec.selector", f"{key[0]} {namespace}/{name}") from None
+
+    def gone(self, kind: type[Any], namespace: str, name: str) -> None:
+        self._selectors.pop((kind.__name__, namespace, name), None)
+        pairs = self._services.get(namespace, {}).pop(name, None) if kind is Service else None
+        if pairs:
+            self._by_label[namespace, *pairs[0]].discard(name)
+
+    def selector_of(self, pod: Pod) -> Selector:
+        """What the pod's services and its controller select by, taken together; empty when there is nothing."""
+        wanted = list(_exactly(self._service_labels(pod).items()).requirements)
+        for owner in pod.metadata.owner_references:
+            if owner.controller and _KINDS.get(owner.kind) == owner.api_version:
+                selector = self._selectors.get((owner.kind, pod.metadata.namespace, owner.name), NOTHING)
+                if owner.kind == "ReplicationController":
+                    merged = {r.key: r for r in (*wanted, *selector.requirements)}
+                    wanted = [merged[key] for key in sorted(merged)]
+                elif not selector.nothing:
+                    wanted += selector.requirements
+        return Selector(tuple(wanted))
+
+    def _service_labels(self, pod: Pod) -> dict[str, str]:
+        """Only services that ask for a label the pod has are looked at."""
+        namespace, labels = pod.metadata.namespace, pod.metadata.labels
+        services = self._services.get(namespace)
+        merged: dict[str, str] = {}
+        if services:
+            for key, value in labels.items():
+                for name in self._by_label.get((namespace, key, value), ()):
+                    pairs = services[name]
+                    if all(labels.get(k) == v for k, v in pairs):
+                        merged.update(pairs)
+        return merged
+
+
+def _exactly(labels: Any) -> Selector:
+    return Selector(tuple(Requirement(key, Op.IN, (value,)) for key, value in sorted(labels)))

@@ -1,0 +1,277 @@
+"""Whatever happens, in whatever order: the ledger is what a ledger built from scratch would be, a cached answer is
+what a fresh one would be, and no row is looked at again that nothing touched."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kubenexus.api.core import Pod, RestartRule
+from kubenexus.base.errors import Malformed
+from kubenexus.base.numbers import EXACT, LIMIT
+from kubenexus.framework.job import Job
+from kubenexus.plan.decide import Planner, commit
+from kubenexus.plugins import lineup
+from kubenexus.state.devices import Take
+from kubenexus.state.digest import digest
+from kubenexus.testing.builders import ZONE, a_container, a_device_class, a_node, a_pod
+from kubenexus.testing.harness import Cluster, on_node, readable
+from kubenexus.testing.strategies import EXTENDED, GPU, NODES, PODS, STORAGE, devices, nodes, pods, unreadable
+from tests.laws.looking import bytes_of, fresh_table_of, table_of, waiting_on
+from tests.plugins import naive
+
+# Classes that stay on the bench for the whole run, each with something of its own to watch.
+WATCHED = [
+    a_pod("plain", cpu="250m", memory="512Mi"),
+    a_pod("ports", ports=[80, "10.0.0.1:443"], tolerates=["*"]),
+    a_pod("picky", cpu=1, requests={GPU: 1}, requires=["cores Gt 4", f"{ZONE} In a b"], prefers={"disk In ssd": 7}),
+    a_pod("images", image="db", image_volumes=["host:5000/big:2"], memory="1Gi", prefers={f"{ZONE} In a": 1}),
+    a_pod("large", cpu="1500m", memory=str(EXACT + 1), requests={STORAGE: "512Mi"}, tolerates=["gpu", "spot"]),
+    a_pod("pinned", requires=["metadata.name In n1"], cpu="100m"),
+    a_pod("new", containers=[a_container(restart_policy_rules=[RestartRule(action="RestartAllContainers")])]),
+    a_pod("urgent", cpu=1, memory="1Gi", priority=10),
+]
+ASPECTS = ["labels", "taints", "unschedulable", "allocatable", "images", "declared_features"]
+RULES = lineup()
+
+names, places = st.sampled_from(PODS), st.sampled_from(NODES)
+
+
+class Machine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = Cluster.of()
+        self.world, self.ledger = self.cluster
+        self.planner = Planner(RULES)
+        self.touched: list[set[int]] = [set() for _ in WATCHED]  # rows since each class was last looked at
+        self.cluster_moved = [True] * len(WATCHED)
+
+    def tell(self, event: str, *args: Any, **options: Any) -> None:
+        """To ledger and model; and remember which rows the ledger says it touched."""
+        before = self._of_the_cluster()
+        rows = self.cluster.tell(event, *args, **options)
+        self._touch(rows, moved=before != self._of_the_cluster())
+
+    def _of_the_cluster(self) -> Any:
+        """What all rows' answers may depend on: how many nodes there are, and who has which image."""
+        images = {name: (state.size, frozenset(state.nodes)) for name, state in self.world.images.items()}
+        return frozenset(self.world.nodes), images
+
+    def _touch(self, rows: set[int], moved: bool = False) -> None:
+        for i, touched in enumerate(self.touched):
+            touched |= rows
+            self.cluster_moved[i] |= moved
+
+    # --- nodes ----------------------------------------------------------------------------------------------------
+
+    @rule(node=nodes())
+    def a_node_is_added_or_becomes_another(self, node: Any) -> None:
+        self.tell("node_seen", node)
+
+    @rule(name=places)
+    def a_good_node_is_added(self, name: str) -> None:
+        self.tell("node_seen", a_node(name, cpu=4, memory="8Gi", zone="a", resources={GPU: 2}))
+
+    @precondition(lambda self: self.world.nodes)
+    @rule(data=st.data(), aspect=st.sampled_from(ASPECTS))
+    def one_thing_about_a_node_changes(self, data: st.DataObject, aspect: str) -> None:
+        old = data.draw(st.sampled_from(list(self.world.nodes.values())))
+        new = data.draw(nodes(old.metadata.name))
+        parts = {
+            part: _mixed(getattr(old, part), getattr(new, part), aspect) for part in ("metadata", "spec", "status")
+        }
+        self.tell("node_seen", msgspec.structs.replace(old, **parts))
+
+    @precondition(lambda self: self.world.nodes)
+    @rule(data=st.data())
+    def a_node_says_again_what_it_said(self, data: st.DataObject) -> None:
+        """Heartbeats touch nothing."""
+        before = self.ledger.generation
+        self.tell("node_seen", data.draw(st.sampled_from(list(self.world.nodes.values()))))
+        assert self.ledger.generation == before
+
+    @rule(name=places)
+    def a_node_is_deleted(self, name: str) -> None:
+        self.tell("node_gone", name)
+
+    @rule(name=places, found=devices())
+    def devices_are_found(self, name: str, found: Any) -> None:
+        self.tell("devices_seen", name, found)
+
+    @rule(resource=st.sampled_from(EXTENDED[:2]), name=st.sampled_from(["c", "d"]))
+    def a_device_class_appears(self, resource: str, name: str) -> None:
+        self.tell("device_class_seen", a_device_class(name, resource=resource))
+        self._touch(set(self.ledger.nodes.row_of.values()))
+
+    @rule(name=st.sampled_from(["c", "d"]))
+    def a_device_class_disappears(self, name: str) -> None:
+        self.tell("device_class_gone", name)
+        self._touch(set(self.ledger.nodes.row_of.values()))
+
+    # --- pods, as the API server tells of them --------------------------------------------------------------------
+
+    @rule(data=st.data(), name=names, node=places)
+    def a_pod_runs_somewhere(self, data: st.DataObject, name: str, node: str) -> None:
+        """Bound by us or by others, new or changed, resized or finished, made again under a new UID."""
+        self.tell("pod_seen", data.draw(pods(name, node, running=True)))
+
+    @precondition(lambda self: any(p.spec.node_name for p in self.world.pods.values()))
+    @rule(data=st.data())
+    def a_running_pod_changes(self, data: st.DataObject) -> None:
+        old = data.draw(st.sampled_from([p for p in self.world.pods.values() if p.spec.node_name]))
+        new = data.draw(pods(old.metadata.name, old.spec.node_name, running=True))
+        self.tell("pod_seen", msgspec.structs.replace(new, metadata=old.metadata))
+
+    @rule(data=st.data(), name=names, node=places)
+    def a_pod_waits_for_a_node(self, data: st.DataObject, name: str, node: str) -> None:
+        if not self.world.is_bound(f"default/{name}"):
+            self.tell("pod_seen", data.draw(pods(name, nominated=node)))
+
+    @rule(data=st.data(), name=names)
+    def a_pod_waits_for_no_node(self, data: st.DataObject, name: str) -> None:
+        if not self.world.is_bound(f"default/{name}"):
+            self.tell("pod_seen", data.draw(pods(name)))
+
+    @rule(name=names)
+    def a_pod_is_deleted(self, name: str) -> None:
+        self.tell("pod_gone", f"default/{name}")
+
+    @rule(name=names, node=places, how=st.sampled_from(["cannot be counted", "cannot be decoded"]))
+    def a_pod_cannot_be_read(self, name: str, node: str, how: str) -> None:
+        if how == "cannot be counted":
+            self.tell("pod_seen", unreadable(name, node))
+        else:
+            self.tell("pod_unreadable", f"default/{name}", node)
+        self._touch({row for n, row in self.ledger.nodes.row_of.items() if n == node})
+
+    @rule(data=st.data())
+    def the_watch_had_a_gap(self, data: st.DataObject) -> None:
+        """Everything is listed anew; some things went away, and some changed, while nobody looked."""
+        kept = data.draw(st.sets(places, min_size=2))
+        listed = [node for name, node in self.world.nodes.items() if name in kept]
+        fresh = data.draw(st.lists(nodes(), max_size=1))
+        found = {node.metadata.name: node for node in [*listed, *fresh]}
+        left = {key: pod for key, pod in self.world.pods.items() if data.draw(st.booleans())}
+        bound = data.draw(st.lists(pods(node="n0", running=True), max_size=1))
+        seen = left | {pod.key: pod for pod in bound}
+        self.tell("sync", list(found.values()), list(seen.values()))
+        self._touch(set(range(self.ledger.nodes.size)), moved=True)
+
+    # --- what we do -----------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.world.nodes)
+    @rule(data=st.data(), name=names, takes=st.sampled_from([(), (Take(0, 500, 1 << 30),), (Take(1),)]))
+    def a_pod_is_assumed(self, data: st.DataObject, name: str, takes: Any) -> None:
+        node = data.draw(st.sampled_from(list(self.world.nodes)))
+        pod = data.draw(pods(name))
+        if pod.key not in self.world.placed() and pod.key not in self.world.unreadable:
+            self.tell("assume", pod, node, 0.0, takes=takes)
+            self._touch({self.ledger.nodes.row_of[node]})
+
+    @rule(name=names)
+    def its_bind_fails(self, name: str) -> None:
+        self.tell("forget", f"default/{name}")
+
+    @precondition(lambda self: self.world.promises)
+    @rule(data=st.data(), elsewhere=st.booleans())
+    def an_assumed_pod_is_bound(self, data: st.DataObject, elsewhere: bool) -> None:
+        promise = data.draw(st.sampled_from(list(self.world.promises.values())))
+        node = data.draw(places) if elsewhere else promise.node
+        if not self.world.is_bound(promise.pod.key):
+            self.tell("pod_seen", on_node(promise.pod, node))
+
+    @precondition(lambda self: self.world.nodes)
+    @rule(data=st.data(), keep=st.booleans(), number=st.integers(1, 3))
+    def several_pods_are_tried(self, data: st.DataObject, keep: bool, number: int) -> None:
+        """Kept together, or taken back to the last byte."""
+        tried = [data.draw(pods(f"t{i}")) for i in range(number)]
+        on = [data.draw(st.sampled_from(list(self.world.nodes))) for _ in tried]
+        before, generation = bytes_of(self.ledger), self.ledger.generation
+        keep = keep and not any(pod.key in self.world.placed() for pod in tried)
+        with self.ledger.attempt() as attempt:
+            for pod, node in zip(tried, on, strict=True):
+                attempt.place(pod, node, self.planner.bench.look(pod, self.ledger.nodes).table.pod.footprint)
+            if keep:
+                attempt.keep(0.0)
+        self._touch({self.ledger.nodes.row_of[node] for node in on})
+        if keep:
+            for pod, node in zip(tried, on, strict=True):
+                self.world.assume(pod, node)
+        else:
+            assert (bytes_of(self.ledger), self.ledger.generation) == (before, generation)
+
+    @rule(pod=pods())
+    def a_pod_is_scheduled(self, pod: Pod) -> None:
+        """The decision is the one that a planner without memory makes, and changes nothing until it is committed."""
+        if pod.key in self.world.placed() or pod.key in self.world.unreadable:
+            return
+        before = bytes_of(self.ledger)
+        decision = self.planner.decide(Job.of(pod), self.ledger.snapshot(), 0.0)
+        assert bytes_of(self.ledger) == before
+        assert decision == Planner(RULES).decide(Job.of(pod), self.ledger.snapshot(), 0.0)
+        rows = self.ledger.nodes.row_of
+        self._touch({rows[node] for node in self.ledger.nominated_nodes if node in rows})
+        if decision.placed:
+            commit(decision, Job.of(pod), self.ledger, 0.0)
+            self.world.assume(pod, decision.placements[0].node)
+            self._touch({rows[decision.placements[0].node]})
+
+    # --- the laws -------------------------------------------------------------------------------------------------
+
+    @rule(which=st.sets(st.integers(0, len(WATCHED) - 1), min_size=1))
+    def some_classes_are_looked_at(self, which: set[int]) -> None:
+        for i in sorted(which):
+            self._look(i)
+
+    @invariant()
+    def a_cached_answer_is_a_fresh_one(self) -> None:
+        self._look(0)
+
+    def _look(self, i: int) -> None:
+        work, size = self.planner.bench.work, self.ledger.nodes.size
+        rows, builds = work.rows, work.builds
+        cached = table_of(WATCHED[i], self.ledger, self.planner.bench)
+        built = work.builds - builds
+        allowed = size if built or self.cluster_moved[i] else 0
+        assert work.rows - rows <= allowed + len(self.touched[i]), "a row was looked at again that nothing touched"
+        assert cached == fresh_table_of(WATCHED[i], self.ledger, RULES)
+        self.touched[i], self.cluster_moved[i] = set(), False
+
+    @invariant()
+    def the_ledger_is_a_rebuilt_ledger(self) -> None:
+        rebuilt = self.world.ledger()
+        assert waiting_on(self.ledger) == waiting_on(rebuilt)
+        assert digest(self.ledger) == digest(rebuilt)
+
+    @invariant()
+    def every_counter_is_the_sum_of_its_pods(self) -> None:
+        resources = self.ledger.nodes.resources
+        for name, info in self.world.infos().items():
+            row = self.ledger.nodes.row_of[name]
+            for resource, r in resources.index.items():
+                exact = len(info.pods) if resource == "pods" else naive.taken(info, resource)
+                assert resources.used[r, row] == min(exact, LIMIT), (name, resource)
+
+    @invariant()
+    def no_counter_is_negative(self) -> None:
+        columns = self.ledger.nodes
+        assert columns.resources.used.min(initial=0) >= 0
+        assert columns.resources.nonzero.min(initial=0) >= 0
+        assert columns.cordons == int(columns.cordoned.sum())
+        assert columns.count == int(columns.alive.sum()) == len(self.world.nodes)
+        assert not columns.resources.used[:, ~columns.alive].any()
+
+    def teardown(self) -> None:
+        for i in range(len(WATCHED)):
+            self._look(i)
+
+
+def _mixed(old: Any, new: Any, aspect: str) -> Any:
+    """The old part of a node, with one of the new one's fields."""
+    return msgspec.structs.replace(old, **{aspect: getattr(new, aspect)}) if hasattr(old, aspect) else old
+
+
+TestMachine = Machine.TestCase
+TestMachine.settings = settings(max_examples=max(25, settings().max_examples // 4), stateful_step_count=30)
