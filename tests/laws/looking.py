@@ -32,6 +32,35 @@ def bytes_of(ledger: Ledger) -> dict[str, Any]:
     return found
 
 
+def content_of(ledger: Ledger) -> dict[str, Any]:
+    """What the digest is over, to see where two ledgers differ."""
+    columns, found = ledger.nodes, {}
+    resources, devices = columns.resources, columns.devices
+    for name, row in columns.row_of.items():
+        amounts = {
+            resource: (resources.alloc.item(r, row), resources.used.item(r, row), resources.nonzero.item(r, row))
+            for resource, r in resources.index.items()
+        }
+        found[name] = {
+            "amounts": {resource: three for resource, three in amounts.items() if any(three)},
+            "ports": columns.ports.on(row),
+            "devices": [
+                (d, devices.share.item(s, row), devices.vram.item(s, row)) for s, d in enumerate(devices.of_row(row))
+            ],
+            "taints": columns.taints.sets[columns.taints.codes[row]],
+            "images": [image for image, _ in columns.images.of_row(row)],
+            "flags": (bool(columns.cordoned[row]), bool(columns.fenced[row]), columns.features[row]),
+            "labels": columns.labels.of_row(row),
+        }
+    pods = {key: (p.uid, p.node, p.footprint, p.takes, p.priority, p.labels) for key, p in ledger.pods.items()}
+    return found | {
+        "pods": pods,
+        "fences": ledger.fences,
+        "delegated": columns.delegated,
+        "waiting": waiting_on(ledger),
+    }
+
+
 def table_of(pod: Pod, ledger: Ledger, bench: Bench) -> dict[str, Any]:
     """All that a decision reads about this pod: for each node, and for the pod as a whole."""
     member, columns = bench.look(pod, ledger.nodes), ledger.nodes

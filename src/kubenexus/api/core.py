@@ -125,9 +125,65 @@ class ImageVolumeSource(Object):
     reference: str = ""
 
 
+class ClaimVolume(Object):
+    claim_name: str = ""
+
+
+class EphemeralVolume(Object):
+    """A claim is made for it, named after the pod and the volume."""
+
+
+class GCEDisk(Object):
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AWSDisk(Object):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class AzureDisk(Object):
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+
+
+class CinderDisk(Object):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class PortworxVolume(Object):
+    volume_id: str = msgspec.field(default="", name="volumeID")
+
+
+class ISCSIDisk(Object):
+    iqn: str = ""
+    read_only: bool = False
+
+
+class RBDImage(Object):
+    monitors: list[str] = []
+    pool: str = "rbd"
+    image: str = ""
+    read_only: bool = False
+
+
+class OtherVolume(Object):
+    """A source of which only matters that it is there."""
+
+
 class Volume(Object):
     name: str = ""
     image: ImageVolumeSource | None = None
+    persistent_volume_claim: ClaimVolume | None = None
+    ephemeral: EphemeralVolume | None = None
+    gce_persistent_disk: GCEDisk | None = None
+    aws_elastic_block_store: AWSDisk | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: OtherVolume | None = None
+    cinder: CinderDisk | None = None
+    iscsi: ISCSIDisk | None = None
+    portworx_volume: PortworxVolume | None = None
+    rbd: RBDImage | None = None
+    vsphere_volume: OtherVolume | None = None
 
 
 class SchedulingGate(Object):

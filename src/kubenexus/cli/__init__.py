@@ -3,12 +3,16 @@
 import click
 
 from kubenexus import __version__
+from kubenexus.cli.config import config
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kubenexus")
 def main() -> None:
     """KubeNexus: a Kubernetes scheduler that keeps the cluster as columns and places whole jobs."""
+
+
+main.add_command(config)
 
 
 @main.command()

@@ -8,7 +8,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Final
 
-from kubenexus.config.v1 import Plugin
+from kubenexus.config.args import KINDS
+from kubenexus.config.v1 import POINTS, Plugin
 from kubenexus.framework.profile import Factory
 
 _FILTER: Final = "preFilter filter"
@@ -77,7 +78,7 @@ REMOVED: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCE
 
 # A profile that takes kube-scheduler's place has exactly its plugins, and every other one the planner's, too.
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-UPSTREAM_SET: Final = tuple(Plugin(name=name, weight=_WEIGHTS.get(name, 0)) for name in _UPSTREAM if name not in _OFF)
+UPSTREAM_SET: Final = tuple(Plugin(name=name, weight=_WEIGHTS.get(name)) for name in _UPSTREAM if name not in _OFF)
 SHIPPED_SET: Final = (*UPSTREAM_SET, *(Plugin(name=name) for name in PLANNER))
 
 # What the methods of our contract (`framework.points`) mean in a configuration.
@@ -107,12 +108,20 @@ class Catalogue:
         self.points = {name: frozenset(points.split()) for name, points in tables.items()}
         for name, factory in factories.items():
             self.points[name] = self.points.get(name, frozenset()) | _points_of(factory)
+        self._able = {point: frozenset(n for n, points in self.points.items() if point in points) for point in POINTS}
 
     def __contains__(self, name: str) -> bool:
         return name in self.points
 
     def extends(self, name: str, point: str) -> bool:
         return point in self.points.get(name, ())
+
+    def able(self, point: str) -> frozenset[str]:
+        """All plugins that have a point."""
+        return self._able[point]
+
+    def takes_no_args(self, name: str) -> bool:
+        return name in _UPSTREAM and name not in KINDS
 
     def is_built(self, name: str) -> bool:
         return name in self.factories or name in PLANNER

@@ -4,7 +4,7 @@ A `Draft` is made for every profile, right or wrong; the rules look at drafts, a
 do drafts become `framework.profile.Profile`, which is what the scheduler runs on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,8 +24,6 @@ from kubenexus.config.v1 import (
     PluginSet,
 )
 from kubenexus.framework.profile import Enabled, Profile, TieBreak
-
-Arguments = Mapping[str, Args | dict[str, Any]]
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -56,6 +54,15 @@ class Draft(msgspec.Struct, frozen=True):
     def weights(self) -> dict[str, int]:
         return merge.weights(self.plugins, self.said.plugins.score)
 
+    @property
+    def settings(self) -> KubeNexusArgs:
+        """Ours, with the tie-break decided: a profile that packs fills nodes that are in use, also among equals."""
+        fit, ours = self.args.get("NodeResourcesFit"), self.args.get(SETTINGS)
+        given = ours if isinstance(ours, KubeNexusArgs) else KubeNexusArgs()
+        packs = isinstance(fit, NodeResourcesFitArgs) and fit.scoring_strategy.type == "MostAllocated"
+        usual = TieBreak.IN_USE if packs else TieBreak.SEEDED
+        return msgspec.structs.replace(given, tie_break=given.tie_break or usual.value)
+
 
 def drafts(document: KubeSchedulerConfiguration, catalogue: Catalogue, place: Place) -> list[Draft]:
     """One for each profile; misfits in arguments are reported. A file without profiles has the shipped one."""
@@ -68,54 +75,35 @@ def drafts(document: KubeSchedulerConfiguration, catalogue: Catalogue, place: Pl
 def _draft(profile: KubeSchedulerProfile, catalogue: Catalogue, place: Place) -> Draft:
     name, said = profile.scheduler_name or "", profile.plugins
     plugins = merge.merged(default_set(name), said.multi_point)
-    points = {
-        point: merge.spread(plugins, said.at(point), lambda each, point=point: catalogue.extends(each, point))
-        for point in POINTS
-    }
+    points = {point: merge.spread(plugins, said.at(point), catalogue.able(point)) for point in POINTS}
     args: dict[str, Args | dict[str, Any]] = {}
     for index, config in enumerate(profile.plugin_config):
         args.setdefault(config.name, read_args(config, place["pluginConfig"][index]))
     draft = Draft(name, profile, plugins, points, args)
-    for missing in (*draft.names, SETTINGS):
-        if missing in KINDS:
-            args.setdefault(missing, KINDS[missing]())
-    args[SETTINGS] = _settings(args)
+    for missing in sorted(KINDS.keys() & set(draft.names)):
+        args.setdefault(missing, KINDS[missing]())
+    args[SETTINGS] = draft.settings
     return draft
-
-
-def _settings(args: Arguments) -> KubeNexusArgs:
-    """Ours, with the tie-break decided: a profile that packs fills nodes that are in use, also among equals."""
-    fit, ours = args.get("NodeResourcesFit"), args[SETTINGS]
-    assert isinstance(ours, KubeNexusArgs)  # it is in KINDS
-    if ours.tie_break is not None:
-        return ours
-    packs = isinstance(fit, NodeResourcesFitArgs) and fit.scoring_strategy.type == "MostAllocated"
-    return msgspec.structs.replace(ours, tie_break=(TieBreak.IN_USE if packs else TieBreak.SEEDED).value)
 
 
 def finished(draft: Draft, catalogue: Catalogue) -> Profile:
     """As the scheduler runs it: only plugins that are built, and `points` only where they differ."""
-    built = [name for name in draft.names if name in catalogue.factories]
-    points = {**draft.points, "queueSort": [_sort(draft, catalogue)]}
-    if points["queueSort"][0] not in built:
-        built = [*points["queueSort"], *built]
-    settings = draft.args[SETTINGS]
-    assert isinstance(settings, KubeNexusArgs)  # `_draft` has put it there
+    sorts = [name if name in catalogue.factories else "PrioritySort" for name in draft.sorts]
+    names = dict.fromkeys([*(name for name in sorts if name not in draft.names), *draft.names])
+    built = [name for name in names if name in catalogue.factories]
+    settings, weights = draft.settings, draft.weights
     return Profile(
         name=draft.name,
-        plugins=tuple(Enabled(n, draft.weights.get(n, 1), plain(draft.args.get(n, {}))) for n in built),
+        plugins=tuple(Enabled(n, weights.get(n, 1), plain(draft.args.get(n, {}))) for n in built),
         tie_break=TieBreak(settings.tie_break),
         seed=settings.seed,
-        points=_differing(points, built, catalogue),
+        points=_differing({**draft.points, "queueSort": sorts}, built, catalogue),
     )
 
 
-def _sort(draft: Draft, catalogue: Catalogue) -> str:
-    (name,) = draft.sorts
-    return name if name in catalogue.factories else "PrioritySort"
-
-
-def _differing(points: Mapping[str, list[str]], built: list[str], catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
+def _differing(
+    points: Mapping[str, Sequence[str]], built: Sequence[str], catalogue: Catalogue
+) -> dict[str, tuple[str, ...]]:
     found = {}
     for point, names in points.items():
         here = tuple(name for name in names if name in built)

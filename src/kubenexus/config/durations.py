@@ -10,7 +10,7 @@ _UNITS: Final = {
     "ns": 1,
     "us": 10**3,
     "µs": 10**3,  # the sign for micro, and below it the Greek letter: they look alike and both are in use
-    "μs": 10**3,  # noqa: RUF001
+    "μs": 10**3,
     "ms": 10**6,
     "s": 10**9,
     "m": 60 * 10**9,
@@ -89,7 +89,7 @@ def _amount(part: re.Match[str], text: str) -> int:
         raise ValueError(f"time: missing unit in duration {quoted(text)}")
     if unit not in _UNITS:
         raise ValueError(f"time: unknown unit {quoted(unit)} in duration {quoted(text)}")
-    return int(whole + fraction) * _UNITS[unit] // 10 ** len(fraction)
+    return int(whole + fraction) * _UNITS[unit] // int(10 ** len(fraction))
 
 
 def _below_a_second(amount: int) -> str:

@@ -88,7 +88,12 @@ def _examined(
     rules.check(document, judged)
     profile_rules.check(settled, catalogue, judged["profiles"])
     misfits = {problem.path for problem in shape.found}
-    return document, settled, catalogue, [*shape.found, *(each for each in judged.found if not _below(each, misfits))]
+    return (
+        document,
+        settled,
+        catalogue,
+        [*shape.found, *(each for each in judged.found if not _is_echo(each.path, misfits))],
+    )
 
 
 def _text(source: Source) -> str | bytes:
@@ -117,14 +122,16 @@ def _identified(data: Any) -> dict[str, Any]:
     return dict(data)
 
 
-def _below(problem: Problem, misfits: set[str]) -> bool:
-    """Whether a problem is only the echo of a misfit: it is about the default that stands in for it."""
-    path = problem.path
-    return any(path == misfit or path.startswith((f"{misfit}.", f"{misfit}[")) for misfit in misfits)
+def _is_echo(path: str, misfits: set[str]) -> bool:
+    """Whether a problem is about the default that stands in for a misfit, there or further out."""
+    while path and path not in misfits:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return bool(path)
 
 
 def _without_empty(data: Any) -> Any:
+    """Without sets that name nobody and texts that say nothing; arguments of plugins stay as they are."""
     if isinstance(data, dict):
-        kept = {key: _without_empty(value) for key, value in data.items()}
-        return {key: value for key, value in kept.items() if value not in ({}, [], "", None)}
+        kept = {key: value if key == "args" else _without_empty(value) for key, value in data.items()}
+        return {key: value for key, value in kept.items() if value not in ({}, [], "")}
     return [_without_empty(value) for value in data] if isinstance(data, list) else data

@@ -10,7 +10,7 @@ Two steps, as upstream:
    ask a default plugin earlier), then the rest of the set, then the others.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from kubenexus.config.v1 import Plugin, PluginSet
 
@@ -26,13 +26,14 @@ def merged(defaults: Iterable[Plugin], custom: PluginSet) -> list[Plugin]:
     return [*(given.get(plugin.name, plugin) for plugin in kept), *(p for p in given.values() if p.name not in names)]
 
 
-def spread(plugins: Sequence[Plugin], here: PluginSet, has_point: Callable[[str], bool]) -> list[str]:
-    """The names at one point, in order. `plugins` is the merged set, `here` what the profile says of this point."""
+def spread(plugins: Iterable[Plugin], here: PluginSet, able: Collection[str]) -> list[str]:
+    """The names at one point, in order. `plugins` is the merged set, `here` what the profile says of this point, `able`
+    all that have it."""
     named = list(dict.fromkeys(plugin.name for plugin in here.enabled))
     off = {plugin.name for plugin in here.disabled}
     if EVERYTHING in off:
         return named
-    there = {plugin.name: None for plugin in plugins if has_point(plugin.name) and plugin.name not in off}
+    there = {plugin.name: None for plugin in plugins if plugin.name in able and plugin.name not in off}
     earlier = [name for name in named if name in there]
     return [*earlier, *(name for name in there if name not in named), *(name for name in named if name not in there)]
 

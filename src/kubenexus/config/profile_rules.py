@@ -42,7 +42,7 @@ def _enabled(plugins: Sequence[Plugin], point: str, catalogue: Catalogue, place:
     seen = set()
     for index, plugin in enumerate(plugins):
         _name(plugin.name, point, catalogue, place[index])
-        if plugin.weight < 0:
+        if plugin.weight is not None and plugin.weight < 0:
             place[index]["weight"].invalid(plugin.weight, "must be greater than or equal to 0")
         if plugin.name in seen:
             place[index]["name"].duplicate(plugin.name)
@@ -83,9 +83,7 @@ def _arguments(draft: Draft, catalogue: Catalogue, place: Place) -> None:
         here, name = place["pluginConfig"][index], config.name
         if name in seen:
             here.duplicate(name)
-        elif name == SETTINGS or name in KINDS:
-            args = draft.args[name]
-            assert isinstance(args, Args)  # all that is in KINDS is typed
+        elif isinstance(args := draft.args[name], Args):
             args_rules.check(args, here["args"])
         else:
             _name(name, MULTI_POINT, catalogue, here)
@@ -126,6 +124,16 @@ def remark(drafts: Sequence[Draft], catalogue: Catalogue, place: Place) -> None:
             here["plugins"].report(f"not built yet: {', '.join(missing)}")
         for point in (MULTI_POINT, *POINTS):
             _disabled(draft.said.plugins.at(point).disabled, catalogue, here["plugins"][point]["disabled"])
+        for number, config in enumerate(draft.said.plugin_config):
+            if config.args:
+                _unread(config.name, catalogue, here["pluginConfig"][number]["args"])
+
+
+def _unread(name: str, catalogue: Catalogue, place: Place) -> None:
+    if name in PLANNER and name not in catalogue.factories:
+        place.report("are kept for the planner, which does not read them yet")
+    elif catalogue.takes_no_args(name):
+        place.report(f"have no effect: {name} takes none")
 
 
 def _disabled(plugins: Sequence[Plugin], catalogue: Catalogue, place: Place) -> None:

@@ -16,7 +16,7 @@ from msgspec import inspect
 from kubenexus.config.durations import Duration
 from kubenexus.config.problems import Place
 
-Shape = TypeVar("Shape")
+Shape = TypeVar("Shape", bound=msgspec.Struct)
 
 # For `Annotated[...]`: 0, "" and [] mean the default, as everywhere in Go where a field is no pointer.
 OR_DEFAULT: Final = msgspec.Meta(extra={"zero is default": True})
@@ -29,7 +29,7 @@ def read(data: Any, kind: type[Shape], place: Place) -> Shape:
 
 
 @functools.cache
-def _info(kind: type[Any]) -> Any:
+def _info(kind: type[msgspec.Struct]) -> Any:
     return inspect.type_info(kind)
 
 
@@ -95,9 +95,9 @@ def _plain(data: Any, info: Any) -> Any:
         return _sure(isinstance(data, str), data, "must be a text")
     if isinstance(info, inspect.BoolType):
         return _sure(isinstance(data, bool), data, "must be true or false")
-    return _sure(
-        isinstance(data, dict), data, "must be a list" if isinstance(info, inspect.ListType) else "must be a map"
-    )
+    if isinstance(info, inspect.ListType):
+        return _sure(isinstance(data, list), data, "must be a list")
+    return _sure(isinstance(data, dict), data, "must be a map")
 
 
 def _sure(fits: bool, data: Any, expected: str) -> Any:

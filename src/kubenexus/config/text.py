@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import yaml
 
+from kubenexus.api.selectors import quoted
 from kubenexus.base.errors import shown
 from kubenexus.config.problems import InvalidConfiguration, Place, Problem
 
@@ -26,6 +27,7 @@ MOST_LEVELS: Final = 50
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG: Final = "tag:yaml.org,2002:"
+_PLAIN: Final = {f"{_TAG}{kind}": f"construct_yaml_{kind}" for kind in ("null", "bool", "int", "float")}
 _TEXTS: Final = {f"{_TAG}str", f"{_TAG}timestamp", f"{_TAG}value", f"{_TAG}merge", "!"}
 _EXPONENT: Final = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", re.ASCII)  # YAML 1.1 forgot it, JSON has it
 
@@ -33,6 +35,7 @@ _EXPONENT: Final = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", re.ASCII)  # YAML
 class _Anchored(NamedTuple):
     value: Any
     size: int  # how many values it stands for
+    levels: int  # how deep it is itself
 
 
 def parse(source: str | bytes, place: Place) -> Any:
@@ -56,6 +59,7 @@ class _Builder:
         self._loader = _Loader(text)
         self._anchors: dict[str, _Anchored] = {}
         self._values = 0
+        self._deepest = 0
 
     def documents(self, place: Place) -> Iterator[Any]:
         self._loader.get_event()  # the stream starts
@@ -65,14 +69,14 @@ class _Builder:
             self._loader.get_event()  # the document ends
 
     def _value(self, event: Any, place: Place, level: int) -> Any:
-        self._count(1, event)
-        if level > MOST_LEVELS:
-            _refuse(f"{_line(event)}: nested more than {MOST_LEVELS} levels deep")
+        self._count(1, level, event)
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event)
-        before, value = self._values, self._built(event, place, level)
+            return self._alias(event, level)
+        values, deepest, self._deepest = self._values, self._deepest, level
+        value = self._built(event, place, level)
         if event.anchor:
-            self._anchors[event.anchor] = _Anchored(value, self._values - before)
+            self._anchors[event.anchor] = _Anchored(value, self._values - values, self._deepest - level)
+        self._deepest = max(self._deepest, deepest)
         return value
 
     def _built(self, event: Any, place: Place, level: int) -> Any:
@@ -108,25 +112,27 @@ class _Builder:
         if tag in _TEXTS:
             exponent = event.implicit[0] and _EXPONENT.fullmatch(event.value)
             return float(event.value) if exponent else event.value
-        node = yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
         try:
-            value = getattr(self._loader, f"construct_yaml_{tag.removeprefix(_TAG)}")(node)
-        except (AttributeError, ValueError):
+            value = getattr(self._loader, _PLAIN[tag])(yaml.ScalarNode(tag, event.value))
+        except (KeyError, ValueError):  # a tag we do not know, or a text that is not what the tag says
             value = math.nan
-        if not isinstance(value, bool | int | float | None) or (isinstance(value, float) and not math.isfinite(value)):
-            place.report(f"cannot be read: {shown(event.value)!r} as {tag} ({_line(event)})")
+        if isinstance(value, float) and not math.isfinite(value):
+            place.report(f"cannot be read: {quoted(event.value)} as {shown(tag)} ({_line(event)})")
             return None
         return value
 
-    def _alias(self, event: Any) -> Any:
+    def _alias(self, event: Any, level: int) -> Any:
         anchored = self._anchors.get(event.anchor)
         if anchored is None:  # never set, or set by what we are inside of
             _refuse(f"{_line(event)}: *{shown(event.anchor)} refers to nothing before it")
-        self._count(anchored.size, event)
+        self._count(anchored.size, level + anchored.levels, event)
         return anchored.value
 
-    def _count(self, values: int, event: Any) -> None:
+    def _count(self, values: int, level: int, event: Any) -> None:
         self._values += values
+        self._deepest = max(self._deepest, level)
+        if level > MOST_LEVELS:
+            _refuse(f"{_line(event)}: nested more than {MOST_LEVELS} levels deep")
         if self._values > MOST_VALUES:
             _refuse(f"{_line(event)}: more than {MOST_VALUES} values, counted with aliases written out")
 

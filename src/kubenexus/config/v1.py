@@ -9,9 +9,7 @@ kube-scheduler's, so our profile has a name of its own, too (DESIGN, rulings).
 
 from typing import Annotated, Any, Final
 
-import msgspec
-
-from kubenexus.api.meta import Int32, Int64
+from kubenexus.api.meta import Int32, Int64, Object
 from kubenexus.config.durations import Duration
 from kubenexus.config.shape import OR_DEFAULT
 
@@ -44,8 +42,8 @@ Text = Annotated[str, OR_DEFAULT]
 Span = Annotated[Duration, OR_DEFAULT]
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The base of all parts of the document: camelCase outside, immutable inside."""
+class Part(Object, omit_defaults=False):
+    """The base of all parts of the document: camelCase outside, immutable inside; defaults are said when written."""
 
 
 class LeaderElection(Part):
@@ -69,10 +67,10 @@ class ClientConnection(Part):
 
 
 class Plugin(Part):
-    """`weight` 0 means 1. It counts for scores only."""
+    """No weight, or 0, means 1. It counts for scores only."""
 
     name: str = ""
-    weight: Int32 = 0
+    weight: Int32 | None = None
 
 
 class PluginSet(Part):

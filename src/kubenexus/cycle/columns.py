@@ -1,5 +1,6 @@
 """What one plugin said about all rows for one class: kept, and corrected row by row."""
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.base.numbers import BoolColumn
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import DOWN, KEEP, UP, Filter, Score
+from kubenexus.framework.points import DOWN, KEEP, UP, Coded, Filter, Score
 from kubenexus.framework.profile import Traits
 from kubenexus.framework.verdict import NodeVerdict, ReasonTable
 from kubenexus.state.view import Nodes
@@ -41,7 +42,10 @@ class FilterColumn:
 
     def fill(self, bits: Any) -> None:
         """Take the answer for all rows."""
-        self.bits = None if isinstance(bits, int) else bits.astype(np.min_scalar_type(int(bits.max())))
+        if isinstance(bits, int):
+            self.bits = None
+        else:
+            self.bits = bits if bits.dtype == np.uint8 else bits.astype(np.min_scalar_type(int(bits.max(initial=0))))
 
     def put(self, rows: Any, bits: Any, size: int) -> None:
         """Take the answer for some rows (an index or an array of them)."""
@@ -67,12 +71,13 @@ class FilterColumn:
 
 
 class ScoreColumn:
-    """Raw scores of one plugin, the extremes they were normalised with, and its weight. An int when equal on all rows.
+    """Raw scores of one plugin, the extremes they were normalised with, and its weight. An int when equal on all rows,
+    `Coded` when they take few values.
 
     Scores that are kept as they are (0..100) take a byte a row; others keep their full range.
     """
 
-    __slots__ = ("active", "extremes", "kept", "plugin", "raw", "traits", "weight")
+    __slots__ = ("_normal", "_present", "active", "extremes", "kept", "plugin", "raw", "traits", "weight")
 
     def __init__(self, plugin: Score, weight: int, traits: Traits) -> None:
         self.plugin = plugin
@@ -82,6 +87,8 @@ class ScoreColumn:
         self.extremes: tuple[int, ...] = ()
         self.active = True
         self.kept = plugin.normalize is KEEP
+        self._present: tuple[Hashable, Any] = (None, None)
+        self._normal: Any = None  # the few values of a coded score, normalised and weighted
 
     def ask(self, pod: PodClass, nodes: Nodes, job: JobView) -> Any:
         """What the plugin says of these rows: scores, SKIP or a Verdict."""
@@ -91,6 +98,10 @@ class ScoreColumn:
             raise blamed(self.plugin, error) from error
 
     def fill(self, raw: Any) -> None:
+        self._normal = None
+        if isinstance(raw, Coded):
+            self.raw = raw
+            return
         raw = self._checked(raw)
         self.raw = raw if isinstance(raw, int) else raw.astype(np.uint8 if self.kept else np.int64)
 
@@ -109,24 +120,41 @@ class ScoreColumn:
 
     def take(self, rows: Any) -> Any:
         """Raw scores of some rows, as int64 or an int."""
+        if isinstance(self.raw, Coded):
+            return self.raw.values[self.raw.codes[rows]]
         return self.raw if isinstance(self.raw, int) else self.raw[rows].astype(np.int64)
 
     def at(self, row: int) -> int:
+        if isinstance(self.raw, Coded):
+            return int(self.raw.values[self.raw.codes[row]])
         return self.raw if isinstance(self.raw, int) else int(self.raw.item(row))
 
-    def measure(self, ok: BoolColumn) -> bool:
-        """Look for the extremes over the feasible rows again; whether they moved."""
+    def measure(self, ok: BoolColumn, version: int) -> bool:
+        """Look for the extremes over the feasible rows again (`version` names them); whether they moved."""
         normalize = self.plugin.normalize
         if normalize.extremes is None:
             return False
         old = self.extremes
-        if not isinstance(self.raw, int):
+        if isinstance(self.raw, Coded):
+            self.extremes = normalize.extremes(self.raw.values[self._codes_present(ok, version)])
+        elif not isinstance(self.raw, int):
             self.extremes = normalize.extremes(self.raw[ok])
         elif normalize is UP or normalize is DOWN:
             self.extremes = (max(self.raw, 0),)
         else:
             self.extremes = normalize.extremes(np.full(np.count_nonzero(ok), self.raw, np.int64))
+        if old != self.extremes:
+            self._normal = None
         return old != self.extremes
+
+    def _codes_present(self, ok: BoolColumn, version: int) -> Any:
+        """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""
+        key = (self.raw.key, version)
+        if self._present[0] != key:
+            codes = self.raw.codes if ok.all() else self.raw.codes[ok]
+            counts = np.bincount(codes, minlength=len(self.raw.values))
+            self._present = (key, counts[: len(self.raw.values)] > 0)
+        return self._present[1]
 
     def normalized(self, raw: Any, extremes: tuple[int, ...] | None = None) -> Any:
         apply = self.plugin.normalize.apply
@@ -135,17 +163,34 @@ class ScoreColumn:
         normalized = apply(raw, self.extremes if extremes is None else extremes)
         return normalized if self.traits.trusted else self._in_range(normalized)
 
+    def part(self, rows: Any, shift: int = 0) -> Any:
+        """What the plugin adds to the total of some rows: weighted, normalised with the table's extremes."""
+        weight = self.weight << shift
+        if isinstance(self.raw, Coded):
+            return (self._normalized_values() << shift if shift else self._normalized_values())[self.raw.codes[rows]]
+        part = self.normalized(self.raw if isinstance(self.raw, int) else self.raw[rows])
+        return part if weight == 1 else part * weight if isinstance(part, int) else _times(part, weight)
+
+    def _normalized_values(self) -> Any:
+        if self._normal is None:
+            self._normal = self.normalized(self.raw.values) * self.weight
+        return self._normal
+
     def normalized_at(self, row: int) -> int:
         """One row, through the same arithmetic on columns that ranked it."""
+        if isinstance(self.raw, Coded):
+            return int(self._normalized_values()[self.raw.codes[row]]) // self.weight
         raw = np.array([self.at(row)], np.int64)
         return int(self.normalized(raw)[0])
 
     def stretch(self, size: int) -> None:
-        if not isinstance(self.raw, int):
+        if not isinstance(self.raw, (int, Coded)):
             self.raw = _stretched(self.raw, size)
 
     @property
     def nbytes(self) -> int:
+        if isinstance(self.raw, Coded):
+            return int(self.raw.codes.nbytes)
         return 0 if isinstance(self.raw, int) else int(self.raw.nbytes)
 
     def _checked(self, raw: Any) -> Any:
@@ -165,6 +210,10 @@ class ScoreColumn:
         if low < 0 or high > HIGHEST:
             raise PluginFailedError(self.plugin.name, f"a score is not within 0..{HIGHEST}")
         return scores
+
+
+def _times(part: Any, weight: int) -> Any:
+    return np.multiply(part, weight, dtype=np.int64)
 
 
 class PluginFailedError(KubeNexusError):

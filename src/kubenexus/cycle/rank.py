@@ -9,6 +9,7 @@ from kubenexus.cycle.lots import BITS
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.decision import PluginScore, Standing
 from kubenexus.framework.job import ALONE
+from kubenexus.framework.points import Coded
 from kubenexus.framework.verdict import SKIP, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -37,7 +38,7 @@ def best_of_all(table: ClassTable, columns: NodeColumns) -> Choice | None:
         row=first,
         total=held >> BITS,
         scores=_scores(table, first),
-        runner_up=None if runner_up == NOWHERE else Standing(columns.names[second], runner_up >> BITS),
+        runner_up=None if runner_up < 0 else Standing(columns.names[second], runner_up >> BITS),
         feasible=table.feasible,
     )
 
@@ -87,6 +88,8 @@ def scores_among(table: ClassTable, rows: Any, columns: NodeColumns) -> list[Sco
             raw = score.ask(table.pod, view, ALONE)
         if isinstance(raw, (Skip, Verdict)):
             continue
+        if isinstance(raw, Coded):
+            raw = raw.values[raw.codes]
         raw = np.broadcast_to(np.asarray(raw, np.int64), len(rows))
         reduce = score.plugin.normalize.extremes
         normalized = score.normalized(raw, () if reduce is None else reduce(raw))

@@ -15,6 +15,7 @@ from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 
 _FEW = 6  # up to so many rows, plain integers beat NumPy
+_MANY = 64  # from so many rows on, all of them are as cheap
 
 
 def refresh(table: ClassTable, columns: NodeColumns) -> None:
@@ -58,8 +59,9 @@ def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
     if table.marks[2] != columns.cluster_version:
         _redo_cluster(table, columns)
     if of_node:
-        every = [score for score in table.scores if score.active]
-        _repair(table, columns, set(of_node), table.filters, every, scalar=False)
+        filters = [column for column in table.filters if not column.traits.stamped]
+        scores = [score for score in table.scores if score.active and not score.traits.stamped]
+        _repair(table, columns, set(of_node), filters, scores, scalar=False)
     rows = set(of_usage).difference(of_node) if of_usage else None
     if rows:
         _repair(table, columns, rows, table.usage_filters, table.usage_scores, scalar=table.usage_scalar)
@@ -73,9 +75,10 @@ def _stretch(table: ClassTable, size: int) -> None:
         column.stretch(size)
     for score in table.scores:
         score.stretch(size)
-    ok, rank = np.zeros(size, np.bool_), np.full(size, NOWHERE, np.int64)
-    ok[: len(table.ok)], rank[: len(table.rank)] = table.ok, table.rank
-    table.ok, table.rank = ok, rank
+    ok, steady, rank = np.zeros(size, np.bool_), np.full(size, NOWHERE, np.int64), np.full(size, NOWHERE, np.int64)
+    known = len(table.ok)
+    ok[:known], steady[:known], rank[:known] = table.ok, table.steady, table.rank
+    table.ok, table.steady, table.rank = ok, steady, rank
 
 
 def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
@@ -101,30 +104,65 @@ def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
 
 def _redo_stamped(table: ClassTable, columns: NodeColumns) -> None:
     """Ask again, about all rows, plugins that look beyond a row, if what their last answer stood on has moved."""
-    view, scored = Nodes(columns), False
+    view, scored, skipped = Nodes(columns), False, [score.active for score in table.scores]
     changed: BoolColumn = np.zeros(columns.size, np.bool_)
     for plugin in table.lineup.filters:
+        before = table.stamps.get((plugin.name, "filter"))
         if table.lineup.traits[plugin.name].stamped and _moved(table, plugin, "filter", columns):
             column = next((c for c in table.filters if c.plugin is plugin), None)
             if _concerned(table, plugin, view) != (column is not None):
                 table.build(columns)
                 return
             if column is not None:
-                changed |= _refill(column, column.ask(table.pod, view), columns.size)
-                table.work.rows += columns.size
+                some = _touched(table, plugin, columns, before)
+                if some is None:
+                    changed |= _refill(column, column.ask(table.pod, view), columns.size)
+                    table.work.beyond += columns.size
+                elif len(some):
+                    column.put(some, column.ask(table.pod, Nodes(columns, some)), columns.size)
+                    table.work.beyond += len(some)
+                    changed[some] = True
     rows = changed.nonzero()[0]
-    moved = len(rows) > 0 and _recheck(table, columns, rows)
+    many = len(rows) > _MANY
+    if many:
+        table.check(columns)
+    elif len(rows):
+        _reflag(table, columns, rows)
+    of_feasible = table.feasible_version != table.version
     for score in table.scores:
-        of_feasible = score.traits.feasible and table.feasible_version != table.version
-        if score.traits.stamped and (_moved(table, score.plugin, "score", columns) or of_feasible):
-            table.ask_score(score, view)
-            table.work.rows += columns.size
-            scored = True
-    extremes = moved and any([s.measure(table.ok) for s in table.scores if s.active])  # noqa: C419 - each is measured
-    table.feasible_version = table.version
-    if scored or extremes:
-        table.watch_usage()
+        if score.traits.stamped:
+            moved = _moved(table, score.plugin, "score", columns)
+            if moved or (of_feasible and score.traits.feasible and score.active):
+                table.ask_score(score, view)
+                table.work.beyond += columns.size
+                scored = True
+    if of_feasible and table.feasible_version >= 0 and _measure_steady(table):
+        table.work.renormalized += 1
         table.sum(columns)
+    elif scored or many or (of_feasible and table.stamped_scores):
+        for score in table.scores:
+            if score.traits.stamped and score.active:
+                score.measure(table.ok, table.version)
+        table.add_stamped()
+    table.feasible_version = table.version
+    if skipped != [score.active for score in table.scores]:
+        table.watch_usage()
+
+
+def _measure_steady(table: ClassTable) -> bool:
+    moved = False
+    for score in table.scores:
+        if score.active and not score.traits.stamped:
+            moved |= score.measure(table.ok, table.version)
+    return moved
+
+
+def _touched(table: ClassTable, plugin: Any, columns: NodeColumns, before: Any) -> Any:
+    """The rows a stamped filter has to be asked about again, None for all; many are as dear as all."""
+    if before is None or not hasattr(plugin, "touched"):
+        return None
+    rows = plugin.touched(table.pod, columns, before, table.stamps[plugin.name, "filter"])
+    return None if rows is None or len(rows) > _MANY else rows
 
 
 def _moved(table: ClassTable, plugin: Any, point: str, columns: NodeColumns) -> bool:
@@ -151,19 +189,24 @@ def _refill(column: FilterColumn, bits: Any, size: int) -> BoolColumn:
 
 
 def _recheck(table: ClassTable, columns: NodeColumns, rows: Any) -> bool:
-    """Rows whose reasons changed: are they feasible now, and what are their ranks. Whether feasibility moved."""
+    """Rows that were asked about: their sums, whether they are feasible, their ranks. Whether feasibility moved."""
+    table.steady[rows] = (table.steady_totals(rows) << BITS) + table.lots.many(columns, rows)
+    return _reflag(table, columns, rows)
+
+
+def _reflag(table: ClassTable, columns: NodeColumns, rows: Any) -> bool:
+    """Rows whose reasons changed: are they feasible now, and their ranks. Whether feasibility moved."""
     ok = columns.alive[rows] & ~columns.fenced[rows]
     for column in table.filters:
         if column.bits is not None:
             ok &= column.bits[rows] == 0
-    return _settle(table, columns, rows, ok)
-
-
-def _settle(table: ClassTable, columns: NodeColumns, rows: Any, ok: BoolColumn) -> bool:
     was = table.ok[rows]
     table.ok[rows] = ok
     table.feasible += int(np.count_nonzero(ok)) - int(np.count_nonzero(was))
-    table.rank[rows] = np.where(ok, (table.totals(rows) << BITS) + table.lots.many(columns, rows), NOWHERE)
+    rank = table.steady[rows]
+    if table.stamped_scores:
+        rank = rank + (table.stamped_totals(rows) << BITS)
+    table.rank[rows] = np.where(ok, rank, NOWHERE)
     table.version += 1
     return bool((ok != was).any())
 
@@ -191,8 +234,8 @@ def _repair(
         return
     extremes = False
     for score in table.scores if moved else scores:
-        if score.plugin.normalize.extremes is not None and score.active:
-            extremes |= score.measure(table.ok)
+        if not score.traits.stamped and score.plugin.normalize.extremes is not None and score.active:
+            extremes |= score.measure(table.ok, table.version)
     if extremes or table.spread:
         table.work.renormalized += 1
         table.sum(columns)
@@ -215,7 +258,12 @@ def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
     if ok != was:
         table.ok[row] = ok
         table.feasible += 1 if ok else -1
-    table.rank[row] = (_total_at(table, row) << BITS) + table.lots.one(columns, row) if ok else NOWHERE
+    table.steady[row] = steady = (_total_at(table, row) << BITS) + table.lots.one(columns, row)
+    if table.stamped_scores and ok:
+        steady += int(table.stamped_totals(row)) << BITS
+    table.rank[row] = steady if ok else NOWHERE
+    if ok != was:
+        table.version += 1
     return ok != was
 
 

@@ -22,16 +22,19 @@ from kubenexus.framework.verdict import Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
-NOWHERE = np.iinfo(np.int64).min
+NOWHERE = -1
 
 
 class Work:
-    """How much was done, in rows: shared by all tables of a bench, read by tests and benchmarks."""
+    """How much was done, in rows: shared by all tables of a bench, read by tests and benchmarks.
 
-    __slots__ = ("builds", "refreshes", "renormalized", "rows")
+    `rows` were asked about because they changed, `beyond` because something moved that plugins with a stamp look at.
+    """
+
+    __slots__ = ("beyond", "builds", "refreshes", "renormalized", "rows")
 
     def __init__(self) -> None:
-        self.rows = self.builds = self.refreshes = self.renormalized = 0
+        self.rows = self.beyond = self.builds = self.refreshes = self.renormalized = 0
 
 
 class ClassTable:
@@ -49,6 +52,7 @@ class ClassTable:
         self.refused: Verdict | None = None
         self.failed: Verdict | None = None
         self.ok: BoolColumn = np.zeros(0, np.bool_)
+        self.steady: IntColumn = np.zeros(0, np.int64)  # ranks of all rows without the scores that look beyond a row
         self.rank: IntColumn = np.zeros(0, np.int64)
         self.feasible = 0
         self.version = 0  # moves when the set of refused rows or a reason does
@@ -57,6 +61,7 @@ class ClassTable:
         self.usage_scores: list[ScoreColumn] = []
         self.usage_scalar = False  # whether all of these can look at a single row as plain numbers
         self.varying: list[ScoreColumn] = []
+        self.stamped_scores: list[ScoreColumn] = []
         self.constant = 0  # what the scores that are the same on all rows add up to
         self.spread = False  # one of these no longer is the same on all rows: the sums are to be redone
         self.stamped = lineup.stamped
@@ -68,7 +73,7 @@ class ClassTable:
     @property
     def nbytes(self) -> int:
         kept = sum(column.nbytes for column in self.filters) + sum(score.nbytes for score in self.scores)
-        return int(self.ok.nbytes + self.rank.nbytes) + kept + 2048
+        return int(self.ok.nbytes + self.rank.nbytes + self.steady.nbytes) + kept + 2048
 
     @property
     def may_fail(self) -> bool:
@@ -99,8 +104,9 @@ class ClassTable:
 
     def watch_usage(self) -> None:
         """Which plugins are to be asked again where a placement changed what runs on a row."""
-        self.usage_filters = [column for column in self.filters if column.traits.usage]
-        self.usage_scores = [score for score in self.scores if score.active and score.traits.usage]
+        self.usage_filters = [column for column in self.filters if column.traits.usage and not column.traits.stamped]
+        steady = [score for score in self.scores if score.active and not score.traits.stamped]
+        self.usage_scores = [score for score in steady if score.traits.usage]
         watching = [c.traits.scalar for c in self.usage_filters] + [s.traits.scalar for s in self.usage_scores]
         self.usage_scalar = all(watching)
 
@@ -145,35 +151,45 @@ class ClassTable:
 
     def sum(self, columns: NodeColumns) -> None:
         """Normalise, weigh and add up, on all rows."""
-        for score in self.scores:
-            score.measure(self.ok)
-        active = [score for score in self.scores if score.active]
+        self.measure()
+        active = [score for score in self.scores if score.active and not score.traits.stamped]
         self.varying = [score for score in active if not isinstance(score.raw, int)]
-        self.constant = sum(s.weight * s.normalized(s.raw) for s in active if isinstance(s.raw, int))
+        self.constant = sum(s.part(None) for s in active if isinstance(s.raw, int))
         self.spread = False
-        rank = self.lots.many(columns, slice(0, len(self.ok)))
-        total = self.totals(slice(None))
+        steady = self.lots.many(columns, slice(0, len(self.ok)))
+        total = self.steady_totals(slice(None))
         total <<= BITS
-        rank += total
+        steady += total
+        self.steady = steady
+        self.add_stamped()
+
+    def measure(self) -> bool:
+        """Look for all extremes again; whether any moved."""
+        return any([score.measure(self.ok, self.version) for score in self.scores if score.active])  # noqa: C419
+
+    def add_stamped(self) -> None:
+        """Ranks from the steady part of the sums and the scores that change with every pod placed anywhere."""
+        self.stamped_scores = [score for score in self.scores if score.active and score.traits.stamped]
+        rank = self.steady
+        for score in self.stamped_scores:
+            rank = rank + score.part(slice(None), BITS)
+        if rank is self.steady:
+            rank = rank.copy()
         if self.feasible != len(rank):
             rank[~self.ok] = NOWHERE
         self.rank = rank
 
-    def totals(self, rows: Any, extremes: list[tuple[int, ...]] | None = None) -> Any:
-        """Weighted sums over some rows, with the extremes of the whole table or with others."""
-        constant, parts = 0, None
-        for i, score in enumerate(self.scores):
-            if not score.active:
-                continue
-            raw = score.raw if isinstance(score.raw, int) else score.raw[rows]
-            part = score.normalized(raw, None if extremes is None else extremes[i])
-            if isinstance(part, int):
-                constant += score.weight * part
-            elif parts is None:
-                parts = np.multiply(part, score.weight, dtype=np.int64)
-            else:
-                parts += part if score.weight == 1 else np.multiply(part, score.weight, dtype=np.int64)
-        if parts is None:
-            return np.int64(constant)
-        parts += constant
-        return parts
+    def steady_totals(self, rows: Any) -> Any:
+        """Weighted sums over some rows, but for the scores that change with every pod placed anywhere."""
+        total = None
+        for score in self.varying:
+            part = score.part(rows)
+            total = part.astype(np.int64) if total is None else np.add(total, part, out=total)
+        if total is None:
+            return np.int64(self.constant)
+        total += self.constant
+        return total
+
+    def stamped_totals(self, rows: Any) -> Any:
+        """The rest of the sums."""
+        return sum((score.part(rows) for score in self.stamped_scores), np.int64(0))

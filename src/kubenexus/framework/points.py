@@ -68,7 +68,8 @@ class Sign(Plugin, Protocol):
 class Stamped(Plugin, Protocol):
     def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
         """What of the cluster, beyond the rows themselves, the answer at `point` ("filter" or "score") stands on, as
-        a cheap value: while it is equal, cached columns hold; when it moves, the plugin is asked about all rows."""
+        a cheap value: while it is equal, cached columns hold; when it moves, the plugin is asked about all rows. Such
+        a plugin is never asked about single rows, so the stamp has to move when nodes change, too."""
 
 
 class Only(msgspec.Struct, frozen=True, gc=False):
@@ -98,7 +99,7 @@ class Score(Plugin, Protocol):
     depends: ClassVar[Depends]
     normalize: ClassVar["Normalize"]
 
-    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int | Skip | Verdict:
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> "IntColumn | Coded | int | Skip | Verdict":
         """A raw score for each row, any range; an int when it is the same on all. The runtime normalises over the
         feasible rows, weighs and adds. SKIP: adds nothing for this pod. A Verdict (Error) ends the attempt."""
 
@@ -115,6 +116,22 @@ class Assign(Plugin, Protocol):
     def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
         """Name the devices, volumes and claims this pod would take on this row. Called for the chosen row only; a
         Verdict sends the planner to the next best row. Applied by journal and ledger, never here."""
+
+
+@runtime_checkable
+class Touched(Plugin, Protocol):
+    def touched(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
+        """The rows whose `filter` answer may have changed between two stamps, as an array; None when it may be any.
+        For a Stamped plugin that can tell: it is then asked about these rows only."""
+
+
+class Coded(msgspec.Struct, gc=False):
+    """Scores that take few values: `values[codes[n]]` on row n. The runtime normalises the few values instead of the
+    many rows. `key` names the codes: equal keys, equal codes."""
+
+    codes: Any
+    values: Any
+    key: Hashable
 
 
 class Normalize(msgspec.Struct, frozen=True):

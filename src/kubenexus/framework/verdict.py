@@ -148,6 +148,8 @@ class NodeVerdict:
             if where:
                 self.bits |= self.table.bit(reason)
         elif where.any():
-            if isinstance(self.bits, int):
-                self.bits = np.zeros(len(where), np.uint64)
-            np.bitwise_or(self.bits, np.uint64(self.table.bit(reason)), out=self.bits, where=where)
+            bit = self.table.bit(reason)
+            small = bit < 256 and (isinstance(self.bits, int) or self.bits.dtype == np.uint8)
+            kind = np.uint8 if small else np.uint64  # a handful of reasons fit in a byte, and bytes are quick
+            more = np.multiply(where, kind(bit), dtype=kind)
+            self.bits = more if isinstance(self.bits, int) else np.bitwise_or(self.bits, more)

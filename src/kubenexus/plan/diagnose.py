@@ -34,6 +34,10 @@ def diagnose(member: Member, columns: NodeColumns, yielding: Yielding | None) ->
     if member.refused is not None:
         refused_by = (member.refused.plugin,) if member.refused.plugin else member.only_by
         return Diagnosis(nodes=columns.count, refused_by=refused_by, message=", ".join(member.refused.reasons)), []
+    if yielding is None and member.only is None:
+        quick = _all_by_one(member, columns)
+        if quick is not None:
+            return quick, []
     counts, plugins, errors = tally(refusals(member, columns, yielding))
     inside = _inside(member, columns)
     if inside is not None:
@@ -42,6 +46,27 @@ def diagnose(member: Member, columns: NodeColumns, yielding: Yielding | None) ->
             counts[f"node(s) didn't satisfy plugin(s) [{' '.join(member.only_by)}]"] = absent
             plugins |= set(member.only_by)
     return Diagnosis(columns.count, tuple(sorted(counts.items())), tuple(sorted(plugins))), errors
+
+
+def _all_by_one(member: Member, columns: NodeColumns) -> Diagnosis | None:
+    """The everyday case, counted in one go: one plugin refused all that are refused, and with few reasons."""
+    refusing = [column for column in member.table.filters if column.bits is not None]
+    if len(refusing) != 1 or columns.count != columns.size or refusing[0].bits.dtype != np.uint8:
+        return None
+    if len(refusing[0].reasons.reasons) == 1:
+        found = np.array([member.table.feasible, columns.count - member.table.feasible])
+    else:
+        found = np.bincount(refusing[0].bits)
+    if int(found[0]) != member.table.feasible or columns.fenced[: columns.size].any():
+        return None
+    counts: dict[str, int] = {}
+    for value in found[1:].nonzero()[0].tolist():
+        for reason in refusing[0].reasons.read(value + 1):
+            if reason.code is Code.ERROR:
+                return None
+            counts[reason.text] = counts.get(reason.text, 0) + int(found[value + 1])
+    plugins = (refusing[0].plugin.name,) if counts else ()
+    return Diagnosis(columns.count, tuple(sorted(counts.items())), plugins)
 
 
 def nearest_miss(member: Member, columns: NodeColumns, yielding: Yielding | None) -> NearestMiss | None:

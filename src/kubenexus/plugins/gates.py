@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubenexus.api.core import Pod
+from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.verdict import Code, Verdict
 
 
 class SchedulingGates:
     name = "SchedulingGates"
     reads = ()
+    wakes = (Wake(Resource.TARGET_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED),)
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass

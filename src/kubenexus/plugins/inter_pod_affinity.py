@@ -15,7 +15,7 @@ from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Depends, own
+from kubenexus.framework.points import Coded, Depends, own
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.state.counters import Counter
 from kubenexus.state.nodes import NodeColumns
@@ -69,10 +69,30 @@ class InterPodAffinity:
         affinity = self._affinity(pod, nodes)
         counters = affinity.required if point == "filter" else affinity.preferred
         carriers = affinity.carriers(nodes)
+        mark = nodes.node_changes.mark
         if point == "filter":
             strict = [c for c in carriers if c.carried.kind is Kind.MUST_AVOID]
-            return tuple(c.flips for c in counters), tuple((id(c), c.counter.flips) for c in strict)
-        return tuple(c.version for c in counters), tuple((id(c), c.counter.version) for c in carriers)
+            return mark, tuple([c.flips for c in counters]), tuple([(id(c), c.counter.flips) for c in strict])
+        lenient = [c for c in carriers if c.carried.kind is not Kind.MUST_AVOID]
+        return mark, tuple([c.version for c in counters]), tuple([(id(c), c.counter.version) for c in lenient])
+
+    def touched(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
+        """Rows in a domain that flipped. Not with required affinity: its first pod changes the answer everywhere."""
+        affinity = self._affinity(pod, nodes)
+        strict = [c for c in affinity.carriers(nodes) if c.carried.kind is Kind.MUST_AVOID]
+        if affinity.joins or before[0] != after[0] or [i for i, _ in before[2]] != [i for i, _ in after[2]]:
+            return None
+        terms = [*affinity.avoids, *((c.carried.topology, c.counter) for c in strict)]
+        flips = [*before[1], *(f for _, f in before[2])]
+        domains: set[tuple[str, int]] = set()
+        for (topology, counter), seen in zip(terms, flips, strict=True):
+            flipped = counter.flipped_since(seen)
+            if flipped is None:
+                return None
+            codes = nodes.labels.column(topology).codes
+            domains |= {(topology, codes.item(row)) for row in flipped}
+        rows = [(nodes.labels.column(t).codes[: nodes.size] == code).nonzero()[0] for t, code in domains if code]
+        return np.concatenate(rows) if rows else np.zeros(0, np.int64)
 
     # --- where the pod may run -------------------------------------------------------------------------------------
 
@@ -103,7 +123,7 @@ class InterPodAffinity:
 
     # --- where it would like to --------------------------------------------------------------------------------------
 
-    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Skip:
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | Skip:
         affinity = self._affinity(pod, nodes.columns)
         if self._own_wishes_only and not affinity.wishes:
             return SKIP
@@ -117,6 +137,11 @@ class InterPodAffinity:
                 tables[topology][: len(counts)] += weight * counts
         if not tables:
             return SKIP
+        if len(tables) == 1:
+            (topology, table), *_ = tables.items()
+            table[0] = 0
+            key = (topology, nodes.columns.node_changes.mark, nodes.rows is None)
+            return Coded(nodes.label(topology)[0], table, key)
         total: IntColumn = np.zeros(nodes.width, np.int64)
         for topology, table in tables.items():
             table[0] = 0
@@ -201,9 +226,12 @@ def _any(terms: list[tuple[str, Counter]], nodes: Nodes) -> BoolColumn | None:
     """Rows in a domain where any of the terms counts somebody; None when there are none."""
     found = None
     for topology, counter in terms:
-        some = counter.domain(topology) > 0
-        some[0] = False
-        if some.any():
-            here = some[nodes.label(topology)[0]]
-            found = here if found is None else found | here
+        counts, codes = counter.domain(topology), nodes.label(topology)[0]
+        if nodes.width < len(counts):
+            here = (counts[codes] > 0) & (codes != 0)
+        else:
+            some = counts > 0
+            some[0] = False
+            here = some[codes]
+        found = here if found is None else found | here
     return found

@@ -10,10 +10,20 @@ import msgspec
 import numpy as np
 
 from kubenexus.api import core
-from kubenexus.api.core import Pod
-from kubenexus.api.node_selectors import Preference, RequiredTerms, Term, exactly, named, preferred, required
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.node_selectors import (
+    Preference,
+    RequiredTerms,
+    Term,
+    exactly,
+    matches,
+    named,
+    preferred,
+    required,
+)
 from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import UP, Depends
@@ -70,6 +80,29 @@ class NodeAffinity:
         for preference in (*self._added_preferences, *(wishes or ())):
             total += preference.weight * where(preference.term, nodes)
         return total
+
+    def _admits(self, pod: Pod, event: Event) -> bool:
+        """A node that the pod may use now and, if it is not new, could not before."""
+        new, old = event.new, event.old
+        if self._added is not None and not self._added.matches(new.metadata.name, new.metadata.labels):
+            return False
+        return _selects(pod, new) and (old is None or not _selects(pod, old))
+
+    wakes = (Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _admits),)
+
+
+def _selects(pod: Pod, node: Node) -> bool:
+    """Whether this one node is what the pod must run on. Raises Malformed if only terms nobody can read could say."""
+    name, labels = node.metadata.name, node.metadata.labels
+    if not matches(exactly(pod.spec.node_selector), name, labels):
+        return False
+    wanted = _required(pod)
+    if wanted is None:
+        return True
+    terms = required(wanted)
+    if not terms.matches(name, labels) and terms.problem:
+        raise Malformed(terms.problem)
+    return terms.matches(name, labels)
 
 
 def _required(pod: Pod) -> core.NodeSelector | None:

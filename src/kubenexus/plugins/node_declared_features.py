@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kubenexus.api.core import Pod
 from kubenexus.api.features import required_features
+from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Depends
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
@@ -27,3 +29,14 @@ class NodeDeclaredFeatures:
 
     def _needed(self, pod: PodClass) -> frozenset[str]:
         return pod.once(self.name, lambda: required_features(pod.pod))
+
+    def _declares_otherwise(self, pod: Pod, event: Event) -> bool:
+        return event.old is None or event.old.status.declared_features != event.new.status.declared_features
+
+    def _needs_otherwise(self, pod: Pod, event: Event) -> bool:
+        return required_features(event.old) != required_features(event.new)
+
+    wakes = (
+        Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _declares_otherwise),
+        Wake(Resource.TARGET_POD, Action.UPDATE, _needs_otherwise),
+    )

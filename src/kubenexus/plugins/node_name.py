@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Depends, Only
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
@@ -13,6 +14,7 @@ class NodeName:
     name = "NodeName"
     reads = ("spec.nodeName",)
     depends = Depends.NODE
+    wakes = (Wake(Resource.NODE, Action.ADD),)
     ELSEWHERE = Reason("node(s) didn't match the requested node name", Code.UNRESOLVABLE)
 
     def __init__(self, args: Mapping[str, Any]) -> None:

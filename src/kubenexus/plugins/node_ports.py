@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from kubenexus.api.core import Pod
 from kubenexus.base.numbers import IntColumn
+from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Depends
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
+from kubenexus.state.footprint import ANY_ADDRESS, Port, host_ports
 from kubenexus.state.view import Nodes
 
 
@@ -35,3 +38,17 @@ class NodePorts:
         """A second pod of the class would want the very same ports."""
         if pod.ports:
             np.minimum(room, 1, out=room)
+
+    def _frees(self, pod: Pod, event: Event) -> bool:
+        """A pod that is gone held a port that this one wants."""
+        gone = event.old
+        if not gone.spec.node_name and not gone.status.nominated_node_name:
+            return False
+        return any(_clash(ours, theirs) for ours in host_ports(pod) for theirs in host_ports(gone))
+
+    wakes = (Wake(Resource.ASSIGNED_POD, Action.DELETE, _frees), Wake(Resource.NODE, Action.ADD))
+
+
+def _clash(one: Port, other: Port) -> bool:
+    same = (one.protocol, one.number) == (other.protocol, other.number)
+    return same and (one.address == other.address or ANY_ADDRESS in (one.address, other.address))

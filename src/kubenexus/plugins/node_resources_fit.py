@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from kubenexus.api.core import Pod
 from kubenexus.api.resources import is_extended, is_scalar
 from kubenexus.base.numbers import Amounts, IntColumn
+from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import KEEP, Depends
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
+from kubenexus.plugins import hints
 from kubenexus.plugins.strategies import Strategy, strategy_from
 from kubenexus.state.view import Nodes, OneNode
 
@@ -95,3 +98,14 @@ class NodeResourcesFit:
             capacity = nodes.alloc(name)
             times = np.maximum(capacity - nodes.used(name), 0) // amount
             np.minimum(room, times, out=room, where=(capacity > 0) if nodes.delegated(name) else True)
+
+    def _has_room(self, pod: Pod, event: Event) -> bool:
+        return hints.node_has_room(self._ignores, pod, event)
+
+    wakes = (
+        Wake(Resource.ASSIGNED_POD, Action.DELETE, hints.pod_left),
+        Wake(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN, hints.pod_shrank),
+        Wake(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN),
+        Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, _has_room),
+        Wake(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE, hints.device_class_backs),
+    )

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kubenexus.api.core import Taint
+from kubenexus.api.core import Pod, Taint
 from kubenexus.api.tolerations import tolerated
+from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Depends
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
@@ -25,3 +26,15 @@ class NodeUnschedulable:
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         if nodes.cordons and not tolerated(pod.spec.tolerations, CORDON):
             verdict.reject(nodes.cordoned, self.CORDONED)
+
+    def _opens(self, pod: Pod, event: Event) -> bool:
+        """A node that is new and open, or was cordoned and is no longer."""
+        return not event.new.spec.unschedulable and (event.old is None or event.old.spec.unschedulable)
+
+    def _tolerates_now(self, pod: Pod, event: Event) -> bool:
+        return tolerated(event.new.spec.tolerations, CORDON)
+
+    wakes = (
+        Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _opens),
+        Wake(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION, _tolerates_now),
+    )

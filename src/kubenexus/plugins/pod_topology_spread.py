@@ -17,7 +17,7 @@ from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Depends, own
+from kubenexus.framework.points import Coded, Depends, own
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins.spread import HARD, HOSTNAME, SOFT, Domains, labelled, parse
 from kubenexus.state.nodes import NodeColumns
@@ -79,7 +79,8 @@ class PodTopologySpread:
     def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
         plan = self._plan(pod, nodes)
         if point == "filter":
-            return tuple([domains.overfull().tobytes() for domains in plan.hard_domains(nodes)])
+            overfull = [domains.overfull().tobytes() for domains in plan.hard_domains(nodes)]
+            return nodes.node_changes.mark if overfull else 0, tuple(overfull)
         return nodes.node_changes.mark, tuple([domains.counter.version for domains in plan.soft])
 
     def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
@@ -89,30 +90,28 @@ class PodTopologySpread:
             return Verdict(Code.ERROR, (str(problem),))
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        refused: BoolColumn = np.zeros(nodes.width, np.bool_)
+        refused = None
         for domains in self._plan(pod, nodes.columns).hard_domains(nodes.columns):
             codes = nodes.label(domains.constraint.topology)[0]
             missing, skewed = codes == 0, domains.overfull()[codes]
-            verdict.reject(missing & ~refused, self.UNLABELLED)
-            verdict.reject(skewed & ~missing & ~refused, self.SKEWED)
-            refused |= missing | skewed
+            if missing.any():
+                skewed &= ~missing
+            if refused is not None:  # only the first constraint that fails is reported
+                missing, skewed = missing & ~refused, skewed & ~refused
+            verdict.reject(missing, self.UNLABELLED)
+            verdict.reject(skewed, self.SKEWED)
+            refused = missing | skewed if refused is None else refused | missing | skewed
 
-    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Skip:
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | Skip:
         plan = self._plan(pod, nodes.columns)
         if not plan.soft:
             return SKIP
         everywhere = Nodes(nodes.columns)
         scored: BoolColumn = nodes.feasible
-        has_labels = labelled([d.constraint for d in plan.soft], everywhere) if plan.all_labels else None
-        if has_labels is not None:
-            scored = scored & has_labels
-        total = np.zeros(nodes.width)
-        for domains in plan.soft_domains(nodes.columns):
-            total += _points(domains, nodes, everywhere, scored)
-        raw: IntColumn = np.floor(total + 0.5).astype(np.int64)
-        if has_labels is not None:
-            raw[~has_labels[nodes.where]] = _IGNORED
-        return raw
+        if plan.all_labels:
+            scored = scored & labelled([domains.constraint for domains in plan.soft], everywhere)
+        pieces = [_points(domains, nodes, everywhere, scored) for domains in plan.soft_domains(nodes.columns)]
+        return _added(pieces, plan.all_labels, nodes)
 
     def _plan(self, pod: PodClass, nodes: NodeColumns) -> "_Plan":
         return pod.once("PodTopologySpread", lambda: _Plan(pod, nodes, self._defaults, self._system))
@@ -152,17 +151,43 @@ class _Plan:
         return several
 
 
-def _points(domains: Domains, nodes: Nodes, everywhere: Nodes, scored: BoolColumn) -> Any:
+class _Piece(msgspec.Struct, gc=False):
+    """One constraint's part: `points[index[n]]` on row n; the last of the points is for nodes without the label."""
+
+    index: Any
+    points: Any
+
+
+def _points(domains: Domains, nodes: Nodes, everywhere: Nodes, scored: BoolColumn) -> _Piece:
     """More pods in a node's domain are more points; domains of a topology with many values weigh more."""
     constraint, counter = domains.constraint, domains.counter
     codes = nodes.label(constraint.topology)[0]
     if constraint.topology == HOSTNAME:
-        size, counts = int(np.count_nonzero(scored)), _on_rows(counter.rows, nodes)
+        index = _on_rows(counter.rows, nodes)
+        size, counts = int(np.count_nonzero(scored)), np.arange(int(index.max(initial=0)) + 1)
     else:
-        all_codes = everywhere.label(constraint.topology)[0]
-        size, counts = int(np.count_nonzero(np.bincount(all_codes[scored]))), domains.counts[codes]
-    points = counts * math.log(size + 2) + float(constraint.max_skew - 1)
-    return np.where(codes != 0, points, 0.0)
+        index, counts = codes, domains.counts
+        size = domains.in_use(everywhere.label(constraint.topology)[0], scored)
+    points = np.append(counts * math.log(size + 2) + float(constraint.max_skew - 1), 0.0)
+    missing = codes == 0
+    if missing.any():
+        index = np.where(missing, len(points) - 1, index)
+    return _Piece(index, points)
+
+
+def _added(pieces: list[_Piece], all_labels: bool, nodes: Nodes) -> IntColumn | Coded:
+    """All constraints together, for each combination of their points; there are few, however many nodes."""
+    index, points = pieces[0].index, pieces[0].points
+    ignored = np.arange(len(points)) == len(points) - 1
+    for piece in pieces[1:]:
+        index = index * len(piece.points) + piece.index
+        points = (points[:, None] + piece.points[None, :]).ravel()
+        last = np.arange(len(piece.points)) == len(piece.points) - 1
+        ignored = (ignored[:, None] | last[None, :]).ravel()
+    raw = np.floor(points + 0.5).astype(np.int64)
+    if all_labels:
+        raw[ignored] = _IGNORED
+    return Coded(index, raw, object()) if len(raw) <= max(1024, nodes.width) else raw[index]
 
 
 def _on_rows(rows: IntColumn, nodes: Nodes) -> Any:

@@ -1,5 +1,7 @@
 """Topology spread constraints, parsed; and the domains a hard one speaks of, counted and kept up to date."""
 
+from typing import Any
+
 import msgspec
 import numpy as np
 
@@ -93,9 +95,13 @@ class Domains:
         self.counts: IntColumn = np.zeros(0, np.int64)
         self._counted: BoolColumn = np.zeros(0, np.bool_)
         self._marks = (-1, -1)
+        self._in_use: tuple[int, Any, int] = (-1, None, 0)
+        self._overfull: tuple[tuple[int, int], Any] = ((-1, -1), None)
 
     def refresh(self, pod: PodClass, nodes: NodeColumns, others: list[Constraint], all_keys: bool) -> None:
         """Follow the pods; count anew when nodes changed. `others`: constraints whose labels a node must have too."""
+        if self._marks == (nodes.node_changes.mark, self.counter.version):
+            return
         steps = self.counter.since(self._marks[1]) if self._marks[0] == nodes.node_changes.mark else None
         if steps is None:
             self._recount(pod, Nodes(nodes), others if all_keys else [])
@@ -116,8 +122,20 @@ class Domains:
         self.present = np.bincount(there, minlength=size) > 0
         self.counts = np.bincount(there, weights=rows[self._counted], minlength=size).astype(np.int64)
 
+    def in_use(self, codes: Any, scored: BoolColumn) -> int:
+        """How many domains (or none: nodes without the label) the scored rows are in."""
+        if self._in_use[0] != self._marks[0] or not np.array_equal(self._in_use[1], scored):
+            self._in_use = (self._marks[0], scored.copy(), int(np.count_nonzero(np.bincount(codes[scored]))))
+        return self._in_use[2]
+
     def overfull(self) -> BoolColumn:
         """For each domain: would one pod more there skew the spread too far?"""
+        if self._overfull[0] != self._marks:
+            self._overfull = (self._marks, self._skewed())
+        found: BoolColumn = self._overfull[1]
+        return found
+
+    def _skewed(self) -> BoolColumn:
         wanted = self.constraint
         there = self.counts[self.present]
         least = int(there.min()) if len(there) >= max(wanted.min_domains, 1) else 0

@@ -8,7 +8,6 @@ tells the queue of one thing that happened; together with `queue.room` these are
 import msgspec
 
 from kubenexus.api.core import Node, Pod
-from kubenexus.api.quantity import NANO_PER_MILLI, Quantity
 from kubenexus.api.resources import allocatable, pod_requests
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.events import Action, Event, Resource
@@ -98,13 +97,9 @@ def _more(this: dict[str, int], that: dict[str, int]) -> bool:
 def _asks(pod: Pod) -> dict[str, int]:
     """What the pod takes, in thousandths, as kube-scheduler compares it; nothing if that cannot be read."""
     try:
-        return {name: _milli(amount) for name, amount in pod_requests(pod, status=True).items()}
+        return {name: amount.milli() for name, amount in pod_requests(pod, status=True).items()}
     except Malformed:
         return {}
-
-
-def _milli(amount: Quantity) -> int:
-    return -(-amount.nano // NANO_PER_MILLI)
 
 
 def _offers(node: Node) -> object:

@@ -28,7 +28,8 @@ class Policy(msgspec.Struct, frozen=True):
         is longer, by the square root of its size."""
         if not count or not self.max_backoff:
             return 0.0
-        return min(self.initial_backoff * 2 ** min(count - 1, _MOST_DOUBLINGS), self.max_backoff * math.sqrt(pods))
+        doubled = math.ldexp(self.initial_backoff, min(count - 1, _MOST_DOUBLINGS))
+        return min(doubled, self.max_backoff * math.sqrt(pods))
 
     def until(self, now: float, count: int, pods: int = 1) -> float:
         """When a backoff that begins now is over."""

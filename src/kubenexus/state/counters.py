@@ -12,11 +12,11 @@ from kubenexus.state.labels import LabelColumns
 class Counter:
     """`rows[n]` pods on row n; `domain(key)` the same by the code of a topology label's value.
 
-    `version` moves with every change, `flips` only when some row or domain went from none to some, or back: required
-    terms ask no more than that. Shared by all classes with the same question, dropped when none asks any more.
+    `version` moves with every change, `flips` only when some domain that was asked about went from none to some, or
+    back: required terms ask no more than that. Shared by all classes with the same question, dropped when none asks.
     """
 
-    __slots__ = ("__weakref__", "_domains", "_labels", "_log", "flips", "rows", "total", "version")
+    __slots__ = ("__weakref__", "_domains", "_flipped", "_labels", "_log", "flips", "rows", "total", "version")
 
     def __init__(self, rows: NDArray[np.int64], labels: LabelColumns) -> None:
         self.rows = rows
@@ -26,6 +26,12 @@ class Counter:
         self._labels = labels
         self._domains: dict[str, IntColumn] = {}
         self._log: deque[tuple[int, int]] = deque(maxlen=1024)
+        self._flipped: deque[int] = deque(maxlen=16)
+
+    def flipped_since(self, flips: int) -> list[int] | None:
+        """The rows whose domains flipped after `flips`; None when that is no longer known."""
+        steps = self.flips - flips
+        return None if not 0 <= steps <= len(self._flipped) else [self._flipped[i] for i in range(-steps, 0)]
 
     def since(self, version: int) -> list[tuple[int, int]] | None:
         """(row, change) of each step after `version`; None when that is no longer known."""
@@ -40,7 +46,7 @@ class Counter:
         self.total += delta
         self.version += 1
         self._log.append((row, delta))
-        flipped = not before or not before + delta
+        flipped = False
         for key, counts in list(self._domains.items()):
             code = self._labels.column(key).codes.item(row)
             if code >= len(counts):
@@ -49,7 +55,9 @@ class Counter:
                 continue
             counts[code] += delta
             flipped = flipped or not counts[code] or counts[code] == delta
-        self.flips += flipped
+        if flipped:
+            self.flips += 1
+            self._flipped.append(row)
 
     def domain(self, key: str) -> IntColumn:
         """Pods by the code of this label's value; code 0 stands for nodes without the label."""
@@ -65,5 +73,6 @@ class Counter:
         """A node's labels changed: domains are counted again when somebody asks."""
         self._domains.clear()
         self._log.clear()
+        self._flipped.clear()
         self.version += 1
         self.flips += 1

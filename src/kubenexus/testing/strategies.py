@@ -295,7 +295,8 @@ def clusters(draw: st.DrawFn, most: int = 10) -> Cluster:
 
 def possible(cluster: Cluster, event: str, args: tuple[Any, ...]) -> bool:
     """Whether this can happen: a pod is assumed once, on a node that is there; one that could be read still can."""
-    placed = cluster.world.placed()
+    world = cluster.world
     if event == "pod_seen":
-        return readable(args[0]) or args[0].key not in placed
-    return event != "assume" or (args[1] in cluster.world.nodes and args[0].key not in placed)
+        return readable(args[0]) or args[0].key not in world.placed()
+    known = event == "assume" and (args[0].key in world.placed() or args[0].key in world.unreadable)
+    return event != "assume" or (args[1] in world.nodes and not known)

@@ -21,6 +21,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.testing.fuzz.twin import Twin, offered, wanted
 
 LONGEST: Final = 4096  # no message may be longer: it has to fit into an event with room to spare
+_BEGINNING: Final = 100  # of a name: what a message must show of it, however long it is
 _PATH: Final = re.compile(r"[a-z][A-Za-z]*")
 _GUESSED: Final = re.compile("[\ud800-\udfff\ufffd\0]")
 STOPPED: Final = ("Succeeded", "Failed")
@@ -63,9 +64,9 @@ def refusal(kind: str, error: Malformed, known: Identity | None) -> str:
         return f"does not say what is wrong with what: {said}"
     if known is None:
         return ""
-    if known.name and shown(known.name) not in error.subject:
+    if known.name[:_BEGINNING] not in error.subject:
         return f"the name could be read, but is not in the message: {said}"
-    if kind == "Pod" and known.namespace and shown(known.namespace) not in error.subject:
+    if kind == "Pod" and known.namespace[:_BEGINNING] not in error.subject:
         return f"the namespace could be read, but is not in the message: {said}"
     return "" if not known.proper or _PATH.match(error.field) else f"no field is named: {said}"
 
@@ -88,7 +89,7 @@ def decision(answer: object, pods: Iterable[Pod]) -> str:
         return f"failed: {answer.error[:300]}"
     message = answer.diagnosis.message
     if message.startswith("Pod ") and not any(
-        shown(pod.key) in message and _PATH.match(message.partition(": ")[2]) for pod in pods
+        pod.key[:_BEGINNING] in message and _PATH.match(message.partition(": ")[2]) for pod in pods
     ):
         return f"does not name the pod and the field: {message[:300]}"
     return ""

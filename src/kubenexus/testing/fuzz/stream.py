@@ -11,6 +11,8 @@ import msgspec
 from kubenexus.api.core import DeviceClass, Node, Pod
 from kubenexus.testing.fuzz import good, huge, strange, torn
 from kubenexus.testing.fuzz.good import Json
+from kubenexus.testing.fuzz.strange import Way
+from kubenexus.testing.fuzz.torn import Tear
 
 Kind = type[Pod] | type[Node] | type[DeviceClass]
 
@@ -49,22 +51,44 @@ def _page(rng: Random, number: int, kind: Kind) -> Event:
     return Event(number, kind, raw, "a page", count=len(made))
 
 
+def spoiled(rng: Random, kind: Kind, way: Way | Tear, number: int = 0) -> Event:
+    """An object to which just this was done."""
+    raw = _spoil(rng, _good(rng, kind, hostile=True), way)
+    return Event(number, kind, raw, _named(way))
+
+
+def ways(kind: Kind) -> tuple[tuple[Way, ...], tuple[Way, ...], tuple[Tear, ...]]:
+    """All that can be done to an object of this kind: while it stays JSON, making it huge, and tearing it."""
+    if kind is DeviceClass:
+        return strange.FOR_ANY, huge.FOR_ANY, torn.TEARS
+    some, large = (strange.FOR_PODS, huge.FOR_PODS) if kind is Pod else (strange.FOR_NODES, huge.FOR_NODES)
+    return some, large, torn.TEARS
+
+
 def _object(rng: Random, kind: Kind, whole: bool = False) -> tuple[str, bytes]:
     """What was done to it, and its bytes. `whole`: they are JSON at least."""
     hostile = rng.random() < _HOSTILE
     thing = _good(rng, kind, hostile)
     if not hostile:
         return GOOD, _dumped(rng, thing)
+    some, large, tears = ways(kind)
     if not whole and rng.random() < _TORN:
-        tear = rng.choice(torn.TEARS)
+        tear = rng.choice(tears)
         return _named(tear), tear(rng, thing)
-    large, way = rng.random() < _HUGE, _ways(kind)
-    chosen = rng.choice(way[1] if large else way[0])
-    chosen(rng, thing)
-    if not large and rng.random() < 0.2:
+    way = rng.choice(large if rng.random() < _HUGE else some)
+    raw = _spoil(rng, thing, way, further=way in some and rng.random() < 0.2)
+    return _named(way), raw
+
+
+def _spoil(rng: Random, thing: Json, way: Way | Tear, *, further: bool = False) -> bytes:
+    """Ways change the object, tears make bytes of it. `further`: something else is wrong with it, too."""
+    made = way(rng, thing)
+    if made is not None:
+        return made
+    if further:
         thing = copy.deepcopy(thing)  # parts of it are constants by now
         strange.wrong_type(rng, thing)
-    return _named(chosen), _dumped(rng, thing)
+    return _dumped(rng, thing)
 
 
 def _good(rng: Random, kind: Kind, hostile: bool) -> Json:
@@ -72,12 +96,6 @@ def _good(rng: Random, kind: Kind, hostile: bool) -> Json:
         return good.node(rng)
     # An unreadable pod that runs closes its node. Were they many, no node would be left to decide about.
     return good.pod(rng, bound=0.12 if hostile else 0.35) if kind is Pod else good.device_class(rng)
-
-
-def _ways(kind: Kind) -> tuple[tuple[strange.Way, ...], tuple[strange.Way, ...]]:
-    if kind is DeviceClass:
-        return strange.FOR_ANY, huge.FOR_ANY
-    return (strange.FOR_PODS, huge.FOR_PODS) if kind is Pod else (strange.FOR_NODES, huge.FOR_NODES)
 
 
 def _named(way: Callable[..., object]) -> str:

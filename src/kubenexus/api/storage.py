@@ -1,0 +1,187 @@
+"""Persistent volumes and what belongs to them (`v1`, `storage.k8s.io/v1`): just the fields that some rule reads."""
+
+from kubenexus.api.core import (
+    AWSDisk,
+    AzureDisk,
+    CinderDisk,
+    GCEDisk,
+    NodeSelector,
+    PortworxVolume,
+    QuantityText,
+    ResourceList,
+    ResourceRequirements,
+)
+from kubenexus.api.meta import Int32, Object, ObjectMeta
+from kubenexus.api.selectors import LabelSelector
+
+FILESYSTEM = "Filesystem"
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+
+# Annotations on claims and volumes. The class in an annotation is older than the field, and wins.
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+# On a CSINode: the in-tree plugins that a CSI driver has taken over on that node.
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+
+
+class ClaimReference(Object):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class CSISource(Object):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class VolumeNodeAffinity(Object):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(Object):
+    capacity: ResourceList = {}
+    access_modes: list[str] = []
+    claim_ref: ClaimReference | None = None
+    storage_class_name: str = ""
+    volume_mode: str = FILESYSTEM
+    volume_attributes_class_name: str = ""
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CSISource | None = None
+    gce_persistent_disk: GCEDisk | None = None
+    aws_elastic_block_store: AWSDisk | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: CinderDisk | None = None
+    portworx_volume: PortworxVolume | None = None
+
+
+class PersistentVolumeStatus(Object):
+    phase: str = ""
+
+
+class PersistentVolume(Object):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+class PersistentVolumeClaimSpec(Object):
+    access_modes: list[str] = []
+    resources: ResourceRequirements = ResourceRequirements()
+    storage_class_name: str | None = None
+    volume_name: str = ""
+    volume_mode: str = FILESYSTEM
+    volume_attributes_class_name: str = ""
+    selector: LabelSelector | None = None
+
+
+class PersistentVolumeClaimStatus(Object):
+    phase: str = ""
+
+
+class PersistentVolumeClaim(Object):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+
+class TopologySelectorLabelRequirement(Object):
+    key: str = ""
+    values: list[str] = []
+
+
+class TopologySelectorTerm(Object):
+    match_label_expressions: list[TopologySelectorLabelRequirement] = []
+
+
+class StorageClass(Object):
+    metadata: ObjectMeta = ObjectMeta()
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: list[TopologySelectorTerm] = []
+
+
+class VolumeNodeResources(Object):
+    count: Int32 | None = None
+
+
+class CSINodeDriver(Object):
+    name: str = ""
+    allocatable: VolumeNodeResources | None = None
+
+
+class CSINodeSpec(Object):
+    drivers: list[CSINodeDriver] = []
+
+
+class CSINode(Object):
+    """Named as its node: the drivers installed there, and how many volumes each can attach."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(Object):
+    storage_capacity: bool = False
+    prevent_pod_scheduling_if_missing: bool = False
+
+
+class CSIDriver(Object):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(Object):
+    """How much a driver can still provision of a class, on the nodes that `node_topology` selects."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: QuantityText | None = None
+    maximum_volume_size: QuantityText | None = None
+
+
+class VolumeAttachmentSource(Object):
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Object):
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeAttachment(Object):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+
+
+StorageObject = (
+    PersistentVolume
+    | PersistentVolumeClaim
+    | StorageClass
+    | CSINode
+    | CSIDriver
+    | CSIStorageCapacity
+    | VolumeAttachment
+)
+
+
+def key_of(thing: StorageObject) -> str:
+    """`namespace/name`, or the name alone where there is no namespace."""
+    meta = thing.metadata
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+def storage_class_of(thing: PersistentVolume | PersistentVolumeClaim) -> str:
+    """The class a volume or a claim is of, "" if of none."""
+    noted = thing.metadata.annotations.get(BETA_STORAGE_CLASS)
+    return noted if noted is not None else thing.spec.storage_class_name or ""
+
+
+def storage_asked(claim: PersistentVolumeClaim) -> QuantityText | None:
+    """The size a claim asks for; None if it names none."""
+    return (claim.spec.resources.requests or {}).get("storage")
+

@@ -1,0 +1,67 @@
+"""Which waiting jobs are alike: a refusal of one is a refusal of all, as long as nothing changes for them.
+
+That needs more than a pod class. The class leaves out what concerns one pod alone, since a table over all nodes can be
+shared without it; but a pod made for node A is not refused because its sibling for node B was. So here a pod is signed
+with its pins, and with whatever else a decision looks at besides: its profile, its priority (pods nominated elsewhere
+yield to it or not), its own nomination, and the claims it names.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.framework.job import Job
+
+# A pod's class as bytes, its pins included (`Signer.sign` without `unpinned`).
+Sign = Callable[[Pod], bytes]
+
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_SHARED = ("name", "image")  # of a volume: names are made up by the API server, images are part of the class
+
+
+class Kind(NamedTuple):
+    """What a job is like, in sixteen bytes; and one pod of each sort it has, for the hints to look at."""
+
+    signature: bytes
+    specimens: tuple[Pod, ...]
+
+
+def kind_of(job: Job, sign: Sign) -> Kind:
+    """A gang is like another one if it has as many members of each sort, and needs as many of them."""
+    if len(job.pods) == 1:
+        return Kind(_digest(_member(job.pods[0], sign)), job.pods)
+    sorts: dict[bytes, Pod] = {}
+    counts: Counter[bytes] = Counter()
+    for pod in job.pods:
+        signature = _digest(_member(pod, sign))
+        sorts.setdefault(signature, pod)
+        counts[signature] += 1
+    return Kind(_digest((job.minimum, sorted(counts.items()))), tuple(sorts.values()))
+
+
+def _member(pod: Pod, sign: Sign) -> tuple[Any, ...]:
+    own = (pod.status.nominated_node_name, _claims(pod) if pod.spec.volumes else (), _devices(pod))
+    return (pod.spec.scheduler_name, pod.spec.priority, sign(pod), own)
+
+
+def _claims(pod: Pod) -> list[Any]:
+    """What the volumes ask for, whichever kinds of them scheduling knows; an ephemeral one is named after its pod."""
+    asked = [msgspec.to_builtins(volume) for volume in pod.spec.volumes]
+    named = [{field: value for field, value in volume.items() if field not in _SHARED} for volume in asked]
+    named = [volume for volume in named if volume]
+    if not named:
+        return []
+    return [pod.key if any("ephemeral" in volume for volume in named) else pod.metadata.namespace, *named]
+
+
+def _devices(pod: Pod) -> str:
+    """Claims for devices are made for each pod by itself."""
+    return pod.key if getattr(pod.spec, "resource_claims", None) else ""
+
+
+def _digest(thing: Any) -> bytes:
+    return blake2b(_encode(thing), digest_size=16).digest()

@@ -1,0 +1,82 @@
+"""A line: jobs that are alike stand in one, oldest first, and it moves as a whole.
+
+Whatever refuses the first of them refuses them all, and whatever may help one may help all. So 100,000 waiting jobs of
+ten kinds are ten lines: a refusal, an event, the end of a backoff each move a line, not its jobs.
+"""
+
+from kubenexus.base.heap import Heap, Slot
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.verdict import Retry
+from kubenexus.queue.entry import Entry, Place
+from kubenexus.queue.kind import Kind
+from kubenexus.queue.rules import NOBODY, Rules
+
+
+class Line:
+    """`decision` is the last refusal and `blamed` the plugins behind it; while it `stands`, nothing has happened since
+    that could change it, and whoever joins shares it. `alone`: a line for a single job that something befell which
+    does not concern its kind. `flying` counts the members that are in flight; they are not among `members`.
+    """
+
+    __slots__ = (
+        "alone",
+        "blamed",
+        "decision",
+        "failed",
+        "flying",
+        "kind",
+        "members",
+        "parked_at",
+        "place",
+        "pods",
+        "priority",
+        "refusals",
+        "rules",
+        "slot",
+        "stands",
+        "until",
+    )
+
+    def __init__(self, kind: Kind, rules: Rules, priority: int, *, alone: bool = False) -> None:
+        self.kind = kind
+        self.rules = rules
+        self.priority = priority
+        self.alone = alone
+        self.members: Heap[Entry] = Heap()
+        self.pods = 0
+        self.flying = 0
+        self.place = Place.ACTIVE
+        self.slot: Slot | None = None
+        self.decision: Decision | None = None
+        self.blamed: tuple[str, ...] = ()
+        self.stands = False
+        self.failed = False
+        self.refusals = 0
+        self.until = 0.0
+        self.parked_at = 0.0
+
+    def push(self, entry: Entry) -> None:
+        entry.line = self
+        entry.slot = self.members.push(entry.order, entry)
+        self.pods += entry.pods
+
+    def remove(self, entry: Entry) -> None:
+        self.members.remove(entry.slot)
+        self.pods -= entry.pods
+        entry.line = None
+
+    @property
+    def head(self) -> Entry | None:
+        return self.members.first()
+
+    @property
+    def watched(self) -> bool:
+        """Whether an event may change how things stand with it."""
+        return bool(self.members) and (self.place is Place.UNSCHEDULABLE or self.stands)
+
+    def blame(self, decision: Decision) -> None:
+        """Remember who refused. Nobody is blamed for a failure, nor when there was nothing to refuse."""
+        failed = decision.code.retry is Retry.SOON
+        self.decision = decision
+        self.blamed = self.rules.known(() if failed else decision.diagnosis.refused_by)
+        self.failed = self.blamed == (NOBODY,)

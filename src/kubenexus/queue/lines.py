@@ -1,0 +1,165 @@
+"""How lines move.
+
+                              refuse                          an event that helps, 5 minutes
+               ┌───────────────────────────────▶ UNSCHEDULABLE ──────────────┐
+               │                                                             ▼
+    join ──▶ ACTIVE ◀──────────────────────────────────────── no ── still backing off?
+               │  ▲                                                          │ yes
+               │  └── its time has come, or nothing else is to do ── BACKOFF ◀┘
+               └────────────────────────────────────────────────────────▲
+                  refused, but something happened meanwhile that helps; or nobody is to blame
+
+A line without waiting jobs is nowhere, and forgotten once none of its jobs is in flight.
+"""
+
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Retry
+from kubenexus.queue.entry import Entry, Place
+from kubenexus.queue.kind import Kind
+from kubenexus.queue.line import Line
+from kubenexus.queue.places import Places
+from kubenexus.queue.policy import Policy
+from kubenexus.queue.rules import Rules
+from kubenexus.queue.tally import Amount, Tally, amount_of
+
+FAILURE = "ScheduleAttemptFailure"
+
+
+class Lines:
+    def __init__(self, policy: Policy, tally: Tally) -> None:
+        self.places = Places()
+        self._policy = policy
+        self._tally = tally
+        self._by_kind: dict[bytes, Line] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_kind)
+
+    def find(self, kind: Kind) -> Line | None:
+        return self._by_kind.get(kind.signature)
+
+    def home(self, kind: Kind, rules: Rules, priority: int) -> Line:
+        """The line of jobs of this kind, made if there is none."""
+        line = self._by_kind.get(kind.signature)
+        if line is None:
+            line = self._by_kind[kind.signature] = Line(kind, rules, priority)
+        return line
+
+    def is_home(self, line: Line) -> bool:
+        """Whether new jobs of its kind would join this line: it is not one for a single job, nor of old signatures."""
+        return self._by_kind.get(line.kind.signature) is line
+
+    # --- jobs come and go -----------------------------------------------------------------------------------------
+
+    def join(self, entry: Entry, line: Line, event: str) -> None:
+        """A job without a refusal of its own. It shares the line's if that stands, and else has the line tried."""
+        if not line.stands and line.place is not Place.ACTIVE:
+            self.activate(line, event)
+        self.stand(entry, line, event)
+
+    def stand(self, entry: Entry, line: Line, event: str) -> None:
+        """A job takes its place in the line, wherever that is."""
+        line.push(entry)
+        self._tally.enter(line.place, Amount(1, entry.pods), event)
+        self.places.settle(line)
+
+    def leave(self, entry: Entry) -> None:
+        line = entry.standing
+        self._tally.leave(line.place, Amount(1, entry.pods))
+        line.remove(entry)
+        self.tidy(line)
+
+    def swap(self, entry: Entry, job: Job) -> None:
+        """The job changed, but not so that it had to move."""
+        more = len(job.pods) - entry.pods
+        entry.job = job
+        entry.standing.pods += more
+        self._tally.leave(entry.standing.place, Amount(0, -more))
+
+    def isolate(self, entry: Entry, line: Line, place: Place, until: float, event: str) -> None:
+        """A line for this job alone. Its kind is not concerned, and `line`, where it belongs, stays as it is."""
+        apart = Line(line.kind, line.rules, line.priority, alone=True)
+        apart.decision, apart.place, apart.until = line.decision, place, until
+        apart.failed = place is Place.BACKOFF
+        self.stand(entry, apart, event)
+
+    def tidy(self, line: Line) -> None:
+        """After a job left: an empty line has no refusal that anybody would share."""
+        if line.members:
+            self.places.settle(line)
+            return
+        self.places.lift(line)
+        line.place, line.stands, line.failed = Place.ACTIVE, False, False
+        if not line.flying and self.is_home(line):
+            del self._by_kind[line.kind.signature]
+
+    # --- lines move -----------------------------------------------------------------------------------------------
+
+    def refuse(self, line: Line, entry: Entry, decision: Decision, now: float, *, woken: bool) -> None:
+        """The first of a line was refused, and with it all. `woken`: something happened meanwhile that may help."""
+        if line.stands:  # another of them was refused while this one was in flight
+            self.stand(entry, line, FAILURE)
+            return
+        self.places.lift(line)
+        self._tally.leave(line.place, amount_of(line))
+        line.push(entry)
+        line.blame(decision)
+        line.refusals += 1
+        line.until = self._policy.until(now, line.refusals, entry.pods)
+        line.parked_at, line.stands = now, not woken
+        if line.failed:
+            line.place = Place.BACKOFF
+        else:
+            line.place = self._woken(line, now) if woken else Place.UNSCHEDULABLE
+        self._tally.enter(line.place, amount_of(line), FAILURE)
+        self.places.settle(line)
+
+    def wake(self, line: Line, event: str, now: float) -> None:
+        """What refused the line may no longer hold. If nobody was to blame it still waits for its time."""
+        if line.place is Place.UNSCHEDULABLE:
+            self._shift(line, self._woken(line, now), event)
+        elif line.stands:
+            line.stands = False
+            self.places.settle(line)
+
+    def activate(self, line: Line, event: str) -> None:
+        self._shift(line, Place.ACTIVE, event)
+
+    def inherit(self, line: Line, former: Line, now: float, *, woken: bool) -> None:
+        """A job changed and is of another kind now. If nothing is known of that kind, what is known of the former one
+        is the best guess; but it is no refusal that others of the new kind would share."""
+        if line.members or line.flying:
+            if line.place is Place.UNSCHEDULABLE and not line.stands:
+                self.places.blame(line, {*line.blamed, *former.blamed})
+            return
+        line.decision, line.blamed, line.failed = former.decision, former.blamed, former.failed
+        line.refusals, line.until, line.parked_at = former.refusals, former.until, now
+        line.place = self._woken(line, now) if woken and former.place is Place.UNSCHEDULABLE else former.place
+
+    def sign_anew(self, now: float) -> None:
+        """Signatures mean something else now. Every line is woken; when its turn comes its jobs find new ones."""
+        self._by_kind.clear()
+        for line in list(self.places):
+            self.wake(line, "ForceActivate", now)
+
+    def next(self) -> Line | None:
+        """The line whose first job is to be tried now."""
+        line = self.places.active.first()
+        if line is None and self._policy.eager:
+            line = self.places.backoff.first()
+            if line is not None:
+                self.activate(line, "PopFromBackoffQ")
+        return line
+
+    def _woken(self, line: Line, now: float) -> Place:
+        at_once = line.decision is not None and line.decision.code.retry is Retry.ON_EVENT_AT_ONCE
+        return Place.ACTIVE if at_once or line.until <= now else Place.BACKOFF
+
+    def _shift(self, line: Line, place: Place, event: str) -> None:
+        """The whole line goes there, and its refusal no longer stands."""
+        self.places.lift(line)
+        self._tally.leave(line.place, amount_of(line))
+        line.place, line.stands, line.failed = place, False, False
+        self._tally.enter(place, amount_of(line), event)
+        self.places.settle(line)

@@ -1,0 +1,96 @@
+"""Where lines are: to be tried, backing off, or parked until something happens. Only bookkeeping, no rules.
+
+active    by the order of their first jobs: the next one to be tried is its least
+backoff   by the time their backoff ends, then by that order
+failing   the same, for those nobody is to blame for: not to be tried before the time, however idle we are
+parked    in the order they were parked, so that the first is the first to be flushed
+watching  for each plugin of a profile, the lines it refused: an event asks only those it may concern
+"""
+
+from collections.abc import Iterable, Iterator
+
+from kubenexus.base.heap import Heap
+from kubenexus.queue.entry import Place
+from kubenexus.queue.line import Line
+from kubenexus.queue.rules import Rules
+
+
+class Places:
+    def __init__(self) -> None:
+        self.active: Heap[Line] = Heap()
+        self.backoff: Heap[Line] = Heap()
+        self.failing: Heap[Line] = Heap()
+        self.parked: dict[Line, None] = {}
+        self._watching: dict[tuple[Rules, str], dict[Line, None]] = {}
+
+    def settle(self, line: Line) -> None:
+        """Put the line where it says it is, by the order it now has. Called after anything about it changed; an empty
+        line is nowhere."""
+        self._heaped(line)
+        if line.place is not Place.UNSCHEDULABLE or not line.members:
+            self.parked.pop(line, None)
+        elif line not in self.parked:
+            self.parked[line] = None
+        self._watch(line, line.watched)
+
+    def lift(self, line: Line) -> None:
+        """Take the line out of everything, because its place, or who is blamed, is about to change."""
+        if line.slot is not None:
+            self._heap(line).remove(line.slot)
+            line.slot = None
+        self.parked.pop(line, None)
+        self._watch(line, False)
+
+    def blame(self, line: Line, plugins: Iterable[str]) -> None:
+        """These refused the line; where it is does not change."""
+        self._watch(line, False)
+        line.blamed = tuple(sorted(plugins))
+        self._watch(line, line.watched)
+
+    def watching(self, rules: Rules, plugins: Iterable[str]) -> list[Line]:
+        """The lines that any of these plugins refused, each once."""
+        found: dict[Line, None] = {}
+        for plugin in plugins:
+            found.update(self._watching.get((rules, plugin), {}))
+        return list(found)
+
+    @property
+    def first_parked(self) -> Line | None:
+        """The one that was parked longest ago."""
+        return next(iter(self.parked), None)
+
+    def __iter__(self) -> Iterator[Line]:
+        """Every line that has waiting jobs."""
+        yield from self.active
+        yield from self.backoff
+        yield from self.failing
+        yield from self.parked
+
+    def _heaped(self, line: Line) -> None:
+        head = line.head
+        if head is None or line.place is Place.UNSCHEDULABLE:
+            order = None
+        else:
+            order = head.order if line.place is Place.ACTIVE else (line.until, head.order)
+        if line.slot is not None:
+            if line.slot[0] == order:
+                return
+            self._heap(line).remove(line.slot)
+        line.slot = None if order is None else self._heap(line).push(order, line)
+
+    def _heap(self, line: Line) -> Heap[Line]:
+        if line.place is Place.ACTIVE:
+            return self.active
+        return self.failing if line.failed else self.backoff
+
+    def _watch(self, line: Line, watched: bool) -> None:
+        for plugin in line.blamed:
+            bucket = self._watching.get((line.rules, plugin))
+            if watched and bucket is None:
+                self._watching[line.rules, plugin] = {line: None}
+            elif watched and bucket is not None:
+                bucket[line] = None
+            elif bucket is not None:
+                bucket.pop(line, None)
+                if not bucket:
+                    del self._watching[line.rules, plugin]

@@ -1,0 +1,157 @@
+"""How a job comes in, and what becomes of one that changes while it waits.
+
+A newcomer is asked about at the gates and then joins the line of its kind. A job that changes may have to change its
+line: whether that also means trying it again, the hints of those who refused it say, as in kube-scheduler.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from kubenexus.framework.events import Action, Event, Resource
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Verdict
+from kubenexus.queue.changes import pod_changed
+from kubenexus.queue.entry import Entry, Place
+from kubenexus.queue.gates import Gates
+from kubenexus.queue.kind import Kind
+from kubenexus.queue.line import Line
+from kubenexus.queue.lines import Lines
+from kubenexus.queue.rules import Rules
+from kubenexus.queue.tally import Amount, Tally
+
+OTHERS = ""  # the key of the rules for jobs whose profile has none of its own
+UPDATED = Resource.TARGET_POD.value + Action.UPDATE.label
+
+
+class Reception:
+    def __init__(self, rules: Mapping[str, Rules], lines: Lines, tally: Tally) -> None:
+        self._rules = rules
+        self._lines = lines
+        self._tally = tally
+        self.gates = Gates()
+
+    def profiles(self) -> list[Rules]:
+        return list(dict.fromkeys(self._rules.values()))
+
+    def rules(self, job: Job) -> Rules:
+        found = self._rules.get(job.pods[0].spec.scheduler_name)
+        return self._rules[OTHERS] if found is None else found
+
+    def enter(self, entry: Entry, event: str, now: float) -> Place:
+        """A job that stands nowhere: to a gate, or into the line of its kind."""
+        rules, priority = self.rules(entry.job), priority_of(entry.job)
+        entry.changed = entry.recalled = False
+        entry.order = (*rules.order(priority, entry.since), entry.number)
+        verdict = rules.gate(entry.job)
+        if verdict is not None:
+            self.shut_out(entry, verdict, event, now)
+        else:
+            self._lines.join(entry, self.home(entry), event)
+        return entry.place
+
+    def home(self, entry: Entry) -> Line:
+        """The line of the job's kind."""
+        rules = self.rules(entry.job)
+        return self._lines.home(rules.kind(entry.job), rules, priority_of(entry.job))
+
+    def at_home(self, entry: Entry, line: Line) -> bool:
+        """Whether the job is still of the line's kind."""
+        return self._lines.is_home(line) and self.rules(entry.job).kind(entry.job).signature == line.kind.signature
+
+    def shut_out(self, entry: Entry, verdict: Verdict, event: str, now: float) -> None:
+        entry.line = None
+        self.gates.shut(entry, self.rules(entry.job), verdict, now)
+        self._tally.enter(Place.GATED, Amount(1, entry.pods), event)
+
+    def let_go(self, entry: Entry) -> None:
+        """The job stands nowhere any longer."""
+        if entry.gate is not None:
+            self.gates.open(entry)
+            self._tally.leave(Place.GATED, Amount(1, entry.pods))
+        else:
+            self._lines.leave(entry)
+
+    def ask_again(self, entry: Entry, event: str, now: float) -> None:
+        """Whether a gated job may come in now. It stays where it is if not, with the gate's latest reason."""
+        rules = self.rules(entry.job)
+        verdict = rules.gate(entry.job)
+        if verdict is None:
+            self.let_go(entry)
+            self.enter(entry, event, now)
+        else:
+            self.gates.shut(entry, rules, verdict, now)
+
+    def heard(self, rules: Rules, event: Event, now: float) -> None:
+        """An event may open gates."""
+        if event.for_all:
+            behind = [(entry, "") for entry in self.gates if self.rules(entry.job) is rules]
+        else:
+            behind = self.gates.behind(rules, rules.concerned(event))
+        for entry, plugin in behind:
+            if rules.helps((plugin,), event, entry.job.pods):
+                self.ask_again(entry, event.label, now)
+
+    # --- a job changes --------------------------------------------------------------------------------------------
+
+    def change(self, entry: Entry, job: Job, now: float) -> Place:
+        if entry.turn:
+            entry.job, entry.changed = job, True
+        elif entry.gate is not None:
+            event = next((each.label for each in _events(entry.job, job)), UPDATED)
+            self._tally.leave(Place.GATED, Amount(0, entry.pods - len(job.pods)))
+            entry.job = job
+            self.ask_again(entry, event, now)
+        else:
+            self._change_in_line(entry, job, now)
+        return entry.place
+
+    def _change_in_line(self, entry: Entry, job: Job, now: float) -> None:
+        line, rules, verdict = entry.standing, self.rules(job), self.rules(job).gate(job)
+        helpful = next((e for e in _events(entry.job, job) if line.rules.helps(line.blamed, e, job.pods)), None)
+        kind = rules.kind(job)
+        if verdict is not None:
+            self._lines.leave(entry)
+            entry.job = job
+            self.shut_out(entry, verdict, UPDATED, now)
+        elif not line.alone and (kind.signature != line.kind.signature or not self._lines.is_home(line)):
+            self._move(entry, job, kind, helpful, now)
+        else:
+            self._lines.swap(entry, job)
+            if helpful is not None and line.place is Place.UNSCHEDULABLE:
+                self._lines.leave(entry)
+                place = Place.BACKOFF if now < line.until else Place.ACTIVE
+                self._lines.isolate(entry, line, place, line.until, helpful.label)
+
+    def _move(self, entry: Entry, job: Job, kind: Kind, helpful: Event | None, now: float) -> None:
+        """To the line of another kind, with what is known of the former one."""
+        former, rules, priority = entry.standing, self.rules(job), priority_of(job)
+        line = self._lines.home(kind, rules, priority)
+        self._lines.inherit(line, former, now, woken=helpful is not None)
+        line.flying += 1  # not to be tidied away before the job stands in it
+        active = former.place is Place.ACTIVE or (helpful is not None and line.place is Place.UNSCHEDULABLE)
+        self._lines.leave(entry)
+        line.flying -= 1
+        entry.job = job
+        entry.order = (*rules.order(priority, entry.since), entry.number)
+        event = UPDATED if helpful is None else helpful.label
+        if active:
+            self._lines.join(entry, line, event)
+        else:
+            self._lines.stand(entry, line, event)
+
+
+def priority_of(job: Job) -> int:
+    """That of its most urgent member."""
+    return max(pod.spec.priority for pod in job.pods)
+
+
+def _events(old: Job, new: Job) -> Iterator[Event]:
+    """What happened to the job, told of its pods: some changed, some are new, some are gone."""
+    before = {pod.metadata.uid: pod for pod in old.pods}
+    for pod in new.pods:
+        known = before.pop(pod.metadata.uid, None)
+        if known is None:
+            yield Event(Resource.UNSCHEDULED_POD, Action.ADD, new=pod)
+        elif known != pod:
+            yield from pod_changed(known, pod, target=True)
+    for pod in before.values():
+        yield Event(Resource.UNSCHEDULED_POD, Action.DELETE, old=pod)

@@ -1,0 +1,289 @@
+"""The waiting room: every job that is to be placed is in exactly one place here, from the first we hear of it until it
+is placed or gone.
+
+                    ┌───────────── GATED ◀──────────────┐
+                    │ the gate opens                    │ a gate is shut
+         add        ▼               pop                 │
+       ─────────▶ in a line ──────────────────────▶ IN FLIGHT ── done: placed ──▶ GONE
+                   ▲     ▲                           │     │
+                   │     └────── done: refused ──────┘     │ failed: could not be bound
+                   │                                       ▼
+                   └────────── backoff over ───── a line of its own
+
+A line is ACTIVE, in BACKOFF or UNSCHEDULABLE with all the jobs that stand in it: `queue.lines` has that part. `delete`
+leads to GONE from everywhere.
+
+Single-threaded, without I/O and without a clock of its own. The loop calls `pop`, decides, and calls `done`; the
+watches call `add`, `update`, `delete` and `on_event`; somebody calls `tick` at `next_time`. Whatever changes the
+ledger in anybody's favour (a bind that failed, too) has to be told as an event (`queue.changes`), or those it helps
+wait for the flush.
+"""
+
+from collections.abc import Hashable, Mapping
+
+import msgspec
+
+from kubenexus.base.clock import Clock
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.events import Action, Event, Resource
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Retry
+from kubenexus.queue.board import Board
+from kubenexus.queue.entry import Entry, Place, Turn
+from kubenexus.queue.flight import Flight
+from kubenexus.queue.line import Line
+from kubenexus.queue.lines import FAILURE, Lines
+from kubenexus.queue.policy import Policy
+from kubenexus.queue.reception import Reception
+from kubenexus.queue.rules import NOBODY, Rules
+
+ADDED = Event(Resource.UNSCHEDULED_POD, Action.ADD).label
+
+
+class WaitingRoom(Board):
+    """`rules` by the name of the profile (`spec.schedulerName`), those under "" for all other names."""
+
+    def __init__(self, rules: Mapping[str, Rules], clock: Clock, policy: Policy | None = None) -> None:
+        super().__init__()
+        self.policy = policy or Policy()
+        self.flight = Flight()
+        self._clock = clock
+        self._lines = Lines(self.policy, self._tally)
+        self._reception = Reception(rules, self._lines, self._tally)
+        self._profiles = self._reception.profiles()
+        self._numbers = 0
+        self._context = self._asked()
+
+    # --- what the API server says ---------------------------------------------------------------------------------
+
+    def add(self, job: Job, since: float | None = None) -> Place:
+        """A job we did not know, or know in another form. `since`: how old it is, by the API server's timestamp."""
+        self._look_around()
+        now, entry = self._clock.now(), self._entries.get(job.key)
+        if entry is not None and _related(entry.job, job):
+            return self._reception.change(entry, job, now)
+        if entry is not None:
+            self.delete(job.key)  # made again under the same name, and nobody told us of the delete
+        self._numbers += 1
+        entry = self._entries[job.key] = Entry(job, now if since is None else since, self._numbers)
+        return self._reception.enter(entry, ADDED, now)
+
+    def update(self, job: Job) -> Place:
+        """A job changed: a pod of it, or which pods it has. One that we do not know is added."""
+        return self.add(job)
+
+    def delete(self, key: str) -> bool:
+        """A job is gone: deleted, or bound by somebody else. Says whether it was here."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return False
+        if entry.turn:
+            self._lines.tidy(self._land(entry))
+        else:
+            self._reception.let_go(entry)
+        return True
+
+    def on_event(self, event: Event) -> int:
+        """Something happened in the cluster. Returns how many lines it woke; asks once a line, not once a job."""
+        self._look_around()
+        now, woken = self._clock.now(), 0
+        for rules in self._profiles:
+            for line in self._candidates(rules, event):
+                if rules.helps(line.blamed, event, line.kind.specimens):
+                    self._lines.wake(line, event.label, now)
+                    woken += 1
+            self._reception.heard(rules, event, now)
+        if event.for_all or any(rules.concerned(event) for rules in self._profiles):
+            self.flight.note(event)
+        return woken
+
+    # --- what the loop does ---------------------------------------------------------------------------------------
+
+    def pop(self) -> Turn | None:
+        """The job whose turn it is; it is in flight until `done`, `failed` or `delete`. None: nobody is ready, or
+        more jobs had to be looked at than one call may (then `ready` still says yes)."""
+        self.tick()
+        for _ in range(self.policy.batch):
+            line = self._lines.next()
+            entry = None if line is None else line.head
+            if line is None or entry is None:
+                break
+            if self._take_off(entry, line):
+                return Turn(entry.turn, entry.job, entry.attempts, entry.since)
+        return None
+
+    def done(self, turn: Turn, decision: Decision | None = None) -> Place:
+        """The end of a turn. Without a decision there was nothing to decide (the pod is being deleted, or has a node):
+        the job leaves. So it does when it was placed, but for members that were not: they wait on, as a job."""
+        entry = self._flying(turn)
+        if entry is None:
+            return Place.GONE
+        if decision is None or decision.code.retry is Retry.NEVER:
+            return self._placed(entry, decision)
+        events = self.flight.missed(turn.number)
+        line, now = self._land(entry), self._clock.now()
+        if (entry.changed or not self._lines.is_home(line)) and not self._reception.at_home(entry, line):
+            self._lines.tidy(line)
+            return self._reception.enter(entry, FAILURE, now)  # another kind by now: what was decided is not about it
+        woken = entry.recalled or events is None or self._helped(line, decision, events)
+        entry.failures, entry.changed, entry.recalled = 0, False, False
+        self._lines.refuse(line, entry, decision, now, woken=woken)
+        return entry.place
+
+    def failed(self, turn: Turn) -> Place:
+        """The job was placed, but that could not be carried out (the API server refused the bind, say). Nobody is to
+        blame and its kind is not concerned: this job alone is tried again, after a backoff of its own."""
+        entry = self._flying(turn)
+        if entry is None:
+            return Place.GONE
+        line = self._land(entry)
+        entry.failures += 1
+        entry.changed = entry.recalled = False
+        until = self.policy.until(self._clock.now(), entry.failures, entry.pods)
+        self._lines.isolate(entry, line, Place.BACKOFF, until, FAILURE)
+        self._lines.tidy(line)
+        return entry.place
+
+    def activate(self, key: str) -> Place:
+        """Have this very job tried now, whatever it waits for: its siblings are placed, say, or its victims gone."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return Place.GONE
+        if entry.turn:
+            entry.recalled = True
+        elif entry.gate is not None:
+            self._reception.ask_again(entry, "ForceActivate", self._clock.now())
+        elif entry.standing.place is not Place.ACTIVE:
+            line = entry.standing
+            self._lines.leave(entry)
+            self._lines.isolate(entry, line, Place.ACTIVE, 0.0, "ForceActivate")
+        return entry.place
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Do what is due: end backoffs, flush. Called at `next_time`, and by `pop`."""
+        self._look_around()
+        now = self._clock.now()
+        for heap in (self._lines.places.backoff, self._lines.places.failing):
+            for _ in range(self.policy.batch):
+                line = heap.first()
+                if line is None or line.until > now:
+                    break
+                self._lines.activate(line, "BackoffComplete")
+        self.flush()
+
+    def flush(self) -> None:
+        """Wake what has been parked for five minutes, in case some hint was wrong; ask gates again that often."""
+        now = self._clock.now()
+        for _ in range(self.policy.batch):
+            line = self._lines.places.first_parked
+            if line is None or line.parked_at + self.policy.flush_after > now:
+                break
+            self._lines.wake(line, "UnschedulableTimeout", now)
+        for _ in range(self.policy.batch):
+            entry = self._reception.gates.first
+            if entry is None or entry.asked_at + self.policy.flush_after > now:
+                break
+            self._reception.ask_again(entry, "UnschedulableTimeout", now)
+
+    def next_time(self) -> float | None:
+        """When `tick` will have something to do; None if nothing but an event can change anything."""
+        places, flush = self._lines.places, self.policy.flush_after
+        times = [line.until for line in (places.backoff.first(), places.failing.first()) if line is not None]
+        times += [line.parked_at + flush for line in (places.first_parked,) if line is not None]
+        times += [entry.asked_at + flush for entry in (self._reception.gates.first,) if entry is not None]
+        return min(times, default=None)
+
+    @property
+    def ready(self) -> bool:
+        """Whether `pop` would find somebody now."""
+        places = self._lines.places
+        return bool(places.active) or (self.policy.eager and bool(places.backoff))
+
+    # --- how it is kept -------------------------------------------------------------------------------------------
+
+    def _take_off(self, entry: Entry, line: Line) -> bool:
+        """Whether the head of a line may be tried now. If not it stands elsewhere afterwards, so this comes to an
+        end."""
+        now = self._clock.now()
+        if not line.alone and not self._lines.is_home(line):
+            self._lines.leave(entry)
+            self._reception.enter(entry, "ForceActivate", now)
+            return False
+        home = self._reception.home(entry) if line.alone else line
+        home.flying += 1
+        self._lines.leave(entry)
+        verdict = home.rules.gate(entry.job)
+        if verdict is not None:
+            home.flying -= 1
+            self._lines.tidy(home)
+            self._reception.shut_out(entry, verdict, FAILURE, now)
+            return False
+        entry.line, entry.turn = home, self.flight.depart()
+        entry.attempts += 1
+        return True
+
+    def _flying(self, turn: Turn) -> Entry | None:
+        """The job whose turn it is, if it still is."""
+        entry = self._entries.get(turn.job.key)
+        return entry if entry is not None and entry.turn == turn.number else None
+
+    def _land(self, entry: Entry) -> Line:
+        """Returns the line it took off from, which is to be tidied unless it returns there."""
+        self.flight.land(entry.turn)
+        entry.turn = 0
+        line, entry.line = entry.standing, None
+        line.flying -= 1
+        return line
+
+    def _placed(self, entry: Entry, decision: Decision | None) -> Place:
+        line = self._land(entry)
+        if decision is not None and decision.placed:
+            line.refusals, line.until = 0, 0.0  # it moves: the next refusal is the first again
+        rest = _rest(entry.job, decision)
+        self._lines.tidy(line)
+        if rest is not None:
+            entry.job = rest
+            return self._reception.enter(entry, FAILURE, self._clock.now())
+        del self._entries[entry.job.key]
+        return Place.GONE
+
+    def _helped(self, line: Line, decision: Decision, events: list[Event]) -> bool:
+        """Whether anything that happened meanwhile may change a decision."""
+        blamed = line.rules.known(decision.diagnosis.refused_by)
+        return blamed != (NOBODY,) and any(line.rules.helps(blamed, event, line.kind.specimens) for event in events)
+
+    def _candidates(self, rules: Rules, event: Event) -> list[Line]:
+        """The lines that an event may concern, given who refused them."""
+        places, concerned = self._lines.places, rules.concerned(event)
+        if event.for_all:
+            found = [line for line in places if line.watched and line.rules is rules]
+        else:
+            found = places.watching(rules, (*concerned, NOBODY)) if concerned else []
+        return [line for line in found if event.ceiling is None or line.priority <= event.ceiling]
+
+    def _look_around(self) -> None:
+        """If signatures mean something else now, who is alike has to be found out anew."""
+        context = self._asked()
+        if context != self._context:
+            self._context = context
+            self._lines.sign_anew(self._clock.now())
+
+    def _asked(self) -> tuple[Hashable, ...]:
+        return tuple([rules.context() for rules in self._profiles if rules.context is not None])
+
+
+def _related(old: Job, new: Job) -> bool:
+    """Whether it is still the same job: a pod made again under its old name is another one."""
+    before = {pod.metadata.uid for pod in old.pods}
+    return any(pod.metadata.uid in before for pod in new.pods)
+
+
+def _rest(job: Job, decision: Decision | None) -> Job | None:
+    """The members that a placed job left behind. Its minimum is reached, so any of them may follow."""
+    if decision is None or not decision.placed:
+        return None
+    seated = {placement.uid for placement in decision.placements}
+    left = tuple(pod for pod in job.pods if pod.metadata.uid not in seated)
+    return msgspec.structs.replace(job, pods=left, minimum=1) if left else None

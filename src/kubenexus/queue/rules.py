@@ -1,0 +1,110 @@
+"""What a profile says about waiting: the order, the gates, which jobs are alike, and which event may help whom.
+
+All of it is handed in. The queue asks here, never a plugin, so it can be tested with rules of three lines and knows
+nothing of nodes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from kubenexus.api.core import Pod
+from kubenexus.framework.events import Action, Event, Hint, Resource, Wake, wakes_of
+from kubenexus.framework.job import Job
+from kubenexus.framework.points import PreEnqueue
+from kubenexus.framework.profile import Lineup
+from kubenexus.framework.verdict import Code, Verdict
+from kubenexus.queue.kind import Kind, Sign, kind_of
+
+# Stands for "nobody we know of" among those who refused a job: any event that interests some plugin may help it.
+NOBODY = ""
+
+Order = Callable[[int, float], tuple[float, ...]]
+Wakes = Mapping[str, Sequence[Wake]]
+
+
+def _first_come(priority: int, since: float) -> tuple[float, ...]:
+    return (-priority, since)
+
+
+class Rules:
+    """One for each profile.
+
+    `context` is whatever signatures depend on besides the pod (which labels somebody selects by, say): when it
+    changes, jobs are signed anew. `hints` counts what hints answered, by plugin, event and answer.
+    """
+
+    def __init__(
+        self,
+        sign: Sign,
+        wakes: Wakes,
+        gates: Iterable[PreEnqueue] = (),
+        order: Order = _first_come,
+        context: Callable[[], Hashable] | None = None,
+    ) -> None:
+        self.order = order
+        self.context = context
+        self.hints: Counter[tuple[str, str, str]] = Counter()
+        self._sign = sign
+        self._wakes = wakes
+        self._gates = tuple(gates)
+        self._concerned: dict[tuple[Resource, Action], dict[str, tuple[Hint | None, ...]]] = {}
+
+    @staticmethod
+    def of(lineup: Lineup, sign: Sign, context: Callable[[], Hashable] | None = None) -> "Rules":
+        """Those of a profile's plugins."""
+        order = lineup.sorts[0].order if lineup.sorts else _first_come
+        return Rules(sign, wakes_of(lineup.plugins), lineup.gates, order, context)
+
+    def kind(self, job: Job) -> Kind:
+        return kind_of(job, self._sign)
+
+    def gate(self, job: Job) -> Verdict | None:
+        """The first verdict that keeps the job out, if any. One gated pod gates its job; a gate that fails is shut."""
+        for pod in job.pods:
+            for plugin in self._gates:
+                try:
+                    verdict = plugin.gate(pod)
+                except Exception as error:
+                    verdict = Verdict(Code.ERROR, (f"{type(error).__name__}: {error}",))
+                if verdict is not None:
+                    return Verdict(verdict.code, verdict.reasons, plugin.name)
+        return None
+
+    def known(self, refused_by: Iterable[str]) -> tuple[str, ...]:
+        """Those of the plugins we have events for; NOBODY in place of the others, and if there are none."""
+        return tuple(sorted({name if name in self._wakes else NOBODY for name in refused_by})) or (NOBODY,)
+
+    def concerned(self, event: Event) -> Mapping[str, tuple[Hint | None, ...]]:
+        """The plugins whose refusals an event of this kind may overturn, with the hints that look closer."""
+        kind = (event.resource, event.action)
+        if kind not in self._concerned:
+            matching = {
+                name: tuple(wake.hint for wake in wakes if wake.matches(event)) for name, wakes in self._wakes.items()
+            }
+            self._concerned[kind] = {name: hints for name, hints in matching.items() if hints}
+        return self._concerned[kind]
+
+    def helps(self, blamed: Iterable[str], event: Event, pods: Iterable[Pod]) -> bool:
+        """Whether the event may let any of these pods in, given who refused them."""
+        if event.for_all:
+            return True
+        concerned = self.concerned(event)
+        for name in blamed:
+            if name == NOBODY:
+                return True
+            for hint in concerned.get(name, ()):
+                if any(self._ask(name, hint, event, pod) for pod in pods):
+                    return True
+        return False
+
+    def _ask(self, plugin: str, hint: Hint | None, event: Event, pod: Pod) -> bool:
+        """A hint that fails says yes: a useless attempt costs less than a job that is never woken."""
+        answer: Any = True
+        try:
+            answer = hint is None or bool(hint(pod, event))
+            said = "Queue" if answer else "QueueSkip"
+        except Exception:
+            said = "Error"
+        self.hints[plugin, event.label, said] += 1
+        return bool(answer)

@@ -1,0 +1,60 @@
+"""How many jobs and pods are where, and how many came in by which event: what kube-scheduler's metrics tell.
+
+Counted as lines move, so that reading it costs nothing; bounded, since there are only so many places and events.
+"""
+
+from collections import Counter
+from typing import NamedTuple
+
+from kubenexus.queue.entry import Place
+from kubenexus.queue.line import Line
+
+
+class Amount(NamedTuple):
+    jobs: int
+    pods: int
+
+
+class Incoming(NamedTuple):
+    """So many jobs and pods came into a queue by an event: `queue_incoming_pods_total{queue, event}`."""
+
+    queue: str
+    event: str
+    jobs: int
+    pods: int
+
+
+class Tally:
+    def __init__(self) -> None:
+        self._jobs: Counter[Place] = Counter()
+        self._pods: Counter[Place] = Counter()
+        self._incoming: dict[tuple[Place, str], Amount] = {}
+
+    def enter(self, place: Place, amount: Amount, event: str) -> None:
+        if not amount.jobs:
+            return
+        self._jobs[place] += amount.jobs
+        self._pods[place] += amount.pods
+        # A gated job counts as incoming to the unschedulable ones, as in kube-scheduler, which has no queue of its own
+        # for it.
+        queue = Place.UNSCHEDULABLE if place is Place.GATED else place
+        jobs, pods = self._incoming.get((queue, event), Amount(0, 0))
+        self._incoming[queue, event] = Amount(jobs + amount.jobs, pods + amount.pods)
+
+    def leave(self, place: Place, amount: Amount) -> None:
+        self._jobs[place] -= amount.jobs
+        self._pods[place] -= amount.pods
+
+    def waiting(self, place: Place) -> Amount:
+        """How many wait there now: `pending_pods{queue}`."""
+        return Amount(self._jobs[place], self._pods[place])
+
+    def drain(self) -> list[Incoming]:
+        """What came in since this was last asked."""
+        found = [Incoming(place.value, event, *amount) for (place, event), amount in self._incoming.items()]
+        self._incoming.clear()
+        return found
+
+
+def amount_of(line: Line) -> Amount:
+    return Amount(len(line.members), line.pods)
