@@ -4,6 +4,7 @@ import click
 
 from kubenexus import __version__
 from kubenexus.cli.config import config
+from kubenexus.cli.explain import explain
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -13,6 +14,7 @@ def main() -> None:
 
 
 main.add_command(config)
+main.add_command(explain)
 
 
 @main.command()

@@ -1,0 +1,1 @@
+"""What happened and why, for people. Changes nothing; earlier rooms never call it."""

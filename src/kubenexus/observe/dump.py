@@ -1,0 +1,72 @@
+"""A cluster from a file: what `kubectl get nodes,pods,... -A -o json` printed, read into a ledger."""
+
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.codec import Unreadable, read_object
+from kubenexus.api.core import Pod
+from kubenexus.base.errors import KubeNexusError, Malformed
+from kubenexus.state.intake import KINDS, tell
+from kubenexus.state.ledger import Ledger
+
+
+class _Item(msgspec.Struct, gc=False):
+    kind: str = ""
+
+
+class _List(msgspec.Struct, gc=False):
+    kind: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+class Dump(msgspec.Struct):
+    """The ledger, the pods as they were read, and what could not be used: `problems` by object, `ignored` by kind."""
+
+    ledger: Ledger
+    pods: dict[str, Pod]
+    problems: list[str]
+    ignored: dict[str, int]
+
+
+def read_dump(raw: bytes, source: str) -> Dump:
+    """Raises KubeNexusError, naming the file, when it is no list of Kubernetes objects at all."""
+    try:
+        found = msgspec.json.decode(raw, type=_List)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise KubeNexusError(f"{source}: not JSON as kubectl prints it: {error}") from None
+    if found.items is None:
+        raise KubeNexusError(f"{source}: expected a List with `items`, as `kubectl get ... -o json` prints it")
+    dump = Dump(Ledger(), {}, [], {})
+    kinds = [(_kind(item), item) for item in found.items]
+    # Nodes last but one, pods last: the order in which nothing has to be counted twice.
+    kinds.sort(key=lambda pair: (pair[0] == "Pod", pair[0] == "Node"))
+    for kind, item in kinds:
+        _take(dump, kind, item)
+    return dump
+
+
+def _kind(item: msgspec.Raw) -> str:
+    try:
+        return msgspec.json.decode(item, type=_Item).kind
+    except msgspec.DecodeError:
+        return ""
+
+
+def _take(dump: Dump, kind: str, item: msgspec.Raw) -> None:
+    """One bad object never spoils the rest."""
+    if kind not in KINDS:
+        dump.ignored[kind or "(no kind)"] = dump.ignored.get(kind or "(no kind)", 0) + 1
+        return
+    found: Any = read_object(item, KINDS[kind].type)
+    if isinstance(found, Unreadable):
+        dump.problems.append(str(found.error))
+        if kind == "Pod":
+            dump.ledger.pod_unreadable(f"{found.namespace}/{found.name}", found.node)
+        return
+    if isinstance(found, Pod):
+        dump.pods[found.key] = found
+    try:
+        tell(dump.ledger, kind, found)
+    except Malformed as problem:
+        dump.problems.append(str(problem))

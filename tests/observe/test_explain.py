@@ -1,0 +1,95 @@
+"""`kubenexus explain`, used as a person would: from a file that kubectl printed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kubenexus.cli import main
+
+
+def node(name: str, cpu: str = "4", **spec: Any) -> dict[str, Any]:
+    allocatable = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
+    labels = {"kubernetes.io/hostname": name}
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+        "status": {"allocatable": allocatable},
+    }
+
+
+def pod(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "web", "uid": name},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+def run(tmp_path: Path, items: list[Any], key: str, *options: str) -> Result:
+    dump = tmp_path / "dump.json"
+    dump.write_text(json.dumps({"kind": "List", "items": items}))
+    return CliRunner().invoke(main, ["explain", "--cluster", str(dump), "--pod", key, *options])
+
+
+def test_a_pod_that_fits_is_told_its_node_and_the_scores(tmp_path: Path) -> None:
+    result = run(tmp_path, [node("small", "1"), node("large", "16"), pod("a", "2")], "web/a")
+    assert result.exit_code == 0
+    assert "NODE     large" in result.output
+    assert "1 of 2 nodes fit" in result.output
+    assert "REFUSED  1 Insufficient cpu" in result.output
+    assert "NodeResourcesFit" in result.output
+
+
+def test_a_pod_that_waits_is_told_why_and_what_came_closest(tmp_path: Path) -> None:
+    items = [node("full"), node("cordoned", unschedulable=True), pod("big", "3500m", nodeName="full"), pod("a", "1")]
+    result = run(tmp_path, items, "web/a")
+    assert result.exit_code == 2
+    assert "WHY      0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable." in result.output
+    assert "NEAREST  full: Insufficient cpu; lacks 500 milli-cpu" in result.output
+
+
+def test_a_bound_pod_is_explained_as_if_it_waited(tmp_path: Path) -> None:
+    result = run(tmp_path, [node("one"), pod("a", "3", nodeName="one")], "web/a")
+    assert result.exit_code == 0
+    assert "NODE     one" in result.output
+
+
+def test_the_same_as_json_for_other_programs(tmp_path: Path) -> None:
+    result = run(tmp_path, [node("one"), pod("a", "1")], "web/a", "-o", "json")
+    told = json.loads(result.output)
+    assert told["decision"]["placements"][0]["node"] == "one"
+    assert {score["plugin"] for score in told["best"][0]["scores"]} >= {"NodeResourcesFit", "TaintToleration"}
+
+
+def test_an_empty_cluster_says_what_kube_scheduler_says(tmp_path: Path) -> None:
+    result = run(tmp_path, [pod("a", "1")], "web/a")
+    assert result.exit_code == 2
+    assert "no nodes available to schedule pods" in result.output
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param("not json", "not JSON as kubectl prints it", id="no JSON at all"),
+        pytest.param('{"kind": "Node"}', "expected a List with `items`", id="a single object"),
+        pytest.param('{"kind": "List", "items": []}', "no pod web/a in", id="no such pod"),
+    ],
+)
+def test_wrong_input_gets_a_clear_error(tmp_path: Path, content: str, said: str) -> None:
+    dump = tmp_path / "dump.json"
+    dump.write_text(content)
+    result = CliRunner().invoke(main, ["explain", "--cluster", str(dump), "--pod", "web/a"])
+    assert result.exit_code == 1
+    assert said in result.output
+
+
+def test_a_bad_object_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    items = [node("one"), pod("a", "1"), pod("bad", "no-number", nodeName="one"), {"kind": "Widget"}]
+    result = run(tmp_path, items, "web/a")
+    assert "Pod web/bad: spec.containers[0].resources.requests[cpu]" in result.output
+    assert "1 node(s) ran a pod that could not be read" in result.output
