@@ -13,7 +13,7 @@ from bench.targets import judge
 @click.option("--nodes", default="", metavar="N[,N...]", help="Sizes of clusters; default 1000,5000,15000,50000.")
 @click.option("--only", default="", metavar="PATTERN", help="Benches whose 'bench/case' contains this (* allowed).")
 @click.option("--quick", is_flag=True, help="A first impression: 1,000 and 5,000 nodes, few rounds, no memory.")
-@click.option("--rounds", type=click.IntRange(min=1), help="Rounds of each bench at most; the best one counts.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Rounds of each bench; the best one counts.")
 @click.option("--markdown", is_flag=True, help="Print the tables of docs/benchmarks.md.")
 @click.option(
     "--output", default="build/bench.json", type=click.Path(dir_okay=False, path_type=Path), show_default=True

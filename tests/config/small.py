@@ -1,6 +1,6 @@
 """Short ways to write configurations and registries down."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 
 from kubenexus.config import Configuration, load, validate
 from kubenexus.config.catalogue import UPSTREAM_SET, Catalogue
+from kubenexus.framework.points import KEEP, Depends
 from kubenexus.framework.profile import Factory
 from kubenexus.framework.verdict import SKIP
 
@@ -31,7 +32,7 @@ def _keep(self: Any, args: Any) -> None:
 def a_plugin(name: str, points: Iterable[str]) -> Factory:
     """A class that keeps the contract at these points and does nothing."""
 
-    body: dict[str, Any] = {"name": name, "reads": (), "depends": None, "normalize": None, "__init__": _keep}
+    body: dict[str, Any] = {"name": name, "reads": (), "depends": Depends.NODE, "normalize": KEEP, "__init__": _keep}
     for point in points:
         body.update(dict.fromkeys(METHODS.get(point, ()), lambda *_: SKIP))
     made: Factory = type(name, (), body)
@@ -61,10 +62,13 @@ def names(configuration: Configuration) -> list[str]:
     return [enabled.name for enabled in configuration.profiles[0].plugins]
 
 
-def cases(file: str) -> Iterator[Any]:
+def cases(file: str) -> list[Any]:
     """The cases of a file in `cases`: what to load, and the lines that must be reported."""
     text = (Path(__file__).parent / "cases" / f"{file}.txt").read_text(encoding="utf-8")
-    for block in text.split("\n=== ")[1:]:
-        title, _, rest = block.partition("\n")
-        given, _, expected = rest.partition("\n==>\n")
-        yield pytest.param(given, expected.strip().splitlines(), id=title)
+    return [_case(block) for block in text.split("\n=== ")[1:]]
+
+
+def _case(block: str) -> Any:
+    title, _, rest = block.partition("\n")
+    given, _, expected = rest.partition("\n==>\n")
+    return pytest.param(given, expected.strip().splitlines(), id=title)

@@ -99,18 +99,18 @@ CHAIN = "- &a0 1\n" + "".join(f"- &a{i} {'[' * 9}*a{i - 1}{']' * 9}\n" for i in 
         pytest.param(CHAIN, "line 7: nested more than 50 levels deep", id="deep through aliases"),
         pytest.param("a: &a [*a]", "line 1: *a refers to nothing before it", id="an alias within itself"),
         pytest.param("a: *b", "line 1: *b refers to nothing before it", id="an alias to nothing"),
-        pytest.param(BOMB, "line 6: more than 100000 values, counted with aliases written out", id="a bomb of anchors"),
-        pytest.param("[" + "1," * 300_000 + "]", "line 1: more than 100000 values", id="a long list"),
+        pytest.param(BOMB, "line 5: more than 20000 values, counted with aliases written out", id="a bomb of anchors"),
+        pytest.param("[" + "1," * 300_000 + "]", "line 1: more than 20000 values", id="a long list"),
         pytest.param("%YAML 9.9\n---\na: 1", "line 1: cannot be parsed: found incompatible YAML", id="another YAML"),
     ],
 )
 def test_what_cannot_be_parsed_is_refused_in_one_sentence_and_at_once(text: str | bytes, problem: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InvalidConfiguration) as refused:
         parsed(text)
     assert str(refused.value).startswith(problem)
     assert "\n" not in str(refused.value)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @given(text=st.text("ab:-[]{}&*!?<|>%\"'#\n\t 1~,", max_size=60))

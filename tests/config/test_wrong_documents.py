@@ -90,6 +90,6 @@ def test_null_says_the_same_as_nothing() -> None:
 
 def test_a_strange_name_is_shown_so_that_a_terminal_survives_it() -> None:
     (problem,) = problems('"\\e[31mred": 1')
-    assert problem == '"\\u001b[31mred": unknown field'
+    assert problem == "\\x1b[31mred: unknown field"
     (problem,) = problems("x" * 10_000 + ": 1")
     assert len(problem) < 400

@@ -58,9 +58,7 @@ def test_normalised_by_hand(normalize: Normalize, raw: list[int], expected: list
 
 
 @pytest.mark.parametrize(("normalize", "raw", "expected"), CASES)
-def test_the_best_node_is_chosen_and_told_its_score(
-    normalize: Normalize, raw: list[int], expected: list[int]
-) -> None:
+def test_the_best_node_is_chosen_and_told_its_score(normalize: Normalize, raw: list[int], expected: list[int]) -> None:
     nodes = [a_node(f"n{i}", labels={"points": str(points)}) for i, points in enumerate(raw)]
     done = scheduled(scoring(label_number, normalize, Depends.NODE), nodes, [a_pod("web")])
     chosen = done.placements["web"]

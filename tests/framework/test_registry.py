@@ -64,7 +64,9 @@ def test_an_installed_plugin_is_known_by_its_name_and_off_until_it_is_enabled(sh
 REFUSED = [
     pytest.param("NodeName = mine:Mine", GOOD.replace("Mine", "NodeName"), "NodeName", "", id="another module's class"),
     pytest.param("Mine = mine:Mine", "raise OSError('no licence')", "Mine", "no licence", id="its import fails"),
-    pytest.param("Mine = mine:Mine", "import not_installed_anywhere", "Mine", "not_installed_anywhere", id="it needs more"),
+    pytest.param(
+        "Mine = mine:Mine", "import not_installed_anywhere", "Mine", "not_installed_anywhere", id="it needs more"
+    ),
     pytest.param("Mine = mine:Mine", "def Mine(", "Mine", "", id="it is no Python"),
     pytest.param("Mine = mine:Yours", GOOD, "Mine", "Yours", id="no such class in it"),
     pytest.param("Mine = mine:Mine", "Mine = 5", "Mine", "must be a class", id="not a class"),

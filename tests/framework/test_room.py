@@ -34,8 +34,12 @@ def room(pod: Pod, nodes: Iterable[Node], running: Iterable[Pod] = (), rules: Li
 @pytest.mark.parametrize(
     ("pod", "nodes", "running", "expected"),
     [
-        pytest.param(a_pod("a", cpu=3), [a_node("n1", cpu=8)], [], 2, id="how often the request goes into what is free"),
-        pytest.param(a_pod("a", cpu=3), [a_node("n1", cpu=8)], [a_pod("b", cpu=4, node="n1")], 1, id="what runs counts"),
+        pytest.param(
+            a_pod("a", cpu=3), [a_node("n1", cpu=8)], [], 2, id="how often the request goes into what is free"
+        ),
+        pytest.param(
+            a_pod("a", cpu=3), [a_node("n1", cpu=8)], [a_pod("b", cpu=4, node="n1")], 1, id="what runs counts"
+        ),
         pytest.param(a_pod("a", cpu=9), [a_node("n1", cpu=8)], [], 0, id="too large"),
         pytest.param(a_pod("a"), [a_node("n1", pods=3)], [], 3, id="asks for nothing: as many as pods may run"),
         pytest.param(a_pod("a", cpu=1), [a_node("n1", pods=3)], [], 3, id="the scarcest counts"),
@@ -44,7 +48,11 @@ def room(pod: Pod, nodes: Iterable[Node], running: Iterable[Pod] = (), rules: Li
         pytest.param(a_pod("a", cpu=1, gpu=2), [a_node("n1", gpu=7)], [], 3, id="accelerators"),
         pytest.param(a_pod("a", cpu="1n"), [a_node("n1", pods=4)], [], 4, id="next to nothing is rounded up"),
         pytest.param(
-            a_pod("a", cpu=4, requests={"example.com/claimed": 1}), [a_node("n1", cpu=8)], [], 2, id="claims are not ours"
+            a_pod("a", cpu=4, requests={"example.com/claimed": 1}),
+            [a_node("n1", cpu=8)],
+            [],
+            2,
+            id="claims are not ours",
         ),
     ],
 )

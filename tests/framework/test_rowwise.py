@@ -95,7 +95,9 @@ def test_some_rows_in_any_order_and_rows_whose_node_is_gone() -> None:
 
 
 def test_what_a_rule_sees_of_a_node() -> None:
-    node = a_node("n1", cpu="1500m", memory="1Gi", gpu=2, zone="a", taints=["x=y:NoSchedule"], cordoned=True, features=["F"])
+    node = a_node(
+        "n1", cpu="1500m", memory="1Gi", gpu=2, zone="a", taints=["x=y:NoSchedule"], cordoned=True, features=["F"]
+    )
     ledger = a_ledger([node, a_node("n2")], [a_pod("b", cpu=1, gpu=1, node="n1"), a_pod("c", node="n1")])
     ledger.devices_seen("n1", (Device("gpu0"),))
     [(_, seen)] = rows(Nodes(ledger.nodes, np.array([0])))

@@ -139,9 +139,7 @@ def test_an_amount_that_is_none_keeps_a_pending_pod_waiting_and_says_where_it_is
 
 
 @pytest.mark.parametrize(("spec", "field", "problem"), [pytest.param(*row[1:], id=row[0]) for row in AMOUNTS])
-def test_the_same_in_a_pod_that_runs_closes_its_node_until_it_can_be_read(
-    spec: Json, field: str, problem: str
-) -> None:
+def test_the_same_in_a_pod_that_runs_closes_its_node_until_it_can_be_read(spec: Json, field: str, problem: str) -> None:
     loop = Loop(a_node("n1"), a_node("n2"))
     loop.pod(a_pod(**spec, node="n1"))
     assert loop.refused[0].startswith(f"Pod ns/p: {field}: ")
@@ -239,12 +237,16 @@ def test_what_kubernetes_accepts_is_accepted(raw: Any, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("preference", "problem"),
     [
-        pytest.param(said("zone", "Matches", "a"), "[0].matchExpressions[0].operator: Unsupported value", id="operator"),
+        pytest.param(
+            said("zone", "Matches", "a"), "[0].matchExpressions[0].operator: Unsupported value", id="operator"
+        ),
         pytest.param(said("not a key!", "Exists"), "[0].matchExpressions[0].key: Invalid value", id="key"),
         pytest.param(said("zone", "Gt", "many"), "[0].matchExpressions[0].values[0]", id="no number"),
     ],
 )
-def test_a_preference_that_cannot_be_read_fails_the_attempt_as_upstream_fails_it(preference: Json, problem: str) -> None:
+def test_a_preference_that_cannot_be_read_fails_the_attempt_as_upstream_fails_it(
+    preference: Json, problem: str
+) -> None:
     loop = Loop(a_node("n1"), a_node("n2"))
     loop.pod(a_pod(affinity=affinity([preference], weight=5)))
     decision = loop.decide()

@@ -6,13 +6,14 @@ from typing import Any
 import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kubenexus.api.core import Pod, RestartRule
 from kubenexus.base.numbers import EXACT, LIMIT
 from kubenexus.framework.job import Job
+from kubenexus.framework.profile import TieBreak
 from kubenexus.plan.decide import Planner, commit
-from kubenexus.plugins import lineup
+from kubenexus.plugins import default_profile, lineup
 from kubenexus.state.devices import Take
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
@@ -20,6 +21,7 @@ from kubenexus.testing.builders import ZONE, a_container, a_device_class, a_node
 from kubenexus.testing.harness import Cluster, World, on_node
 from kubenexus.testing.strategies import EXTENDED, GPU, NODES, PODS, STORAGE, devices, nodes, pods, unreadable
 from tests.laws.looking import bytes_of, content_of, fresh_table_of, table_of, waiting_on
+from tests.laws.test_ties import ties
 from tests.plugins import naive
 
 # Classes that stay on the bench for the whole run, each with something of its own to watch.
@@ -34,7 +36,7 @@ WATCHED = [
     a_pod("urgent", cpu=1, memory="1Gi", priority=10),
 ]
 ASPECTS = ["labels", "taints", "unschedulable", "allocatable", "images", "declared_features"]
-RULES = lineup()
+RULES = {tie_break: lineup(ties(tie_break, default_profile())) for tie_break in TieBreak}
 
 names, places = st.sampled_from(PODS), st.sampled_from(NODES)
 
@@ -44,9 +46,15 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.cluster = Cluster(World(), _empty())
         self.world, self.ledger = self.cluster
-        self.planner = Planner(RULES)
+        self.rules = RULES[TieBreak.SEEDED]
+        self.planner = Planner(self.rules)
         self.touched: list[set[int]] = [set() for _ in WATCHED]  # rows since each class was last looked at
         self.cluster_moved = [True] * len(WATCHED)
+
+    @initialize(tie_break=st.sampled_from(TieBreak))
+    def a_profile_is_chosen(self, tie_break: TieBreak) -> None:
+        self.rules = RULES[tie_break]
+        self.planner = Planner(self.rules)
 
     def tell(self, event: str, *args: Any, **options: Any) -> None:
         """To ledger and model; and remember which rows the ledger says it touched."""
@@ -214,7 +222,7 @@ class Machine(RuleBasedStateMachine):
         before = bytes_of(self.ledger)
         decision = self.planner.decide(Job.of(pod), self.ledger.snapshot(), 0.0)
         assert bytes_of(self.ledger) == before
-        assert decision == Planner(RULES).decide(Job.of(pod), self.ledger.snapshot(), 0.0)
+        assert decision == Planner(self.rules).decide(Job.of(pod), self.ledger.snapshot(), 0.0)
         rows = self.ledger.nodes.row_of
         self._touch({rows[node] for node in self.ledger.nominated_nodes if node in rows})
         if decision.placed:
@@ -247,7 +255,7 @@ class Machine(RuleBasedStateMachine):
         built = work.builds - builds
         allowed = size if built or self.cluster_moved[i] else 0
         assert work.rows - rows <= allowed + len(self.touched[i]), "a row was looked at again that nothing touched"
-        assert cached == fresh_table_of(WATCHED[i], self.ledger, RULES)
+        assert cached == fresh_table_of(WATCHED[i], self.ledger, self.rules)
         self.touched[i], self.cluster_moved[i] = set(), False
 
     @invariant()

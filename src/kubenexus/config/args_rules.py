@@ -7,7 +7,7 @@ from kubenexus.api.core import NodeAffinity, NodeSelectorRequirement, NodeSelect
 from kubenexus.api.selectors import Op, flaws
 from kubenexus.config import args as kinds
 from kubenexus.config.durations import Duration
-from kubenexus.config.problems import Place, Problem
+from kubenexus.config.problems import Place
 from kubenexus.framework.profile import TieBreak
 
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
@@ -179,7 +179,9 @@ def _label_name(name: str, place: Place) -> None:
 
 def _report(sentences: Iterable[str], place: Place) -> None:
     """Sentences that begin with their path."""
-    place.found.extend(Problem(*sentence.split(": ", 1)) for sentence in sentences)
+    for sentence in sentences:
+        path, _, message = sentence.partition(": ")
+        Place(place.found, path).report(message)
 
 
 _RULES: Final[Mapping[type[kinds.Args], Callable[[Any, Place], None]]] = {

@@ -106,8 +106,8 @@ class Catalogue:
         self.factories = factories
         tables = {**_UPSTREAM, **_OWN}
         self.points = {name: frozenset(points.split()) for name, points in tables.items()}
-        for name, factory in factories.items():
-            self.points[name] = self.points.get(name, frozenset()) | _points_of(factory)
+        for name in factories.keys() - _UPSTREAM.keys():
+            self.points[name] = self.points.get(name, frozenset()) | _points_of(factories[name])
         self._able = {point: frozenset(n for n, points in self.points.items() if point in points) for point in POINTS}
 
     def __contains__(self, name: str) -> bool:

@@ -46,11 +46,11 @@ class Place:
     def __getitem__(self, step: str | int) -> "Place":
         if isinstance(step, int):
             return Place(self.found, f"{self.path}[{step}]")
-        name = shown(step) if step.isprintable() else quoted(step)
+        name = _harmless(shown(step))
         return Place(self.found, f"{self.path}.{name}" if self.path else name)
 
     def report(self, message: str) -> None:
-        self.found.append(Problem(self.path, message))
+        self.found.append(Problem(self.path, _harmless(message)))
 
     def invalid(self, value: object, detail: str) -> None:
         self.report(f"Invalid value: {rendered(value)}: {detail}")
@@ -75,6 +75,13 @@ class Place:
         plain = {each.lower(): each for each in known}
         near = difflib.get_close_matches(name.lower(), plain, n=1, cutoff=0.6)
         return f"; did you mean {quoted(plain[near[0]])}?" if near else ""
+
+
+def _harmless(text: str) -> str:
+    """Without the characters that a terminal obeys instead of showing them."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def rendered(value: object) -> str:

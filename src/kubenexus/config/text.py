@@ -19,10 +19,10 @@ import yaml
 
 from kubenexus.api.selectors import quoted
 from kubenexus.base.errors import shown
-from kubenexus.config.problems import InvalidConfiguration, Place, Problem
+from kubenexus.config.problems import InvalidConfiguration, Place
 
 MOST_BYTES: Final = 1 << 20  # what fits into a ConfigMap
-MOST_VALUES: Final = 100_000
+MOST_VALUES: Final = 20_000
 MOST_LEVELS: Final = 50
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -164,4 +164,6 @@ def _explained(error: yaml.YAMLError) -> str:
 
 
 def _refuse(message: str) -> NoReturn:
-    raise InvalidConfiguration([Problem("", message)])
+    place = Place()
+    place.report(message)
+    raise InvalidConfiguration(place.found)

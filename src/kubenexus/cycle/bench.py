@@ -7,7 +7,7 @@ import msgspec
 
 from kubenexus.api.core import NodeAffinity, Pod
 from kubenexus.base.errors import Malformed
-from kubenexus.cycle.columns import blamed
+from kubenexus.cycle.border import blamed
 from kubenexus.cycle.repair import refresh
 from kubenexus.cycle.table import ClassTable, Work
 from kubenexus.framework.podclass import PodClass
@@ -48,7 +48,8 @@ class Bench:
         return len(self._tables)
 
     def look(self, pod: Pod, columns: NodeColumns) -> Member:
-        """The pod with its class's table, up to date. Raises Malformed when the pod cannot be read."""
+        """The pod with its class's table, up to date. Raises Malformed when the pod cannot be read, and
+        PluginFailedError when a plugin failed before any node was looked at."""
         lifted = unpinned(pod) if pod.spec.affinity is not None and self.lineup.pins else None
         signed = self._signed(pod, columns)
         signature = self.signer.sign(pod, lifted, signed)
@@ -69,7 +70,13 @@ class Bench:
         return self._class(self.signer.sign(pod, lifted, signed), pod, lifted, signed)
 
     def _signed(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
-        return {plugin.name: plugin.sign(pod, columns) for plugin in self.lineup.signs}
+        signed: dict[str, Any] = {}
+        for plugin in self.lineup.signs:
+            try:
+                signed[plugin.name] = plugin.sign(pod, columns)
+            except Exception as error:
+                raise blamed(plugin, error) from error
+        return signed
 
     def _class(self, signature: bytes, pod: Pod, lifted: NodeAffinity | None, signed: dict[str, Any]) -> PodClass:
         specimen = self.signer.specimen(pod, lifted)

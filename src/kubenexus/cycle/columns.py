@@ -5,16 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.base.errors import KubeNexusError
 from kubenexus.base.numbers import BoolColumn
+from kubenexus.cycle.border import PluginFailedError, blamed, clean, in_range
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import DOWN, KEEP, UP, Coded, Filter, Score
 from kubenexus.framework.profile import Traits
 from kubenexus.framework.verdict import NodeVerdict, ReasonTable
 from kubenexus.state.view import Nodes
-
-HIGHEST = 100
 
 
 class FilterColumn:
@@ -38,6 +36,8 @@ class FilterColumn:
             self.plugin.filter(pod, nodes, verdict)
         except Exception as error:
             raise blamed(self.plugin, error) from error
+        if not self.traits.trusted and not isinstance(verdict.bits, int) and len(verdict.bits) != nodes.width:
+            raise PluginFailedError(self.plugin.name, f"`filter` refused by {len(verdict.bits)} of {nodes.width} rows")
         return verdict.row_bits if nodes.single else verdict.bits
 
     def fill(self, bits: Any) -> None:
@@ -77,7 +77,7 @@ class ScoreColumn:
     Scores that are kept as they are (0..100) take a byte a row; others keep their full range.
     """
 
-    __slots__ = ("_normal", "_present", "active", "extremes", "kept", "plugin", "raw", "traits", "weight")
+    __slots__ = ("_normal", "_present", "active", "extremes", "kept", "plugin", "raw", "traits", "unusable", "weight")
 
     def __init__(self, plugin: Score, weight: int, traits: Traits) -> None:
         self.plugin = plugin
@@ -88,6 +88,7 @@ class ScoreColumn:
         self.active = True
         self.kept = plugin.normalize is KEEP
         self._present: tuple[Hashable, Any] = (None, None)
+        self.unusable: Any = None  # rows where a rule from outside gave no number
         self._normal: Any = None  # the few values of a coded score, normalised and weighted
 
     def ask(self, pod: PodClass, nodes: Nodes, job: JobView) -> Any:
@@ -97,26 +98,47 @@ class ScoreColumn:
         except Exception as error:
             raise blamed(self.plugin, error) from error
 
-    def fill(self, raw: Any) -> None:
+    def fill(self, raw: Any, width: int) -> None:
+        """Take the scores of all rows."""
         self._normal = None
         if isinstance(raw, Coded):
             self.raw = raw
-            return
-        raw = self._checked(raw)
-        self.raw = raw if isinstance(raw, int) else raw.astype(np.uint8 if self.kept else np.int64)
+        elif self.traits.trusted:
+            self.raw = raw if isinstance(raw, int) else raw.astype(np.uint8 if self.kept else np.int64)
+        else:
+            self.raw, self.unusable = clean(raw, width, self.kept, self.plugin.name)
 
     def put(self, rows: Any, raw: Any, size: int) -> bool:
         """Take the scores of some rows; whether this made a column of what was the same on all rows."""
-        if isinstance(raw, int) and self.kept and 0 <= raw <= HIGHEST and not isinstance(self.raw, int):
+        if isinstance(raw, int) and self.traits.trusted and not isinstance(self.raw, (int, Coded)):
             self.raw[rows] = raw  # the hot path: one row of a built-in rule
             return False
-        raw, spread = self._checked(raw), False
+        spread = False
+        if not self.traits.trusted:
+            raw = self._cleaned(rows, raw, size)
+        if isinstance(self.raw, Coded):
+            self.raw = self.take(slice(None))
         if isinstance(self.raw, int):
             if isinstance(raw, int) and raw == self.raw:
                 return False
-            self.raw, spread = np.full(size, self.raw, np.uint8 if self.kept else np.int64), True
+            kind = np.uint8 if self.kept and self.traits.trusted else np.int64
+            self.raw, spread = np.full(size, self.raw, kind), True
         self.raw[rows] = raw
         return spread
+
+    def _cleaned(self, rows: Any, raw: Any, size: int) -> Any:
+        raw, unusable = clean(raw, len(rows), self.kept, self.plugin.name)
+        if self.unusable is None and unusable is not None:
+            self.unusable = np.zeros(size, np.bool_)
+        if self.unusable is not None:
+            self.unusable[rows] = False if unusable is None else unusable
+        return raw
+
+    def verify(self, ok: BoolColumn) -> None:
+        """Raise if a rule from outside gave a feasible row no number, or points that are not 0..100."""
+        if self.unusable is not None and (self.unusable & ok).any():
+            raise PluginFailedError(self.plugin.name, "the score of a feasible node is no usable number")
+        in_range(self.normalized(self.raw if isinstance(self.raw, int) else self.take(ok)), self.plugin.name)
 
     def take(self, rows: Any) -> Any:
         """Raw scores of some rows, as int64 or an int."""
@@ -135,6 +157,18 @@ class ScoreColumn:
         if normalize.extremes is None:
             return False
         old = self.extremes
+        try:
+            self._measure(ok, version)
+        except Exception as error:
+            raise blamed(self.plugin, error) from error
+        if old != self.extremes:
+            self._normal = None
+        return old != self.extremes
+
+    def _measure(self, ok: BoolColumn, version: int) -> None:
+        normalize = self.plugin.normalize
+        if normalize.extremes is None:
+            return
         if isinstance(self.raw, Coded):
             self.extremes = normalize.extremes(self.raw.values[self._codes_present(ok, version)])
         elif not isinstance(self.raw, int):
@@ -143,9 +177,6 @@ class ScoreColumn:
             self.extremes = (max(self.raw, 0),)
         else:
             self.extremes = normalize.extremes(np.full(np.count_nonzero(ok), self.raw, np.int64))
-        if old != self.extremes:
-            self._normal = None
-        return old != self.extremes
 
     def _codes_present(self, ok: BoolColumn, version: int) -> Any:
         """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""
@@ -160,8 +191,10 @@ class ScoreColumn:
         apply = self.plugin.normalize.apply
         if apply is None:
             return raw
-        normalized = apply(raw, self.extremes if extremes is None else extremes)
-        return normalized if self.traits.trusted else self._in_range(normalized)
+        try:
+            return apply(raw, self.extremes if extremes is None else extremes)
+        except Exception as error:
+            raise blamed(self.plugin, error) from error
 
     def part(self, rows: Any, shift: int = 0) -> Any:
         """What the plugin adds to the total of some rows: weighted, normalised with the table's extremes."""
@@ -186,6 +219,8 @@ class ScoreColumn:
     def stretch(self, size: int) -> None:
         if not isinstance(self.raw, (int, Coded)):
             self.raw = _stretched(self.raw, size)
+        if self.unusable is not None:
+            self.unusable = _stretched(self.unusable, size)
 
     @property
     def nbytes(self) -> int:
@@ -193,43 +228,9 @@ class ScoreColumn:
             return int(self.raw.codes.nbytes)
         return 0 if isinstance(self.raw, int) else int(self.raw.nbytes)
 
-    def _checked(self, raw: Any) -> Any:
-        """The border to third parties: floats are truncated once, here; scores out of range are the plugin's fault."""
-        if self.traits.trusted:
-            return raw
-        if not isinstance(raw, int):
-            raw = np.asarray(raw)
-            if raw.dtype.kind not in "iu":
-                if raw.dtype.kind == "f" and not np.isfinite(raw).all():
-                    raise PluginFailedError(self.plugin.name, "a score is not a finite number")
-                raw = raw.astype(np.int64)
-        return self._in_range(raw) if self.kept else raw
-
-    def _in_range(self, scores: Any) -> Any:
-        low, high = (scores, scores) if isinstance(scores, int) else (scores.min(initial=0), scores.max(initial=0))
-        if low < 0 or high > HIGHEST:
-            raise PluginFailedError(self.plugin.name, f"a score is not within 0..{HIGHEST}")
-        return scores
-
 
 def _times(part: Any, weight: int) -> Any:
     return np.multiply(part, weight, dtype=np.int64)
-
-
-class PluginFailedError(KubeNexusError):
-    """A rule raised, or broke its contract: the attempt fails and says whose fault it was; the scheduler goes on."""
-
-    def __init__(self, plugin: str, problem: str) -> None:
-        self.plugin = plugin
-        self.problem = problem
-        super().__init__(f"plugin {plugin!r}: {problem}")
-
-
-def blamed(plugin: Any, error: Exception) -> PluginFailedError:
-    """The same error with the plugin's name on it."""
-    if isinstance(error, PluginFailedError):
-        return error
-    return PluginFailedError(plugin.name, f"{type(error).__name__}: {error}")
 
 
 def _stretched(array: Any, size: int) -> Any:

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from kubenexus.base.numbers import BoolColumn
-from kubenexus.cycle.columns import FilterColumn, PluginFailedError, ScoreColumn
+from kubenexus.cycle.border import PluginFailedError
+from kubenexus.cycle.columns import FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.job import ALONE, JobView
@@ -51,8 +52,8 @@ def for_job(table: ClassTable, job: JobView, columns: NodeColumns) -> None:
 def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
     of_node = columns.node_changes.since(table.marks[0]) if table.built else None
     of_usage = columns.usage_changes.since(table.marks[1]) if table.built else None
-    if of_node is None or of_usage is None:
-        table.build(columns)
+    if of_node is None or of_usage is None or table.failed is not None:
+        table.build(columns)  # a rule that failed may have recovered with whatever changed
         return
     if columns.size > len(table.ok):
         _stretch(table, columns.size)
@@ -67,6 +68,11 @@ def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
         _repair(table, columns, rows, table.usage_filters, table.usage_scores, scalar=table.usage_scalar)
     if table.stamped and table.built:
         _redo_stamped(table, columns)
+    if table.untrusted and table.failed is None:
+        try:
+            table.verify()
+        except PluginFailedError:
+            table.build(columns)
 
 
 def _stretch(table: ClassTable, size: int) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from kubenexus.base.numbers import BoolColumn, IntColumn
-from kubenexus.cycle.columns import FilterColumn, PluginFailedError, ScoreColumn, blamed
+from kubenexus.cycle.border import PluginFailedError, blamed
+from kubenexus.cycle.columns import FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS, Lots
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import ALONE, JobView
@@ -62,6 +63,7 @@ class ClassTable:
         self.usage_scalar = False  # whether all of these can look at a single row as plain numbers
         self.varying: list[ScoreColumn] = []
         self.stamped_scores: list[ScoreColumn] = []
+        self.untrusted: list[ScoreColumn] = []
         self.constant = 0  # what the scores that are the same on all rows add up to
         self.spread = False  # one of these no longer is the same on all rows: the sums are to be redone
         self.stamped = lineup.stamped
@@ -98,8 +100,10 @@ class ClassTable:
         for plugin in self.stamped:
             for point in ("filter", "score"):
                 self.stamps[plugin.name, point] = plugin.stamp(self.pod, columns, point)
+        self.untrusted = [score for score in self.scores if not score.traits.trusted]
         self.watch_usage()
         self.sum(columns)
+        self.feasible_version = self.version
         self.built = True
 
     def watch_usage(self) -> None:
@@ -140,12 +144,22 @@ class ClassTable:
             raw = score.ask(self.pod, view, job)
             score.active = not isinstance(raw, (Skip, Verdict))
             if score.active:
-                score.fill(raw)
+                score.fill(raw, view.width)
+                if not score.traits.trusted:
+                    score.measure(self.ok, self.version)
+                    score.verify(self.ok)
             elif isinstance(raw, Verdict):
                 self.failed = self.failed or Verdict(raw.code, raw.reasons, score.plugin.name)
         except PluginFailedError as failure:
             score.active = False
             self.failed = self.failed or Verdict(Code.ERROR, (failure.problem,), score.plugin.name)
+
+    def verify(self) -> None:
+        """Raise if a rule from outside breaks its contract on a row that is feasible now."""
+        for score in self.untrusted:
+            if score.active:
+                score.measure(self.ok, self.version)
+                score.verify(self.ok)
 
     # --- sums -----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ event and, if not every such event can help, a hint that looks at it. Names and 
 """
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -129,11 +129,14 @@ class Wake(NamedTuple):
 
 # A plugin that says nothing may be helped by anything.
 ANYTHING = (Wake(Resource.ANYTHING, Action.ALL),)
+# The points at which a plugin can refuse a pod.
+_REFUSING = ("gate", "pins", "prepare", "filter", "assign")
 
 
-def wakes_of(plugins: Iterable[Any]) -> Mapping[str, tuple[Wake, ...]]:
-    """The table the queue works by: for each plugin, by name, what may wake the jobs it refused."""
-    return {each.name: tuple(_bound(wake, each) for wake in getattr(each, "wakes", ANYTHING)) for each in plugins}
+def wakes_of(plugins: Iterable[Any]) -> dict[str, tuple[Wake, ...]]:
+    """The table the queue works by: for each plugin that can refuse, by name, what may wake the jobs it refused."""
+    refusing = [each for each in plugins if any(hasattr(each, point) for point in _REFUSING)]
+    return {each.name: tuple(_bound(wake, each) for wake in getattr(each, "wakes", ANYTHING)) for each in refusing}
 
 
 def _bound(wake: Wake, plugin: Any) -> Wake:

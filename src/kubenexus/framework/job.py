@@ -4,6 +4,7 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.state.devices import Take
+from kubenexus.state.volumes.mounts import Pick
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
@@ -30,13 +31,19 @@ ALONE = JobView()
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):
-    """What a pod takes on a node besides room: parts of devices, and notes to write on it when it is bound."""
+    """What a pod takes on a node besides room: parts of devices, volumes for its claims, and notes to write on it when
+    it is bound."""
 
     takes: tuple[Take, ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
+    volumes: tuple[Pick, ...] = ()
 
     def __add__(self, other: "Assignment") -> "Assignment":
-        return Assignment(takes=self.takes + other.takes, annotations=self.annotations + other.annotations)
+        return Assignment(
+            takes=self.takes + other.takes,
+            annotations=self.annotations + other.annotations,
+            volumes=self.volumes + other.volumes,
+        )
 
 
 NOTHING = Assignment()

@@ -23,6 +23,7 @@ from kubenexus.framework.points import (
 )
 
 Factory = Callable[[Mapping[str, Any]], Plugin]
+MOST_WEIGHT = 1_000_000  # a sum of weighted scores has 31 bits, above the lot (see cycle.lots)
 
 
 class TieBreak(enum.Enum):
@@ -77,7 +78,7 @@ class Lineup:
                 raise KubeNexusError(f"profile {profile.name!r}: unknown plugin {enabled.name!r}; known: {known}")
             if enabled.name in self.weights:
                 raise KubeNexusError(f"profile {profile.name!r}: plugin {enabled.name!r} is enabled twice")
-            self.plugins.append(factories[enabled.name](enabled.args))
+            self.plugins.append(_built(enabled, factories[enabled.name], profile.name))
             self.weights[enabled.name] = enabled.weight
         self.gates = [p for p in self._at("preEnqueue") if isinstance(p, PreEnqueue)]
         self.sorts = [p for p in self._at("queueSort") if isinstance(p, QueueSort)]
@@ -102,6 +103,15 @@ class Lineup:
     @property
     def reads(self) -> set[str]:
         return {field for plugin in self.plugins for field in plugin.reads}
+
+
+def _built(enabled: Enabled, factory: Factory, profile: str) -> Plugin:
+    if not 0 <= enabled.weight <= MOST_WEIGHT:
+        raise KubeNexusError(f"profile {profile!r}: plugin {enabled.name!r}: weight must be 0..{MOST_WEIGHT}")
+    try:
+        return factory(enabled.args)
+    except Exception as error:
+        raise KubeNexusError(f"profile {profile!r}: plugin {enabled.name!r}: {error}") from error
 
 
 def _traits(plugin: Plugin) -> Traits:

@@ -56,7 +56,7 @@ class Planner:
 def _member(pod: Pod, placement: Placement) -> PodRecord:
     """A member as it would count on its node."""
     record = record_of(pod, placement.node, Stage.ASSUMED, placement.footprint)
-    record.takes = placement.assignment.takes
+    record.takes, record.picks = placement.assignment.takes, placement.assignment.volumes
     return record
 
 
@@ -68,7 +68,8 @@ def commit(decision: Decision, job: Job, ledger: Ledger, now: float) -> list[Pod
     pods = {pod.key: pod for pod in job.pods}
     with ledger.attempt() as attempt:
         for placement in decision.placements:
-            attempt.place(pods[placement.pod], placement.node, placement.footprint, placement.assignment.takes)
+            given = placement.assignment
+            attempt.place(pods[placement.pod], placement.node, placement.footprint, given.takes, given.volumes)
         return attempt.keep(now)
 
 

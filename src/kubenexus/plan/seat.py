@@ -8,7 +8,7 @@ import numpy as np
 from kubenexus.api.core import Pod
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.bench import Bench, Member
-from kubenexus.cycle.columns import PluginFailedError, blamed
+from kubenexus.cycle.border import PluginFailedError, blamed
 from kubenexus.cycle.nominated import Yielding, yields
 from kubenexus.cycle.rank import Choice, best_among, best_of_all
 from kubenexus.cycle.repair import for_job
@@ -47,6 +47,8 @@ class Usher:
             member = self._bench.look(pod, columns)
         except Malformed as problem:
             return Seat(Code.UNRESOLVABLE, Diagnosis(columns.count, message=str(problem)))
+        except PluginFailedError as failure:
+            return _failed(columns, f'running "{failure.plugin}" plugin: {failure.problem}')
         if member.refused is not None:
             return _refused(member, columns, None, {})
         try:
@@ -95,6 +97,8 @@ class Usher:
                 raise blamed(plugin, error) from error
             if isinstance(answer, Verdict):
                 return Verdict(answer.code, answer.reasons, plugin.name)
+            if not isinstance(answer, Assignment):
+                raise PluginFailedError(plugin.name, f"`assign` returned {type(answer).__name__}, not an Assignment")
             taken = taken + answer
         return taken
 

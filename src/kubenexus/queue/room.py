@@ -21,8 +21,6 @@ wait for the flush.
 
 from collections.abc import Hashable, Mapping
 
-import msgspec
-
 from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.events import Action, Event, Resource
@@ -30,14 +28,16 @@ from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Retry
 from kubenexus.queue.board import Board
 from kubenexus.queue.entry import Entry, Place, Turn
-from kubenexus.queue.flight import Flight
 from kubenexus.queue.line import Line
-from kubenexus.queue.lines import FAILURE, Lines
+from kubenexus.queue.lines import Lines
 from kubenexus.queue.policy import Policy
 from kubenexus.queue.reception import Reception
 from kubenexus.queue.rules import NOBODY, Rules
+from kubenexus.queue.turns import Turns
 
 ADDED = Event(Resource.UNSCHEDULED_POD, Action.ADD).label
+FORCED = "ForceActivate"
+FLUSHED = "UnschedulableTimeout"
 
 
 class WaitingRoom(Board):
@@ -46,10 +46,10 @@ class WaitingRoom(Board):
     def __init__(self, rules: Mapping[str, Rules], clock: Clock, policy: Policy | None = None) -> None:
         super().__init__()
         self.policy = policy or Policy()
-        self.flight = Flight()
         self._clock = clock
         self._lines = Lines(self.policy, self._tally)
         self._reception = Reception(rules, self._lines, self._tally)
+        self._turns = Turns(self._lines, self._reception, self.policy)
         self._profiles = self._reception.profiles()
         self._numbers = 0
         self._context = self._asked()
@@ -78,7 +78,7 @@ class WaitingRoom(Board):
         if entry is None:
             return False
         if entry.turn:
-            self._lines.tidy(self._land(entry))
+            self._turns.end(entry)
         else:
             self._reception.let_go(entry)
         return True
@@ -94,7 +94,7 @@ class WaitingRoom(Board):
                     woken += 1
             self._reception.heard(rules, event, now)
         if event.for_all or any(rules.concerned(event) for rules in self._profiles):
-            self.flight.note(event)
+            self._turns.flight.note(event)
         return woken
 
     # --- what the loop does ---------------------------------------------------------------------------------------
@@ -103,46 +103,35 @@ class WaitingRoom(Board):
         """The job whose turn it is; it is in flight until `done`, `failed` or `delete`. None: nobody is ready, or
         more jobs had to be looked at than one call may (then `ready` still says yes)."""
         self.tick()
+        now = self._clock.now()
         for _ in range(self.policy.batch):
             line = self._lines.next()
             entry = None if line is None else line.head
             if line is None or entry is None:
                 break
-            if self._take_off(entry, line):
+            if self._turns.begin(entry, line, now):
                 return Turn(entry.turn, entry.job, entry.attempts, entry.since)
         return None
 
     def done(self, turn: Turn, decision: Decision | None = None) -> Place:
         """The end of a turn. Without a decision there was nothing to decide (the pod is being deleted, or has a node):
         the job leaves. So it does when it was placed, but for members that were not: they wait on, as a job."""
-        entry = self._flying(turn)
+        entry, now = self._flying(turn), self._clock.now()
         if entry is None:
             return Place.GONE
-        if decision is None or decision.code.retry is Retry.NEVER:
-            return self._placed(entry, decision)
-        events = self.flight.missed(turn.number)
-        line, now = self._land(entry), self._clock.now()
-        if (entry.changed or not self._lines.is_home(line)) and not self._reception.at_home(entry, line):
-            self._lines.tidy(line)
-            return self._reception.enter(entry, FAILURE, now)  # another kind by now: what was decided is not about it
-        woken = entry.recalled or events is None or self._helped(line, decision, events)
-        entry.failures, entry.changed, entry.recalled = 0, False, False
-        self._lines.refuse(line, entry, decision, now, woken=woken)
-        return entry.place
+        self._look_around()
+        if decision is not None and decision.code.retry is not Retry.NEVER:
+            return self._turns.refused(entry, decision, now)
+        place = self._turns.placed(entry, decision, now)
+        if place is Place.GONE:
+            del self._entries[entry.job.key]
+        return place
 
     def failed(self, turn: Turn) -> Place:
         """The job was placed, but that could not be carried out (the API server refused the bind, say). Nobody is to
         blame and its kind is not concerned: this job alone is tried again, after a backoff of its own."""
         entry = self._flying(turn)
-        if entry is None:
-            return Place.GONE
-        line = self._land(entry)
-        entry.failures += 1
-        entry.changed = entry.recalled = False
-        until = self.policy.until(self._clock.now(), entry.failures, entry.pods)
-        self._lines.isolate(entry, line, Place.BACKOFF, until, FAILURE)
-        self._lines.tidy(line)
-        return entry.place
+        return Place.GONE if entry is None else self._turns.failed(entry, self._clock.now())
 
     def activate(self, key: str) -> Place:
         """Have this very job tried now, whatever it waits for: its siblings are placed, say, or its victims gone."""
@@ -152,11 +141,11 @@ class WaitingRoom(Board):
         if entry.turn:
             entry.recalled = True
         elif entry.gate is not None:
-            self._reception.ask_again(entry, "ForceActivate", self._clock.now())
+            self._reception.ask_again(entry, FORCED, self._clock.now())
         elif entry.standing.place is not Place.ACTIVE:
             line = entry.standing
             self._lines.leave(entry)
-            self._lines.isolate(entry, line, Place.ACTIVE, 0.0, "ForceActivate")
+            self._lines.isolate(entry, line, Place.ACTIVE, 0.0, FORCED)
         return entry.place
 
     # --- time -----------------------------------------------------------------------------------------------------
@@ -180,12 +169,12 @@ class WaitingRoom(Board):
             line = self._lines.places.first_parked
             if line is None or line.parked_at + self.policy.flush_after > now:
                 break
-            self._lines.wake(line, "UnschedulableTimeout", now)
+            self._lines.wake(line, FLUSHED, now)
         for _ in range(self.policy.batch):
             entry = self._reception.gates.first
             if entry is None or entry.asked_at + self.policy.flush_after > now:
                 break
-            self._reception.ask_again(entry, "UnschedulableTimeout", now)
+            self._reception.ask_again(entry, FLUSHED, now)
 
     def next_time(self) -> float | None:
         """When `tick` will have something to do; None if nothing but an event can change anything."""
@@ -203,56 +192,10 @@ class WaitingRoom(Board):
 
     # --- how it is kept -------------------------------------------------------------------------------------------
 
-    def _take_off(self, entry: Entry, line: Line) -> bool:
-        """Whether the head of a line may be tried now. If not it stands elsewhere afterwards, so this comes to an
-        end."""
-        now = self._clock.now()
-        if not line.alone and not self._lines.is_home(line):
-            self._lines.leave(entry)
-            self._reception.enter(entry, "ForceActivate", now)
-            return False
-        home = self._reception.home(entry) if line.alone else line
-        home.flying += 1
-        self._lines.leave(entry)
-        verdict = home.rules.gate(entry.job)
-        if verdict is not None:
-            home.flying -= 1
-            self._lines.tidy(home)
-            self._reception.shut_out(entry, verdict, FAILURE, now)
-            return False
-        entry.line, entry.turn = home, self.flight.depart()
-        entry.attempts += 1
-        return True
-
     def _flying(self, turn: Turn) -> Entry | None:
         """The job whose turn it is, if it still is."""
         entry = self._entries.get(turn.job.key)
         return entry if entry is not None and entry.turn == turn.number else None
-
-    def _land(self, entry: Entry) -> Line:
-        """Returns the line it took off from, which is to be tidied unless it returns there."""
-        self.flight.land(entry.turn)
-        entry.turn = 0
-        line, entry.line = entry.standing, None
-        line.flying -= 1
-        return line
-
-    def _placed(self, entry: Entry, decision: Decision | None) -> Place:
-        line = self._land(entry)
-        if decision is not None and decision.placed:
-            line.refusals, line.until = 0, 0.0  # it moves: the next refusal is the first again
-        rest = _rest(entry.job, decision)
-        self._lines.tidy(line)
-        if rest is not None:
-            entry.job = rest
-            return self._reception.enter(entry, FAILURE, self._clock.now())
-        del self._entries[entry.job.key]
-        return Place.GONE
-
-    def _helped(self, line: Line, decision: Decision, events: list[Event]) -> bool:
-        """Whether anything that happened meanwhile may change a decision."""
-        blamed = line.rules.known(decision.diagnosis.refused_by)
-        return blamed != (NOBODY,) and any(line.rules.helps(blamed, event, line.kind.specimens) for event in events)
 
     def _candidates(self, rules: Rules, event: Event) -> list[Line]:
         """The lines that an event may concern, given who refused them."""
@@ -278,12 +221,3 @@ def _related(old: Job, new: Job) -> bool:
     """Whether it is still the same job: a pod made again under its old name is another one."""
     before = {pod.metadata.uid for pod in old.pods}
     return any(pod.metadata.uid in before for pod in new.pods)
-
-
-def _rest(job: Job, decision: Decision | None) -> Job | None:
-    """The members that a placed job left behind. Its minimum is reached, so any of them may follow."""
-    if decision is None or not decision.placed:
-        return None
-    seated = {placement.uid for placement in decision.placements}
-    left = tuple(pod for pod in job.pods if pod.metadata.uid not in seated)
-    return msgspec.structs.replace(job, pods=left, minimum=1) if left else None

@@ -18,7 +18,10 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 def digest(ledger: Ledger) -> str:
     """Over all nodes and all pods."""
     rows = {name: row_digest(ledger.nodes, row) for name, row in ledger.nodes.row_of.items()}
-    pods = {key: (p.uid, p.node, p.footprint, p.takes, p.priority, p.labels) for key, p in ledger.pods.items()}
+    pods = {
+        key: (p.uid, p.node, p.footprint, p.takes, p.priority, p.labels, len(p.terms), p.terminating)
+        for key, p in ledger.pods.items()
+    }
     waiting = {node: sorted(n.key for n in ledger.nominees(node)) for node in ledger.nominated_nodes}
     return _hash((rows, pods, waiting, ledger.fences, sorted(ledger.nodes.delegated)))
 

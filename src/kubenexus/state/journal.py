@@ -15,6 +15,7 @@ from kubenexus.state.devices import Take
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord, Stage, record_of
+from kubenexus.state.volumes.mounts import Pick
 
 
 class Keeper(Protocol):
@@ -49,10 +50,17 @@ class Attempt:
         self._nodes.put(row, record, self._undo)
         self._rows.append(row)
 
-    def place(self, pod: Pod, node: str, footprint: Footprint, takes: tuple[Take, ...] = ()) -> None:
+    def place(
+        self,
+        pod: Pod,
+        node: str,
+        footprint: Footprint,
+        takes: tuple[Take, ...] = (),
+        picks: tuple[Pick, ...] = (),
+    ) -> None:
         """Put a pod on a node, to be kept or not."""
         record = record_of(pod, node, Stage.ASSUMED, footprint)
-        record.takes = takes
+        record.takes, record.picks = takes, picks
         self.lay(self._nodes.row_of[node], record)
         self._records.append(record)
 

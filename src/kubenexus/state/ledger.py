@@ -12,9 +12,11 @@ its node is fenced until the pod can be read or is gone.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.storage import StorageObject
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.state.devices import Device, Take
@@ -23,6 +25,8 @@ from kubenexus.state.journal import Attempt
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord, Stage, finished, record_of
 from kubenexus.state.snapshot import Snapshot
+from kubenexus.state.volumes.mounts import Pick
+from kubenexus.state.volumes.store import Touched
 
 IMPLICIT_RESOURCE = "deviceclass.resource.kubernetes.io/"
 
@@ -104,6 +108,14 @@ class Ledger:
     def namespace_gone(self, name: str) -> None:
         self._namespace(name, None)
 
+    def storage_seen(self, thing: StorageObject) -> set[int]:
+        """A volume, a claim, or what belongs to them was added or changed. Raises Malformed, leaving all as it was."""
+        return self._storage(self.nodes.volumes.seen(thing))
+
+    def storage_gone(self, kind: type[StorageObject], key: str) -> set[int]:
+        """One was deleted: `namespace/name`, or the name alone where there is no namespace."""
+        return self._storage(self.nodes.volumes.gone(kind, key))
+
     # --- what the API server says about pods ----------------------------------------------------------------------
 
     def pod_seen(self, pod: Pod) -> set[int]:
@@ -170,11 +182,17 @@ class Ledger:
         return Attempt(self)
 
     def assume(
-        self, pod: Pod, node: str, now: float, footprint: Footprint | None = None, takes: tuple[Take, ...] = ()
+        self,
+        pod: Pod,
+        node: str,
+        now: float,
+        footprint: Footprint | None = None,
+        takes: tuple[Take, ...] = (),
+        picks: tuple[Pick, ...] = (),
     ) -> PodRecord:
         """We decided: from now on the pod counts on its node, whatever the API server will answer."""
         with self.attempt() as attempt:
-            attempt.place(pod, node, footprint or footprint_of(pod), takes)
+            attempt.place(pod, node, footprint or footprint_of(pod), takes, picks)
             return attempt.keep(now)[0]
 
     def adopt(self, records: list[PodRecord]) -> None:
@@ -223,7 +241,7 @@ class Ledger:
         if record is None:
             return self._add(fresh)
         if record.node == fresh.node:
-            fresh.takes = record.takes
+            fresh.takes, fresh.picks = record.takes, record.picks
             if _counts_alike(record, fresh):  # nothing to count again: the record moves on, the columns stay
                 record.stage, record.priority, record.since = Stage.BOUND, fresh.priority, 0.0
                 return set()
@@ -318,6 +336,17 @@ class Ledger:
         self.nodes.cluster_version += 1
         self.generation += 1
 
+    def _storage(self, touched: Touched | None) -> set[int]:
+        if touched is None:
+            return set()
+        for row in touched.nodes:
+            self.nodes.node_changes.note(row)
+        # Where no row is concerned, one is named all the same: whoever caches then looks at its stamps again.
+        for row in touched.usage or islice(self.nodes.row_of.values(), 1):
+            self.nodes.usage_changes.note(row)
+        self.generation += 1
+        return touched.usage | touched.nodes
+
     def _delegate(self) -> None:
         names = {resource for resource in self._device_classes.values() if resource}
         names |= {IMPLICIT_RESOURCE + name for name in self._device_classes}
@@ -327,10 +356,11 @@ class Ledger:
 
 def _counts_alike(one: PodRecord, other: PodRecord) -> bool:
     """Whether two records of a pod count the same on its node."""
-    return (one.footprint, one.labels, one.terms, one.terminating) == (
+    return (one.footprint, one.labels, one.terms, one.mounts, one.terminating) == (
         other.footprint,
         other.labels,
         other.terms,
+        other.mounts,
         other.terminating,
     )
 

@@ -28,6 +28,7 @@ from kubenexus.state.pods import PodRecord
 from kubenexus.state.ports import PortUse
 from kubenexus.state.resources import ResourceColumns, widen
 from kubenexus.state.taints import TaintColumn
+from kubenexus.state.volumes.store import VolumeStore
 
 _FIRST_CAPACITY = 64
 
@@ -54,6 +55,7 @@ class NodeColumns:
         self.devices = DeviceColumns(self.capacity)
         self.pods = PodColumns(self.labels)
         self.owners = Owners()
+        self.volumes = VolumeStore(self.row_of, self.capacity)
         self.derived = DerivedColumns()
         self.cordons = 0
         self.delegated: frozenset[str] = frozenset()
@@ -91,9 +93,11 @@ class NodeColumns:
 
     def remove(self, name: str) -> int | None:
         """Empty a node's row. What ran there has to be taken off by the ledger before."""
-        row = self.row_of.pop(name, None)
+        row = self.row_of.get(name)
         if row is None:
             return None
+        self.volumes.node_leaves(name)
+        del self.row_of[name]
         self._cordon(row, False)
         self.alive[row] = self.fenced[row] = False
         self.lot[row] = 0
@@ -119,8 +123,10 @@ class NodeColumns:
         if record.takes:
             self.devices.charge(row, record.takes, +1, undo)
         self.pods.enter(record, row)
+        if record.mounts is not None:
+            self.volumes.enter(record, row)
         if undo is not None:
-            undo.call(lambda: self.pods.leave(record, row))
+            undo.call(lambda: self._leave(record, row))
         self.usage_changes.note(row)
 
     def take_off(self, row: int, record: PodRecord) -> bool:
@@ -131,7 +137,7 @@ class NodeColumns:
             self.ports.charge(row, footprint.ports, -1)
         if record.takes:
             self.devices.charge(row, record.takes, -1)
-        self.pods.leave(record, row)
+        self._leave(record, row)
         self.usage_changes.note(row)
         return exact
 
@@ -139,11 +145,16 @@ class NodeColumns:
         """Take everything off a row."""
         for record in residents:
             if record.slot >= 0:
-                self.pods.leave(record, row)
+                self._leave(record, row)
         self.resources.clear_use(row)
         self.ports.clear(row)
         self.devices.clear_use(row)
         self.usage_changes.note(row)
+
+    def _leave(self, record: PodRecord, row: int) -> None:
+        if record.mounts is not None:
+            self.volumes.leave(record, row)
+        self.pods.leave(record, row)
 
     def fence(self, row: int, fenced: bool) -> None:
         if bool(self.fenced[row]) != fenced:
@@ -173,6 +184,7 @@ class NodeColumns:
         self.row_of[name] = row
         self.alive[row] = True
         self.lot[row] = lot_of(name)
+        self.volumes.node_came(name, row)
         self.count += 1
         self._moved(row)
         return row
@@ -185,7 +197,7 @@ class NodeColumns:
         self.capacity *= 2
         for name in ("alive", "cordoned", "fenced", "lot"):
             setattr(self, name, widen(getattr(self, name), self.capacity))
-        for columns in (self.resources, self.labels, self.taints, self.devices):
+        for columns in (self.resources, self.labels, self.taints, self.devices, self.volumes):
             columns.grow(self.capacity)
 
 

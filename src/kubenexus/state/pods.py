@@ -8,6 +8,7 @@ from kubenexus.api.core import Pod
 from kubenexus.state.devices import Take
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.podterms import Carried, carried_terms
+from kubenexus.state.volumes.mounts import Mounts, Pick, mounts_of
 
 
 class Stage(enum.IntEnum):
@@ -31,6 +32,8 @@ class PodRecord(msgspec.Struct, gc=False):
     labels: dict[str, str] = {}
     takes: tuple[Take, ...] = ()
     terms: tuple[Carried, ...] = ()
+    mounts: Mounts | None = None
+    picks: tuple[Pick, ...] = ()
     terminating: bool = False
     since: float = 0.0
     slot: int = -1  # its place among the pods' columns while it counts on a row
@@ -52,6 +55,7 @@ def record_of(pod: Pod, node: str, stage: Stage, footprint: Footprint) -> PodRec
         priority=pod.spec.priority,
         labels=meta.labels,
         terms=carried_terms(pod),
+        mounts=mounts_of(pod),
         terminating=bool(meta.deletion_timestamp),
     )
 

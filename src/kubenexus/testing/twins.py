@@ -15,7 +15,9 @@ looks at one node (`NodeInfo`) and is meant to be obviously right:
     def test_no_big_pods(cluster, pod):
         assert_agrees(NoBigPods({}), NoBigPodsTwin(), pod, cluster)
 
-Either method may be missing. `NodeInfo` (testing.harness) is a node, its pods and the rest of the cluster.
+Either method may be missing; reasons may be `Reason`s, too. `NodeInfo` (testing.harness) is a node, its pods and the
+rest of the cluster. A twin can also be a whole plugin of its own, such as one in the per-row form of
+`framework.rowwise`: then its answers are asked for as any plugin's are.
 """
 
 from collections.abc import Iterator
@@ -52,7 +54,8 @@ def assert_agrees(plugin: Any, twin: Any, pod: Pod, cluster: Cluster) -> None:
     once, some of them, or one."""
     if not cluster.world.nodes:
         return
-    expected = naive_answers(twin, pod, cluster.world)
+    of_its_own = hasattr(twin, "reads")
+    expected = vector_answers(twin, pod, cluster.ledger) if of_its_own else naive_answers(twin, pod, cluster.world)
     for shown, view in _views(plugin, cluster.ledger):
         found = vector_answers(plugin, pod, cluster.ledger, view)
         _compare(plugin.name, "refusals", shown, found.refusals, expected.refusals, hasattr(twin, "filter_one"))
@@ -70,8 +73,7 @@ def naive_answers(twin: Any, pod: Pod, world: World) -> Answers:
     refusals, scores, failed = {}, {}, False
     for name, info in world.infos().items():
         if hasattr(twin, "filter_one"):
-            reasons = tuple(Reason(text, code) for text, code in twin.filter_one(pod, info))
-            refusals[name] = _refusal(reasons)
+            refusals[name] = _refusal(_reasons(twin.filter_one(pod, info)))
         if hasattr(twin, "score_one"):
             try:
                 scores[name] = twin.score_one(pod, info)
@@ -159,6 +161,13 @@ def _at(column: Any, i: int) -> int:
     if column is None or isinstance(column, Verdict):
         return 0
     return int(column) if np.ndim(column) == 0 else int(column[i])
+
+
+def _reasons(said: Any) -> tuple[Reason, ...]:
+    """From whatever form of reasons a twin gives."""
+    if said is None or isinstance(said, Reason):
+        return () if said is None else (said,)
+    return tuple(each if isinstance(each, Reason) else Reason(*each) for each in said)
 
 
 def _refusal(reasons: tuple[Reason, ...]) -> Refusal:

@@ -45,9 +45,9 @@ def many_labels(rng: Random, thing: Json) -> None:
 
 
 def many_resources(rng: Random, thing: Json) -> None:
-    """The node has few of its own, for a resource that a node offers stays known; a pod asks for ten thousand."""
+    """A node has few of its own, for a resource that a node offers stays known; a pod asks for two thousand."""
     if "containers" in thing["spec"]:
-        thing["spec"]["containers"][0]["resources"]["requests"] = {f"example.com/r{i}": "1" for i in range(MANY)}
+        thing["spec"]["containers"][0]["resources"]["requests"] = {f"example.com/r{i}": "1" for i in range(2000)}
     else:
         thing["status"]["allocatable"] |= {f"example.com/r{i}": "1" for i in range(100)}
 

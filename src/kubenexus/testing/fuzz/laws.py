@@ -1,4 +1,4 @@
-"""What must hold, whatever is thrown. Each law returns what is wrong, or an empty text."""
+"""What must hold of everything that is said, whatever was thrown. Each law returns what is wrong, or an empty text."""
 
 import json
 import re
@@ -93,102 +93,6 @@ def decision(answer: object, pods: Iterable[Pod]) -> str:
     ):
         return f"does not name the pod and the field: {message[:300]}"
     return ""
-
-
-def placement(placed: Placement, pod: Pod, twin: Twin) -> str:
-    """Nothing is put where it cannot run, is not wanted or does not fit. Counted exactly, before it is committed."""
-    node = twin.nodes.get(placed.node)
-    if node is None:
-        return f"put on {shown(placed.node)!r}, which does not exist"
-    if node.metadata.name in twin.fenced.values():
-        return f"put on {shown(placed.node)}, which runs a pod that cannot be read"
-    return _unwanted(pod, node) or _too_large(pod, node, twin)
-
-
-def _unwanted(pod: Pod, node: Node) -> str:
-    name, labels, spec = node.metadata.name, node.metadata.labels, pod.spec
-    if node.spec.unschedulable and not tolerated(spec.tolerations, _CORDON):
-        return f"put on {name}, which is cordoned"
-    # Ten thousand taints against as many tolerations are a matter for `work`.
-    if len(node.spec.taints) < 100 and untolerated(spec.tolerations, node.spec.taints):
-        return f"put on {name} against its taints"
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    if not matches(exactly(spec.node_selector), name, labels):
-        return f"put on {name} against its nodeSelector"
-    if affinity and affinity.required and not required(affinity.required).matches(name, labels):
-        return f"put on {name} against its node affinity"
-    return ""
-
-
-def _too_large(pod: Pod, node: Node, twin: Twin) -> str:
-    has, taken = offered(node), twin.used(node.metadata.name)
-    for name, amount in {**wanted(pod, status=False), "pods": 1}.items():
-        if name in twin.delegated and not has.get(name):
-            continue
-        if taken.get(name, 0) + amount > has.get(name, 0):
-            return f"{shown(name)} on {node.metadata.name}: {taken.get(name, 0)} + {amount} of {has.get(name, 0)}"
-    return ""
-
-
-def books(ledger: Ledger, twin: Twin) -> Iterator[str]:
-    """Every node, amount and fence is what the twin says, counted anew with exact integers."""
-    if ledger.nodes.row_of.keys() != twin.nodes.keys():
-        yield f"other nodes: {sorted(map(shown, ledger.nodes.row_of.keys() ^ twin.nodes.keys()))[:5]}"
-        return
-    fences = {node: sorted(key for key, at in twin.fenced.items() if at == node) for node in twin.fenced.values()}
-    if ledger.fences != fences:
-        yield "other nodes are fenced than should be"
-    resources = ledger.nodes.resources
-    for name, node in twin.nodes.items():
-        row, has, taken = ledger.nodes.row_of[name], offered(node), twin.used(name)
-        for resource, r in resources.index.items():
-            for array, exact in ((resources.alloc, has), (resources.used, taken)):
-                if array.item(r, row) != min(exact.get(resource, 0), LIMIT):
-                    yield f"{shown(name)}, {shown(resource)}: {array.item(r, row)}, not {exact.get(resource, 0)}"
-
-
-def rebuilt(twin: Twin, rng: Random) -> Ledger:
-    """A ledger that was told nothing but what was accepted, in another order."""
-    ledger = Ledger()
-    nodes, placed = _shuffled(twin.nodes.values(), rng), _shuffled(twin.placed.values(), rng)
-    absent = {held.node for held in placed if held.ours} - twin.nodes.keys()
-    for node in [*nodes, *(msgspec.structs.replace(Node(), metadata=_named(name)) for name in sorted(absent))]:
-        ledger.node_seen(node)
-    for held in placed:
-        ledger.assume(held.pod, held.node, 0.0) if held.ours else ledger.pod_seen(held.pod)
-    for pod in _shuffled(twin.nominated.values(), rng):
-        ledger.pod_seen(pod)
-    for name in absent:
-        ledger.node_gone(name)
-    for key, node_name in twin.fenced.items():
-        ledger.pod_unreadable(key, node_name)
-    for device_class in _shuffled(twin.classes.values(), rng):
-        ledger.device_class_seen(device_class)
-    return ledger
-
-
-def digests(live: Ledger, again: Ledger) -> str:
-    """Both come to the same; if not, where they part."""
-    if digest(live) == digest(again):
-        return ""
-    for name, row in live.nodes.row_of.items():
-        if row_digest(live.nodes, row) != row_digest(again.nodes, again.nodes.row_of[name]):
-            return f"the row of {shown(name)}"
-    for key, record in live.pods.items():
-        other = again.pods.get(key)
-        if other is None or (record.uid, record.node, record.footprint) != (other.uid, other.node, other.footprint):
-            return f"a pod counts otherwise: {shown(str(record))}, {shown(str(other))}"
-    return "other pods, nominations, fences or delegated resources"
-
-
-def _shuffled(values: Iterable[Any], rng: Random) -> list[Any]:
-    found = list(values)
-    rng.shuffle(found)
-    return found
-
-
-def _named(name: str) -> Any:
-    return msgspec.structs.replace(Node().metadata, name=name)
 
 
 def _number(text: str) -> int:

@@ -48,7 +48,9 @@ def _table(title: str, rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
 def _slowest(tally: Tally) -> Iterator[str]:
     """By calls, which are counted; times are told, but judge nothing."""
     yield ""
-    yield f"{'slowest: hearing of an object, or deciding about it':<52} {'objects':>8} {'most calls':>12} {'most ms':>8} {'object':>8}"
+    titles = ("objects", "most calls", "most ms", "object", "all s")
+    yield f"{'slowest: hearing of an object, or deciding on it':<50}" + "".join(f"{title:>12}" for title in titles)
     ways = sorted(tally.slow.items(), key=lambda item: (item[1].calls, item[1].seconds), reverse=True)
     for way, slow in ways[:_MOST_WAYS]:
-        yield f"  {way:<50} {slow.objects:>8,} {slow.calls:>12,} {slow.seconds * 1000:>8.1f} {slow.number:>8}"
+        numbers = (slow.objects, slow.calls, int(slow.seconds * 1000), slow.number, int(slow.total))
+        yield f"  {way:<48}" + "".join(f"{number:>12,}" for number in numbers)

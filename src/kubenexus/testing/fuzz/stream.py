@@ -18,7 +18,7 @@ Kind = type[Pod] | type[Node] | type[DeviceClass]
 
 GOOD: Final = "good"
 _HOSTILE: Final = 0.5
-_HUGE: Final = 0.008  # of the hostile ones: they are slow to make
+_HUGE: Final = 0.006  # of the hostile ones: they are slow to make
 _TORN: Final = 0.2
 _DELETED: Final = 0.15
 

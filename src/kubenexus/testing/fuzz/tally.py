@@ -11,12 +11,13 @@ _MOST_KEPT: Final = 200
 
 
 class Slow(msgspec.Struct):
-    """One way's worst: in calls (counted on a sample), and in seconds (for information)."""
+    """One way's worst: in calls (counted on a sample), and in seconds (for information), and the seconds of all."""
 
     objects: int = 0
     calls: int = 0
     seconds: float = 0.0
     number: int = -1
+    total: float = 0.0
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -46,6 +47,7 @@ class Tally:
     def cost(self, way: str, number: int, calls: int, seconds: float) -> None:
         slow = self.slow.setdefault(way, Slow())
         slow.objects += 1
+        slow.total += seconds
         slow.calls = max(slow.calls, calls)
         if seconds > slow.seconds:
             slow.seconds, slow.number = seconds, number

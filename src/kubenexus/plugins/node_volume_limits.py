@@ -1,0 +1,159 @@
+"""NodeVolumeLimits: a driver attaches only so many volumes to a node, and none where it is not installed.
+
+A volume counts once on a node, however many pods use it there; and it counts while it is attached, even if no pod uses
+it any more. Volumes that no pod uses yet are alike: of them only the number matters, not which they are.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import Depends
+from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.view import Nodes, OneNode
+from kubenexus.state.volumes.mounts import Mounts
+from kubenexus.state.volumes.translate import Attachment
+from kubenexus.state.volumes.users import not_made_for
+
+
+class _Load(msgspec.Struct, frozen=True, array_like=True):
+    """What a pod adds to a node: for each driver so many volumes of its own, and volumes that are in use elsewhere.
+    `in_tree` drivers attach on nodes with a CSINode only. `problem` is why the pod cannot be judged, `unreadable` why
+    it cannot on nodes with a CSINode."""
+
+    drivers: tuple[str, ...] = ()
+    in_tree: tuple[str, ...] = ()
+    own: tuple[tuple[str, int], ...] = ()
+    shared: tuple[Attachment, ...] = ()
+    unreadable: str = ""
+    problem: str = ""
+    code: int = Code.ERROR
+
+
+class NodeVolumeLimits:
+    name = "NodeVolumeLimits"
+    reads = ()
+    depends = Depends.USAGE
+    scalar = True
+    FULL = Reason("node(s) exceed max volume count", Code.UNSCHEDULABLE)
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        pass
+
+    def sign(self, pod: Pod, nodes: NodeColumns) -> _Load | None:
+        mounts = nodes.volumes.mounts(pod)
+        return None if mounts is None or not mounts.drivers else _load(pod, mounts, nodes)
+
+    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | None:
+        return None if pod.signed.get(self.name) is not None else SKIP
+
+    def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
+        load: _Load | None = pod.signed.get(self.name)
+        if load is None:
+            return
+        if isinstance(nodes, OneNode):
+            nodes = nodes.as_column()
+        refused = self._refuse_unreadable(load, nodes, verdict)
+        if load.drivers and not refused.all():
+            refused |= self._refuse_missing(load, nodes, verdict, refused)
+            refused |= self._refuse_complaining(nodes, verdict, refused)
+            for driver in load.drivers:
+                over = _over(load, driver, nodes) & ~refused
+                verdict.reject(over, self.FULL)
+                refused |= over
+
+    def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
+        """Each further pod brings volumes of its own; those in use are shared with the first."""
+        load: _Load | None = pod.signed.get(self.name)
+        if load is None or load.problem:
+            return
+        for driver in load.drivers:
+            column, own = nodes.columns.volumes.drivers.of(driver), dict(load.own).get(driver, 0)
+            new = _new(load, driver, nodes)
+            left = column.limit[nodes.where] - column.count[nodes.where] - (new - own)
+            fits = left // own if own else np.where((left >= 0) | (new == 0), room, 0)
+            np.minimum(room, np.maximum(fits, 0), out=room)
+
+    def _refuse_unreadable(self, load: _Load, nodes: Nodes, verdict: NodeVerdict) -> BoolColumn:
+        refused: BoolColumn = np.zeros(nodes.width, np.bool_)
+        if load.problem:
+            refused = np.ones(nodes.width, np.bool_)
+            verdict.reject(refused, Reason(load.problem, Code(load.code)))
+        elif load.unreadable:
+            refused = nodes.columns.volumes.drivers.described[nodes.where].copy()
+            verdict.reject(refused, Reason(load.unreadable, Code.ERROR))
+        return refused
+
+    def _refuse_missing(self, load: _Load, nodes: Nodes, verdict: NodeVerdict, refused: BoolColumn) -> BoolColumn:
+        """Rows that lack a driver whose pods are to stay away from such nodes."""
+        store, missing = nodes.columns.volumes, np.zeros(nodes.width, np.bool_)
+        for driver in load.drivers:
+            known = store.csi_drivers.get(driver)
+            if known is not None and known.prevent_pod_scheduling_if_missing:
+                lacks = ~store.drivers.of(driver).installed[nodes.where] & ~refused & ~missing
+                if driver in load.in_tree:
+                    lacks &= store.drivers.described[nodes.where]
+                verdict.reject(lacks, Reason(f"{driver} CSI driver is not installed on the node", Code.UNSCHEDULABLE))
+                missing |= lacks
+        return missing
+
+    def _refuse_complaining(self, nodes: Nodes, verdict: NodeVerdict, refused: BoolColumn) -> BoolColumn:
+        """Rows on which the volumes cannot be counted; looked at only where there is a limit to keep."""
+        store, complaining = nodes.columns.volumes, np.zeros(nodes.width, np.bool_)
+        for row, problems in store.users.complaints.items():
+            here = nodes.at([row]) & store.drivers.limited[nodes.where] & ~refused
+            verdict.reject(here, Reason(next(iter(problems)), Code.ERROR))
+            complaining |= here
+        return complaining
+
+
+def _load(pod: Pod, mounts: Mounts, nodes: NodeColumns) -> _Load:
+    """What a pod's volumes come to now."""
+    store = nodes.volumes
+    volumes: dict[Attachment, bool] = {}  # and whether they belong to an in-tree plugin
+    for use in mounts.claims:
+        key = f"{pod.metadata.namespace}/{use.claim}"
+        claim = store.claims.get(key)
+        if not use.claim:
+            return _Load(problem="PersistentVolumeClaim had no name")
+        if claim is None:
+            problem = f'looking up PVC {key}: persistentvolumeclaim "{use.claim}" not found'
+            return _Load(problem=problem, code=Code.UNRESOLVABLE)
+        if use.ephemeral and claim.owner != pod.metadata.uid:
+            return _Load(problem=not_made_for(claim, pod.key))
+        attachment = store.attachment_of(claim)
+        if attachment is not None:
+            volumes[attachment] = store.in_tree(claim)
+    volumes.update(dict.fromkeys(mounts.inline, True))
+    own: dict[str, int] = {}
+    for attachment in volumes:
+        if attachment not in store.drivers.mounted:
+            own[attachment.driver] = own.get(attachment.driver, 0) + 1
+    return _Load(
+        drivers=tuple(dict.fromkeys(attachment.driver for attachment in volumes)),
+        in_tree=tuple({attachment.driver: None for attachment, in_tree in volumes.items() if in_tree}),
+        own=tuple(own.items()),
+        shared=tuple(attachment for attachment in volumes if attachment in store.drivers.mounted),
+        unreadable=mounts.problem,
+    )
+
+
+def _new(load: _Load, driver: str, nodes: Nodes) -> IntColumn:
+    """How many volumes of a driver the pod adds to each row: its own, and the shared ones no pod uses there."""
+    new: IntColumn = np.full(nodes.width, dict(load.own).get(driver, 0), np.int64)
+    for attachment in load.shared:
+        if attachment.driver == driver:
+            new += ~nodes.at(nodes.columns.volumes.drivers.mounted.get(attachment, {}))
+    return new
+
+
+def _over(load: _Load, driver: str, nodes: Nodes) -> BoolColumn:
+    column, new = nodes.columns.volumes.drivers.of(driver), _new(load, driver, nodes)
+    over: BoolColumn = (column.count[nodes.where] + new > column.limit[nodes.where]) & (new > 0)
+    return over

@@ -1,0 +1,91 @@
+"""VolumeRestrictions: a disk that stands in the pod itself is mounted by one pod of a node, or by readers only; and a
+ReadWriteOncePod claim is used by one pod of the whole cluster."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.base.numbers import IntColumn
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import Depends
+from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.view import Nodes, OneNode
+from kubenexus.state.volumes.mounts import Disk
+
+
+class _Restricted(msgspec.Struct, frozen=True, array_like=True):
+    """What of a pod's volumes the answers depend on. `exclusive` claims are named only where they may still come into
+    use by a nominated pod while the filter looks."""
+
+    disks: tuple[Disk, ...] = ()
+    taken: bool = False
+    exclusive: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class VolumeRestrictions:
+    name = "VolumeRestrictions"
+    reads = ()
+    depends = Depends.USAGE
+    scalar = True
+    MOUNTED = Reason("node(s) had no available disk", Code.UNSCHEDULABLE)
+    TAKEN = Reason(
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another "
+        "pod",
+        Code.UNSCHEDULABLE,
+    )
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        pass
+
+    def sign(self, pod: Pod, nodes: NodeColumns) -> _Restricted | None:
+        mounts = nodes.volumes.mounts(pod)
+        if mounts is None:
+            return None
+        store, exclusive = nodes.volumes, []
+        for use in mounts.claims:
+            claim = store.claims.get(f"{pod.metadata.namespace}/{use.claim}")
+            if claim is None and not use.ephemeral:
+                return _Restricted(problem=f'persistentvolumeclaim "{use.claim}" not found')
+            if claim is not None and not use.ephemeral and claim.exclusive:
+                exclusive.append(claim.key)
+        taken = any(store.users.using(claim) for claim in exclusive)
+        if not mounts.disks:
+            return _Restricted(taken=True) if taken else None
+        return _Restricted(mounts.disks, taken, tuple(exclusive))
+
+    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
+        restricted = self._restricted(pod)
+        if restricted is None:
+            return SKIP
+        return Verdict(Code.UNRESOLVABLE, (restricted.problem,)) if restricted.problem else None
+
+    def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
+        restricted = self._restricted(pod)
+        if restricted is None or restricted.problem:
+            return
+        users = nodes.columns.volumes.users
+        mounted = {row for disk in restricted.disks for row in users.disks.clashing(disk)}
+        if mounted:
+            verdict.reject(_on(mounted, nodes), self.MOUNTED)
+        if restricted.taken or any(users.using(claim) for claim in restricted.exclusive):
+            elsewhere = set(range(nodes.columns.size)) - mounted  # a node is told the first reason only
+            verdict.reject(_on(elsewhere, nodes), self.TAKEN)
+
+    def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
+        """A second pod of the class would want the very same disks."""
+        restricted = self._restricted(pod)
+        if restricted is not None and not all(disk.shareable for disk in restricted.disks):
+            np.minimum(room, 1, out=room)
+
+    def _restricted(self, pod: PodClass) -> _Restricted | None:
+        signed: _Restricted | None = pod.signed.get(self.name)
+        return signed
+
+
+def _on(rows: Collection[int], nodes: Nodes) -> Any:
+    return nodes.row in rows if isinstance(nodes, OneNode) else nodes.at(rows)

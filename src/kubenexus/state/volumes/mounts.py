@@ -1,0 +1,130 @@
+"""What a pod mounts, as far as the scheduler has a say in it: claims, and disks that stand in the pod itself.
+
+Most pods mount nothing of the kind, and have no `Mounts` at all. Pods that mount the same share one.
+"""
+
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from kubenexus.api.core import Pod, Volume
+from kubenexus.base.errors import Malformed
+from kubenexus.state.volumes.translate import Attachment, of_inline
+
+
+class Use(NamedTuple):
+    """A claim as one of the pod's volumes, the one at `position`. An ephemeral volume's claim is made for the pod."""
+
+    position: int
+    claim: str
+    ephemeral: bool
+
+
+class Disk(NamedTuple):
+    """A disk that must not be mounted by two pods of a node, unless both only read it (`shareable`)."""
+
+    kind: str
+    name: str
+    shareable: bool
+    monitors: tuple[str, ...] = ()
+
+    def clashes(self, other: "Disk") -> bool:
+        """Both have the same kind and name; images of Ceph are the same if they share a monitor, too."""
+        met = not self.monitors or not set(self.monitors).isdisjoint(other.monitors)
+        return met and not (self.shareable and other.shareable)
+
+
+class Pick(NamedTuple):
+    """What was decided for the claim of the pod's volume at `position`: the persistent volume it is to be bound to, or
+    "" for one that is to be made."""
+
+    position: int
+    volume: str
+
+
+class Mounts(msgspec.Struct, frozen=True, weakref=True):
+    """`drivers` says whether some volume may concern a driver's limit, even if none is counted."""
+
+    claims: tuple[Use, ...] = ()
+    disks: tuple[Disk, ...] = ()
+    inline: tuple[Attachment, ...] = ()
+    problem: str = ""
+    drivers: bool = False
+
+
+_shared: "WeakValueDictionary[Mounts, Mounts]" = WeakValueDictionary()
+
+
+def mounts_of(pod: Pod) -> Mounts | None:
+    """None if it mounts nothing that concerns us."""
+    found = [(i, volume) for i, volume in enumerate(pod.spec.volumes) if _concerns(volume)]
+    if not found:
+        return None
+    uses = [_use(position, volume, pod) for position, volume in found]
+    own = [volume for (_, volume), use in zip(found, uses, strict=True) if use is None and _migratable(volume)]
+    inline, problem = _inline(own)
+    claims = tuple(use for use in uses if use is not None)
+    disks = tuple(disk for _, volume in found for disk in _disks(volume))
+    mounts = Mounts(claims, disks, inline, problem, bool(claims or own))
+    return _shared.setdefault(mounts, mounts)
+
+
+def _concerns(volume: Volume) -> bool:
+    return (
+        volume.persistent_volume_claim is not None
+        or volume.ephemeral is not None
+        or _migratable(volume)
+        or volume.iscsi is not None
+        or volume.rbd is not None
+    )
+
+
+def _migratable(volume: Volume) -> bool:
+    return (
+        volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.azure_disk is not None
+        or volume.azure_file is not None
+        or volume.cinder is not None
+        or volume.portworx_volume is not None
+        or volume.vsphere_volume is not None
+    )
+
+
+def _use(position: int, volume: Volume, pod: Pod) -> Use | None:
+    if volume.persistent_volume_claim is not None:
+        return Use(position, volume.persistent_volume_claim.claim_name, False)
+    if volume.ephemeral is not None:
+        return Use(position, f"{pod.metadata.name}-{volume.name}", True)
+    return None
+
+
+def _disks(volume: Volume) -> list[Disk]:
+    """AWS disks are never shared, the others by readers."""
+    found = []
+    if volume.gce_persistent_disk is not None:
+        found.append(Disk("gce", volume.gce_persistent_disk.pd_name, volume.gce_persistent_disk.read_only))
+    if volume.aws_elastic_block_store is not None:
+        found.append(Disk("aws", volume.aws_elastic_block_store.volume_id, False))
+    if volume.iscsi is not None:
+        found.append(Disk("iscsi", volume.iscsi.iqn, volume.iscsi.read_only))
+    if volume.rbd is not None and volume.rbd.monitors:
+        image = volume.rbd
+        found.append(Disk("rbd", f"{image.pool}/{image.image}", image.read_only, tuple(image.monitors)))
+    return found
+
+
+def _inline(volumes: list[Volume]) -> tuple[tuple[Attachment, ...], str]:
+    """The in-tree disks that a driver attaches, each once, and why one of them cannot be read."""
+    attached: dict[Attachment, None] = {}
+    problem = ""
+    for volume in volumes:
+        try:
+            attachment = of_inline(volume)
+        except Malformed as found:
+            problem = problem or f"converting volume({volume.name}) from inline to csi: {found}"
+            continue
+        if attachment is not None:
+            attached[attachment] = None
+    return tuple(attached), problem

@@ -1,0 +1,89 @@
+"""From which nodes a volume can be used: a node affinity, the topologies of a class, or where there is capacity.
+
+All three are alternatives of requirements on node labels, and are compiled into the same form. Objects that say the
+same share one `Reach`.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from kubenexus.api.core import NodeSelector
+from kubenexus.api.node_selectors import Term, required
+from kubenexus.api.selectors import LabelSelector, Op, compile_selector, flaws, requirement
+from kubenexus.api.storage import TopologySelectorTerm
+from kubenexus.base.errors import Malformed
+
+Label = tuple[str, str]
+_KEPT = 8192
+
+
+class Reach(msgspec.Struct, frozen=True, gc=False):
+    """Nodes whose labels satisfy one of these terms; no term, no node. Where None stands for it: every node."""
+
+    terms: tuple[Term, ...] = ()
+
+    def covers(self, labels: Mapping[str, str]) -> bool:
+        return any(all(wanted.accepts(labels.get(wanted.key)) for wanted in term.labels) for term in self.terms)
+
+    @property
+    def keys(self) -> set[str]:
+        """The label keys it asks about: nodes that agree in these are alike to it."""
+        return {wanted.key for term in self.terms for wanted in term.labels}
+
+    @property
+    def certain(self) -> set[Label | None]:
+        """Labels of which every covered node has one. None is among them if some term names none: then any node may
+        be covered."""
+        return {label for term in self.terms for label in _certain(term)}
+
+
+def of_node_affinity(selector: NodeSelector) -> Reach:
+    """A volume's node affinity. Upstream shows it the node's labels alone, so what it says of names is said of ""."""
+    return _of_node_affinity(_encoder.encode(selector))
+
+
+def of_topologies(terms: Sequence[TopologySelectorTerm]) -> Reach | None:
+    """A storage class's allowed topologies: none given means everywhere, and an empty or unreadable term nowhere."""
+    return _of_topologies(_encoder.encode(terms)) if terms else None
+
+
+def of_selector(selector: LabelSelector | None) -> Reach | None:
+    """Where a storage capacity is: not given, or unreadable, means nowhere, and an empty selector everywhere."""
+    try:
+        compiled = compile_selector(selector)
+    except Malformed:
+        return Reach()
+    if compiled.nothing:
+        return Reach()
+    return Reach((Term(compiled.requirements),)) if compiled.requirements else None
+
+
+def covered(reach: Reach | None, labels: Mapping[str, str]) -> bool:
+    return reach is None or reach.covers(labels)
+
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+
+@lru_cache(maxsize=_KEPT)
+def _of_node_affinity(encoded: bytes) -> Reach:
+    parsed = required(msgspec.msgpack.decode(encoded, type=NodeSelector))
+    named = [term for term in parsed.terms if all(wanted.accepts("") for wanted in term.names)]
+    return Reach(tuple(Term(term.labels) for term in named))
+
+
+@lru_cache(maxsize=_KEPT)
+def _of_topologies(encoded: bytes) -> Reach:
+    terms = msgspec.msgpack.decode(encoded, type=list[TopologySelectorTerm])
+    asked = [term.match_label_expressions for term in terms]
+    readable = [each for each in asked if each and not any(flaws(e.key, Op.IN, e.values) for e in each)]
+    return Reach(tuple(Term(tuple(requirement(e.key, Op.IN, e.values) for e in each)) for each in readable))
+
+
+def _certain(term: Term) -> set[Label | None]:
+    for wanted in term.labels:
+        if wanted.op is Op.IN:
+            return {(wanted.key, value) for value in wanted.values}
+    return {None}

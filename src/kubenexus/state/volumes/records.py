@@ -1,0 +1,252 @@
+"""What is remembered of claims, volumes and classes: parsed once, much less than the objects, equal while nothing that
+a rule reads has changed."""
+
+import msgspec
+
+from kubenexus.api.core import QuantityText
+from kubenexus.api.quantity import NANO, to_nano, to_units
+from kubenexus.api.selectors import Selector, compile_selector
+from kubenexus.api.storage import (
+    BIND_COMPLETED,
+    MIGRATED_PLUGINS,
+    READ_WRITE_ONCE_POD,
+    SELECTED_NODE,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    key_of,
+    storage_asked,
+    storage_class_of,
+)
+from kubenexus.base.errors import Malformed
+from kubenexus.state.volumes import translate
+from kubenexus.state.volumes.reach import Reach, of_node_affinity, of_selector, of_topologies
+from kubenexus.state.volumes.translate import Attachment
+
+# Whole units, and billionths of one: an exact size that can be compared, and written into a signature.
+Size = tuple[int, int]
+Zones = tuple[str, tuple[str, ...]]  # a topology label, and the values it may have
+
+_ZONE_LABELS = (translate.BETA_ZONE, translate.BETA_REGION, translate.ZONE, translate.REGION)
+
+
+class ClaimRecord(msgspec.Struct, frozen=True, gc=False):
+    """`class_name` is what it is matched by, `spec_class` the field alone, which upstream's scoring reads."""
+
+    namespace: str
+    name: str
+    uid: str
+    class_name: str
+    spec_class: str
+    volume: str
+    bound: bool
+    selected: str | None
+    size: Size | None
+    units: int
+    modes: tuple[str, ...]
+    volume_mode: str
+    attributes_class: str
+    selector: Selector | None
+    problem: str  # why the selector cannot be read
+    lost: bool
+    deleting: bool
+    owner: str  # the UID of what controls it
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether one pod at a time may use it."""
+        return READ_WRITE_ONCE_POD in self.modes
+
+
+class VolumeRecord(msgspec.Struct, frozen=True, gc=False):
+    """`attachment` is None if no driver counts it. `plugin` is the in-tree plugin it belongs to; where that was taken
+    over by a driver, it is reached as `moved` says, or cannot be used at all (`problem`)."""
+
+    name: str
+    class_name: str
+    spec_class: str
+    size: Size
+    units: int
+    modes: frozenset[str]
+    volume_mode: str
+    attributes_class: str
+    labels: dict[str, str]
+    available: bool
+    deleting: bool
+    claim: str  # the key of the claim it is bound or promised to by its own word, "" if to none
+    claim_uid: str
+    reach: Reach | None
+    zones: tuple[Zones, ...]
+    attachment: Attachment | None
+    csi: bool
+    plugin: str = ""
+    moved: Reach | None = None
+    problem: str = ""
+
+    @property
+    def free(self) -> bool:
+        """Whether any claim may have it."""
+        return self.available and not self.deleting and not self.claim
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What stays as it is while a volume is given away and comes back."""
+        return (self.class_name, self.spec_class, self.units, self.size, self.deleting, self.reach)
+
+    def is_for(self, claim: ClaimRecord) -> bool:
+        """Whether it refers to this very claim, and not to an earlier one of the same name."""
+        return self.claim == claim.key and self.claim_uid in ("", claim.uid)
+
+
+class ClassRecord(msgspec.Struct, frozen=True, gc=False):
+    name: str
+    provisioner: str
+    mode: str | None
+    reach: Reach | None
+
+
+class CapacityRecord(msgspec.Struct, frozen=True, gc=False):
+    """`largest` is the size up to which a volume can be made, `room` all that is left, if that is known."""
+
+    key: str
+    class_name: str
+    largest: int
+    room: int | None
+    reach: Reach | None
+
+
+class NodeRecord(msgspec.Struct, frozen=True, gc=False):
+    """The drivers of a node with their limits (None: no limit), and the in-tree plugins they took over there."""
+
+    limits: tuple[tuple[str, int | None], ...]
+    migrated: frozenset[str]
+
+
+def size_of(text: QuantityText) -> Size:
+    return divmod(to_nano(text), NANO)
+
+
+def claim_of(claim: PersistentVolumeClaim) -> ClaimRecord:
+    """Raises Malformed when its size is no quantity."""
+    meta, spec, asked = claim.metadata, claim.spec, storage_asked(claim)
+    selector, problem = _selector(claim)
+    controllers = [owner.uid for owner in meta.owner_references if owner.controller]
+    return ClaimRecord(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        class_name=storage_class_of(claim),
+        spec_class=spec.storage_class_name or "",
+        volume=spec.volume_name,
+        bound=bool(spec.volume_name) and BIND_COMPLETED in meta.annotations,
+        selected=meta.annotations.get(SELECTED_NODE),
+        size=None if asked is None else size_of(asked),
+        units=0 if asked is None else to_units(asked),
+        modes=tuple(sorted(set(spec.access_modes))),
+        volume_mode=spec.volume_mode,
+        attributes_class=spec.volume_attributes_class_name,
+        selector=selector,
+        problem=problem,
+        lost=claim.status.phase == "Lost",
+        deleting=bool(meta.deletion_timestamp),
+        owner=controllers[0] if controllers else "",
+    )
+
+
+def _selector(claim: PersistentVolumeClaim) -> tuple[Selector | None, str]:
+    if claim.spec.selector is None:
+        return None, ""
+    try:
+        return compile_selector(claim.spec.selector), ""
+    except Malformed as problem:
+        return None, f"error creating internal label selector for claim: {key_of(claim)}: {problem}"
+
+
+def volume_of(volume: PersistentVolume) -> VolumeRecord:
+    """Raises Malformed when its size is no quantity."""
+    meta, spec = volume.metadata, volume.spec
+    refers = spec.claim_ref
+    has = spec.capacity.get("storage", 0)
+    record = VolumeRecord(
+        name=meta.name,
+        class_name=storage_class_of(volume),
+        spec_class=spec.storage_class_name,
+        size=size_of(has),
+        units=to_units(has),
+        modes=frozenset(spec.access_modes),
+        volume_mode=spec.volume_mode,
+        attributes_class=spec.volume_attributes_class_name,
+        labels=meta.labels,
+        available=volume.status.phase == "Available",
+        deleting=bool(meta.deletion_timestamp),
+        claim="" if refers is None else f"{refers.namespace}/{refers.name}",
+        claim_uid="" if refers is None else refers.uid,
+        reach=_reach(volume),
+        zones=_zones(meta.labels),
+        attachment=None,
+        csi=spec.csi is not None,
+    )
+    return _attached(record, volume)
+
+
+def _attached(record: VolumeRecord, volume: PersistentVolume) -> VolumeRecord:
+    plugin = translate.plugin_of(volume)
+    moved = translate.affinity_of(volume) if plugin else None
+    try:
+        attachment, problem = translate.of_volume(volume), ""
+    except Malformed as found:
+        attachment, problem = None, f"could not translate pv: {found}"
+    if attachment is not None and not (attachment.driver and attachment.handle):
+        attachment = None
+    return msgspec.structs.replace(
+        record,
+        attachment=attachment,
+        plugin=plugin,
+        moved=None if moved is None else of_node_affinity(moved),
+        problem=problem,
+    )
+
+
+def _reach(volume: PersistentVolume) -> Reach | None:
+    affinity = volume.spec.node_affinity
+    return None if affinity is None or affinity.required is None else of_node_affinity(affinity.required)
+
+
+def _zones(labels: dict[str, str]) -> tuple[Zones, ...]:
+    """The zones and regions a volume's labels name. A label with an empty name in it is ignored."""
+    found = []
+    for key in _ZONE_LABELS:
+        names = [name.strip() for name in labels.get(key, "").split(translate.SEVERAL_ZONES)]
+        if all(names):
+            found.append((key, tuple(sorted(set(names)))))
+    return tuple(found)
+
+
+def class_of(storage_class: StorageClass) -> ClassRecord:
+    reach = of_topologies(storage_class.allowed_topologies)
+    return ClassRecord(storage_class.metadata.name, storage_class.provisioner, storage_class.volume_binding_mode, reach)
+
+
+def capacity_of(capacity: CSIStorageCapacity) -> CapacityRecord | None:
+    """None when it says nothing of any size. Raises Malformed when a size is no quantity."""
+    room = None if capacity.capacity is None else to_units(capacity.capacity)
+    largest = room if capacity.maximum_volume_size is None else to_units(capacity.maximum_volume_size)
+    if largest is None:
+        return None
+    reach = of_selector(capacity.node_topology)
+    return CapacityRecord(key_of(capacity), capacity.storage_class_name, largest, room, reach)
+
+
+def node_of(node: CSINode) -> NodeRecord:
+    migrated = node.metadata.annotations.get(MIGRATED_PLUGINS, "")
+    limits: dict[str, int | None] = {}
+    for driver in node.spec.drivers:
+        count = None if driver.allocatable is None else driver.allocatable.count
+        limits[driver.name] = limits.get(driver.name) if count is None else count
+    return NodeRecord(tuple(limits.items()), frozenset(migrated.split(",")) if migrated else frozenset())

@@ -1,0 +1,235 @@
+"""The volumes of the cluster, in step with the objects and with the pods that use them.
+
+What a claim comes to (which driver attaches which volume) follows from the claim, its volume and its class. When one
+of these changes, the pods that use the claim are counted off before and counted again after, so that nothing has to
+be remembered of how they were counted.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kubenexus.api import storage
+from kubenexus.api.core import Pod
+from kubenexus.api.storage import StorageObject, key_of
+from kubenexus.state.pods import PodRecord
+from kubenexus.state.volumes import records
+from kubenexus.state.volumes.attached import DriverColumns
+from kubenexus.state.volumes.mounts import Mounts, mounts_of
+from kubenexus.state.volumes.records import CapacityRecord, ClaimRecord, ClassRecord, NodeRecord, VolumeRecord
+from kubenexus.state.volumes.stock import Stock
+from kubenexus.state.volumes.translate import DRIVERS, Attachment, driver_of
+from kubenexus.state.volumes.users import Users
+
+Index = dict[str, set[str]]
+
+
+class Touched(NamedTuple):
+    """Rows whose volumes are counted differently now, and rows about whose node something else is known."""
+
+    usage: set[int] = set()
+    nodes: set[int] = set()
+
+
+class VolumeStore:
+    """Only the ledger and the journal write here. `version` moves with every change."""
+
+    def __init__(self, row_of: Mapping[str, int], capacity: int) -> None:
+        self.version = 0
+        self.claims: dict[str, ClaimRecord] = {}
+        self.volumes: dict[str, VolumeRecord] = {}
+        self.classes: dict[str, ClassRecord] = {}
+        self.csi_drivers: dict[str, storage.CSIDriverSpec] = {}
+        self.drivers = DriverColumns(capacity)
+        self.users = Users(self.claims.get, self.attachment_of, self.drivers)
+        self.stock = Stock(self.volumes)
+        self._row_of = row_of
+        self._capacities: dict[str, CapacityRecord] = {}
+        self._nodes: dict[str, NodeRecord] = {}
+        self._attachments: dict[str, storage.VolumeAttachmentSpec] = {}
+        self._claims_of: Index = {}  # by the volume they name
+        self._attachments_of: Index = {}  # by the volume
+        self._attachments_on: Index = {}  # by the node
+        self._last: tuple[Pod | None, Mounts | None] = (None, None)
+        self._kinds: dict[type, tuple[Callable[[Any], Any], Callable[[str, Any], Touched | None]]] = {
+            storage.PersistentVolumeClaim: (records.claim_of, self._claim),
+            storage.PersistentVolume: (records.volume_of, self._volume),
+            storage.StorageClass: (records.class_of, self._class),
+            storage.CSIStorageCapacity: (records.capacity_of, self._capacity),
+            storage.CSIDriver: (lambda driver: driver.spec, self._csi_driver),
+            storage.CSINode: (records.node_of, self._node),
+            storage.VolumeAttachment: (lambda attachment: attachment.spec, self._attachment),
+        }
+
+    def grow(self, capacity: int) -> None:
+        self.drivers.grow(capacity)
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def mounts(self, pod: Pod) -> Mounts | None:
+        """As `mounts_of`; several rules in turn ask about the same pod."""
+        if self._last[0] is not pod:
+            self._last = (pod, mounts_of(pod))
+        return self._last[1]
+
+    def attachment_of(self, claim: ClaimRecord) -> Attachment | None:
+        """The volume that is attached where the claim is used, None if no driver counts it. A volume that is not made
+        yet is known by its claim."""
+        volume = self.volumes.get(claim.volume) if claim.volume else None
+        if volume is not None:
+            return volume.attachment
+        known = self.classes.get(claim.class_name)
+        driver = "" if known is None else driver_of(known.provisioner)
+        return Attachment(driver, f"\0{claim.key}") if driver else None
+
+    def in_tree(self, claim: ClaimRecord) -> bool:
+        """Whether it comes to a volume of an in-tree plugin, which only a node with drivers attaches through one."""
+        volume = self.volumes.get(claim.volume) if claim.volume else None
+        if volume is not None:
+            return bool(volume.plugin)
+        known = self.classes.get(claim.class_name)
+        return known is not None and known.provisioner in DRIVERS
+
+    # --- what the API server says ---------------------------------------------------------------------------------
+
+    def seen(self, thing: StorageObject) -> Touched | None:
+        """An object was added or changed; None if nothing that matters did. Raises Malformed, leaving everything as it
+        was."""
+        read, tell = self._kinds[type(thing)]
+        return self._told(tell(key_of(thing), read(thing)))
+
+    def gone(self, kind: type[StorageObject], key: str) -> Touched | None:
+        return self._told(self._kinds[kind][1](key, None))
+
+    def _told(self, touched: Touched | None) -> Touched | None:
+        self.version += touched is not None
+        return touched
+
+    def _claim(self, key: str, new: ClaimRecord | None) -> Touched | None:
+        old = self.claims.get(key)
+        if old == new:
+            return None
+        usage = self.users.recounted([key], lambda: _put(self.claims, key, new))
+        _index(self._claims_of, key, old and old.volume, new and new.volume)
+        if new is not None:
+            self.stock.claim_changed(new)
+        return Touched(usage)
+
+    def _volume(self, name: str, new: VolumeRecord | None) -> Touched | None:
+        old = self.volumes.get(name)
+        if old == new:
+            return None
+        held = [self._attachments[each] for each in self._attachments_of.get(name, ())]
+        usage = self._attach(held, -1)
+        usage |= self.users.recounted(self._claims_of.get(name, ()), lambda: _put(self.volumes, name, new))
+        self._attach(held, +1)
+        self.stock.volume_changed(old, new)
+        return Touched(usage)
+
+    def _class(self, name: str, new: ClassRecord | None) -> Touched | None:
+        if self.classes.get(name) == new:
+            return None
+        using = [key for key in self.users.claims() if key in self.claims and self.claims[key].class_name == name]
+        usage = self.users.recounted(using, lambda: _put(self.classes, name, new))
+        self.stock.rules_changed(name)
+        return Touched(usage)
+
+    def _capacity(self, key: str, new: CapacityRecord | None) -> Touched | None:
+        old = self._capacities.get(key)
+        if old == new:
+            return None
+        _put(self._capacities, key, new)
+        self.stock.capacity_changed(old, new)
+        return Touched()
+
+    def _csi_driver(self, name: str, new: storage.CSIDriverSpec | None) -> Touched | None:
+        if self.csi_drivers.get(name) == new:
+            return None
+        _put(self.csi_drivers, name, new)
+        self.stock.rules_changed()
+        return Touched(nodes=set(self._row_of.values()))
+
+    def _node(self, name: str, new: NodeRecord | None) -> Touched | None:
+        if self._nodes.get(name) == new:
+            return None
+        _put(self._nodes, name, new)
+        row = self._row_of.get(name)
+        if row is None:
+            return Touched()
+        self.drivers.describe(row, new)
+        return Touched(nodes={row})
+
+    def _attachment(self, name: str, new: storage.VolumeAttachmentSpec | None) -> Touched | None:
+        old = self._attachments.get(name)
+        if old == new:
+            return None
+        usage = self._attach([old] if old is not None else [], -1)
+        _put(self._attachments, name, new)
+        _index(self._attachments_of, name, old and _source(old), new and _source(new))
+        _index(self._attachments_on, name, old and old.node_name, new and new.node_name)
+        return Touched(usage | self._attach([new] if new is not None else [], +1))
+
+    def _attach(self, held: Iterable[storage.VolumeAttachmentSpec], sign: int) -> set[int]:
+        """Count what VolumeAttachments say; volumes that no driver made are not theirs to count."""
+        rows = set()
+        for each in held:
+            row, volume = self._row_of.get(each.node_name), self.volumes.get(_source(each))
+            if row is not None and each.attacher and volume is not None and volume.csi and volume.attachment:
+                self.drivers.attach(row, Attachment(each.attacher, volume.attachment.handle), sign)
+                rows.add(row)
+        return rows
+
+    # --- nodes and pods come and go -------------------------------------------------------------------------------
+
+    def node_came(self, name: str, row: int) -> None:
+        self.drivers.describe(row, self._nodes.get(name))
+        self._attach(self._held_on(name), +1)
+
+    def node_leaves(self, name: str) -> None:
+        """Called while the node still has its row."""
+        self._attach(self._held_on(name), -1)
+        self.drivers.describe(self._row_of[name], None)
+
+    def _held_on(self, node: str) -> list[storage.VolumeAttachmentSpec]:
+        return [self._attachments[each] for each in self._attachments_on.get(node, ())]
+
+    def enter(self, record: PodRecord, row: int) -> None:
+        self.users.follow(record, row, +1)
+        for claim, volume, node in _promised(record):
+            self.stock.promise(claim, volume, node)
+        self.version += 1
+
+    def leave(self, record: PodRecord, row: int) -> None:
+        self.users.follow(record, row, -1)
+        for claim, volume, node in _promised(record):
+            self.stock.release(claim, volume, node)
+        self.version += 1
+
+
+def _promised(record: PodRecord) -> list[tuple[str, str, str]]:
+    """What was promised to the claims of a pod: a volume wherever it is, or a new one for the node."""
+    if not record.picks or record.mounts is None:
+        return []
+    picked = dict(record.picks)
+    uses = [(f"{record.namespace}/{use.claim}", picked.get(use.position)) for use in record.mounts.claims]
+    return [(claim, volume, "" if volume else record.node) for claim, volume in uses if volume is not None]
+
+
+def _source(attachment: storage.VolumeAttachmentSpec) -> str:
+    return attachment.source.persistent_volume_name or ""
+
+
+def _put(table: dict[str, Any], key: str, value: Any) -> None:
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
+
+
+def _index(index: Index, key: str, old: str | None, new: str | None) -> None:
+    """Move an entry from where it was to where it is now."""
+    if old:
+        index[old].discard(key)
+        if not index[old]:
+            del index[old]
+    if new:
+        index.setdefault(new, set()).add(key)

@@ -1,0 +1,145 @@
+"""What holds when nothing is said; and a completed document, loaded again, says the same."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.config import Configuration, InvalidConfiguration, defaults, load, validate, written
+from kubenexus.config.catalogue import Catalogue
+from kubenexus.config.v1 import MULTI_POINT, POINTS
+from kubenexus.plugins import BUILT_IN
+from tests.config.small import ALL, HEAD
+
+SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.yaml"))
+
+
+def test_the_defaults_are_kube_schedulers_but_for_our_name_and_lease() -> None:
+    document = yaml.safe_load(written(defaults(ALL).document))
+    profiles = document.pop("profiles")
+    assert document == {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "parallelism": 16,
+        "leaderElection": {
+            "leaderElect": True,
+            "leaseDuration": "15s",
+            "renewDeadline": "10s",
+            "retryPeriod": "2s",
+            "resourceLock": "leases",
+            "resourceName": "kubenexus-scheduler",
+            "resourceNamespace": "kubenexus-system",
+        },
+        "clientConnection": {"contentType": "application/json", "qps": 50.0, "burst": 100},
+        "enableProfiling": True,
+        "enableContentionProfiling": True,
+        "percentageOfNodesToScore": 0,
+        "podInitialBackoffSeconds": 1,
+        "podMaxBackoffSeconds": 10,
+        "delayCacheUntilActive": False,
+    }
+    assert [profile["schedulerName"] for profile in profiles] == ["kubenexus-scheduler"]
+    assert [config["name"] for config in profiles[0]["pluginConfig"]] == [
+        "DefaultPreemption",
+        "DynamicResources",
+        "InterPodAffinity",
+        "NodeAffinity",
+        "NodeResourcesBalancedAllocation",
+        "NodeResourcesFit",
+        "PodTopologySpread",
+        "VolumeBinding",
+        "KubeNexus",
+    ]
+
+
+@pytest.mark.parametrize("registry", [ALL, BUILT_IN, {}], ids=["all", "built", "none"])
+def test_the_defaults_load_as_the_defaults(registry: Any) -> None:
+    assert load(written(defaults(registry).document), registry) == defaults(registry)
+
+
+def again(first: Configuration) -> None:
+    second = load(written(first.document), ALL)
+    assert second.profiles == first.profiles
+    assert second.args == first.args
+    assert written(second.document) == written(first.document)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_a_completed_sample_loaded_again_says_the_same(path: Path) -> None:
+    if not validate(path, ALL):
+        again(load(path, ALL))
+
+
+NAMES = sorted(Catalogue({}).points)
+PLUGINS = st.fixed_dictionaries({"name": st.sampled_from(NAMES)}, optional={"weight": st.integers(0, 9)})
+SETS = st.fixed_dictionaries(
+    {},
+    optional={
+        "enabled": st.lists(PLUGINS, max_size=2, unique_by=lambda plugin: plugin["name"]),
+        "disabled": st.lists(st.builds(lambda name: {"name": name}, st.sampled_from([*NAMES, "*"])), max_size=2),
+    },
+)
+PROFILES = st.fixed_dictionaries(
+    {"schedulerName": st.sampled_from(["default-scheduler", "mine"])},
+    optional={"plugins": st.dictionaries(st.sampled_from([MULTI_POINT, *POINTS]), SETS, max_size=4)},
+)
+
+
+@given(profile=PROFILES)
+def test_any_completed_profile_loaded_again_says_the_same(profile: dict[str, Any]) -> None:
+    text = HEAD + yaml.safe_dump({"profiles": [profile]})
+    try:
+        first = load(text, ALL)
+    except InvalidConfiguration:
+        return
+    again(first)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("", (True, True)),
+        ("enableProfiling: false", (False, False)),
+        ("enableProfiling: false\nenableContentionProfiling: true", (False, True)),
+        ("enableContentionProfiling: false", (True, False)),
+    ],
+)
+def test_contention_profiling_goes_with_profiling(said: str, expected: tuple[bool, bool]) -> None:
+    document = load(HEAD + said, ALL).document
+    assert (document.enable_profiling, document.enable_contention_profiling) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "path", "expected"),
+    [
+        ("clientConnection: {qps: 0, burst: 0, contentType: ''}", "client_connection", "50.0 100 application/json"),
+        ("leaderElection: {leaseDuration: 0s, resourceName: ''}", "leader_election", "15s kubenexus-scheduler"),
+    ],
+)
+def test_a_zero_is_nothing_where_go_has_no_pointer(said: str, path: str, expected: str) -> None:
+    found = getattr(load(HEAD + said, ALL).document, path)
+    values = [
+        str(getattr(found, name))
+        for name in ("qps", "burst", "content_type", "lease_duration", "resource_name")
+        if hasattr(found, name)
+    ]
+    assert " ".join(values) == expected
+
+
+def test_a_file_is_a_path_and_a_text_is_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(HEAD)
+    assert load(path, ALL) == load(HEAD, ALL) == load(HEAD.encode(), ALL)
+    with pytest.raises(KubeNexusError, match=r"cannot read .*nowhere.yaml: No such file or directory"):
+        load(tmp_path / "nowhere.yaml", ALL)
+    with pytest.raises(KubeNexusError, match="Is a directory"):
+        load(tmp_path, ALL)
+
+
+def test_a_file_without_end_is_not_read_to_its_end() -> None:
+    (problem,) = validate(Path("/dev/zero"), ALL)
+    assert problem.message == "the file is larger than 1024 KiB"

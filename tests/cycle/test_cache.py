@@ -1,0 +1,117 @@
+"""A class's table is repaired, not computed again; these are the moments when that is easy to get wrong."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kubenexus.api.core import Node
+from kubenexus.cycle.bench import Bench
+from kubenexus.framework.profile import TieBreak
+from kubenexus.plugins import default_profile, lineup
+from kubenexus.state import changes
+from kubenexus.state.ledger import Ledger
+from kubenexus.testing.builders import a_device_class, a_node, a_pod
+from kubenexus.testing.harness import a_ledger
+from tests.laws.looking import fresh_table_of, table_of
+from tests.laws.test_ties import ties
+
+IMAGE = {"app:1": 300 << 20}
+POD = a_pod("p", cpu=1, memory="1Gi", ports=[80], prefers={"disk In ssd": 5})
+
+
+def two(**first: object) -> list[Node]:
+    return [a_node("n1", **first), a_node("n2")]  # type: ignore[arg-type]
+
+
+MOMENTS = {
+    "the last node with the image loses it": (
+        [a_node("n1", images=IMAGE), a_node("n2", images=IMAGE)],
+        lambda ledger: [ledger.node_seen(node) for node in two()],
+    ),
+    "the first node gets the image": (two(), lambda ledger: ledger.node_seen(a_node("n1", images=IMAGE))),
+    "the node that everybody preferred goes away": (
+        two(labels={"disk": "ssd"}),
+        lambda ledger: ledger.node_gone("n1"),
+    ),
+    "the only node that nobody wants becomes wanted": (
+        two(taints=["x:PreferNoSchedule"]),
+        lambda ledger: ledger.node_seen(a_node("n1")),
+    ),
+    "the preferred node fills up": (
+        two(labels={"disk": "ssd"}, cpu=2),
+        lambda ledger: ledger.pod_seen(a_pod("q", cpu=2, node="n1")),
+    ),
+    "a port is taken and given back": (
+        two(),
+        lambda ledger: [ledger.pod_seen(a_pod("q", ports=[80], node="n1")), ledger.pod_gone("default/q")],
+    ),
+    "a hole is filled by another node": (
+        two(cordoned=True),
+        lambda ledger: [ledger.node_gone("n1"), ledger.node_seen(a_node("n3", labels={"disk": "ssd"}))],
+    ),
+    "more nodes come than there was room for": (
+        two(),
+        lambda ledger: [ledger.node_seen(a_node(f"m{i}", cpu=i % 5)) for i in range(200)],
+    ),
+    "a node is fenced": (two(), lambda ledger: ledger.pod_unreadable("default/odd", "n1")),
+    "a resource is offered for the first time": (
+        two(),
+        lambda ledger: ledger.node_seen(a_node("n1", resources={"example.com/gpu": 1})),
+    ),
+    "a device class comes to back a resource": (
+        two(),
+        lambda ledger: ledger.device_class_seen(a_device_class("c", resource="example.com/gpu")),
+    ),
+    "so many rows change that they are repaired as columns": (
+        [a_node(f"m{i}") for i in range(20)],
+        lambda ledger: [ledger.pod_seen(a_pod(f"q{i}", cpu=i % 9, node=f"m{i}")) for i in range(20)],
+    ),
+    "nothing is left": (two(), lambda ledger: [ledger.node_gone("n1"), ledger.node_gone("n2")]),
+}
+
+
+@pytest.mark.parametrize("tie_break", list(TieBreak), ids=lambda t: t.value)
+@pytest.mark.parametrize(("nodes", "event"), MOMENTS.values(), ids=MOMENTS)
+def test_a_cached_answer_is_a_fresh_one_when(
+    nodes: list[Node], event: Callable[[Ledger], object], tie_break: TieBreak
+) -> None:
+    rules = lineup(ties(tie_break, default_profile()))
+    ledger, bench = a_ledger(nodes), Bench(rules)
+    pods = [POD, a_pod("gpu", requests={"example.com/gpu": 1}), a_pod("nothing")]
+    for pod in pods:
+        table_of(pod, ledger, bench)
+    event(ledger)
+    for pod in pods:
+        assert table_of(pod, ledger, bench) == fresh_table_of(pod, ledger, rules)
+
+
+def test_a_class_that_was_not_asked_for_too_long_starts_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of changes is bounded; whoever slept through it is told so."""
+    monkeypatch.setattr(changes, "LIMIT", 4)
+    ledger, bench, rules = a_ledger(two()), Bench(lineup()), lineup()
+    table_of(POD, ledger, bench)
+    for i in range(50):
+        ledger.pod_seen(a_pod(f"q{i}", cpu="10m", node="n1"))
+    assert table_of(POD, ledger, bench) == fresh_table_of(POD, ledger, rules)
+    assert bench.work.builds == 2
+
+
+def test_a_placement_costs_one_row() -> None:
+    ledger, bench = a_ledger([a_node(f"n{i}") for i in range(100)]), Bench(lineup())
+    bench.look(POD, ledger.nodes)
+    before = bench.work.rows
+    for i in range(10):
+        ledger.assume(a_pod(f"q{i}", cpu="10m"), "n7", 0.0)
+        bench.look(POD, ledger.nodes)
+    assert bench.work.rows - before == 10
+    assert bench.work.builds == 1
+
+
+def test_a_heartbeat_costs_nothing() -> None:
+    ledger, bench = a_ledger(two()), Bench(lineup())
+    bench.look(POD, ledger.nodes)
+    before = bench.work.rows
+    for node in two():
+        ledger.node_seen(node)
+    bench.look(POD, ledger.nodes)
+    assert bench.work.rows == before

@@ -1,0 +1,101 @@
+"""A decision says why: every number in it is what a naive scheduler counts, node by node."""
+
+from collections import Counter
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from kubenexus.api.core import Pod
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Code, Reason, code_of
+from kubenexus.plan.decide import Planner
+from kubenexus.plugins import lineup
+from kubenexus.testing.harness import Cluster, readable
+from kubenexus.testing.strategies import NODES, PODS, clusters, pods
+from tests.plan.naive import NODE_LOCAL, SCORES, Judgement, judge
+from tests.plugins import naive
+
+RULES = lineup(NODE_LOCAL)
+waiting = st.lists(
+    st.sampled_from(PODS).flatmap(lambda name: st.sampled_from(NODES).flatmap(lambda node: pods(name, nominated=node))),
+    max_size=3,
+)
+incoming = st.sampled_from(["", "", "", *NODES]).flatmap(lambda node: pods("incoming", nominated=node))
+
+
+def decided(pod: Pod, cluster: Cluster) -> Decision:
+    return Planner(RULES).decide(Job.of(pod), cluster.ledger.snapshot(), 0.0)
+
+
+@settings(max_examples=3 * settings().max_examples)
+@given(cluster=clusters(), pod=incoming, others=waiting)
+def test_a_decision_is_what_a_naive_scheduler_decides(cluster: Cluster, pod: Pod, others: list[Pod]) -> None:
+    """Pods that wait for a node count there, for everybody of no higher priority, as upstream counts them."""
+    for other in others:
+        if other.key not in cluster.world.placed() and other.key not in cluster.world.unreadable:
+            cluster.tell("pod_seen", other)
+    expected, decision = judge(pod, cluster.world), decided(pod, cluster)
+    assert decision.placed == (bool(expected.feasible) and not (expected.failed and len(expected.feasible) > 1))
+    if expected.failed and len(expected.feasible) > 1:
+        assert decision.code is Code.ERROR
+        return
+    assert dict(decision.diagnosis.counts) == expected.counts
+    assert decision.diagnosis.message == expected.message
+    assert decision.diagnosis.nodes == len(cluster.world.nodes)
+    if decision.placed:
+        _assert_the_best_is_chosen(decision, expected)
+    else:
+        assert decision.code is (Code.UNRESOLVABLE if expected.message else Code.UNSCHEDULABLE)
+        _assert_the_nearest_is_near(decision, expected, pod, cluster)
+
+
+def _assert_the_best_is_chosen(decision: Decision, expected: Judgement) -> None:
+    (placement,) = decision.placements
+    totals = {node: expected.total(node) for node in expected.feasible}
+    assert placement.feasible == len(totals)
+    assert placement.total == totals[placement.node] == max(totals.values())
+    said = {s.plugin: (s.raw, s.normalized) for s in placement.scores}
+    assert said == expected.feasible[placement.node]
+    assert all(score.weight == SCORES[score.plugin][1] for score in placement.scores)
+    assert placement.total == sum(score.weight * score.normalized for score in placement.scores)
+    del totals[placement.node]
+    if placement.runner_up is None:
+        assert not totals
+    else:
+        assert placement.runner_up.total == totals[placement.runner_up.node] == max(totals.values())
+
+
+def _assert_the_nearest_is_near(decision: Decision, expected: Judgement, pod: Pod, cluster: Cluster) -> None:
+    """A node that was looked at, with its own reasons; not a hopeless one while another is not; what it lacks."""
+    nearest = decision.diagnosis.nearest
+    if not expected.first:
+        assert nearest is None
+        return
+    assert nearest is not None
+    assert sorted(nearest.reasons) == sorted(text for text, _ in expected.first[nearest.node])
+    codes = {node: code_of(tuple(Reason(*reason) for reason in reasons)) for node, reasons in expected.first.items()}
+    assert codes[nearest.node] is Code.UNSCHEDULABLE or Code.UNSCHEDULABLE not in codes.values()
+    info = cluster.world.infos()[nearest.node]
+    lacking = {
+        name: amount - (naive.offered(info).get(name, 0) - naive.taken(info, name))
+        for name, amount in naive.asked(pod, status=False).items()
+        if amount
+    }
+    assert {s.resource: s.lacking for s in nearest.shortages} == {
+        n: amount for n, amount in lacking.items() if amount > 0
+    }
+
+
+@given(cluster=clusters(), pod=pods("incoming"))
+def test_counts_add_up_to_all_nodes_that_are_not_feasible(cluster: Cluster, pod: Pod) -> None:
+    """Each refused node under the plugin that refused it first; one that lacks two resources counts under both."""
+    assume(readable(pod))
+    expected, decision = judge(pod, cluster.world), decided(pod, cluster)
+    if expected.message or expected.failed:
+        return
+    refused = Counter(text for reasons in expected.first.values() for text, _ in reasons)
+    absent = len(cluster.world.nodes) - len(expected.first) - len(expected.feasible)
+    counted = dict(decision.diagnosis.counts)
+    assert sum(counted.values()) == refused.total() + absent
+    assert {reason: counted[reason] for reason in refused} == dict(refused)

@@ -1,0 +1,108 @@
+"""A job of several pods: all that fit if they are enough, or none; and members see each other."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.api.core import Pod
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Code
+from kubenexus.plan.decide import Planner, commit
+from kubenexus.plugins import lineup
+from kubenexus.state.snapshot import StaleSnapshot
+from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.harness import Cluster, a_ledger, run
+from kubenexus.testing.strategies import clusters, pods
+from tests.laws.looking import bytes_of
+
+RULES = lineup()
+
+
+def members(number: int, **asked: object) -> tuple[Pod, ...]:
+    return tuple(a_pod(f"m{i}", **asked) for i in range(number))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("pods", "minimum", "placed"),
+    [
+        pytest.param(members(3, cpu=1), 3, 3, id="all fit"),
+        pytest.param(members(5, cpu=1), 4, 4, id="not all fit, but enough"),
+        pytest.param(members(5, cpu=1), 5, 0, id="one too many: none at all"),
+        pytest.param((*members(1, cpu=9), *members(3, cpu=1)[1:]), 2, 2, id="one that fits nowhere is left out"),
+        pytest.param(members(2, cpu=1, ports=[80]), 2, 2, id="each takes a port of another node"),
+        pytest.param(members(3, cpu=1, ports=[80]), 3, 0, id="more ports than nodes"),
+    ],
+)
+def test_a_job_is_placed_with_at_least_its_minimum_or_not_at_all(
+    pods: tuple[Pod, ...], minimum: int, placed: int
+) -> None:
+    done = run([a_node("n1", cpu=2), a_node("n2", cpu=2)], [Job("default/gang", pods, minimum)])
+    assert len(done.placements) == placed
+    assert ("gang" in done.refusals) == (placed == 0)
+    assert len(done.ledger.pods) == placed
+
+
+@pytest.mark.parametrize(
+    ("pods", "minimum"),
+    [
+        pytest.param(members(2), 3, id="two of three"),
+        pytest.param(members(1), 2, id="one of two"),
+        pytest.param((), 1, id="none of one"),
+    ],
+)
+def test_a_job_with_fewer_members_than_its_minimum_is_not_placed(pods: tuple[Pod, ...], minimum: int) -> None:
+    decision = Planner(RULES).decide(Job("default/gang", pods, minimum), a_ledger([a_node("n1")]).snapshot(), 0.0)
+    assert not decision.placed
+    assert decision.placements == ()
+
+
+def test_members_that_wait_for_a_node_do_not_count_there_twice() -> None:
+    """Room was made on n1 for both: when the second is seated, the first counts as placed and no longer as waiting."""
+    gang = members(2, cpu=1, nominated="n1")
+    ledger = a_ledger([a_node("n1", cpu=2)], gang)
+    decision = Planner(RULES).decide(Job("default/gang", gang, 2), ledger.snapshot(), 0.0)
+    assert {p.pod: p.node for p in decision.placements} == {"default/m0": "n1", "default/m1": "n1"}
+
+
+@given(cluster=clusters(), gang=st.lists(pods(), min_size=1, max_size=4, unique_by=lambda p: p.key), minimum=st.data())
+def test_a_job_is_decided_as_its_members_would_be_one_by_one(
+    cluster: Cluster, gang: list[Pod], minimum: st.DataObject
+) -> None:
+    gang = [pod for pod in gang if pod.key not in cluster.world.placed()]
+    job = Job("default/gang", tuple(gang), minimum.draw(st.integers(1, max(len(gang), 1))))
+    if not gang:
+        return
+    before = bytes_of(cluster.ledger)
+    decision = Planner(RULES).decide(job, cluster.ledger.snapshot(), 0.0)
+    assert bytes_of(cluster.ledger) == before
+    alone: dict[str, str] = {}
+    failed = False
+    for pod in gang:
+        one = Planner(RULES).decide(Job.of(pod), cluster.ledger.snapshot(), 0.0)
+        failed |= one.code is Code.ERROR
+        if one.placed:
+            commit(one, Job.of(pod), cluster.ledger, 0.0)
+            alone[pod.key] = one.placements[0].node
+    if failed:
+        assert decision.code is Code.ERROR or not decision.placed
+    else:
+        assert {p.pod: p.node for p in decision.placements} == (alone if len(alone) >= job.minimum else {})
+    assert len(decision.placements) == 0 or len(decision.placements) >= job.minimum
+
+
+def test_a_decision_on_an_older_state_is_not_committed() -> None:
+    ledger, pod = a_ledger([a_node("n1", cpu=1)]), a_pod("p", cpu=1)
+    decision = Planner(RULES).decide(Job.of(pod), ledger.snapshot(), 0.0)
+    ledger.pod_seen(a_pod("other", cpu=1, node="n1"))
+    with pytest.raises(StaleSnapshot):
+        commit(decision, Job.of(pod), ledger, 0.0)
+    assert ledger.pods.keys() == {"default/other"}
+
+
+def test_one_planner_may_be_asked_about_another_ledger() -> None:
+    """As after a rebuild: nothing it remembers of the old one answers for the new one."""
+    planner, pod = Planner(RULES), a_pod("p", cpu=1)
+    for open_node, closed in (("n1", "n2"), ("n2", "n1")):
+        ledger = a_ledger([a_node("n1", cordoned=closed == "n1"), a_node("n2", cordoned=closed == "n2")])
+        decision = planner.decide(Job.of(pod), ledger.snapshot(), 0.0)
+        assert [p.node for p in decision.placements] == [open_node]

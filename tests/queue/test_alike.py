@@ -1,0 +1,214 @@
+"""Jobs that are alike are refused together, woken together, and tried one at a time."""
+
+import msgspec
+import pytest
+
+from kubenexus.api.core import Pod, Volume
+from kubenexus.framework.job import Job
+from kubenexus.framework.signature import Signer
+from kubenexus.framework.verdict import Code
+from kubenexus.plugins import lineup
+from kubenexus.queue.entry import Place
+from kubenexus.queue.kind import kind_of
+from kubenexus.testing.builders import a_pod
+from tests.queue.easy import LEFT, NODE, Easy, by_image, job_of
+
+
+def test_a_refusal_of_one_is_a_refusal_of_all_like_it() -> None:
+    easy = Easy()
+    keys = [easy.add(f"p{i}", kind="k", since=float(i)) for i in range(5)]
+    turn = easy.refuse("Room")
+    assert turn.job.key == keys[0]
+    assert [easy.room.place(key) for key in keys] == [Place.UNSCHEDULABLE] * 5
+    assert easy.room.pop() is None
+    said = easy.room.verdict(keys[4])
+    assert said is not None
+    assert said.diagnosis.refused_by == ("Room",)
+    assert sorted(easy.room.alike(keys[2])) == keys
+
+
+def test_one_that_comes_later_shares_the_refusal_without_being_tried() -> None:
+    easy = Easy()
+    easy.add("first", kind="k")
+    easy.refuse("Room")
+    late = easy.add("late", kind="k")
+    assert easy.room.place(late) is Place.UNSCHEDULABLE
+    assert easy.room.attempts(late) == 0
+    assert easy.room.verdict(late) is not None
+
+
+def test_one_of_another_kind_is_tried() -> None:
+    easy = Easy()
+    easy.add("first", kind="k")
+    easy.refuse("Room")
+    assert easy.room.place(easy.add("other")) is Place.ACTIVE
+
+
+def test_one_that_comes_after_something_happened_is_tried_at_once_and_the_oldest_goes_first() -> None:
+    easy = Easy()
+    easy.add("first", kind="k", since=1.0)
+    easy.refuse("Room")
+    easy.room.on_event(NODE)
+    assert easy.room.waiting(Place.BACKOFF).jobs == 1
+    easy.add("late", kind="k", since=2.0)
+    assert easy.room.waiting(Place.ACTIVE).jobs == 2
+    assert easy.popped() == ["first", "late"]
+
+
+def test_one_that_comes_while_its_kind_fails_waits_with_it() -> None:
+    easy = Easy()
+    easy.add("first", kind="k")
+    easy.refuse(code=Code.ERROR)
+    assert easy.room.place(easy.add("late", kind="k")) is Place.BACKOFF
+
+
+def test_and_is_tried_at_once_if_anything_happened_since() -> None:
+    """There were no nodes, and now there is one."""
+    easy = Easy()
+    easy.add("first", kind="k")
+    easy.refuse()
+    easy.room.on_event(NODE)
+    assert easy.room.place(easy.add("late", kind="k")) is Place.ACTIVE
+
+
+def test_all_that_are_alike_are_woken_and_the_first_refusal_sends_all_back() -> None:
+    easy = Easy()
+    for i in range(10):
+        easy.add(f"p{i}", kind="k", since=float(i))
+    easy.refuse("Room")
+    easy.clock.advance(60)
+    assert easy.room.on_event(NODE) == 1
+    assert easy.place().job.key == "default/p0"
+    assert easy.refuse("Room").job.key == "default/p1"
+    assert easy.room.waiting(Place.UNSCHEDULABLE).jobs == 9
+    assert easy.room.pop() is None
+
+
+def test_a_line_is_forgotten_with_its_last_job() -> None:
+    easy = Easy()
+    for i in range(3):
+        easy.add(f"p{i}", kind="k")
+    easy.refuse("Room")
+    for i in range(3):
+        easy.room.delete(f"default/p{i}")
+    assert len(easy.room._lines) == 0
+    assert easy.room.place(easy.add("new", kind="k")) is Place.ACTIVE, "nobody is left to share a refusal with"
+
+
+def test_one_that_could_not_be_bound_backs_off_alone() -> None:
+    easy = Easy()
+    keys = [easy.add(f"p{i}", kind="k", since=float(i)) for i in range(3)]
+    assert easy.room.failed(easy.pop()) is Place.BACKOFF
+    assert easy.popped() == ["p1", "p2"]
+    easy.clock.advance(1.0)
+    assert easy.pop().job.key == keys[0]
+
+
+def test_binds_that_fail_in_a_row_back_off_longer_and_longer() -> None:
+    easy = Easy()
+    easy.add("p")
+    waits = []
+    for _ in range(5):
+        easy.room.failed(easy.pop())
+        waits.append((easy.room.next_time() or 0) - easy.clock.now())
+        easy.clock.advance(waits[-1])
+    assert waits == [1, 2, 4, 8, 10]
+
+
+def test_a_job_that_is_activated_is_tried_alone() -> None:
+    easy = Easy()
+    keys = [easy.add(f"p{i}", kind="k", since=float(i)) for i in range(3)]
+    easy.refuse("Room")
+    assert easy.room.activate(keys[2]) is Place.ACTIVE
+    assert easy.refuse("Room").job.key == keys[2]
+    assert [easy.room.place(key) for key in keys] == [Place.UNSCHEDULABLE] * 3
+    assert sorted(easy.room.alike(keys[2])) == keys
+
+
+def test_an_event_below_a_ceiling_does_not_concern_jobs_above_it() -> None:
+    easy = Easy()
+    low, high = easy.add("low", priority=1), easy.add("high", priority=9)
+    easy.refuse("Ports")
+    easy.refuse("Ports")
+    easy.clock.advance(60)
+    assert easy.room.on_event(msgspec.structs.replace(LEFT, ceiling=5)) == 1
+    assert (easy.room.place(low), easy.room.place(high)) == (Place.ACTIVE, Place.UNSCHEDULABLE)
+
+
+def test_when_signatures_mean_something_else_everybody_finds_out_anew_who_is_like_him() -> None:
+    """Somebody now selects by a label, and jobs that were alike no longer are."""
+    asked: list[str] = []
+
+    def by_label(pod: Pod) -> bytes:
+        return repr([(key, pod.metadata.labels.get(key)) for key in asked]).encode()
+
+    easy = Easy(context=lambda: tuple(asked), sign=by_label)
+    red = [easy.add(f"red{i}", labels={"colour": "red"}, since=float(i)) for i in range(3)]
+    blue = [easy.add(f"blue{i}", labels={"colour": "blue"}, since=float(i + 3)) for i in range(3)]
+    easy.refuse("Room")
+    assert easy.room.waiting(Place.UNSCHEDULABLE).jobs == 6
+    asked.append("colour")
+    easy.clock.advance(60)
+    assert easy.refuse("Room").job.key == red[0]
+    assert easy.pop().job.key == blue[0]
+    assert [easy.room.place(key) for key in red] == [Place.UNSCHEDULABLE] * 3, "each as its turn came"
+
+
+def test_that_may_happen_while_a_job_is_in_flight() -> None:
+    asked: list[str] = []
+    easy = Easy(context=lambda: tuple(asked), sign=lambda pod: repr(asked).encode())
+    easy.add("a", since=1.0)
+    easy.add("b", since=2.0)
+    turn = easy.pop()
+    asked.append("colour")
+    easy.refuse("Room", turn=turn)
+    assert easy.room.place("default/a") is Place.ACTIVE, "what was decided is not about its new kind"
+    assert easy.popped() == ["a", "b"]
+
+
+# --- which jobs are alike -----------------------------------------------------------------------------------------
+
+SIGN = Signer(lineup().reads).sign
+PINNED = {"requires": ["metadata.name In n1"]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        pytest.param({}, {}, True, id="pods of one template"),
+        pytest.param({"labels": {"index": "1"}}, {"labels": {"index": "2"}}, True, id="labels nobody selects by"),
+        pytest.param({"cpu": 1}, {"cpu": 2}, False, id="another request"),
+        pytest.param({"priority": 1}, {"priority": 2}, False, id="another priority: nominated pods yield to it or not"),
+        pytest.param({"nominated": "n1"}, {}, False, id="one has a nomination"),
+        pytest.param({"scheduler_name": "a"}, {"scheduler_name": "b"}, False, id="another profile"),
+        pytest.param({"requires": ["metadata.name In n1"]}, PINNED, True, id="made for the same node"),
+        pytest.param({"requires": ["metadata.name In n2"]}, PINNED, False, id="DaemonSet pods for different nodes"),
+    ],
+)
+def test_which_pods_are_alike(one: dict, other: dict, alike: bool) -> None:
+    first, second = Job.of(a_pod("a", **one)), Job.of(a_pod("b", **other))
+    assert (kind_of(first, SIGN).signature == kind_of(second, SIGN).signature) is alike
+
+
+def test_volumes_count_by_what_they_ask_for_not_by_their_made_up_names() -> None:
+    assert (
+        kind_of(_volumes("a", "token-1"), by_image).signature == kind_of(_volumes("b", "token-2"), by_image).signature
+    )
+
+
+def _volumes(pod: str, volume: str) -> Job:
+    made = job_of(pod, kind="same")
+    spec = msgspec.structs.replace(made.pods[0].spec, volumes=[Volume(name=volume)])
+    return Job.of(msgspec.structs.replace(made.pods[0], spec=spec))
+
+
+def test_gangs_are_alike_if_they_have_as_many_of_each_sort_and_need_as_many() -> None:
+    def gang(name: str, workers: int, minimum: int) -> Job:
+        pods = (a_pod(f"{name}-driver", cpu=4), *(a_pod(f"{name}-{i}", cpu=1) for i in range(workers)))
+        return Job(f"default/{name}", pods, minimum)
+
+    kind = kind_of(gang("a", 3, 4), SIGN)
+    assert kind.signature == kind_of(gang("b", 3, 4), SIGN).signature
+    assert kind.signature != kind_of(gang("b", 4, 4), SIGN).signature
+    assert kind.signature != kind_of(gang("b", 3, 3), SIGN).signature
+    assert [pod.metadata.name for pod in kind.specimens] == ["a-driver", "a-0"]

@@ -1,0 +1,244 @@
+"""Whatever happens, in whatever order: no job is lost, none is in two places, each has a time or an event that will
+wake it, and the next one is always the one it should be."""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kubenexus.api.core import Pod
+from kubenexus.framework.events import Event
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Code
+from kubenexus.queue.changes import EVERYTHING
+from kubenexus.queue.entry import Entry, Place, Turn
+from kubenexus.queue.line import Line
+from kubenexus.queue.policy import Policy
+from kubenexus.queue.rules import NOBODY
+from tests.queue.easy import LEFT, NODE, WAKES, Easy, a_gang, by_image, job_of
+
+NAMES = st.sampled_from([f"p{i}" for i in range(8)])
+KINDS = st.sampled_from(["red", "green", "blue"])
+PLUGINS = st.lists(st.sampled_from(["Room", "Ports", "Picky", "Stranger"]), unique=True, max_size=2)
+EVENTS = st.sampled_from([NODE, LEFT, EVERYTHING])
+REFUSALS = st.sampled_from([Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING, Code.ERROR])
+WAITING = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+
+
+class Machine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.era = 0
+        self.easy = Easy(Policy(flush_after=60.0), context=lambda: self.era, sign=self._sign)
+        self.room = self.easy.room
+        self.jobs: dict[str, Job] = {}
+        self.turns: dict[str, Turn] = {}
+
+    def _sign(self, pod: Pod) -> bytes:
+        return by_image(pod) + repr(self.era if pod.metadata.labels else 0).encode()
+
+    # --- what may happen ------------------------------------------------------------------------------------------
+
+    @rule(name=NAMES, kind=KINDS, priority=st.integers(0, 2), cpu=st.integers(1, 2), age=st.integers(0, 3))
+    def put(self, name: str, kind: str, priority: int, cpu: int, age: int) -> None:
+        """Added, or changed if it is known."""
+        gates = ["g"] if cpu == 2 and age == 0 else []
+        labels = {"x": "y"} if age == 1 else {}
+        job = job_of(name, kind, priority=priority, cpu=cpu, gates=gates, labels=labels)
+        self.room.add(job, since=float(age))
+        self.jobs[job.key] = job
+
+    @rule(name=NAMES, kind=KINDS, uid=st.integers(0, 9))
+    def recreate(self, name: str, kind: str, uid: int) -> None:
+        job = job_of(name, kind, uid=f"uid {uid}")
+        self.turns.pop(job.key, None) if self.jobs.get(job.key) != job else None
+        known = self.jobs.get(job.key)
+        if known is not None and known.pods[0].metadata.uid == f"uid {uid}":
+            return
+        self.room.add(job)
+        self.jobs[job.key] = job
+
+    @rule(size=st.integers(1, 4))
+    def gang(self, size: int) -> None:
+        job = a_gang("gang", size, minimum=1)
+        self.room.add(job)
+        self.jobs[job.key] = job
+
+    @rule(name=NAMES)
+    def delete(self, name: str) -> None:
+        key = f"default/{name}"
+        assert self.room.delete(key) is (self.jobs.pop(key, None) is not None)
+        self.turns.pop(key, None)
+
+    @rule()
+    def pop(self) -> None:
+        self.room.tick()
+        expected = self._next()
+        turn = self.room.pop()
+        if turn is None:
+            assert not self.room.ready
+            return
+        if expected is not None:
+            assert turn.job.key == expected
+        assert turn.job == self.jobs[turn.job.key]
+        self.turns[turn.job.key] = turn
+
+    def _next(self) -> str | None:
+        """Whose turn it is; None where the door may still turn somebody away, or everybody backs off."""
+        active = [e for e in self.room._entries.values() if e.place is Place.ACTIVE]
+        homes = [e for e in active if e.standing.alone or self.room._lines.is_home(e.standing)]
+        if not active or len(homes) < len(active) or any(self.easy.gate.gate(p) for e in active for p in e.job.pods):
+            return None
+        return min(active, key=lambda e: (-max(p.spec.priority for p in e.job.pods), e.since, e.number)).job.key
+
+    @precondition(lambda self: self.turns)
+    @rule(data=st.data(), by=PLUGINS, code=REFUSALS)
+    def refuse(self, data: st.DataObject, by: list[str], code: Code) -> None:
+        key, turn = self._turn(data)
+        missed = self.room._turns.flight.missed(turn.number)
+        kin = self.room._entries[key].standing
+        self.easy.refuse(*by, turn=turn, code=code)
+        place = self.room.place(key)
+        assert place in WAITING
+        if code is not Code.ERROR and place is Place.UNSCHEDULABLE:
+            assert kin.place is Place.UNSCHEDULABLE, "with all that are like it"
+            assert missed is not None
+
+    @precondition(lambda self: self.turns)
+    @rule(data=st.data(), some=st.booleans())
+    def place(self, data: st.DataObject, some: bool) -> None:
+        key, turn = self._turn(data)
+        seated = turn.job.pods[:1] if some else turn.job.pods
+        self.easy.place(turn, seated)
+        uids = {pod.metadata.uid for pod in seated}
+        left = tuple(pod for pod in self.jobs[key].pods if pod.metadata.uid not in uids)
+        if left:
+            self.jobs[key] = Job(key, left, 1)
+        else:
+            del self.jobs[key]
+
+    @precondition(lambda self: self.turns)
+    @rule(data=st.data())
+    def fail(self, data: st.DataObject) -> None:
+        key, turn = self._turn(data)
+        assert self.room.failed(turn) is Place.BACKOFF
+
+    def _turn(self, data: st.DataObject) -> tuple[str, Turn]:
+        key = data.draw(st.sampled_from(sorted(self.turns)))
+        return key, self.turns.pop(key)
+
+    @rule(event=EVENTS)
+    def happen(self, event: Event) -> None:
+        self.room.on_event(event)
+        for line in self._lines():
+            if line.place is Place.UNSCHEDULABLE:
+                assert not self._may_help(line, event), "nobody sleeps through what may help him"
+
+    def _may_help(self, line: Line, event: Event) -> bool:
+        if event is EVERYTHING or NOBODY in line.blamed:
+            return True
+        wakes = [wake for plugin in line.blamed for wake in WAKES[plugin] if wake.matches(event)]
+        return any(wake.hint is None or wake.hint(pod, event) for wake in wakes for pod in line.kind.specimens)
+
+    @rule(seconds=st.sampled_from([0.3, 1.0, 7.0, 61.0]))
+    def wait(self, seconds: float) -> None:
+        now = self.easy.clock.advance(seconds)
+        self.room.tick()
+        due = self.room.next_time()
+        assert due is None or due > now, "what was due is done"
+
+    @rule(name=NAMES)
+    def activate(self, name: str) -> None:
+        self.room.activate(f"default/{name}")
+
+    @rule(name=NAMES, shut=st.booleans())
+    def gate(self, name: str, shut: bool) -> None:
+        (self.easy.gate.shut.add if shut else self.easy.gate.shut.discard)(f"default/{name}")
+
+    @rule()
+    def sign_anew(self) -> None:
+        self.era += 1
+
+    # --- what always holds ----------------------------------------------------------------------------------------
+
+    @invariant()
+    def no_job_is_lost(self) -> None:
+        assert {key: entry.job for key, entry in self.room._entries.items()} == self.jobs
+        assert {key for key in self.jobs if self.room.place(key) is Place.IN_FLIGHT} == self.turns.keys()
+
+    @invariant()
+    def none_is_in_two_places(self) -> None:
+        found: Counter[Entry] = Counter(self.room._reception.gates)
+        for line in self._lines():
+            found.update(line.members)
+        assert all(count == 1 for count in found.values())
+        assert {entry.job.key for entry in found} == self.jobs.keys() - self.turns.keys()
+        assert len(self.room._turns.flight) == len(self.turns)
+
+    @invariant()
+    def each_has_a_time_or_an_event_that_will_wake_it(self) -> None:
+        due, flush = self.room.next_time(), self.room.policy.flush_after
+        for key in self.jobs:
+            entry = self.room._entries[key]
+            match entry.place:
+                case Place.ACTIVE:
+                    assert self.room.ready
+                case Place.BACKOFF:
+                    assert due is not None
+                    assert due <= entry.standing.until
+                case Place.UNSCHEDULABLE:
+                    assert due is not None
+                    assert due <= entry.standing.parked_at + flush
+                    watching = self.room._lines.places.watching(self.easy.rules, entry.standing.blamed)
+                    assert entry.standing in watching
+                case Place.GATED:
+                    assert due is not None
+                    assert due <= entry.asked_at + flush
+
+    @invariant()
+    def what_is_counted_is_what_is_there(self) -> None:
+        jobs: Counter[Place] = Counter(self.room.place(key) for key in self.jobs)
+        pods: Counter[Place] = Counter()
+        for key, job in self.jobs.items():
+            pods[self.room.place(key)] += len(job.pods)
+        assert {p: self.room.waiting(p) for p in WAITING} == {p: (jobs[p], pods[p]) for p in WAITING}
+
+    @invariant()
+    def nothing_is_kept_that_nobody_needs(self) -> None:
+        room, places = self.room, self.room._lines.places
+        needed = set(self._lines()) | {room._entries[key].standing for key in self.turns}
+        assert set(room._lines._by_kind.values()) <= needed
+        assert all(bucket for bucket in places._watching.values())
+        assert {line for bucket in places._watching.values() for line in bucket} <= set(self._lines())
+        if not self.turns:
+            assert room._turns.flight.remembered == 0
+
+    def _lines(self) -> list[Line]:
+        lines = list(self.room._lines.places)
+        assert len(lines) == len(set(lines))
+        assert all(line.members for line in lines)
+        return lines
+
+    def teardown(self) -> None:
+        """At last everybody is let in and placed: all come out, each once."""
+        self.easy.gate.shut.clear()
+        for key in [key for key, job in self.jobs.items() if any(pod.spec.scheduling_gates for pod in job.pods)]:
+            self.room.delete(key)
+            self.turns.pop(key, None)
+            del self.jobs[key]
+        for key, turn in self.turns.items():
+            self.easy.refuse("Room", turn=turn)
+            assert self.room.place(key) in WAITING
+        out: list[Any] = []
+        for _ in range(4):
+            self.easy.clock.advance(61.0)
+            out += self.easy.popped()
+        assert sorted(f"default/{name}" for name in out) == sorted(self.jobs)
+        assert len(self.room) == 0
+        assert len(self.room._lines) == 0
+
+
+TestMachine = Machine.TestCase
+TestMachine.settings = settings(stateful_step_count=60)
