@@ -128,7 +128,7 @@ class ExplodesInPins(Rule):
 
 class ExplodesInAssign(Rule):
     def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
-        return explode()  # type: ignore[no-any-return]
+        return explode()
 
 
 class WrongAssignment(Rule):

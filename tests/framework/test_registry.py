@@ -11,7 +11,7 @@ import pytest
 
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.framework.points import UP, Depends
-from kubenexus.framework.profile import Enabled, Lineup, Profile
+from kubenexus.framework.profile import Enabled, Factory, Lineup, Profile
 from kubenexus.framework.registry import GROUP, check, with_entry_points
 from kubenexus.plugins import BUILT_IN, default_profile, lineup
 from tests.framework.rules import Rule, scoring
@@ -157,6 +157,10 @@ def test_every_built_in_keeps_the_contract_it_asks_of_others() -> None:
         check(name, plugin)
 
 
+def factory(rule: Any) -> Factory:
+    return rule
+
+
 def profile(*plugins: Enabled) -> Profile:
     return Profile("mine", plugins)
 
@@ -182,10 +186,10 @@ class Picky(Rule):
 
 def test_a_plugin_that_refuses_its_arguments_is_named() -> None:
     with pytest.raises(KubeNexusError, match=r"'Rule'.*shape: needs a point"):
-        Lineup(profile(Enabled("Rule", args={"shape": []})), {"Rule": Picky})
+        Lineup(profile(Enabled("Rule", args={"shape": []})), {"Rule": factory(Picky)})
 
 
 @pytest.mark.parametrize("weight", [-1, 2**31])
 def test_a_weight_that_no_sum_of_scores_could_bear_is_refused_and_its_plugin_named(weight: int) -> None:
     with pytest.raises(KubeNexusError, match="'Rule'"):
-        Lineup(profile(Enabled("Rule", weight=weight)), {"Rule": scoring(lambda nodes: 0)})
+        Lineup(profile(Enabled("Rule", weight=weight)), {"Rule": factory(scoring(lambda nodes: 0))})

@@ -58,8 +58,10 @@ class Loop:
         """A page of a list."""
         body = b'{"kind":"PodList","items":[' + b",".join(map(dumped, things)) + b"]}"
         page = decode_list(body, Pod)
-        for found in (*page.items, *page.unreadable):
+        for found in page.items:
             self._pod(found)
+        for lost in page.unreadable:
+            self._pod(lost)
 
     def decide(self, name: str = "p") -> Decision:
         """For a pod that waits; committed if it was placed."""

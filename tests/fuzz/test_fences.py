@@ -10,6 +10,7 @@ from tests.fuzz.path import Loop, a_node, a_pod, dumped
 
 BAD = a_pod("bad", requests={"cpu": "NaN"}, node="n1")
 BADLY_SHAPED = a_pod("bad", node="n1", priority="high")
+REBORN = {**a_pod("bad"), "metadata": {**BAD["metadata"], "uid": "another"}}
 FENCED = "0/1 nodes are available: 1 node(s) ran a pod that could not be read."
 
 
@@ -25,7 +26,7 @@ def sentence(loop: Loop, name: str = "p") -> str:
         pytest.param(lambda loop: loop.pod(a_pod("bad", node="n1")), 1000, id="it can be read again"),
         pytest.param(lambda loop: loop.ledger.pod_gone("ns/bad"), 0, id="it was deleted"),
         pytest.param(lambda loop: loop.pod({**BAD, "status": {"phase": "Failed"}}), 0, id="it has finished"),
-        pytest.param(lambda loop: loop.pod({**a_pod("bad"), "metadata": {**BAD["metadata"], "uid": "2"}}), 0, id="made anew"),
+        pytest.param(lambda loop: loop.pod(REBORN), 0, id="it was made anew"),
     ],
 )  # fmt: skip
 def test_the_fence_comes_and_goes(bad: Any, end: Any, used: int) -> None:
@@ -94,11 +95,8 @@ def test_a_class_that_was_decided_before_learns_of_the_fence() -> None:
 def test_in_a_list_the_bad_ones_are_named_and_the_good_ones_kept() -> None:
     loop = Loop(a_node("n1"), a_node("n2"))
     loop.pods(a_pod("a", node="n2"), BADLY_SHAPED, a_pod("b", node="n2"), {"metadata": 5}, a_pod("bad-2", requests=5))
-    assert [message.split(": ")[:2] for message in loop.refused] == [
-        ["Pod ns/bad", "spec.priority"],
-        ["Pod", "metadata"],
-        ["Pod ns/bad-2", "spec.containers[...].resources.requests"],
-    ]
+    begins = ["Pod ns/bad: spec.priority: ", "Pod: metadata: ", "Pod ns/bad-2: spec.containers"]
+    assert [message.startswith(begin) for message, begin in zip(loop.refused, begins, strict=True)] == [True] * 3
     assert loop.used("cpu", "n2") == 2000
     assert sentence(loop) == "ns/p to n2"
 

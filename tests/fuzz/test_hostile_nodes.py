@@ -12,8 +12,13 @@ MEGABYTE = 10**6
 SHORT = 2500
 
 
-def status(**parts: Any) -> Json:
-    return {**a_node("bad"), "status": {**a_node()["status"], **parts}}
+def status(name: str = "bad", **parts: Any) -> Json:
+    return {**a_node(name), "status": {**a_node()["status"], **parts}}
+
+
+def tainted(name: str, effect: str) -> Json:
+    """With ten thousand taints."""
+    return {**a_node(name), "spec": {"taints": [{"key": f"k{i}", "effect": effect} for i in range(MANY)]}}
 
 
 REFUSED = [
@@ -24,7 +29,7 @@ REFUSED = [
     ("taints as a text", {**a_node("bad"), "spec": {"taints": "x"}}, "Node bad: spec.taints: "),
     ("a cordon as a text", {**a_node("bad"), "spec": {"unschedulable": "yes"}}, "Node bad: spec.unschedulable: "),
     ("an image beyond int64", status(images=[{"names": ["a"], "sizeBytes": 2**63}]), "Node bad: status.images"),
-    ("a label as a number", {**a_node("bad"), "metadata": {"name": "bad", "labels": {"a": 1}}}, "Node bad: metadata.la"),
+    ("a label as a number", {"metadata": {"name": "bad", "labels": {"a": 1}}}, "Node bad: metadata.labels"),
     ("cut off", dumped(a_node("bad"))[:-9], "Node: "),
 ]  # fmt: skip
 
@@ -53,16 +58,12 @@ def test_a_known_node_that_becomes_unreadable_stays_as_it_was() -> None:
 
 
 NO_USE = [
-    # what it is, the node, why the pod does not go there
+    # what it is, the node, why no pod goes there
     ("nothing but a name", {"metadata": {"name": "bad"}}, "Insufficient cpu, Insufficient memory, Too many pods"),
     ("negative", a_node("bad", cpu="-8"), "Insufficient cpu"),
     ("a negative number beyond int64", a_node("bad", cpu=-(10**30)), "Insufficient cpu"),
     ("no pods", a_node("bad", pods=0), "Too many pods"),
-    (
-        "10,000 taints",
-        {**a_node("bad"), "spec": {"taints": [{"key": f"k{i}", "effect": "NoSchedule"} for i in range(MANY)]}},
-        "node(s) had untolerated taint(s)",
-    ),
+    ("10,000 taints", tainted("bad", "NoSchedule"), "node(s) had untolerated taint(s)"),
     ("a cordon", {**a_node("bad"), "spec": {"unschedulable": True}}, "node(s) were unschedulable"),
 ]  # fmt: skip
 
@@ -83,8 +84,8 @@ USEFUL = [
     ("numbers of thirty digits", a_node("n1", cpu=10**30, memory=10**30)),
     ("a megabyte of label", {**a_node("n1"), "metadata": {"name": "n1", "labels": {"zone": "x" * MEGABYTE}}}),
     ("10,000 labels", {**a_node("n1"), "metadata": {"name": "n1", "labels": {f"k{i}": "v" for i in range(MANY)}}}),
-    ("10,000 images", {**a_node("n1"), "status": {**a_node()["status"], "images": [{"names": [f"i{i}"]} for i in range(MANY)]}}),
-    ("10,000 soft taints", {**a_node("n1"), "spec": {"taints": [{"key": f"k{i}", "effect": "PreferNoSchedule"} for i in range(MANY)]}}),
+    ("10,000 images", status("n1", images=[{"names": [f"i{i}"]} for i in range(MANY)])),
+    ("10,000 soft taints", tainted("n1", "PreferNoSchedule")),
     ("an effect nobody knows", {**a_node("n1"), "spec": {"taints": [{"key": "k", "effect": "Sometimes"}]}}),
     ("null everywhere", {**a_node("n1"), "spec": None}),
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Hostile objects by name, and what exactly must come of each, from its bytes to the sentence in the event.
 
-Either refused, with the object and the field in the message, or accepted as Kubernetes accepts it. The rest goes on: each
-case ends with a good pod that is placed, or kept out for the reason given.
+Either refused, with the object and the field in the message, or accepted as Kubernetes accepts it. The rest goes on:
+each case ends with a good pod that is placed, or kept out for the reason given.
 """
 
 import json
@@ -24,7 +24,7 @@ def meta(**parts: Any) -> Json:
     return {"name": "p", "namespace": "ns", "uid": "uid-p", **parts}
 
 
-def affinity(terms: list[Any], *, weight: int | None = None) -> Json:
+def affinity(terms: Any, *, weight: int | None = None) -> Json:
     if weight is None:
         return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     wishes = [{"weight": weight, "preference": term} for term in terms]
@@ -40,7 +40,7 @@ def literal(thing: Json, text: bytes) -> bytes:
     return json.dumps(thing).encode().replace(b'"HERE"', text)
 
 
-# --- refused when they are heard of ------------------------------------------------------------------------------------
+# --- refused when they are heard of --------------------------------------------------------------------------------
 
 SHAPES = [
     # what it is, the bytes, where the message begins, whether the node it runs on is known
@@ -69,11 +69,11 @@ SHAPES = [
         True,
     ),
     ("NaN without quotes", literal(a_pod(node="n1", priority="HERE"), b"NaN"), "Pod ns/p: ", True),
-    ("half a surrogate", literal(a_pod(node="n1", hostname="HERE", schedulerName="HERE"), rb'"\ud800"'), "Pod ns/p: ", True),
+    ("half a surrogate", literal(a_pod(node="n1", schedulerName="HERE"), rb'"\ud800"'), "Pod ns/p: ", True),
     ("no UTF-8", literal(a_pod(node="n1", schedulerName="HERE"), b'"\xff"'), "Pod ns/p: ", True),
-    ("a port beyond int32", a_pod(node="n1", containers=[{"ports": [{"hostPort": 2**31}]}]), "Pod ns/p: spec.cont", True),
+    ("a port beyond int32", a_pod(node="n1", containers=[{"ports": [{"hostPort": 2**31}]}]), "Pod ns/p: spec.", True),
     ("tolerations as a text", a_pod(node="n1", tolerations="all"), "Pod ns/p: spec.tolerations: ", True),
-    ("terms as a text", a_pod(affinity=affinity("all")), "Pod ns/p: spec.affinity.nodeAffinity.required", False),  # type: ignore[arg-type]
+    ("terms as a text", a_pod(affinity=affinity("all")), "Pod ns/p: spec.affinity.nodeAffinity.required", False),
     ("cut off", dumped(a_pod(node="n1"))[:-20], "Pod: ", False),
     ("nothing", b"", "Pod: ", False),
     ("an array", b"[]", "Pod: ", False),
@@ -154,7 +154,7 @@ def test_the_same_in_a_pod_that_runs_closes_its_node_until_it_can_be_read(spec: 
     assert loop.decide("more").placements[0].node == "n1"
 
 
-# --- accepted, as Kubernetes accepts them ---------------------------------------------------------------------------------
+# --- accepted, as Kubernetes accepts them --------------------------------------------------------------------------
 
 TOO_LARGE = "0/1 nodes are available: 1 Insufficient cpu."
 ACCEPTED = [
@@ -206,7 +206,7 @@ ACCEPTED = [
         a_pod(affinity=affinity([said("zone", "Matches", "a")])),
         "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
     ),
-    ("another term may still fit", a_pod(affinity=affinity([said("zone", "?", "a"), said("zone", "Exists")])), "ns/p to n1"),
+    ("another term may fit", a_pod(affinity=affinity([said("zone", "?", "a"), said("zone", "Exists")])), "ns/p to n1"),
     (
         "a term that says nothing",
         a_pod(affinity=affinity([{}])),
@@ -259,7 +259,7 @@ def test_a_preference_that_cannot_be_read_fails_the_attempt_as_upstream_fails_it
 
 @pytest.mark.parametrize("weight", [-1, -12345, -(2**30) - 12345, -(2**31)])
 def test_a_weight_that_the_api_server_lets_in_nowhere_never_makes_a_disliked_node_the_best(weight: int) -> None:
-    """Upstream fails such an attempt (a normalised score must be 0..100); failing or disliking is fine, choosing not."""
+    """Upstream fails it (a normalised score must be 0..100). Failing or disliking is fine, choosing not."""
     loop = Loop(a_node("n1"), a_node("n2"))
     disliked = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}
     liked = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}

@@ -47,24 +47,23 @@ class Machine(RuleBasedStateMachine):
         gates = ["g"] if cpu == 2 and age == 0 else []
         labels = {"x": "y"} if age == 1 else {}
         job = job_of(name, kind, priority=priority, cpu=cpu, gates=gates, labels=labels)
-        self.room.add(job, since=float(age))
-        self.jobs[job.key] = job
+        self._add(job, float(age))
 
-    @rule(name=NAMES, kind=KINDS, uid=st.integers(0, 9))
-    def recreate(self, name: str, kind: str, uid: int) -> None:
-        job = job_of(name, kind, uid=f"uid {uid}")
-        self.turns.pop(job.key, None) if self.jobs.get(job.key) != job else None
+    @rule(name=NAMES, kind=KINDS, uid=st.integers(0, 2))
+    def make_again(self, name: str, kind: str, uid: int) -> None:
+        self._add(job_of(name, kind, uid=f"uid {uid}"))
+
+    def _add(self, job: Job, since: float | None = None) -> None:
+        """A pod of another UID is another job: whatever was being decided is no longer about it."""
         known = self.jobs.get(job.key)
-        if known is not None and known.pods[0].metadata.uid == f"uid {uid}":
-            return
-        self.room.add(job)
+        if known is not None and not {p.metadata.uid for p in known.pods} & {p.metadata.uid for p in job.pods}:
+            self.turns.pop(job.key, None)
+        self.room.add(job, since)
         self.jobs[job.key] = job
 
     @rule(size=st.integers(1, 4))
     def gang(self, size: int) -> None:
-        job = a_gang("gang", size, minimum=1)
-        self.room.add(job)
-        self.jobs[job.key] = job
+        self._add(a_gang("gang", size, minimum=1))
 
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
@@ -122,7 +121,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.turns)
     @rule(data=st.data())
     def fail(self, data: st.DataObject) -> None:
-        key, turn = self._turn(data)
+        turn = self._turn(data)[1]
         assert self.room.failed(turn) is Place.BACKOFF
 
     def _turn(self, data: st.DataObject) -> tuple[str, Turn]:

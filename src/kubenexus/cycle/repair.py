@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.base.numbers import BoolColumn
+from kubenexus.cycle import stamped
 from kubenexus.cycle.border import PluginFailedError
 from kubenexus.cycle.columns import FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS
+from kubenexus.cycle.stamped import reflag
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.profile import TieBreak
@@ -16,7 +17,6 @@ from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 
 _FEW = 6  # up to so many rows, plain integers beat NumPy
-_MANY = 64  # from so many rows on, all of them are as cheap
 
 
 def refresh(table: ClassTable, columns: NodeColumns) -> None:
@@ -67,7 +67,7 @@ def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
     if rows:
         _repair(table, columns, rows, table.usage_filters, table.usage_scores, scalar=table.usage_scalar)
     if table.stamped and table.built:
-        _redo_stamped(table, columns)
+        stamped.catch_up(table, columns)
     if table.untrusted and table.failed is None:
         try:
             table.verify()
@@ -108,113 +108,10 @@ def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
         table.sum(columns)
 
 
-def _redo_stamped(table: ClassTable, columns: NodeColumns) -> None:
-    """Ask again, about all rows, plugins that look beyond a row, if what their last answer stood on has moved."""
-    view, scored, skipped = Nodes(columns), False, [score.active for score in table.scores]
-    changed: BoolColumn = np.zeros(columns.size, np.bool_)
-    for plugin in table.lineup.filters:
-        before = table.stamps.get((plugin.name, "filter"))
-        if table.lineup.traits[plugin.name].stamped and _moved(table, plugin, "filter", columns):
-            column = next((c for c in table.filters if c.plugin is plugin), None)
-            if _concerned(table, plugin, view) != (column is not None):
-                table.build(columns)
-                return
-            if column is not None:
-                some = _touched(table, plugin, columns, before)
-                if some is None:
-                    changed |= _refill(column, column.ask(table.pod, view), columns.size)
-                    table.work.beyond += columns.size
-                elif len(some):
-                    column.put(some, column.ask(table.pod, Nodes(columns, some)), columns.size)
-                    table.work.beyond += len(some)
-                    changed[some] = True
-    rows = changed.nonzero()[0]
-    many = len(rows) > _MANY
-    if many:
-        table.check(columns)
-    elif len(rows):
-        _reflag(table, columns, rows)
-    of_feasible = table.feasible_version != table.version
-    for score in table.scores:
-        if score.traits.stamped:
-            moved = _moved(table, score.plugin, "score", columns)
-            if moved or (of_feasible and score.traits.feasible and score.active):
-                table.ask_score(score, view)
-                table.work.beyond += columns.size
-                scored = True
-    if of_feasible and table.feasible_version >= 0 and _measure_steady(table):
-        table.work.renormalized += 1
-        table.sum(columns)
-    elif scored or many or (of_feasible and table.stamped_scores):
-        for score in table.scores:
-            if score.traits.stamped and score.active:
-                score.measure(table.ok, table.version)
-        table.add_stamped()
-    table.feasible_version = table.version
-    if skipped != [score.active for score in table.scores]:
-        table.watch_usage()
-
-
-def _measure_steady(table: ClassTable) -> bool:
-    moved = False
-    for score in table.scores:
-        if score.active and not score.traits.stamped:
-            moved |= score.measure(table.ok, table.version)
-    return moved
-
-
-def _touched(table: ClassTable, plugin: Any, columns: NodeColumns, before: Any) -> Any:
-    """The rows a stamped filter has to be asked about again, None for all; many are as dear as all."""
-    if before is None or not hasattr(plugin, "touched"):
-        return None
-    rows = plugin.touched(table.pod, columns, before, table.stamps[plugin.name, "filter"])
-    return None if rows is None or len(rows) > _MANY else rows
-
-
-def _moved(table: ClassTable, plugin: Any, point: str, columns: NodeColumns) -> bool:
-    stamp = plugin.stamp(table.pod, columns, point)
-    if table.stamps.get((plugin.name, point)) == stamp:
-        return False
-    table.stamps[plugin.name, point] = stamp
-    return True
-
-
-def _concerned(table: ClassTable, plugin: Any, view: Nodes) -> bool:
-    return not hasattr(plugin, "prepare") or not isinstance(plugin.prepare(table.pod, view), Skip)
-
-
-def _refill(column: FilterColumn, bits: Any, size: int) -> BoolColumn:
-    """Take a filter's new answer for all rows; where it differs from the old one."""
-    old = column.bits
-    column.fill(bits)
-    if old is None and column.bits is None:
-        return np.zeros(size, np.bool_)
-    if old is None or column.bits is None:
-        return np.asarray((column.bits if old is None else old) != 0)
-    return np.asarray(old != column.bits)
-
-
 def _recheck(table: ClassTable, columns: NodeColumns, rows: Any) -> bool:
     """Rows that were asked about: their sums, whether they are feasible, their ranks. Whether feasibility moved."""
     table.steady[rows] = (table.steady_totals(rows) << BITS) + table.lots.many(columns, rows)
-    return _reflag(table, columns, rows)
-
-
-def _reflag(table: ClassTable, columns: NodeColumns, rows: Any) -> bool:
-    """Rows whose reasons changed: are they feasible now, and their ranks. Whether feasibility moved."""
-    ok = columns.alive[rows] & ~columns.fenced[rows]
-    for column in table.filters:
-        if column.bits is not None:
-            ok &= column.bits[rows] == 0
-    was = table.ok[rows]
-    table.ok[rows] = ok
-    table.feasible += int(np.count_nonzero(ok)) - int(np.count_nonzero(was))
-    rank = table.steady[rows]
-    if table.stamped_scores:
-        rank = rank + (table.stamped_totals(rows) << BITS)
-    table.rank[rows] = np.where(ok, rank, NOWHERE)
-    table.version += 1
-    return bool((ok != was).any())
+    return reflag(table, columns, rows)
 
 
 def _repair(

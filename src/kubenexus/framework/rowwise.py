@@ -8,9 +8,9 @@
         def filter_one(self, pod: PodClass, node: NodeRow) -> Reason | None:
             return self.OLD if node.labels.get("kernel", "") < "6" else None
 
-`RowFilter` and `RowScore` turn such a method into the vectorised one of `framework.points`; a rule may inherit both. The
-runtime calls `filter` and `score` as it calls those of any plugin: with all rows for a class it has not seen, later only
-with the rows that changed. So this form pays a few microseconds for each row where a column expression pays some
+`RowFilter` and `RowScore` turn such a method into the vectorised one of `framework.points`; a rule may inherit both.
+The runtime calls `filter` and `score` as it calls those of any plugin: with all rows for a class it has not seen, later
+only with the rows that changed. So this form pays a few microseconds for each row where a column expression pays some
 nanoseconds: fine for trying a rule out, for a hundred nodes, or as the naive twin that a fast rule is tested against.
 
 The promises are those of `framework.points`, too: pure, no I/O, and `reads` names every pod field that is looked at.

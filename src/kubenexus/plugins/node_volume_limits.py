@@ -137,7 +137,7 @@ def _load(pod: Pod, mounts: Mounts, nodes: NodeColumns) -> _Load:
             own[attachment.driver] = own.get(attachment.driver, 0) + 1
     return _Load(
         drivers=tuple(dict.fromkeys(attachment.driver for attachment in volumes)),
-        in_tree=tuple({attachment.driver: None for attachment, in_tree in volumes.items() if in_tree}),
+        in_tree=tuple({a.driver for a in volumes} - {a.driver for a, in_tree in volumes.items() if not in_tree}),
         own=tuple(own.items()),
         shared=tuple(attachment for attachment in volumes if attachment in store.drivers.mounted),
         unreadable=mounts.problem,

@@ -70,11 +70,10 @@ class VolumeRestrictions:
             return
         users = nodes.columns.volumes.users
         mounted = {row for disk in restricted.disks for row in users.disks.clashing(disk)}
-        if mounted:
-            verdict.reject(_on(mounted, nodes), self.MOUNTED)
+        here = _on(mounted, nodes)
+        verdict.reject(here, self.MOUNTED)
         if restricted.taken or any(users.using(claim) for claim in restricted.exclusive):
-            elsewhere = set(range(nodes.columns.size)) - mounted  # a node is told the first reason only
-            verdict.reject(_on(elsewhere, nodes), self.TAKEN)
+            verdict.reject(not here if nodes.single else ~here, self.TAKEN)  # a node is told the first reason only
 
     def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
         """A second pod of the class would want the very same disks."""

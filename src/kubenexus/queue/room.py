@@ -186,9 +186,10 @@ class WaitingRoom(Board):
 
     @property
     def ready(self) -> bool:
-        """Whether `pop` would find somebody now."""
-        places = self._lines.places
-        return bool(places.active) or (self.policy.eager and bool(places.backoff))
+        """Whether it is worth calling `pop` now."""
+        places, due = self._lines.places, self.next_time()
+        waits = bool(places.active) or (self.policy.eager and bool(places.backoff))
+        return waits or (due is not None and due <= self._clock.now())
 
     # --- how it is kept -------------------------------------------------------------------------------------------
 

@@ -136,5 +136,3 @@ def _shuffled(values: Iterable[Any], rng: Random) -> list[Any]:
 
 def _named(name: str) -> Any:
     return msgspec.structs.replace(Node().metadata, name=name)
-
-

@@ -2,30 +2,22 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from kubenexus.api.codec import Unreadable
-from kubenexus.api.core import Node, Pod, Taint
-from kubenexus.api.node_selectors import exactly, matches, required
-from kubenexus.api.tolerations import tolerated, untolerated
+from kubenexus.api.core import Pod
 from kubenexus.base.errors import Malformed, shown
-from kubenexus.base.numbers import LIMIT
-from kubenexus.framework.decision import Decision, Placement
+from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
-from kubenexus.state.digest import digest, row_digest
-from kubenexus.state.ledger import Ledger
-from kubenexus.testing.fuzz.twin import Twin, offered, wanted
 
 LONGEST: Final = 4096  # no message may be longer: it has to fit into an event with room to spare
 _BEGINNING: Final = 100  # of a name: what a message must show of it, however long it is
 _PATH: Final = re.compile(r"[a-z][A-Za-z]*")
 _GUESSED: Final = re.compile("[\ud800-\udfff\ufffd\0]")
 STOPPED: Final = ("Succeeded", "Failed")
-_CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _OWN_FAULT: Final = ("Invalid value: ", "Unsupported value: ", "invalid score")  # the pod's, in upstream's words
 
 
@@ -50,16 +42,20 @@ def identity(raw: bytes) -> Identity | None:
         return None
     if not isinstance(data, dict):
         return None
-    paths = (("metadata", "namespace"), ("metadata", "name"), ("spec", "nodeName"), ("status", "phase"))
-    proper = not strange and "\\ud" not in text and "\ufffd" not in text and "\0" not in text
-    return Identity(*(_text(data, *path) for path in paths), proper)
+    return Identity(
+        namespace=_text(data, "metadata", "namespace"),
+        name=_text(data, "metadata", "name"),
+        node=_text(data, "spec", "nodeName"),
+        phase=_text(data, "status", "phase"),
+        proper=not strange and "\\ud" not in text and not _GUESSED.search(text),
+    )
 
 
 def refusal(kind: str, error: Malformed, known: Identity | None) -> str:
     """A refusal names the object and the field, as far as anybody could, and stays short."""
     said = str(error)
     if len(said) > LONGEST:
-        return f"the message has {len(said):,} characters"
+        return f"the message is too long: {len(said):,} characters"
     if not error.subject.startswith(kind) or not error.problem:
         return f"does not say what is wrong with what: {said}"
     if known is None:
@@ -81,10 +77,10 @@ def saved(found: Unreadable, known: Identity | None) -> str:
 def decision(answer: object, pods: Iterable[Pod]) -> str:
     """`decide` always answers, with a sentence, and errors are the pod's own fault or nobody's."""
     if not isinstance(answer, Decision):
-        return f"no Decision but {answer!r}"
+        return f"no Decision: {answer!r}"
     said = answer.sentence()
     if not said or len(said) > LONGEST * 8:
-        return f"a sentence of {len(said):,} characters"
+        return f"a sentence that nobody could read: {len(said):,} characters"
     if answer.code is Code.ERROR and not any(fault in answer.error for fault in _OWN_FAULT):
         return f"failed: {answer.error[:300]}"
     message = answer.diagnosis.message

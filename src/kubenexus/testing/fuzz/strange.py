@@ -1,8 +1,8 @@
 """What can be wrong with an object that is still JSON: each way has a name, which the summary counts by.
 
-A way changes a good object in place. Ways that know what they aim at (a quantity, an operator, a name) stand beside ways
-that hit anything at any depth, because the first find what nobody would hit by chance and the second what nobody thought
-of. `huge` has the ways that make an object large, `torn` those that leave no JSON behind.
+A way changes a good object in place. Ways that know what they aim at (a quantity, an operator, a name) stand beside
+ways that hit anything at any depth, because the first find what nobody would hit by chance and the second what nobody
+thought of. `huge` has the ways that make an object large, `torn` those that leave no JSON behind.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ THINGS: Final[tuple[Any, ...]] = (
     [], [None], [[]], {}, {"": None}, {"": ""}, {"a": {"b": []}}, "null", " ", "9" * 40,
 )  # fmt: skip
 NUMBERS: Final[tuple[Any, ...]] = (
-    "NaN", "Infinity", "-Infinity", "-1", "-0", "-0.5", "1e400", "1e-400", "1e4294967296", "9" * 40, "0x10", "1_000", "٣",
-    " 5 ", "5 m", "", "--5", "+5", ".", "m", "Pi", "1Zi", "0.0000000001", "1.5.5", "1e", "9223372036854775808",
+    "NaN", "Infinity", "-Infinity", "-1", "-0", "-0.5", "1e400", "1e-400", "1e4294967296", "9" * 40, "0x10", "1_000",
+    "٣", " 5 ", "5 m", "", "--5", "+5", ".", "m", "Pi", "1Zi", "0.0000000001", "1.5.5", "1e", "9223372036854775808",
     "4611686018427387904", 2**62, 2**63, 2**64, 10**30, -(10**30), -1, 1e300, 1e-300, 0.1, True, None, [], {},
 )  # fmt: skip
 RESOURCES: Final = (
@@ -29,7 +29,8 @@ RESOURCES: Final = (
 NAMES: Final = ("", " ", ".", "..", "a/b", "\n", "ü", "-", "A", "a" * 254, "{}", "*", "node-1", "\u202e", "%s", 5, None)
 OPERATORS: Final = ("in", "IN", "", "Gt", "Lt", "NotIn", "Exists", "DoesNotExist", "Matches", "==", None, 5)
 OPERANDS: Final[tuple[Any, ...]] = (
-    [], ["a", "b"], ["-1"], ["٣"], ["9" * 30], [""], ["not a label!"], ["a"] * 50, None, "a", [None], ["x" * 64], {"0": "a"},
+    [], ["a", "b"], ["-1"], ["٣"], ["9" * 30], [""], ["not a label!"], ["a"] * 50, None, "a", [None], ["x" * 64],
+    {"0": "a"},
 )  # fmt: skip
 
 
@@ -96,6 +97,25 @@ def absurd_selector(rng: Random, thing: Json) -> None:
         _prefer(thing, [{"weight": rng.choice((0, 1, 100)), "preference": term} for term in terms])
 
 
+def absurd_neighbours(rng: Random, thing: Json) -> None:
+    """Wishes about other pods and how to be spread among them, with keys, selectors and numbers that make no sense."""
+    selector = rng.choice(({}, None, {"matchLabels": {"app": "app-1"}}, {"matchExpressions": [_requirement(rng)]}))
+    key = rng.choice(("zone", "kubernetes.io/hostname", "", "not a key!", "nowhere", None))
+    term = {"topologyKey": key, "labelSelector": selector, "namespaces": rng.choice(([], [""], None, ["team-1"] * 50))}
+    skew = rng.choice((1, 0, -1, 2**31 - 1, 2**31))
+    if rng.random() < 0.5:
+        unless = rng.choice(("DoNotSchedule", "ScheduleAnyway", "", "?", None))
+        spread = {"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": unless, "labelSelector": selector}
+        thing["spec"]["topologySpreadConstraints"] = [{**spread, "minDomains": rng.choice((None, -1, 2**31 - 1))}]
+    else:
+        wishes = {"weight": rng.choice((-(2**31), 0, 100, 2**31 - 1)), "podAffinityTerm": term}
+        affinity = {
+            "requiredDuringSchedulingIgnoredDuringExecution": rng.choice(([], [term], None)),
+            "preferredDuringSchedulingIgnoredDuringExecution": [wishes],
+        }
+        thing["spec"].setdefault("affinity", {})[rng.choice(("podAffinity", "podAntiAffinity"))] = affinity
+
+
 def contradiction(rng: Random, thing: Json) -> None:
     """A status that tells another story than the spec."""
     requests = {"cpu": rng.choice(("32", "1m", "-1", "x")), "memory": "1Gi"}
@@ -128,7 +148,8 @@ def odd_taint(rng: Random, thing: Json) -> None:
 
 FOR_ANY: Final[tuple[Way, ...]] = (wrong_type, wrong_type, null, missing, missing_everything, bad_name)
 FOR_PODS: Final[tuple[Way, ...]] = (
-    *FOR_ANY, bad_quantity, weird_resource, bad_number, absurd_selector, contradiction, elsewhere, odd_taint,
+    *FOR_ANY, bad_quantity, weird_resource, bad_number, absurd_selector, absurd_neighbours,
+    contradiction, elsewhere, odd_taint,
 )  # fmt: skip
 FOR_NODES: Final[tuple[Way, ...]] = (*FOR_ANY, bad_quantity, weird_resource, bad_number, odd_taint)
 

@@ -1,0 +1,142 @@
+"""Plugins that look beyond a row (pod affinity, spreading): asked again when what they stand on has moved.
+
+What such a plugin depends on is told by its stamp. While the stamp is equal its columns hold, whatever was placed
+elsewhere; when it moves, the plugin is asked about all rows, or about those it says are touched.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.base.numbers import BoolColumn
+from kubenexus.cycle.columns import FilterColumn
+from kubenexus.cycle.lots import BITS
+from kubenexus.cycle.table import NOWHERE, ClassTable
+from kubenexus.framework.verdict import Skip
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.view import Nodes
+
+_MANY = 64  # from so many rows on, all of them are as cheap
+
+
+def catch_up(table: ClassTable, columns: NodeColumns) -> None:
+    """Ask again whose stamp moved, and bring feasibility and ranks up to date."""
+    active = [score.active for score in table.scores]
+    rows = _filters(table, columns)
+    if rows is None:
+        table.build(columns)  # a plugin is concerned now that was not, or no longer is
+        return
+    if len(rows) > _MANY:
+        table.check(columns)
+    elif len(rows):
+        reflag(table, columns, rows)
+    of_feasible = table.feasible_version != table.version
+    scored = _scores(table, columns, of_feasible)
+    if of_feasible and _steady_moved(table):
+        table.work.renormalized += 1
+        table.sum(columns)
+    elif scored or len(rows) > _MANY or (of_feasible and table.stamped_scores):
+        for score in table.scores:
+            if score.traits.stamped and score.active:
+                score.measure(table.ok, table.version)
+        table.add_stamped()
+    table.feasible_version = table.version
+    if active != [score.active for score in table.scores]:
+        table.watch_usage()
+
+
+def reflag(table: ClassTable, columns: NodeColumns, rows: Any) -> bool:
+    """Rows whose reasons changed: are they feasible now, and their ranks. Whether feasibility moved."""
+    ok = columns.alive[rows] & ~columns.fenced[rows]
+    for column in table.filters:
+        if column.bits is not None:
+            ok &= column.bits[rows] == 0
+    was = table.ok[rows]
+    table.ok[rows] = ok
+    table.feasible += int(np.count_nonzero(ok)) - int(np.count_nonzero(was))
+    rank = table.steady[rows]
+    if table.stamped_scores:
+        rank = rank + (table.stamped_totals(rows) << BITS)
+    table.rank[rows] = np.where(ok, rank, NOWHERE)
+    table.version += 1
+    return bool((ok != was).any())
+
+
+def _filters(table: ClassTable, columns: NodeColumns) -> Any:
+    """The rows whose reasons changed; None when the table must be built anew."""
+    view = Nodes(columns)
+    changed: BoolColumn = np.zeros(columns.size, np.bool_)
+    for plugin in table.lineup.filters:
+        before = table.stamps.get((plugin.name, "filter"))
+        if not table.lineup.traits[plugin.name].stamped or not _moved(table, plugin, "filter", columns):
+            continue
+        column = next((c for c in table.filters if c.plugin is plugin), None)
+        if _concerned(table, plugin, view) != (column is not None):
+            return None
+        if column is not None:
+            _ask(table, column, columns, before, changed)
+    return changed.nonzero()[0]
+
+
+def _ask(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: Any, changed: BoolColumn) -> None:
+    some = _touched(table, column.plugin, columns, before)
+    if some is None:
+        changed |= _refill(column, column.ask(table.pod, Nodes(columns)), columns.size)
+        table.work.beyond += columns.size
+    elif len(some):
+        column.put(some, column.ask(table.pod, Nodes(columns, some)), columns.size)
+        table.work.beyond += len(some)
+        changed[some] = True
+
+
+def _scores(table: ClassTable, columns: NodeColumns, of_feasible: bool) -> bool:
+    """Whether any score was asked again."""
+    asked = False
+    for score in table.scores:
+        if score.traits.stamped:
+            moved = _moved(table, score.plugin, "score", columns)
+            if moved or (of_feasible and score.traits.feasible and score.active):
+                table.ask_score(score, Nodes(columns))
+                table.work.beyond += columns.size
+                asked = True
+    return asked
+
+
+def _steady_moved(table: ClassTable) -> bool:
+    """Whether other rows being feasible moved the extremes of the scores that do not look beyond a row."""
+    moved = False
+    for score in table.scores:
+        if score.active and not score.traits.stamped:
+            moved |= score.measure(table.ok, table.version)
+    return moved
+
+
+def _touched(table: ClassTable, plugin: Any, columns: NodeColumns, before: Any) -> Any:
+    """The rows a stamped filter has to be asked about again, None for all; many are as dear as all."""
+    if before is None or not hasattr(plugin, "touched"):
+        return None
+    rows = plugin.touched(table.pod, columns, before, table.stamps[plugin.name, "filter"])
+    return None if rows is None or len(rows) > _MANY else rows
+
+
+def _moved(table: ClassTable, plugin: Any, point: str, columns: NodeColumns) -> bool:
+    stamp = plugin.stamp(table.pod, columns, point)
+    if table.stamps.get((plugin.name, point)) == stamp:
+        return False
+    table.stamps[plugin.name, point] = stamp
+    return True
+
+
+def _concerned(table: ClassTable, plugin: Any, view: Nodes) -> bool:
+    return not hasattr(plugin, "prepare") or not isinstance(plugin.prepare(table.pod, view), Skip)
+
+
+def _refill(column: FilterColumn, bits: Any, size: int) -> BoolColumn:
+    """Take a filter's new answer for all rows; where it differs from the old one."""
+    old = column.bits
+    column.fill(bits)
+    if old is None and column.bits is None:
+        return np.zeros(size, np.bool_)
+    if old is None or column.bits is None:
+        return np.asarray((column.bits if old is None else old) != 0)
+    return np.asarray(old != column.bits)

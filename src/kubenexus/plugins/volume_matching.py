@@ -1,0 +1,161 @@
+"""Which volumes a pod's unbound claims would get on a node: an existing one each, the smallest that fits, or a new one.
+
+Upstream asks this of every node. Here it is asked once for all nodes that volumes cannot tell apart: what can be
+reached from a node depends on its labels alone.
+"""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kubenexus.api.selectors import Selector
+from kubenexus.state.volumes.mounts import Pick
+from kubenexus.state.volumes.reach import covered
+from kubenexus.state.volumes.records import ClaimRecord, Size, VolumeRecord
+from kubenexus.state.volumes.store import VolumeStore
+
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+FOUND, NO_VOLUME, NO_SPACE = range(3)
+
+# From how full (0 to 100) a class of storage would be, to points (0 to 100).
+Line = Callable[[int], int]
+
+
+class Wanted(msgspec.Struct, frozen=True, array_like=True):
+    """An unbound claim that waits for its pod, as far as any answer depends on it. `selected` is the node for which a
+    volume is being made already, `meant` the volume that is reserved for this claim."""
+
+    position: int
+    class_name: str
+    spec_class: str
+    size: Size
+    sized: bool
+    units: int
+    modes: tuple[str, ...]
+    volume_mode: str
+    attributes_class: str
+    selector: Selector | None
+    selected: str | None
+    meant: str
+    problem: str
+
+    def fits(self, volume: VolumeRecord) -> bool:
+        """Whether a free volume of the right class could be given to it."""
+        return (
+            self.may_be(volume)
+            and volume.modes.issuperset(self.modes)
+            and (self.selector is None or self.selector.matches(volume.labels))
+        )
+
+    def may_be(self, volume: VolumeRecord) -> bool:
+        """What even a volume that is meant for the claim has to satisfy."""
+        return (
+            volume.size >= self.size
+            and volume.volume_mode == self.volume_mode
+            and volume.attributes_class == self.attributes_class
+            and not volume.deleting
+        )
+
+
+class Outcome(NamedTuple):
+    """What becomes of the claims on a node: NO_VOLUME or NO_SPACE, or what each gets, and the points for that."""
+
+    refused: int
+    picks: tuple[Pick, ...] = ()
+    score: int = 0
+
+
+def wanted(position: int, claim: ClaimRecord, store: VolumeStore) -> Wanted:
+    asked = Wanted(
+        position=position,
+        class_name=claim.class_name,
+        spec_class=claim.spec_class,
+        size=claim.size or (0, 0),
+        sized=claim.size is not None,
+        units=claim.units,
+        modes=claim.modes,
+        volume_mode=claim.volume_mode,
+        attributes_class=claim.attributes_class,
+        selector=claim.selector,
+        selected=store.stock.selected_node(claim),
+        meant="",
+        problem=claim.problem,
+    )
+    meant = [v.name for v in store.stock.preferred(claim) if v.class_name == claim.class_name and asked.may_be(v)]
+    return msgspec.structs.replace(asked, meant=meant[0]) if meant else asked
+
+
+class Matching:
+    """For the claims of one pod class."""
+
+    def __init__(self, claims: Sequence[Wanted], line: Line) -> None:
+        self._selected = [claim for claim in claims if claim.selected is not None]
+        self._unselected = sorted((claim for claim in claims if claim.selected is None), key=lambda c: c.size)
+        self._line = line
+
+    def outcome(self, labels: Mapping[str, str], store: VolumeStore, taken: Collection[str] = ()) -> Outcome:
+        """On a node with these labels; `taken` volumes are not to be had."""
+        given: dict[str, tuple[Wanted, VolumeRecord]] = {}
+        to_make = list(self._selected)
+        for claim in self._unselected:
+            volume = _best(claim, labels, store, {*given, *taken})
+            if volume is None:
+                to_make.append(claim)
+            else:
+                given[volume.name] = (claim, volume)
+        made: list[tuple[Wanted, int | None]] = []
+        for claim in to_make:
+            refused, room = _provision(claim, labels, store)
+            if refused:
+                return Outcome(refused)
+            made.append((claim, room))
+        picks = [Pick(claim.position, name) for name, (claim, _) in given.items()]
+        picks += [Pick(claim.position, "") for claim, _ in made]
+        return Outcome(FOUND, tuple(picks), self._score(list(given.values()), made))
+
+    def _score(self, given: list[tuple[Wanted, VolumeRecord]], made: list[tuple[Wanted, int | None]]) -> int:
+        """How well the volumes fit, or how empty the storage stays, on average over the classes. New volumes count
+        only where no existing one is used, and where it is known how much room there is."""
+        asked: dict[str, int] = {}
+        has: dict[str, int] = {}
+        for claim, volume in given:
+            asked[volume.spec_class] = asked.get(volume.spec_class, 0) + claim.units
+            has[volume.spec_class] = has.get(volume.spec_class, 0) + volume.units
+        for claim, room in made if not given else ():
+            if room is not None:
+                asked[claim.spec_class] = asked.get(claim.spec_class, 0) + claim.units
+                has[claim.spec_class] = room
+        points = [self._line(_used(asked[name], has[name])) for name in asked]
+        return math.floor(sum(points) / len(points) + 0.5) if points else 0
+
+
+def _used(asked: int, has: int) -> int:
+    return 100 if has == 0 or asked > has else asked * 100 // has
+
+
+def _best(
+    claim: Wanted, labels: Mapping[str, str], store: VolumeStore, taken: Collection[str]
+) -> VolumeRecord | None:
+    """The volume that is meant for the claim, and if the node cannot reach that, none; else the smallest that fits."""
+    meant = store.volumes.get(claim.meant) if claim.meant not in taken else None
+    if meant is not None:
+        return meant if covered(meant.reach, labels) else None
+    shelf = store.stock.shelf(claim.class_name)
+    found: VolumeRecord | None = shelf.smallest(labels, claim.size, lambda v: v.name not in taken and claim.fits(v))
+    return found
+
+
+def _provision(claim: Wanted, labels: Mapping[str, str], store: VolumeStore) -> tuple[int, int | None]:
+    """Whether a volume could be made for a claim, and how much room there is if that is known."""
+    storage_class = store.classes.get(claim.class_name)
+    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
+        return NO_VOLUME, None
+    if not covered(storage_class.reach, labels):
+        return NO_VOLUME, None
+    driver = store.csi_drivers.get(storage_class.provisioner)
+    if not claim.sized or driver is None or not driver.storage_capacity:
+        return FOUND, None  # nobody keeps count of what is left
+    capacity = store.stock.shelf(claim.class_name).capacity(labels, claim.units)
+    return (NO_SPACE, None) if capacity is None else (FOUND, capacity.room)
