@@ -49,9 +49,7 @@ def test_a_known_node_that_becomes_unreadable_stays_as_it_was() -> None:
     loop = Loop(a_node("n1"))
     loop.pod(a_pod("b", node="n1"))
     loop.node(a_node("n1", cpu="NaN"))
-    assert loop.refused == [
-        "Node n1: status.allocatable[cpu]: 'NaN' is not a quantity: a number with a suffix such as m, k, M, Ki, Mi or e3"
-    ]
+    assert [message.split(": ")[:2] for message in loop.refused] == [["Node n1", "status.allocatable[cpu]"]]
     loop.pod(a_pod())
     assert loop.decide().sentence() == "ns/p to n1"
     assert loop.used("cpu") == 2000

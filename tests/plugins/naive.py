@@ -140,14 +140,18 @@ def any_term(terms: Sequence[NodeSelectorTerm], info: NodeInfo) -> bool:
 
 def term_matches(term: NodeSelectorTerm, info: NodeInfo) -> bool:
     """An empty term, and one that cannot be parsed, matches nothing."""
-    if not term.match_expressions and not term.match_fields:
+    if not (term.match_expressions or term.match_fields) or not term_parses(term):
         return False
     fields = {"metadata.name": info.node.metadata.name}
-    return all(parses(e) and label_holds(e, info.node.metadata.labels) for e in term.match_expressions) and all(
-        f.operator in ("In", "NotIn")
-        and len(f.values) == 1
-        and (fields.get(f.key, "") == f.values[0]) == (f.operator == "In")
-        for f in term.match_fields
+    return all(label_holds(e, info.node.metadata.labels) for e in term.match_expressions) and all(
+        (fields.get(f.key, "") == f.values[0]) == (f.operator == "In") for f in term.match_fields
+    )
+
+
+def term_parses(term: NodeSelectorTerm) -> bool:
+    """Of a field exactly one value can be wanted, or not wanted."""
+    return all(map(parses, term.match_expressions)) and all(
+        f.operator in ("In", "NotIn") and len(f.values) == 1 for f in term.match_fields
     )
 
 

@@ -44,7 +44,7 @@ SHAPES = [
     [(50, 7)],
     [(0, 0), (33, 0), (66, 10)],
 ]
-PARSABLE = [term for term in TERMS if all(map(naive.parses, term.match_expressions))][:30]
+PARSABLE = [term for term in TERMS if naive.term_parses(term)]
 
 
 @settings(max_examples=3 * settings().max_examples)
@@ -112,7 +112,7 @@ def test_the_profiles_own_affinity_is_added_to_every_pods(
 
 @given(cluster=clusters(), pod=pods())
 def test_room_is_how_often_a_pod_can_be_placed_before_it_is_refused(cluster: Cluster, pod: Pod) -> None:
-    for name, plugin in BUILT_IN.items():
+    for plugin in BUILT_IN.values():
         if hasattr(plugin, "room"):
             assert_room(plugin({}), pod, cluster.ledger)
 

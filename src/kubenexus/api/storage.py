@@ -184,4 +184,3 @@ def storage_class_of(thing: PersistentVolume | PersistentVolumeClaim) -> str:
 def storage_asked(claim: PersistentVolumeClaim) -> QuantityText | None:
     """The size a claim asks for; None if it names none."""
     return (claim.spec.resources.requests or {}).get("storage")
-

@@ -98,9 +98,10 @@ def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
             changed = True
     for score in table.scores:
         if score.traits.cluster:
-            before = (score.raw, score.active)
+            raw, active = score.raw, score.active
             table.ask_score(score, view)
-            if not (isinstance(score.raw, int) and before == (score.raw, score.active)):
+            same = isinstance(raw, int) and isinstance(score.raw, int) and raw == score.raw
+            if not same or active != score.active:
                 table.work.rows += columns.size
                 changed = True
     if changed:

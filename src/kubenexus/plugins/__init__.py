@@ -18,9 +18,13 @@ from kubenexus.plugins.node_name import NodeName
 from kubenexus.plugins.node_ports import NodePorts
 from kubenexus.plugins.node_resources_fit import NodeResourcesFit
 from kubenexus.plugins.node_unschedulable import NodeUnschedulable
+from kubenexus.plugins.node_volume_limits import NodeVolumeLimits
 from kubenexus.plugins.pod_topology_spread import PodTopologySpread
 from kubenexus.plugins.priority_sort import PrioritySort
 from kubenexus.plugins.taint_toleration import TaintToleration
+from kubenexus.plugins.volume_binding import VolumeBinding
+from kubenexus.plugins.volume_restrictions import VolumeRestrictions
+from kubenexus.plugins.volume_zone import VolumeZone
 
 # In the order they are asked, with their default weights: the order decides which reason a refused node reports.
 ORDER: tuple[tuple[Any, int], ...] = (
@@ -32,6 +36,10 @@ ORDER: tuple[tuple[Any, int], ...] = (
     (NodeAffinity, 2),
     (NodePorts, 1),
     (NodeResourcesFit, 1),
+    (VolumeRestrictions, 1),
+    (NodeVolumeLimits, 1),
+    (VolumeBinding, 1),
+    (VolumeZone, 1),
     (PodTopologySpread, 2),
     (InterPodAffinity, 2),
     (NodeResourcesBalancedAllocation, 1),

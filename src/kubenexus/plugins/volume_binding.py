@@ -20,7 +20,7 @@ from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import KEEP, Depends
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins.terms import where
-from kubenexus.plugins.volume_matching import NO_SPACE, NO_VOLUME, Matching, Wanted, wanted
+from kubenexus.plugins.volume_matching import NO_SPACE, NO_VOLUME, Wanted, wanted
 from kubenexus.plugins.volume_rows import Outcomes
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -30,7 +30,6 @@ from kubenexus.state.volumes.records import ClaimRecord
 from kubenexus.state.volumes.store import VolumeStore
 from kubenexus.state.volumes.users import not_made_for
 
-_MOST = 1024  # more pods of one class than any node takes
 _EMPTIER_IS_BETTER = ({"utilization": 0, "score": 10}, {"utilization": 100, "score": 0})
 
 
@@ -62,9 +61,7 @@ class VolumeBinding:
     AWAY = Reason("node(s) didn't match PersistentVolume's node affinity", Code.UNRESOLVABLE)
     NONE = Reason("node(s) didn't find available persistent volumes to bind", Code.UNRESOLVABLE)
     SPACE = Reason("node(s) did not have enough free storage", Code.UNRESOLVABLE)
-    GONE = Reason(
-        "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", Code.UNRESOLVABLE
-    )
+    GONE = Reason("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", Code.UNRESOLVABLE)
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         shape = args.get("shape") or _EMPTIER_IS_BETTER
@@ -99,17 +96,136 @@ class VolumeBinding:
         failed = self._refuse_away(claims.held, nodes, verdict)
         if not claims.wanted:
             return
-        elsewhere: BoolColumn = np.zeros(nodes.width, np.bool_)
+        elsewhere: BoolColumn = np.zeros(nodes.width, np.bool_)  # than where a volume is being made already
         for each in claims.wanted:
             if each.selected is not None:
                 elsewhere |= ~nodes.named([each.selected])
-        verdict.reject(elsewhere & ~failed, self.NONE)
-        judged = ~elsewhere & ~failed
-        unreadable = [each.problem for each in claims.wanted if each.problem and each.selected is None]
-        if unreadable:
-            verdict.reject(judged, Reason(unreadable[0], Code.ERROR))
-            return
-        outcomes, groups = self._outcomes(pod, nodes.columns)
-        refused = outcomes.refused[groups.of[nodes.where]]
-        verdict.reject(judged & (refused == NO_VOLUME), self.NONE)
-        verdict.reject(judged & (refused == NO_SPACE), self.SPACE)
+        outcomes = self._outcomes(pod, claims)
+        refused = outcomes.refused_at(nodes)
+        verdict.reject((elsewhere | (refused == NO_VOLUME)) & ~failed, self.NONE)
+        verdict.reject((refused == NO_SPACE) & ~elsewhere & ~failed, self.SPACE)
+
+    def _refuse_away(self, held: Sequence[_Held], nodes: Nodes, verdict: NodeVerdict) -> BoolColumn:
+        """Rows that cannot reach the volume of a bound claim; each is told of the first such claim only. Returns the
+        rows where the attempt fails."""
+        pending: BoolColumn = np.ones(nodes.width, np.bool_)
+        failed: BoolColumn = np.zeros(nodes.width, np.bool_)
+        for each in held:
+            if each.missing:
+                verdict.reject(pending, self.GONE)
+                break
+            near = _within(each.reach, nodes)
+            if each.plugin:
+                moved = nodes.columns.volumes.drivers.migrated(each.plugin)[nodes.where]
+                near = np.where(moved, _within(each.moved, nodes), near)
+                if each.problem:
+                    verdict.reject(pending & moved, Reason(each.problem, Code.ERROR))
+                    failed |= pending & moved
+                    pending &= ~moved
+            verdict.reject(pending & ~near, self.AWAY)
+            pending &= near
+        return failed
+
+    def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
+        """As many as find volumes of their own; new ones are not counted, since nobody says how many can be made."""
+        claims = self._claims(pod)
+        if claims is not None and claims.wanted and not claims.problem:
+            np.minimum(room, self._outcomes(pod, claims).room_at(nodes, int(room.max(initial=0))), out=room)
+
+    def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
+        claims = self._claims(pod)
+        if claims is None or not claims.wanted:
+            return NOTHING
+        outcome = self._outcomes(pod, claims).at(row, nodes.columns)
+        if outcome.refused:
+            return Verdict(Code.UNRESOLVABLE, ((self.NONE if outcome.refused == NO_VOLUME else self.SPACE).text,))
+        return Assignment(volumes=outcome.picks)
+
+    # --- where it would like to ------------------------------------------------------------------------------------
+
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
+        claims = self._claims(pod)
+        if claims is None or not claims.wanted or claims.problem:
+            return 0
+        return self._outcomes(pod, claims).scores_at(nodes)
+
+    def _claims(self, pod: PodClass) -> _Claims | None:
+        signed: _Claims | None = pod.signed.get(self.name)
+        return signed
+
+    def _outcomes(self, pod: PodClass, claims: _Claims) -> Outcomes:
+        return pod.once(self.name, lambda: Outcomes(claims.wanted, self._line))
+
+
+def _claims(pod: Pod, uses: Sequence[Use], store: VolumeStore) -> _Claims:
+    """What a pod's claims come to now."""
+    claims = []
+    for use in uses:
+        claim = store.claims.get(f"{pod.metadata.namespace}/{use.claim}")
+        problem = _problem(use, claim, pod)
+        if claim is None or problem:
+            return _Claims(problem=problem)
+        claims.append((use, claim))
+    held, waiting, immediate = [], [], False
+    for use, claim in claims:
+        known = store.classes.get(claim.class_name) if claim.class_name else None
+        if claim.bound:
+            held.append(_held(claim, store))
+        elif known is not None and known.mode is None:
+            return _Claims(problem=f'VolumeBindingMode not set for StorageClass "{known.name}"', code=Code.ERROR)
+        elif known is None or known.mode != WAIT_FOR_FIRST_CONSUMER or claim.volume:
+            immediate = True
+        elif claim.problem:
+            return _Claims(problem=claim.problem, code=Code.ERROR)
+        else:
+            waiting.append(wanted(use.position, claim, store))
+    if immediate:
+        return _Claims(problem="pod has unbound immediate PersistentVolumeClaims")
+    return _Claims(tuple(each for each in held if each != _ANYWHERE), tuple(waiting))
+
+
+def _problem(use: Use, claim: ClaimRecord | None, pod: Pod) -> str:
+    """Why a claim cannot be used, whatever the nodes."""
+    named = f'persistentvolumeclaim "{use.claim}"'
+    if claim is None and use.ephemeral:
+        return f"waiting for ephemeral volume controller to create the {named}"
+    if claim is None:
+        return f"{named} not found"
+    if claim.lost:
+        return f'{named} bound to non-existent persistentvolume "{claim.volume}"'
+    if claim.deleting:
+        return f"{named} is being deleted"
+    if use.ephemeral and claim.owner != pod.metadata.uid:
+        return not_made_for(claim, pod.key)
+    return ""
+
+
+_ANYWHERE = _Held()
+
+
+def _held(claim: ClaimRecord, store: VolumeStore) -> _Held:
+    volume = store.volumes.get(claim.volume)
+    if volume is None:
+        return _Held(missing=True)
+    if not volume.plugin:
+        return _Held(reach=volume.reach)
+    return _Held(False, volume.reach, volume.plugin, volume.moved, volume.problem)
+
+
+def _within(reach: Reach | None, nodes: Nodes) -> BoolColumn:
+    if reach is None:
+        return np.ones(nodes.width, np.bool_)
+    found: BoolColumn = np.zeros(nodes.width, np.bool_)
+    for term in reach.terms:
+        found |= where(term, nodes)
+    return found
+
+
+def _height(points: list[tuple[int, int]], used: int) -> int:
+    """The broken line at this point; between two points Go's division rounds towards zero."""
+    if used <= points[0][0]:
+        return points[0][1]
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if used <= x1:
+            return y0 + int((y1 - y0) * (used - x0) / (x1 - x0))
+    return points[-1][1]

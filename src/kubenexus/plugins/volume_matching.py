@@ -5,7 +5,7 @@ reached from a node depends on its labels alone.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -19,8 +19,8 @@ from kubenexus.state.volumes.store import VolumeStore
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 FOUND, NO_VOLUME, NO_SPACE = range(3)
 
-# From how full (0 to 100) a class of storage would be, to points (0 to 100).
-Line = Callable[[int], int]
+# Points (0 to 100) for each percentage of a class's storage that would be in use.
+Line = Sequence[int]
 
 
 class Wanted(msgspec.Struct, frozen=True, array_like=True):
@@ -38,8 +38,7 @@ class Wanted(msgspec.Struct, frozen=True, array_like=True):
     attributes_class: str
     selector: Selector | None
     selected: str | None
-    meant: str
-    problem: str
+    meant: str = ""
 
     def fits(self, volume: VolumeRecord) -> bool:
         """Whether a free volume of the right class could be given to it."""
@@ -80,8 +79,6 @@ def wanted(position: int, claim: ClaimRecord, store: VolumeStore) -> Wanted:
         attributes_class=claim.attributes_class,
         selector=claim.selector,
         selected=store.stock.selected_node(claim),
-        meant="",
-        problem=claim.problem,
     )
     meant = [v.name for v in store.stock.preferred(claim) if v.class_name == claim.class_name and asked.may_be(v)]
     return msgspec.structs.replace(asked, meant=meant[0]) if meant else asked
@@ -94,6 +91,12 @@ class Matching:
         self._selected = [claim for claim in claims if claim.selected is not None]
         self._unselected = sorted((claim for claim in claims if claim.selected is None), key=lambda c: c.size)
         self._line = line
+
+    def keys(self, store: VolumeStore) -> set[str]:
+        """The labels that decide from where the volumes can be reached that are meant for these claims; of all others
+        the shelves know it."""
+        meant = [store.volumes.get(claim.meant) for claim in self._unselected]
+        return {key for volume in meant if volume is not None and volume.reach for key in volume.reach.keys}
 
     def outcome(self, labels: Mapping[str, str], store: VolumeStore, taken: Collection[str] = ()) -> Outcome:
         """On a node with these labels; `taken` volumes are not to be had."""
@@ -127,7 +130,7 @@ class Matching:
             if room is not None:
                 asked[claim.spec_class] = asked.get(claim.spec_class, 0) + claim.units
                 has[claim.spec_class] = room
-        points = [self._line(_used(asked[name], has[name])) for name in asked]
+        points = [self._line[_used(asked[name], has[name])] for name in asked]
         return math.floor(sum(points) / len(points) + 0.5) if points else 0
 
 
@@ -135,9 +138,7 @@ def _used(asked: int, has: int) -> int:
     return 100 if has == 0 or asked > has else asked * 100 // has
 
 
-def _best(
-    claim: Wanted, labels: Mapping[str, str], store: VolumeStore, taken: Collection[str]
-) -> VolumeRecord | None:
+def _best(claim: Wanted, labels: Mapping[str, str], store: VolumeStore, taken: Collection[str]) -> VolumeRecord | None:
     """The volume that is meant for the claim, and if the node cannot reach that, none; else the smallest that fits."""
     meant = store.volumes.get(claim.meant) if claim.meant not in taken else None
     if meant is not None:

@@ -1,14 +1,15 @@
 """From nodes that volumes cannot tell apart to all rows: outcomes are kept by group, and only those are worked out
 again that a change concerns."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from kubenexus.base.numbers import IntColumn
-from kubenexus.plugins.volume_matching import FOUND, Matching, Outcome
+from kubenexus.plugins.volume_matching import FOUND, Matching, Outcome, Wanted
 from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.view import Nodes
 from kubenexus.state.volumes.reach import Label, Reach
 from kubenexus.state.volumes.shelf import Shelf
 
@@ -49,42 +50,73 @@ class Groups:
 class Outcomes:
     """Of one pod class's claims, on all rows; kept with the class."""
 
-    def __init__(self, matching: Matching, classes: Iterable[str]) -> None:
-        self.matching = matching
-        self.by_group: list[Outcome] = []
-        self.refused: IntColumn = np.zeros(0, np.int64)
-        self.scores: IntColumn = np.zeros(0, np.int64)
-        self._classes = sorted(set(classes))
+    def __init__(self, claims: Sequence[Wanted], line: Sequence[int]) -> None:
+        self._matching = Matching(claims, line)
+        self._classes = sorted({claim.class_name for claim in claims})
         self._groups: Groups | None = None
+        self._by_group: list[Outcome] = []
+        self._refused: IntColumn = np.zeros(0, np.int64)
+        self._scores: IntColumn = np.zeros(0, np.int64)
         self._stamp: tuple[Any, ...] = ()
-        self._versions: list[int] = []
 
-    def fresh(self, nodes: NodeColumns) -> Groups:
+    def refused_at(self, nodes: Nodes) -> IntColumn:
+        groups = self._fresh(nodes.columns).of[nodes.where]
+        refused: IntColumn = self._refused[groups]
+        return refused
+
+    def scores_at(self, nodes: Nodes) -> IntColumn:
+        groups = self._fresh(nodes.columns).of[nodes.where]
+        scores: IntColumn = self._scores[groups]
+        return scores
+
+    def at(self, row: int, nodes: NodeColumns) -> Outcome:
+        group = int(self._fresh(nodes).of[row])
+        return self._by_group[group]
+
+    def room_at(self, nodes: Nodes, most: int) -> IntColumn:
+        """How many pods with such claims each row could take, one after the other, `most` if nothing limits them."""
+        groups, by_group = self._fresh(nodes.columns), []
+        for row in groups.rows:
+            labels, taken, room = nodes.columns.labels.of_row(row), set[str](), 0
+            while room < most:
+                outcome = self._matching.outcome(labels, nodes.columns.volumes, taken)
+                picked = {pick.volume for pick in outcome.picks if pick.volume}
+                if outcome.refused:
+                    break
+                room = room + 1 if picked else most
+                taken |= picked
+            by_group.append(room)
+        rooms: IntColumn = np.array(by_group, np.int64)[groups.of[nodes.where]]
+        return rooms
+
+    def _fresh(self, nodes: NodeColumns) -> Groups:
         """Bring the outcomes up to date, and say which row is in which group."""
         shelves = [nodes.volumes.stock.shelf(name) for name in self._classes]
+        versions = [shelf.version for shelf in shelves]
+        if self._groups is not None and self._stamp[:2] == (nodes.node_changes.mark, versions):
+            return self._groups
         keys = self._keys(shelves, nodes)
-        stamp = (nodes.node_changes.mark, nodes.size, keys)
-        if self._groups is None or stamp != self._stamp:
-            self._groups, self._stamp = Groups(keys, nodes), stamp
-            self._work_out(None, self._groups, nodes)
+        grouped = (nodes.node_changes.mark, keys)
+        if self._groups is None or self._stamp[::2] != grouped:
+            self._groups, stale = Groups(keys, nodes), None
         else:
-            self._work_out(self._stale(shelves, self._groups), self._groups, nodes)
-        self._versions = [shelf.version for shelf in shelves]
+            stale = self._stale(shelves, self._groups)
+        self._work_out(stale, self._groups, nodes)
+        self._stamp = (nodes.node_changes.mark, versions, keys)
         return self._groups
 
     def _keys(self, shelves: list[Shelf], nodes: NodeColumns) -> tuple[str, ...]:
         """The labels that decide which volumes a node reaches, and whether one can be made for it."""
-        keys: set[str] = set()
+        keys = self._matching.keys(nodes.volumes)
         for name, shelf in zip(self._classes, shelves, strict=True):
             known = nodes.volumes.classes.get(name)
             keys |= shelf.keys | (known.reach.keys if known is not None and known.reach is not None else set())
-        keys |= self.matching.keys(nodes.volumes)
         return tuple(sorted(keys))
 
-    def _stale(self, shelves: list[Shelf], groups: Groups) -> Iterable[int] | None:
+    def _stale(self, shelves: list[Shelf], groups: Groups) -> set[int] | None:
         """The groups that changes since last time concern; None: all of them."""
         stale: set[int] = set()
-        for shelf, version in zip(shelves, self._versions, strict=True):
+        for shelf, version in zip(shelves, self._stamp[1], strict=True):
             touched = shelf.since(version)
             if touched is None:
                 return None
@@ -92,12 +124,12 @@ class Outcomes:
                 stale.update(groups.within(reach))
         return stale
 
-    def _work_out(self, stale: Iterable[int] | None, groups: Groups, nodes: NodeColumns) -> None:
+    def _work_out(self, stale: set[int] | None, groups: Groups, nodes: NodeColumns) -> None:
+        number = len(groups.rows)
         if stale is None:
-            stale, number = range(len(groups.rows)), len(groups.rows)
-            self.by_group = [Outcome(FOUND)] * number
-            self.refused, self.scores = np.zeros(number, np.int64), np.zeros(number, np.int64)
-        for group in stale:
+            self._by_group = [Outcome(FOUND)] * number
+            self._refused, self._scores = np.zeros(number, np.int64), np.zeros(number, np.int64)
+        for group in range(number) if stale is None else stale:
             labels = nodes.labels.of_row(groups.rows[group])
-            outcome = self.by_group[group] = self.matching.outcome(labels, nodes.volumes)
-            self.refused[group], self.scores[group] = outcome.refused, outcome.score
+            outcome = self._by_group[group] = self._matching.outcome(labels, nodes.volumes)
+            self._refused[group], self._scores[group] = outcome.refused, outcome.score

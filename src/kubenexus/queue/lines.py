@@ -12,6 +12,8 @@
 A line without waiting jobs is nowhere, and forgotten once none of its jobs is in flight.
 """
 
+from typing import Any
+
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Retry
@@ -70,12 +72,14 @@ class Lines:
         line.remove(entry)
         self.tidy(line)
 
-    def swap(self, entry: Entry, job: Job) -> None:
-        """The job changed, but not so that it had to move."""
-        more = len(job.pods) - entry.pods
-        entry.job = job
-        entry.standing.pods += more
-        self._tally.leave(entry.standing.place, Amount(0, -more))
+    def swap(self, entry: Entry, job: Job, order: tuple[Any, ...]) -> None:
+        """The job changed, but not so that it has to move to another line."""
+        line = entry.standing
+        self._tally.leave(line.place, Amount(0, entry.pods - len(job.pods)))
+        line.remove(entry)
+        entry.job, entry.order = job, order
+        line.push(entry)
+        self.places.settle(line)
 
     def isolate(self, entry: Entry, line: Line, place: Place, until: float, event: str) -> None:
         """A line for this job alone. Its kind is not concerned, and `line`, where it belongs, stays as it is."""

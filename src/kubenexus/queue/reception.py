@@ -5,6 +5,7 @@ line: whether that also means trying it again, the hints of those who refused it
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kubenexus.framework.events import Action, Event, Resource
 from kubenexus.framework.job import Job
@@ -38,10 +39,9 @@ class Reception:
 
     def enter(self, entry: Entry, event: str, now: float) -> Place:
         """A job that stands nowhere: to a gate, or into the line of its kind."""
-        rules, priority = self.rules(entry.job), priority_of(entry.job)
         entry.changed = entry.recalled = False
-        entry.order = (*rules.order(priority, entry.since), entry.number)
-        verdict = rules.gate(entry.job)
+        entry.order = self._order(entry, entry.job)
+        verdict = self.rules(entry.job).gate(entry.job)
         if verdict is not None:
             self.shut_out(entry, verdict, event, now)
         else:
@@ -115,7 +115,7 @@ class Reception:
         elif not line.alone and (kind.signature != line.kind.signature or not self._lines.is_home(line)):
             self._move(entry, job, kind, helpful, now)
         else:
-            self._lines.swap(entry, job)
+            self._lines.swap(entry, job, self._order(entry, job))
             if helpful is not None and line.place is Place.UNSCHEDULABLE:
                 self._lines.leave(entry)
                 place = Place.BACKOFF if now < line.until else Place.ACTIVE
@@ -123,20 +123,22 @@ class Reception:
 
     def _move(self, entry: Entry, job: Job, kind: Kind, helpful: Event | None, now: float) -> None:
         """To the line of another kind, with what is known of the former one."""
-        former, rules, priority = entry.standing, self.rules(job), priority_of(job)
-        line = self._lines.home(kind, rules, priority)
+        former, line = entry.standing, self._lines.home(kind, self.rules(job), priority_of(job))
         self._lines.inherit(line, former, now, woken=helpful is not None)
         line.flying += 1  # not to be tidied away before the job stands in it
         active = former.place is Place.ACTIVE or (helpful is not None and line.place is Place.UNSCHEDULABLE)
         self._lines.leave(entry)
         line.flying -= 1
-        entry.job = job
-        entry.order = (*rules.order(priority, entry.since), entry.number)
+        entry.job, entry.order = job, self._order(entry, job)
         event = UPDATED if helpful is None else helpful.label
         if active:
             self._lines.join(entry, line, event)
         else:
             self._lines.stand(entry, line, event)
+
+    def _order(self, entry: Entry, job: Job) -> tuple[Any, ...]:
+        """By the profile's rule; ties by the order we heard of them."""
+        return (*self.rules(job).order(priority_of(job), entry.since), entry.number)
 
 
 def priority_of(job: Job) -> int:

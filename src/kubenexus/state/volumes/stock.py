@@ -52,9 +52,8 @@ class Stock:
 
     # --- what the API server says ---------------------------------------------------------------------------------
 
-    def volume_changed(self, old: VolumeRecord | None, new: VolumeRecord | None) -> None:
+    def volume_changed(self, name: str, old: VolumeRecord | None, new: VolumeRecord | None) -> None:
         """After the volume was put among the others, or taken away."""
-        name = (new or old).name  # type: ignore[union-attr] - one of them is there
         for volume, referring in ((old, False), (new, True)):
             if volume is not None and volume.claim:
                 self._refer(volume, referring)

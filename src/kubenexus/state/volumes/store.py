@@ -109,7 +109,7 @@ class VolumeStore:
         if old == new:
             return None
         usage = self.users.recounted([key], lambda: _put(self.claims, key, new))
-        _index(self._claims_of, key, old and old.volume, new and new.volume)
+        _index(self._claims_of, key, old.volume if old else "", new.volume if new else "")
         if new is not None:
             self.stock.claim_changed(new)
         return Touched(usage)
@@ -122,7 +122,7 @@ class VolumeStore:
         usage = self._attach(held, -1)
         usage |= self.users.recounted(self._claims_of.get(name, ()), lambda: _put(self.volumes, name, new))
         self._attach(held, +1)
-        self.stock.volume_changed(old, new)
+        self.stock.volume_changed(name, old, new)
         return Touched(usage)
 
     def _class(self, name: str, new: ClassRecord | None) -> Touched | None:
@@ -164,8 +164,8 @@ class VolumeStore:
             return None
         usage = self._attach([old] if old is not None else [], -1)
         _put(self._attachments, name, new)
-        _index(self._attachments_of, name, old and _source(old), new and _source(new))
-        _index(self._attachments_on, name, old and old.node_name, new and new.node_name)
+        _index(self._attachments_of, name, _source(old), _source(new))
+        _index(self._attachments_on, name, old.node_name if old else "", new.node_name if new else "")
         return Touched(usage | self._attach([new] if new is not None else [], +1))
 
     def _attach(self, held: Iterable[storage.VolumeAttachmentSpec], sign: int) -> set[int]:
@@ -214,8 +214,9 @@ def _promised(record: PodRecord) -> list[tuple[str, str, str]]:
     return [(claim, volume, "" if volume else record.node) for claim, volume in uses if volume is not None]
 
 
-def _source(attachment: storage.VolumeAttachmentSpec) -> str:
-    return attachment.source.persistent_volume_name or ""
+def _source(attachment: storage.VolumeAttachmentSpec | None) -> str:
+    """The volume it is about."""
+    return "" if attachment is None else attachment.source.persistent_volume_name or ""
 
 
 def _put(table: dict[str, Any], key: str, value: Any) -> None:
@@ -225,7 +226,7 @@ def _put(table: dict[str, Any], key: str, value: Any) -> None:
         table[key] = value
 
 
-def _index(index: Index, key: str, old: str | None, new: str | None) -> None:
+def _index(index: Index, key: str, old: str, new: str) -> None:
     """Move an entry from where it was to where it is now."""
     if old:
         index[old].discard(key)

@@ -18,7 +18,8 @@ _BEGINNING: Final = 100  # of a name: what a message must show of it, however lo
 _PATH: Final = re.compile(r"[a-z][A-Za-z]*")
 _GUESSED: Final = re.compile("[\ud800-\udfff\ufffd\0]")
 STOPPED: Final = ("Succeeded", "Failed")
-_OWN_FAULT: Final = ("Invalid value: ", "Unsupported value: ", "invalid score")  # the pod's, in upstream's words
+# The pod's own faults, in the words of upstream.
+_OWN_FAULT: Final = ("Invalid value: ", "Unsupported value: ", "invalid score", "not a valid label selector operator")
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -60,9 +61,9 @@ def refusal(kind: str, error: Malformed, known: Identity | None) -> str:
         return f"does not say what is wrong with what: {said}"
     if known is None:
         return ""
-    if known.name[:_BEGINNING] not in error.subject:
+    if known.name.strip()[:_BEGINNING] not in error.subject:
         return f"the name could be read, but is not in the message: {said}"
-    if kind == "Pod" and known.namespace[:_BEGINNING] not in error.subject:
+    if kind == "Pod" and known.namespace.strip()[:_BEGINNING] not in error.subject:
         return f"the namespace could be read, but is not in the message: {said}"
     return "" if not known.proper or _PATH.match(error.field) else f"no field is named: {said}"
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from kubenexus.api import storage
 from kubenexus.api.codec import Unreadable, read_object
 from kubenexus.api.core import DeviceClass, Node, Pod
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
@@ -21,6 +22,13 @@ FEEDS: dict[str, tuple[type[Any], Callable[[Ledger, Any], object]]] = {
     "statefulSets": (StatefulSet, Ledger.owner_seen),
     "nodes": (Node, Ledger.node_seen),
     "pods": (Pod, Ledger.pod_seen),
+    "persistentVolumes": (storage.PersistentVolume, Ledger.storage_seen),
+    "persistentVolumeClaims": (storage.PersistentVolumeClaim, Ledger.storage_seen),
+    "storageClasses": (storage.StorageClass, Ledger.storage_seen),
+    "csiNodes": (storage.CSINode, Ledger.storage_seen),
+    "csiDrivers": (storage.CSIDriver, Ledger.storage_seen),
+    "csiStorageCapacities": (storage.CSIStorageCapacity, Ledger.storage_seen),
+    "volumeAttachments": (storage.VolumeAttachment, Ledger.storage_seen),
 }
 
 
