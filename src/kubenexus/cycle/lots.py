@@ -32,7 +32,7 @@ class Lots:
     def many(self, columns: NodeColumns, rows: Any) -> Any:
         """For a slice or an array of rows, as int64."""
         if self._tie_break is TieBreak.NAME:
-            return self._by_name(columns)[rows]
+            return self._by_name(columns)[rows].copy()  # the caller adds scores to it
         (mixed,) = columns.derived.fresh("lots", _mixed, _mixed_one, columns)
         lots = mixed[rows] * np.uint64(self._salt)
         lots >>= np.uint64(64 - BITS)

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from kubenexus.api.core import Pod, PodSpec
+from kubenexus.api.core import Pod, PodSpec, PodStatus
 from kubenexus.api.resources import Demand, demand
 from kubenexus.state.footprint import Footprint, Port, footprint_of, host_ports, of
 
 T = TypeVar("T")
+_AT_REST = PodStatus()
 
 
 class PodClass:
@@ -25,7 +26,7 @@ class PodClass:
         self.signed: Mapping[str, Any] = signed or {}
         self.demand: Demand = demand(pod)
         self.ports: tuple[Port, ...] = host_ports(pod)
-        plain = pod.spec.resources is None and not pod.status.container_statuses and not pod.status.conditions
+        plain = pod.spec.resources is None and pod.status == _AT_REST  # then asking and taking are counted alike
         self.footprint: Footprint = of(self.demand, self.ports) if plain else footprint_of(pod)
         self._compiled: dict[str, Any] = {}
 

@@ -127,7 +127,7 @@ class VolumeBinding:
         return failed
 
     def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
-        """As many as find volumes of their own; new ones are not counted, since nobody says how many can be made."""
+        """As many as find volumes of their own."""
         claims = self._claims(pod)
         if claims is not None and claims.wanted and not claims.problem:
             np.minimum(room, self._outcomes(pod, claims).room_at(nodes, int(room.max(initial=0))), out=room)

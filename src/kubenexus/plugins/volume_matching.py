@@ -118,6 +118,18 @@ class Matching:
         picks += [Pick(claim.position, "") for claim, _ in made]
         return Outcome(FOUND, tuple(picks), self._score(list(given.values()), made))
 
+    def room(self, labels: Mapping[str, str], store: VolumeStore, most: int) -> int:
+        """How many pods with such claims a node could take, one after the other, `most` if nothing limits them. New
+        volumes limit nothing: nobody says how many can be made."""
+        taken: set[str] = set()
+        for room in range(most):
+            outcome = self.outcome(labels, store, taken)
+            picked = {pick.volume for pick in outcome.picks} - {""}
+            if outcome.refused or not picked:
+                return room if outcome.refused else most
+            taken |= picked
+        return most
+
     def _score(self, given: list[tuple[Wanted, VolumeRecord]], made: list[tuple[Wanted, int | None]]) -> int:
         """How well the volumes fit, or how empty the storage stays, on average over the classes. New volumes count
         only where no existing one is used, and where it is known how much room there is."""

@@ -1,49 +1,47 @@
 """From nodes that volumes cannot tell apart to all rows: outcomes are kept by group, and only those are worked out
 again that a change concerns."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from kubenexus.base.numbers import IntColumn
-from kubenexus.plugins.volume_matching import FOUND, Matching, Outcome, Wanted
+from kubenexus.plugins.volume_matching import Matching, Outcome, Wanted
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 from kubenexus.state.volumes.reach import Label, Reach
 from kubenexus.state.volumes.shelf import Shelf
 
+Values = tuple[str | None, ...]
 _MOST_CODES = 1 << 40  # beyond it, codes of several labels are numbered anew before another is added
 
 
 class Groups:
-    """Rows that agree in some labels. `of[n]` is row n's group, `rows[g]` one row of group g."""
+    """Rows that agree in some labels: `of[n]` is row n's group, `values[g]` what the labels are in group g."""
 
-    def __init__(self, keys: Iterable[str], nodes: NodeColumns) -> None:
-        size = nodes.size
-        codes: Any = np.zeros(size, np.int64)
-        span = 1
-        for key in keys:
-            column = nodes.labels.column(key)
-            if span * len(column.values) > _MOST_CODES:
-                codes = np.unique(codes, return_inverse=True)[1]
-                span = int(codes.max(initial=0)) + 1
-            codes = codes * len(column.values) + column.codes[:size]
-            span *= len(column.values)
+    def __init__(self, keys: Sequence[str], codes: IntColumn, nodes: NodeColumns) -> None:
+        self.keys, self.codes = keys, codes
         _, rows, self.of = np.unique(codes, return_index=True, return_inverse=True)
-        self.rows: list[int] = rows.tolist()
-        self._labelled: dict[Label, list[int]] = {}
-        for group, row in enumerate(self.rows):
-            labels = nodes.labels.of_row(row)
-            for key in keys:
-                if key in labels:
-                    self._labelled.setdefault((key, labels[key]), []).append(group)
+        labels = [nodes.labels.of_row(row) for row in rows.tolist()]
+        self.values: list[Values] = [tuple([each.get(key) for key in keys]) for each in labels]
+        self._labelled: dict[tuple[str, str | None], list[int]] = {}
+        for group, values in enumerate(self.values):
+            for label in zip(keys, values, strict=True):
+                self._labelled.setdefault(label, []).append(group)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def labels(self, group: int) -> dict[str, str]:
+        """Those of the labels that the nodes of a group have."""
+        return {key: value for key, value in zip(self.keys, self.values[group], strict=True) if value is not None}
 
     def within(self, reach: Reach | None) -> Iterable[int]:
         """The groups that something within this reach may concern."""
-        certain = {None} if reach is None else reach.certain
+        certain: set[Label | None] = {None} if reach is None else reach.certain
         if None in certain:
-            return range(len(self.rows))
+            return range(len(self))
         return {group for label in certain if label is not None for group in self._labelled.get(label, ())}
 
 
@@ -57,7 +55,7 @@ class Outcomes:
         self._by_group: list[Outcome] = []
         self._refused: IntColumn = np.zeros(0, np.int64)
         self._scores: IntColumn = np.zeros(0, np.int64)
-        self._stamp: tuple[Any, ...] = ()
+        self._stamp: tuple[int, list[int]] = (-1, [])
 
     def refused_at(self, nodes: Nodes) -> IntColumn:
         groups = self._fresh(nodes.columns).of[nodes.where]
@@ -75,35 +73,37 @@ class Outcomes:
 
     def room_at(self, nodes: Nodes, most: int) -> IntColumn:
         """How many pods with such claims each row could take, one after the other, `most` if nothing limits them."""
-        groups, by_group = self._fresh(nodes.columns), []
-        for row in groups.rows:
-            labels, taken, room = nodes.columns.labels.of_row(row), set[str](), 0
-            while room < most:
-                outcome = self._matching.outcome(labels, nodes.columns.volumes, taken)
-                picked = {pick.volume for pick in outcome.picks if pick.volume}
-                if outcome.refused:
-                    break
-                room = room + 1 if picked else most
-                taken |= picked
-            by_group.append(room)
-        rooms: IntColumn = np.array(by_group, np.int64)[groups.of[nodes.where]]
+        groups = self._fresh(nodes.columns)
+        store, labels = nodes.columns.volumes, map(groups.labels, range(len(groups)))
+        by_group = np.array([self._matching.room(each, store, most) for each in labels], np.int64)
+        rooms: IntColumn = by_group[groups.of[nodes.where]]
         return rooms
 
     def _fresh(self, nodes: NodeColumns) -> Groups:
         """Bring the outcomes up to date, and say which row is in which group."""
         shelves = [nodes.volumes.stock.shelf(name) for name in self._classes]
-        versions = [shelf.version for shelf in shelves]
-        if self._groups is not None and self._stamp[:2] == (nodes.node_changes.mark, versions):
-            return self._groups
-        keys = self._keys(shelves, nodes)
-        grouped = (nodes.node_changes.mark, keys)
-        if self._groups is None or self._stamp[::2] != grouped:
-            self._groups, stale = Groups(keys, nodes), None
-        else:
-            stale = self._stale(shelves, self._groups)
-        self._work_out(stale, self._groups, nodes)
-        self._stamp = (nodes.node_changes.mark, versions, keys)
+        stamp = (nodes.node_changes.mark, [shelf.version for shelf in shelves])
+        if self._groups is None or stamp != self._stamp:
+            self._groups = self._catch_up(self._groups, shelves, nodes)
+            self._stamp = stamp
         return self._groups
+
+    def _catch_up(self, old: Groups | None, shelves: list[Shelf], nodes: NodeColumns) -> Groups:
+        keys = self._keys(shelves, nodes)
+        codes = _codes(keys, nodes)
+        stale = None if old is None or old.keys != keys else self._stale(shelves, old)
+        if old is not None and stale is not None and np.array_equal(old.codes, codes):
+            for group in stale:
+                self._set(group, self._matching.outcome(old.labels(group), nodes.volumes))
+            return old
+        known = {} if old is None or stale is None else self._known(old, stale)
+        groups = Groups(keys, codes, nodes)
+        self._by_group = [_NOTHING] * len(groups)
+        self._refused, self._scores = np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
+        for group, values in enumerate(groups.values):
+            outcome = known.get(values)
+            self._set(group, outcome or self._matching.outcome(groups.labels(group), nodes.volumes))
+        return groups
 
     def _keys(self, shelves: list[Shelf], nodes: NodeColumns) -> tuple[str, ...]:
         """The labels that decide which volumes a node reaches, and whether one can be made for it."""
@@ -124,12 +124,28 @@ class Outcomes:
                 stale.update(groups.within(reach))
         return stale
 
-    def _work_out(self, stale: set[int] | None, groups: Groups, nodes: NodeColumns) -> None:
-        number = len(groups.rows)
-        if stale is None:
-            self._by_group = [Outcome(FOUND)] * number
-            self._refused, self._scores = np.zeros(number, np.int64), np.zeros(number, np.int64)
-        for group in range(number) if stale is None else stale:
-            labels = nodes.labels.of_row(groups.rows[group])
-            outcome = self._by_group[group] = self._matching.outcome(labels, nodes.volumes)
-            self._refused[group], self._scores[group] = outcome.refused, outcome.score
+    def _known(self, old: Groups, stale: set[int]) -> Mapping[Values, Outcome]:
+        """What is still right, by the labels it is right for: rows come, go and change their labels one at a time."""
+        return {values: self._by_group[g] for g, values in enumerate(old.values) if g not in stale}
+
+    def _set(self, group: int, outcome: Outcome) -> None:
+        self._by_group[group] = outcome
+        self._refused[group], self._scores[group] = outcome.refused, outcome.score
+
+
+_NOTHING = Outcome(0)
+
+
+def _codes(keys: Sequence[str], nodes: NodeColumns) -> IntColumn:
+    """A number for each row, the same where all these labels are."""
+    codes: Any = np.zeros(nodes.size, np.int64)
+    span = 1
+    for key in keys:
+        column = nodes.labels.column(key)
+        if span * len(column.values) > _MOST_CODES:
+            codes = np.unique(codes, return_inverse=True)[1]
+            span = int(codes.max(initial=0)) + 1
+        codes = codes * len(column.values) + column.codes[: nodes.size]
+        span *= len(column.values)
+    numbered: IntColumn = codes
+    return numbered

@@ -60,7 +60,7 @@ class Turns:
         rest = _rest(entry.job, decision)
         line = self.end(entry)
         if decision is not None and decision.placed:
-            line.refusals, line.until = 0, 0.0  # the line moves: the next refusal is the first again
+            line.refusals = 0  # the line moves: the next refusal is the first again
         if rest is None:
             return Place.GONE
         entry.job = rest

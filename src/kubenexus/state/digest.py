@@ -11,6 +11,7 @@ import msgspec
 
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.resources import BASICS
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
@@ -22,18 +23,20 @@ def digest(ledger: Ledger) -> str:
         key: (p.uid, p.node, p.footprint, p.takes, p.priority, p.labels, len(p.terms), p.terminating)
         for key, p in ledger.pods.items()
     }
-    waiting = {node: sorted(n.key for n in ledger.nominees(node)) for node in ledger.nominated_nodes}
+    waiting = {
+        node: sorted((n.key, n.uid, n.priority, repr(n.footprint)) for n in ledger.nominees(node))
+        for node in ledger.nominated_nodes
+    }
     return _hash((rows, pods, waiting, ledger.fences, sorted(ledger.nodes.delegated)))
 
 
 def row_digest(nodes: NodeColumns, row: int) -> str:
     """One node: cheap enough to check a few a second in production."""
     resources = nodes.resources
-    amounts = {
-        name: (resources.alloc.item(r, row), resources.used.item(r, row))
-        for name, r in resources.index.items()
-        if resources.alloc[r, row] or resources.used[r, row]
-    }
+    # A resource that no node offers any more may still be counted; a ledger built now would not know of it.
+    known = {name: r for name, r in resources.index.items() if resources.offered[r] or name in BASICS}
+    amounts = {name: (resources.alloc.item(r, row), resources.used.item(r, row)) for name, r in known.items()}
+    nonzero = {name: resources.nonzero.item(r, row) for name, r in known.items()}
     ports = sorted((*port, count) for port, count in nodes.ports.on(row).items())
     devices = [
         (device, nodes.devices.share.item(slot, row), nodes.devices.vram.item(slot, row))
@@ -42,7 +45,6 @@ def row_digest(nodes: NodeColumns, row: int) -> str:
     taints = nodes.taints.sets[nodes.taints.codes[row]]
     images = [name for name, _ in nodes.images.of_row(row)]
     flags = (bool(nodes.cordoned[row]), bool(nodes.fenced[row]), sorted(nodes.features[row]))
-    nonzero = {name: resources.nonzero.item(r, row) for name, r in resources.index.items() if resources.nonzero[r, row]}
     return _hash((amounts, nonzero, ports, devices, taints, images, flags, nodes.labels.of_row(row)))
 
 

@@ -150,8 +150,9 @@ class Ledger:
         return dirty if record is None else dirty | self._remove(record)
 
     def pod_unreadable(self, key: str, node: str) -> set[int]:
-        """A bound pod that cannot be decoded or counted: until it can, its node takes nothing new."""
-        dirty = self._lift_fence(key)
+        """A pod that cannot be decoded or counted. If it is bound, its node takes nothing new until it can be read or
+        is gone; what was known of it before no longer counts, so that the ledger is what a list would make it."""
+        dirty = self.pod_gone(key)
         if not node:
             return dirty
         self._fences.setdefault(node, {})[key] = node

@@ -3,6 +3,7 @@
 Most pods mount nothing of the kind, and have no `Mounts` at all. Pods that mount the same share one.
 """
 
+from operator import attrgetter
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -70,26 +71,27 @@ def mounts_of(pod: Pod) -> Mounts | None:
     return _shared.setdefault(mounts, mounts)
 
 
+# The sources that matter, and of them those that a CSI driver took over. Every pod is asked, so it has to be quick.
+_TAKEN_OVER = (
+    "gce_persistent_disk",
+    "aws_elastic_block_store",
+    "azure_disk",
+    "azure_file",
+    "cinder",
+    "portworx_volume",
+    "vsphere_volume",
+)
+_taken_over = attrgetter(*_TAKEN_OVER)
+_all = attrgetter("persistent_volume_claim", "ephemeral", "iscsi", "rbd", *_TAKEN_OVER)
+_NOT_TAKEN_OVER, _NONE = (None,) * 7, (None,) * 11
+
+
 def _concerns(volume: Volume) -> bool:
-    return (
-        volume.persistent_volume_claim is not None
-        or volume.ephemeral is not None
-        or _migratable(volume)
-        or volume.iscsi is not None
-        or volume.rbd is not None
-    )
+    return bool(_all(volume) != _NONE)
 
 
 def _migratable(volume: Volume) -> bool:
-    return (
-        volume.gce_persistent_disk is not None
-        or volume.aws_elastic_block_store is not None
-        or volume.azure_disk is not None
-        or volume.azure_file is not None
-        or volume.cinder is not None
-        or volume.portworx_volume is not None
-        or volume.vsphere_volume is not None
-    )
+    return bool(_taken_over(volume) != _NOT_TAKEN_OVER)
 
 
 def _use(position: int, volume: Volume, pod: Pod) -> Use | None:

@@ -33,6 +33,11 @@ class Reach(msgspec.Struct, frozen=True, gc=False):
         return {wanted.key for term in self.terms for wanted in term.labels}
 
     @property
+    def simple(self) -> bool:
+        """Whether a node that has one of the `certain` labels is covered, without a further look."""
+        return all(len(term.labels) == 1 and term.labels[0].op is Op.IN for term in self.terms)
+
+    @property
     def certain(self) -> set[Label | None]:
         """Labels of which every covered node has one. None is among them if some term names none: then any node may
         be covered."""

@@ -22,7 +22,7 @@ class Rack(Generic[Thing]):
 
     def __init__(self) -> None:
         self.keys: Counter[str] = Counter()
-        self._things: dict[Rank, tuple[Thing, Reach | None]] = {}
+        self._things: dict[Rank, tuple[Thing, Reach | None, bool]] = {}
         self._certain: Counter[str] = Counter()
         self._under: dict[Label | None, list[Rank]] = {}
 
@@ -30,13 +30,13 @@ class Rack(Generic[Thing]):
         return len(self._things)
 
     def put(self, rank: Rank, thing: Thing, reach: Reach | None) -> None:
-        self._things[rank] = (thing, reach)
+        self._things[rank] = (thing, reach, reach is None or reach.simple)
         self._count(reach, +1)
         for label in _labels(reach):
             insort(self._under.setdefault(label, []), rank)
 
     def take(self, rank: Rank) -> None:
-        _, reach = self._things.pop(rank)
+        _, reach, _ = self._things.pop(rank)
         self._count(reach, -1)
         for label in _labels(reach):
             ranks = self._under[label]
@@ -63,8 +63,8 @@ class Rack(Generic[Thing]):
             for i in range(bisect_left(ranks, start), len(ranks)):
                 if best is not None and ranks[i] >= best:
                     break
-                thing, reach = self._things[ranks[i]]
-                if fits(thing) and covered(reach, labels):
+                thing, reach, simple = self._things[ranks[i]]
+                if fits(thing) and (simple or covered(reach, labels)):
                     best = ranks[i]
                     break
         return None if best is None else self._things[best][0]
