@@ -42,6 +42,7 @@ class Bench:
         self.work = Work()
         self._cache_bytes = cache_bytes
         self._tables: OrderedDict[bytes, ClassTable] = OrderedDict()
+        self._columns: NodeColumns | None = None
 
     def __len__(self) -> int:
         """How many classes are known now."""
@@ -50,6 +51,9 @@ class Bench:
     def look(self, pod: Pod, columns: NodeColumns) -> Member:
         """The pod with its class's table, up to date. Raises Malformed when the pod cannot be read, and
         PluginFailedError when a plugin failed before any node was looked at."""
+        if columns is not self._columns:  # another ledger: nothing remembered of the old one holds
+            self._tables.clear()
+            self._columns = columns
         lifted = unpinned(pod) if pod.spec.affinity is not None and self.lineup.pins else None
         signed = self._signed(pod, columns)
         signature = self.signer.sign(pod, lifted, signed)

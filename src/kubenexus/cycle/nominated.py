@@ -24,15 +24,16 @@ class Yielding:
         self.filters = filters
 
 
-def yields(pod: Pod, table: ClassTable, snapshot: Snapshot) -> Yielding | None:
-    """None when no nominated pod stands in this pod's way."""
+def yields(pod: Pod, table: ClassTable, snapshot: Snapshot, seated: frozenset[str] = frozenset()) -> Yielding | None:
+    """None when no nominated pod stands in this pod's way. `seated` are members of its job that have their place in
+    the plan already, and so no longer wait."""
     waiting = snapshot.nominees()
     if not waiting:
         return None
     columns = snapshot.nodes
     answers = []
     for node, nominees in waiting.items():
-        standing = [nominee for nominee in nominees if _counts(nominee, pod)]
+        standing = [nominee for nominee in nominees if _counts(nominee, pod) and nominee.key not in seated]
         if standing and node in columns.row_of:
             answers.append((columns.row_of[node], _with(standing, columns.row_of[node], table, snapshot)))
     answers = [(row, bits) for row, bits in answers if any(bits)]

@@ -25,6 +25,7 @@ class JobView(msgspec.Struct, frozen=True, gc=False):
 
     size: int = 1
     placed: tuple[int, ...] = ()
+    seated: frozenset[str] = frozenset()  # the keys of those members
 
 
 ALONE = JobView()

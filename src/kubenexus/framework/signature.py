@@ -29,7 +29,8 @@ class Field(NamedTuple):
 def _resize(pod: Pod) -> core.PodStatus | None:
     """What of the status bears on requests: present only while a pod is resized in place."""
     status = pod.status
-    reported = status.container_statuses or status.init_container_statuses
+    pending = [c for c in status.conditions if c.type == "PodResizePending"]
+    reported = status.container_statuses or status.init_container_statuses or pending
     if not reported and status.allocated_resources is None and status.resources is None:
         return None
     return core.PodStatus(
@@ -37,7 +38,7 @@ def _resize(pod: Pod) -> core.PodStatus | None:
         init_container_statuses=status.init_container_statuses,
         allocated_resources=status.allocated_resources,
         resources=status.resources,
-        conditions=[c for c in status.conditions if c.type == "PodResizePending"],
+        conditions=pending,
     )
 
 

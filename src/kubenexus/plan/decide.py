@@ -29,6 +29,10 @@ class Planner:
 
         Called by the loop, the simulator, `explain` and tests. Changes nothing; `now` is the only clock it has.
         """
+        if len(job.pods) < job.minimum:
+            missing = f"{len(job.pods)} of at least {job.minimum} members exist"
+            diagnosis = Diagnosis(snapshot.nodes.count, message=missing)
+            return Decision(job.key, Code.PENDING, snapshot.generation, now, diagnosis=diagnosis)
         if len(job.pods) == 1:  # nobody after it has to see it: no need to write
             seat = self._usher.seat(job.pods[0], snapshot, ALONE)
             seated, refusal = ([seat], None) if seat.placement is not None else ([], seat)
@@ -41,7 +45,8 @@ class Planner:
         refusal: Seat | None = None
         with snapshot.attempt() as attempt:
             for i, pod in enumerate(job.pods):
-                view = JobView(len(job.pods), tuple(seat.row for seat in seated))
+                keys = frozenset(seat.placement.pod for seat in seated if seat.placement is not None)
+                view = JobView(len(job.pods), tuple(seat.row for seat in seated), keys)
                 seat = self._usher.seat(pod, snapshot, view)
                 if seat.placement is not None:
                     seated.append(seat)

@@ -54,7 +54,7 @@ class Usher:
         try:
             if self._of_job:
                 for_job(member.table, job, columns)
-            yielding = yields(pod, member.table, snapshot)
+            yielding = yields(pod, member.table, snapshot, job.seated)
             errors = diagnose(member, columns, yielding)[1] if member.table.may_fail else []
             return _failed(columns, ", ".join(errors)) if errors else self._best(member, columns, yielding)
         except PluginFailedError as failure:

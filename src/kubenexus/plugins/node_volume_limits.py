@@ -18,6 +18,7 @@ from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 from kubenexus.state.volumes.mounts import Mounts
+from kubenexus.state.volumes.store import VolumeStore
 from kubenexus.state.volumes.translate import Attachment
 from kubenexus.state.volumes.users import not_made_for
 
@@ -58,7 +59,9 @@ class NodeVolumeLimits:
         if load is None:
             return
         if isinstance(nodes, OneNode):
-            nodes = nodes.as_column()
+            reason = self._reason_at(nodes.row, load, nodes.columns.volumes)
+            verdict.reject(reason is not None, reason or self.FULL)
+            return
         refused = self._refuse_unreadable(load, nodes, verdict)
         if load.drivers and not refused.all():
             refused |= self._refuse_missing(load, nodes, verdict, refused)
@@ -80,6 +83,24 @@ class NodeVolumeLimits:
             fits = left // own if own else np.where((left >= 0) | (new == 0), room, 0)
             np.minimum(room, np.maximum(fits, 0), out=room)
 
+    def _reason_at(self, row: int, load: _Load, store: VolumeStore) -> Reason | None:
+        """The whole rule for a single row, as plain numbers."""
+        columns, described = store.drivers, bool(store.drivers.described[row])
+        if load.problem or (load.unreadable and described):
+            return Reason(load.problem or load.unreadable, Code(load.code))
+        for driver in load.drivers:
+            attaches = described or driver not in load.in_tree
+            if attaches and _heeded(driver, store) and not columns.of(driver).installed[row]:
+                return _missing(driver)
+        if row in store.users.complaints and columns.limited[row]:
+            return Reason(next(iter(store.users.complaints[row])), Code.ERROR)
+        new = dict(load.own)
+        for attachment in load.shared:
+            if row not in columns.mounted.get(attachment, ()):
+                new[attachment.driver] = new.get(attachment.driver, 0) + 1
+        counted = [(columns.of(driver), number) for driver, number in new.items()]
+        return self.FULL if any(c.count.item(row) + n > c.limit.item(row) for c, n in counted) else None
+
     def _refuse_unreadable(self, load: _Load, nodes: Nodes, verdict: NodeVerdict) -> BoolColumn:
         refused: BoolColumn = np.zeros(nodes.width, np.bool_)
         if load.problem:
@@ -94,12 +115,11 @@ class NodeVolumeLimits:
         """Rows that lack a driver whose pods are to stay away from such nodes."""
         store, missing = nodes.columns.volumes, np.zeros(nodes.width, np.bool_)
         for driver in load.drivers:
-            known = store.csi_drivers.get(driver)
-            if known is not None and known.prevent_pod_scheduling_if_missing:
+            if _heeded(driver, store):
                 lacks = ~store.drivers.of(driver).installed[nodes.where] & ~refused & ~missing
                 if driver in load.in_tree:
                     lacks &= store.drivers.described[nodes.where]
-                verdict.reject(lacks, Reason(f"{driver} CSI driver is not installed on the node", Code.UNSCHEDULABLE))
+                verdict.reject(lacks, _missing(driver))
                 missing |= lacks
         return missing
 
@@ -142,6 +162,16 @@ def _load(pod: Pod, mounts: Mounts, nodes: NodeColumns) -> _Load:
         shared=tuple(attachment for attachment in volumes if attachment in store.drivers.mounted),
         unreadable=mounts.problem,
     )
+
+
+def _heeded(driver: str, store: VolumeStore) -> bool:
+    """Whether pods with its volumes are to stay away from nodes that lack it."""
+    known = store.csi_drivers.get(driver)
+    return known is not None and known.prevent_pod_scheduling_if_missing
+
+
+def _missing(driver: str) -> Reason:
+    return Reason(f"{driver} CSI driver is not installed on the node", Code.UNSCHEDULABLE)
 
 
 def _new(load: _Load, driver: str, nodes: Nodes) -> IntColumn:

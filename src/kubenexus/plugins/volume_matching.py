@@ -5,7 +5,7 @@ reached from a node depends on its labels alone.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import msgspec
@@ -98,12 +98,12 @@ class Matching:
         meant = [store.volumes.get(claim.meant) for claim in self._unselected]
         return {key for volume in meant if volume is not None and volume.reach for key in volume.reach.keys}
 
-    def outcome(self, labels: Mapping[str, str], store: VolumeStore, taken: Collection[str] = ()) -> Outcome:
+    def outcome(self, labels: Mapping[str, str], store: VolumeStore, taken: Set[str] = frozenset()) -> Outcome:
         """On a node with these labels; `taken` volumes are not to be had."""
         given: dict[str, tuple[Wanted, VolumeRecord]] = {}
         to_make = list(self._selected)
         for claim in self._unselected:
-            volume = _best(claim, labels, store, {*given, *taken})
+            volume = _best(claim, labels, store, given.keys() | taken if taken else given)
             if volume is None:
                 to_make.append(claim)
             else:

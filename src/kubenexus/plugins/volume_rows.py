@@ -90,14 +90,17 @@ class Outcomes:
 
     def _catch_up(self, old: Groups | None, shelves: list[Shelf], nodes: NodeColumns) -> Groups:
         keys = self._keys(shelves, nodes)
-        codes = _codes(keys, nodes)
         stale = None if old is None or old.keys != keys else self._stale(shelves, old)
-        if old is not None and stale is not None and np.array_equal(old.codes, codes):
-            for group in stale:
-                self._set(group, self._matching.outcome(old.labels(group), nodes.volumes))
-            return old
-        known = {} if old is None or stale is None else self._known(old, stale)
-        groups = Groups(keys, codes, nodes)
+        if old is None or stale is None:
+            return self._regrouped(keys, {}, nodes)
+        if nodes.node_changes.mark != self._stamp[0] and not np.array_equal(old.codes, _codes(keys, nodes)):
+            return self._regrouped(keys, self._known(old, stale), nodes)
+        for group in stale:
+            self._set(group, self._matching.outcome(old.labels(group), nodes.volumes))
+        return old
+
+    def _regrouped(self, keys: tuple[str, ...], known: Mapping[Values, Outcome], nodes: NodeColumns) -> Groups:
+        groups = Groups(keys, _codes(keys, nodes), nodes)
         self._by_group = [_NOTHING] * len(groups)
         self._refused, self._scores = np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
         for group, values in enumerate(groups.values):

@@ -58,10 +58,14 @@ _shared: "WeakValueDictionary[Mounts, Mounts]" = WeakValueDictionary()
 
 
 def mounts_of(pod: Pod) -> Mounts | None:
-    """None if it mounts nothing that concerns us."""
-    found = [(i, volume) for i, volume in enumerate(pod.spec.volumes) if _concerns(volume)]
-    if not found:
+    """None if it mounts nothing that concerns us. Every pod is asked: this has to be quick."""
+    volumes = pod.spec.volumes
+    for volume in volumes:
+        if _all(volume) != _NONE:
+            break
+    else:
         return None
+    found = [(i, volume) for i, volume in enumerate(volumes) if _all(volume) != _NONE]
     uses = [_use(position, volume, pod) for position, volume in found]
     own = [volume for (_, volume), use in zip(found, uses, strict=True) if use is None and _migratable(volume)]
     inline, problem = _inline(own)
@@ -71,7 +75,7 @@ def mounts_of(pod: Pod) -> Mounts | None:
     return _shared.setdefault(mounts, mounts)
 
 
-# The sources that matter, and of them those that a CSI driver took over. Every pod is asked, so it has to be quick.
+# The sources that matter, and of them those that a CSI driver took over.
 _TAKEN_OVER = (
     "gce_persistent_disk",
     "aws_elastic_block_store",
@@ -84,10 +88,6 @@ _TAKEN_OVER = (
 _taken_over = attrgetter(*_TAKEN_OVER)
 _all = attrgetter("persistent_volume_claim", "ephemeral", "iscsi", "rbd", *_TAKEN_OVER)
 _NOT_TAKEN_OVER, _NONE = (None,) * 7, (None,) * 11
-
-
-def _concerns(volume: Volume) -> bool:
-    return bool(_all(volume) != _NONE)
 
 
 def _migratable(volume: Volume) -> bool:
