@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kubenexus.base.numbers import LIMIT
 from kubenexus.cycle.bench import Member
 from kubenexus.cycle.nominated import Yielding
 from kubenexus.cycle.refusals import Combination, first_refusals, tally
@@ -84,7 +85,8 @@ def nearest_miss(member: Member, columns: NodeColumns, yielding: Yielding | None
     closest = rows[distance == np.min(distance)] if np.ndim(distance) else rows
     row = int(closest[columns.lot[closest].argmax()])
     reasons = next(reasons for _, reasons, where in found if where[row])
-    return NearestMiss(columns.names[row], tuple(r.text for r in reasons), _shortages(member, columns, row))
+    said = tuple(sorted(reason.text for reason in reasons))  # not in the order they were first given: that is history
+    return NearestMiss(columns.names[row], said, _shortages(member, columns, row))
 
 
 def _lacking(member: Member, columns: NodeColumns, rows: Any) -> Any:
@@ -92,7 +94,7 @@ def _lacking(member: Member, columns: NodeColumns, rows: Any) -> Any:
     view = Nodes(columns, rows)
     worst = np.zeros(len(rows))
     for resource, amount in member.table.pod.demand.amounts:
-        lacking = amount - (view.alloc(resource) - view.used(resource))
+        lacking = min(amount, LIMIT) - (view.alloc(resource) - view.used(resource))
         np.maximum(worst, np.minimum(lacking / amount, 1.0), out=worst)
     return worst
 
@@ -100,7 +102,7 @@ def _lacking(member: Member, columns: NodeColumns, rows: Any) -> Any:
 def _shortages(member: Member, columns: NodeColumns, row: int) -> tuple[Shortage, ...]:
     view = Nodes(columns, np.array([row]))
     lacking = {
-        resource: int(amount - (view.alloc(resource)[0] - view.used(resource)[0]))
+        resource: amount - int(view.alloc(resource)[0]) + int(view.used(resource)[0])
         for resource, amount in member.table.pod.demand.amounts
     }
     return tuple(Shortage(resource, amount) for resource, amount in lacking.items() if amount > 0)

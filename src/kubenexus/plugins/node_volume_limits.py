@@ -93,7 +93,7 @@ class NodeVolumeLimits:
             if attaches and _heeded(driver, store) and not columns.of(driver).installed[row]:
                 return _missing(driver)
         if row in store.users.complaints and columns.limited[row]:
-            return Reason(next(iter(store.users.complaints[row])), Code.ERROR)
+            return Reason(min(store.users.complaints[row]), Code.ERROR)
         new = dict(load.own)
         for attachment in load.shared:
             if row not in columns.mounted.get(attachment, ()):
@@ -128,7 +128,7 @@ class NodeVolumeLimits:
         store, complaining = nodes.columns.volumes, np.zeros(nodes.width, np.bool_)
         for row, problems in store.users.complaints.items():
             here = nodes.at([row]) & store.drivers.limited[nodes.where] & ~refused
-            verdict.reject(here, Reason(next(iter(problems)), Code.ERROR))
+            verdict.reject(here, Reason(min(problems), Code.ERROR))
             complaining |= here
         return complaining
 

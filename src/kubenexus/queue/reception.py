@@ -40,7 +40,7 @@ class Reception:
     def enter(self, entry: Entry, event: str, now: float) -> Place:
         """A job that stands nowhere: to a gate, or into the line of its kind."""
         entry.changed = entry.recalled = False
-        entry.order = self._order(entry, entry.job)
+        entry.order = self.order(entry, entry.job)
         verdict = self.rules(entry.job).gate(entry.job)
         if verdict is not None:
             self.shut_out(entry, verdict, event, now)
@@ -115,7 +115,7 @@ class Reception:
         elif not line.alone and (kind.signature != line.kind.signature or not self._lines.is_home(line)):
             self._move(entry, job, kind, helpful, now)
         else:
-            self._lines.swap(entry, job, self._order(entry, job))
+            self._lines.swap(entry, job, self.order(entry, job))
             if helpful is not None and line.place is Place.UNSCHEDULABLE:
                 self._lines.leave(entry)
                 place = Place.BACKOFF if now < line.until else Place.ACTIVE
@@ -129,14 +129,14 @@ class Reception:
         active = former.place is Place.ACTIVE or (helpful is not None and line.place is Place.UNSCHEDULABLE)
         self._lines.leave(entry)
         line.flying -= 1
-        entry.job, entry.order = job, self._order(entry, job)
+        entry.job, entry.order = job, self.order(entry, job)
         event = UPDATED if helpful is None else helpful.label
         if active:
             self._lines.join(entry, line, event)
         else:
             self._lines.stand(entry, line, event)
 
-    def _order(self, entry: Entry, job: Job) -> tuple[Any, ...]:
+    def order(self, entry: Entry, job: Job) -> tuple[Any, ...]:
         """By the profile's rule; ties by the order we heard of them."""
         return (*self.rules(job).order(priority_of(job), entry.since), entry.number)
 

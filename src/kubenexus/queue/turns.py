@@ -80,6 +80,7 @@ class Turns:
     def failed(self, entry: Entry, now: float) -> Place:
         """The job is tried again after a backoff of its own; those like it have nothing to do with it."""
         entry.failures += 1
+        entry.order = self._reception.order(entry, entry.job)
         entry.changed = entry.recalled = False
         until = self._policy.until(now, entry.failures, entry.pods)
         self._lines.isolate(entry, self.end(entry), Place.BACKOFF, until, FAILURE)

@@ -52,7 +52,7 @@ class ResourceColumns:
             self.offered[r] -= 1
         self.alloc[:, row] = 0
         for name, given in amounts:
-            r, amount = self.index[name], min(max(given, 0), LIMIT)
+            r, amount = self.index[name], min(max(given, 0), LIMIT - 1)  # so that a capped request fits nowhere
             self.alloc[r, row] = amount
             self.offered[r] += amount > 0
             self.largest[r] = max(self.largest[r], amount)

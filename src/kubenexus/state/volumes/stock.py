@@ -87,12 +87,12 @@ class Stock:
 
     def promise(self, claim: str, volume: str, node: str) -> None:
         known = self._promises.get(claim)
-        if known is None:
+        if known is None and volume not in self._promised:  # else somebody got it while the pod's node was away
             self._promises[claim] = Promise(volume, node)
             if volume:
                 self._promised[volume] = claim
                 self._settle(volume)
-        elif (known.volume, known.node) == (volume, node):
+        elif known is not None and (known.volume, known.node) == (volume, node):
             known.holders += 1
 
     def release(self, claim: str, volume: str, node: str) -> None:
