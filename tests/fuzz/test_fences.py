@@ -66,12 +66,29 @@ def test_a_pod_heard_of_before_its_node_fences_it_when_it_appears() -> None:
         assert sentence(loop, f"p{i}") == f"ns/p{i} to n2"
 
 
-def test_what_was_known_of_a_pod_before_it_became_unreadable_still_counts() -> None:
+def test_what_was_known_of_a_pod_before_it_became_unreadable_counts_no_more() -> None:
+    """The fence stands for it, as it would after a restart."""
     loop = Loop()
     loop.pod(a_pod("bad", requests={"cpu": "3"}, node="n1"))
     loop.pod(BAD)
-    assert loop.used("cpu") == 3000
+    assert loop.used("cpu") == 0
     assert sentence(loop) == FENCED
+
+
+@pytest.mark.parametrize(
+    "unbound",
+    [
+        pytest.param({**a_pod("mine"), "status": {"nominatedNodeName": "n2", "phase": 5}}, id="undecodable"),
+        pytest.param({**a_pod("mine", {"cpu": "x"}), "status": {"nominatedNodeName": "n2"}}, id="uncountable"),
+    ],
+)
+def test_what_we_placed_keeps_its_room_though_it_becomes_unreadable_before_it_is_bound(unbound: Any) -> None:
+    """The bind is on its way: forgetting the pod now would give its room away a second time."""
+    loop = Loop()
+    loop.pod(a_pod("mine", requests={"cpu": "8"}))
+    assert loop.decide("mine").sentence() == "ns/mine to n1"
+    loop.pod(unbound)
+    assert not sentence(loop).startswith("ns/p to")
 
 
 def test_a_fence_refuses_even_the_pod_that_is_nominated_or_pinned_there() -> None:

@@ -8,7 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kubenexus.api.core import Pod, RestartRule
+from kubenexus.api.core import Pod, RestartRule, TopologySpreadConstraint
+from kubenexus.api.selectors import LabelSelector
 from kubenexus.base.numbers import EXACT, LIMIT
 from kubenexus.framework.job import Job
 from kubenexus.framework.profile import TieBreak
@@ -17,13 +18,21 @@ from kubenexus.plugins import default_profile, lineup
 from kubenexus.state.devices import Take
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
-from kubenexus.testing.builders import ZONE, a_container, a_device_class, a_node, a_pod
+from kubenexus.testing.builders import HOSTNAME, ZONE, a_container, a_device_class, a_node, a_pod
 from kubenexus.testing.harness import Cluster, World, on_node
 from kubenexus.testing.strategies import EXTENDED, GPU, NODES, PODS, STORAGE, devices, nodes, pods, unreadable
 from tests.laws.looking import bytes_of, content_of, fresh_table_of, table_of, waiting_on
 from tests.laws.test_ties import ties
 from tests.plugins import naive
 
+SPREAD = [
+    TopologySpreadConstraint(topology_key=ZONE, label_selector=LabelSelector(match_labels={"app": "web"})),
+    TopologySpreadConstraint(
+        topology_key=HOSTNAME,
+        when_unsatisfiable="ScheduleAnyway",
+        label_selector=LabelSelector(match_labels={"app": "web"}),
+    ),
+]
 # Classes that stay on the bench for the whole run, each with something of its own to watch.
 WATCHED = [
     a_pod("plain", cpu="250m", memory="512Mi"),
@@ -34,6 +43,9 @@ WATCHED = [
     a_pod("pinned", requires=["metadata.name In n1"], cpu="100m"),
     a_pod("new", containers=[a_container(restart_policy_rules=[RestartRule(action="RestartAllContainers")])]),
     a_pod("urgent", cpu=1, memory="1Gi", priority=10),
+    a_pod("friendly", cpu="100m", near=[f"app=web per {ZONE}"]),
+    a_pod("lonely", cpu="100m", labels={"app": "web"}, apart=[f"app=web per {HOSTNAME}"]),
+    a_pod("even", labels={"app": "web"}, topology_spread_constraints=SPREAD),
 ]
 ASPECTS = ["labels", "taints", "unschedulable", "allocatable", "images", "declared_features"]
 RULES = {tie_break: lineup(ties(tie_break, default_profile())) for tie_break in TieBreak}

@@ -9,8 +9,9 @@ from kubenexus.base.errors import Malformed
 from kubenexus.framework.verdict import Code
 from kubenexus.plugins import BUILT_IN
 from kubenexus.testing.builders import a_container, a_device_class, a_node, a_pod
-from kubenexus.testing.harness import a_ledger
-from kubenexus.testing.twins import ACCEPTED, vector_answers
+from kubenexus.testing.harness import Cluster, a_ledger
+from kubenexus.testing.twins import ACCEPTED, assert_agrees, vector_answers
+from tests.plugins.naive import NodeResourcesBalancedAllocation
 
 HALF = a_pod("q", node="n1", cpu=2, memory="2Gi")
 NODE = a_node("n1", cpu=4, memory="8Gi", resources={"example.com/gpu": 4})
@@ -107,6 +108,16 @@ def test_fit_scores(pod: dict[str, Any], args: dict[str, Any], expected: int) ->
 def test_balance(pod: dict[str, Any], resources: list[str], expected: int) -> None:
     args = {"resources": [{"name": name, "weight": 1} for name in resources]}
     assert score("NodeResourcesBalancedAllocation", a_pod("p", **pod), [HALF], args) == expected
+
+
+@pytest.mark.parametrize("asked", range(5))
+def test_beyond_the_precision_of_floats_one_row_is_divided_as_all_rows_are(asked: int) -> None:
+    """As Go does: both numbers become floats first. A quotient of exact integers is rounded otherwise, now and then."""
+    node = a_node("n1", cpu=100, memory=1152921504606859321)
+    running = a_pod("q", node="n1", memory=807045053224801524 - asked, cpu=0)
+    for pod in (a_pod("p", memory=asked, cpu=50), a_pod("p", memory=asked + 1, cpu=50), a_pod("p", cpu=1)):
+        cluster = Cluster.of([node], [running])
+        assert_agrees(BUILT_IN["NodeResourcesBalancedAllocation"]({}), NodeResourcesBalancedAllocation(), pod, cluster)
 
 
 @pytest.mark.parametrize(

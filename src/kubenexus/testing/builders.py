@@ -29,6 +29,8 @@ from kubenexus.api.core import (
     NodeSpec,
     NodeStatus,
     Pod,
+    PodAffinity,
+    PodAffinityTerm,
     PodSpec,
     PodStatus,
     PreferredSchedulingTerm,
@@ -41,6 +43,7 @@ from kubenexus.api.core import (
     Volume,
 )
 from kubenexus.api.meta import ObjectMeta
+from kubenexus.api.selectors import LabelSelector
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -71,6 +74,8 @@ def a_pod(  # noqa: PLR0913 - a keyword for each thing a test may want to say
     selects: Mapping[str, str] | None = None,
     requires: Iterable[str | NodeSelectorTerm] | None = None,
     prefers: Mapping[str, int] | Iterable[PreferredSchedulingTerm] = (),
+    near: Iterable[str | PodAffinityTerm] = (),
+    apart: Iterable[str | PodAffinityTerm] = (),
     priority: int = 0,
     node: str = "",
     nominated: str = "",
@@ -81,7 +86,8 @@ def a_pod(  # noqa: PLR0913 - a keyword for each thing a test may want to say
     **spec: Any,
 ) -> Pod:
     """A pod. `requires` are alternatives (each a term, or a text of requirements joined by ` and `); `prefers` maps
-    such texts to weights; `sidecars` run beside the containers, `init` before them; `containers` replaces the one
+    such texts to weights; `near` and `apart` are pods it must or must not share a topology with (`app=web per zone`).
+    `sidecars` run beside the containers, `init` before them; `containers` replaces the one
     container that `cpu`, `memory`, `gpu`, `requests`, `image` and `ports` describe. Further keywords are fields of the
     spec, `status` fields of the status, by their names in `api.core`."""
     main = a_container(cpu=cpu, memory=memory, gpu=gpu, requests=requests, image=image, ports=ports)
@@ -103,7 +109,7 @@ def a_pod(  # noqa: PLR0913 - a keyword for each thing a test may want to say
             overhead=None if overhead is None else dict(overhead),
             tolerations=[a_toleration(each) if isinstance(each, str) else each for each in tolerates],
             node_selector=dict(selects or {}),
-            affinity=_affinity(requires, prefers),
+            affinity=_affinity(requires, prefers, near, apart),
             scheduling_gates=[SchedulingGate(name=gate) for gate in gates],
             volumes=[Volume(name=f"v{i}", image=ImageVolumeSource(reference=r)) for i, r in enumerate(image_volumes)],
             **spec,
@@ -200,6 +206,13 @@ def a_term(text: str) -> NodeSelectorTerm:
     )
 
 
+def a_pod_term(text: str) -> PodAffinityTerm:
+    """`app=web per topology.kubernetes.io/zone`, or `per ...` alone: whatever the labels."""
+    labels, _, key = text.rpartition("per ")
+    wanted = dict(part.split("=") for part in labels.strip().split(",") if part)
+    return PodAffinityTerm(topology_key=key, label_selector=LabelSelector(match_labels=wanted))
+
+
 def a_device_class(name: str, *, resource: str = "") -> DeviceClass:
     """A device class that backs an extended resource."""
     return DeviceClass(metadata=ObjectMeta(name=name), spec=DeviceClassSpec(extended_resource_name=resource))
@@ -211,18 +224,28 @@ def _requirement(text: str) -> NodeSelectorRequirement:
 
 
 def _affinity(
-    requires: Iterable[str | NodeSelectorTerm] | None, prefers: Mapping[str, int] | Iterable[PreferredSchedulingTerm]
+    requires: Iterable[str | NodeSelectorTerm] | None,
+    prefers: Mapping[str, int] | Iterable[PreferredSchedulingTerm],
+    near: Iterable[str | PodAffinityTerm],
+    apart: Iterable[str | PodAffinityTerm],
 ) -> Affinity | None:
     if isinstance(prefers, Mapping):
         prefers = [PreferredSchedulingTerm(weight=w, preference=a_term(text)) for text, w in prefers.items()]
-    wishes = list(prefers)
-    if requires is None and not wishes:
-        return None
-    required = None
+    wishes, required = list(prefers), None
     if requires is not None:
         terms = [a_term(each) if isinstance(each, str) else each for each in requires]
         required = NodeSelector(node_selector_terms=terms)
-    return Affinity(node_affinity=NodeAffinity(required=required, preferred=wishes))
+    affinity = Affinity(
+        node_affinity=NodeAffinity(required=required, preferred=wishes) if wishes or required is not None else None,
+        pod_affinity=_pod_affinity(near),
+        pod_anti_affinity=_pod_affinity(apart),
+    )
+    return None if affinity == Affinity() else affinity
+
+
+def _pod_affinity(terms: Iterable[str | PodAffinityTerm]) -> PodAffinity | None:
+    required = [a_pod_term(each) if isinstance(each, str) else each for each in terms]
+    return PodAffinity(required=required) if required else None
 
 
 def _restarting(container: Container, policy: str) -> Container:

@@ -38,7 +38,7 @@ from kubenexus.api.core import (
 from kubenexus.api.features import SCHEDULING_FEATURES
 from kubenexus.base.numbers import EXACT, LIMIT
 from kubenexus.state.devices import Device
-from kubenexus.testing.builders import ZONE, a_container, a_device_class, a_node, a_pod, a_port, a_term
+from kubenexus.testing.builders import HOSTNAME, ZONE, a_container, a_device_class, a_node, a_pod, a_port, a_term
 from kubenexus.testing.harness import Cluster, readable
 
 NODES: Final = ("n0", "n1", "n2", "n3", "n4")
@@ -175,6 +175,9 @@ _STATUS: Final = st.fixed_dictionaries(
     }
 )
 _FLAG: Final = _mostly(False, True)
+_APP: Final = st.sampled_from(["web", "db"])
+_NEAR: Final = _mostly([], [f"app=web per {ZONE}"], [f"app=db per {HOSTNAME}"], times=10)
+_APART: Final = _mostly([], [f"app=web per {HOSTNAME}"], [f"app=db per {ZONE}"], times=10)
 
 
 @st.composite
@@ -226,7 +229,7 @@ def pods(
     return a_pod(
         called,
         uid=f"{called}-{draw(_mostly(1, 2))}",
-        labels={"index": called},
+        labels={"index": called, "app": draw(_APP)},
         containers=draw(_CONTAINERS),
         sidecars=draw(_SIDECARS),
         init=draw(_INIT),
@@ -236,6 +239,8 @@ def pods(
         selects=draw(_SELECTOR),
         requires=required,
         prefers=draw(_PREFERRED),
+        near=draw(_NEAR),
+        apart=draw(_APART),
         priority=draw(st.sampled_from([0, 0, 10, -5])),
         node=node,
         nominated=nominated,

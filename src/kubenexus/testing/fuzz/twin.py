@@ -61,11 +61,14 @@ class Twin:
         self.unreadable(pod.key, pod.spec.node_name)
 
     def unreadable(self, key: str, node: str) -> None:
-        """It waits no longer; what was known of it still counts; where it runs, nothing may be put."""
-        self.waiting.pop(key, None)
-        self.fenced.pop(key, None)
+        """Where it runs, nothing may be put, and what was known of it counts no more. But what we placed ourselves, and
+        the API server does not show as bound yet, may be bound any moment: it stays."""
+        held = self.placed.get(key)
+        self.gone(key)
         if node:
             self.fenced[key] = node
+        elif held is not None and held.ours:
+            self.place(held.pod, held.node, ours=True)
 
     def gone(self, key: str) -> None:
         for table in (self.waiting, self.nominated, self.fenced):

@@ -1,0 +1,105 @@
+"""After any events, each rule about volumes says of each node what its naive twin says, from cached tables that were
+repaired and never made anew; and what is counted is what one would count from scratch."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.api.core import Pod
+from kubenexus.api.storage import CSINode, CSIStorageCapacity, PersistentVolume, key_of
+from tests.volumes import random
+from tests.volumes.model import Model
+from tests.volumes.naive import NodeVolumeLimits, Refused
+from tests.volumes.random import DRIVER, EBS_DRIVER, NODES, PODS, gone, nodes, one_of, pods, storage
+
+names, places = one_of(PODS), one_of(NODES)
+events = st.one_of(
+    st.tuples(st.just("storage_seen"), storage()),
+    st.tuples(st.just("storage_seen"), storage()),
+    st.tuples(st.just("storage_gone"), gone()),
+    st.tuples(st.just("node_seen"), nodes()),
+    st.tuples(st.just("node_gone"), places),
+    st.tuples(st.just("bound"), names, places),
+    st.tuples(st.just("schedule"), names),
+    st.tuples(st.just("forget"), names),
+    st.tuples(st.just("gone"), names),
+)
+
+
+@st.composite
+def runs(draw: Any) -> tuple[dict[str, Pod], list[Any]]:
+    """Pods that stay what they are, and what happens to them and around them."""
+    known = {name: draw(pods(st.just(name))) for name in PODS}
+    start = [("node_seen", draw(nodes())) for _ in range(3)]
+    start += [("storage_seen", draw(random.classes())) for _ in range(4)]
+    start += [("storage_seen", draw(storage())) for _ in range(6)]
+    return known, [*start, *draw(st.lists(events, min_size=4, max_size=20))]
+
+
+def tell(model: Model, known: dict[str, Pod], event: Any) -> None:
+    kind, *about = event
+    if kind in ("bound", "schedule", "forget", "gone"):
+        about[0] = known[about[0]]
+    if kind == "storage_gone":
+        about = list(about[0])
+    getattr(model, kind)(*about)
+
+
+@given(run=runs())
+def test_rules_say_of_each_node_what_their_twins_say(run: Any) -> None:
+    known, happened = run
+    model = Model()
+    for i, event in enumerate(happened):
+        tell(model, known, event)
+        if i >= 12:
+            for pod in known.values():
+                model.compare(pod)
+
+
+@given(run=runs())
+def test_what_is_counted_is_what_one_counts_from_scratch(run: Any) -> None:
+    known, happened = run
+    model = Model()
+    for event in happened:
+        tell(model, known, event)
+    assert_counts(model)
+    assert_shelves(model)
+    for pod in known.values():
+        model.gone(pod)
+    users = model.ledger.nodes.volumes.users
+    assert (users._of, users.complaints, users.disks._rows, model.ledger.nodes.volumes.drivers.mounted) == ({},) * 4
+
+
+def assert_counts(model: Model) -> None:
+    """Of each driver on each node that has drivers at all."""
+    columns, world, twin = model.ledger.nodes, model.world, NodeVolumeLimits()
+    for name, row in columns.row_of.items():
+        csi_node = world.get(CSINode, name)
+        if csi_node is None:
+            continue
+        try:
+            used = {v for pod in world.pods_on(name) for v in twin.volumes(pod, csi_node, world, new=False)}
+        except Refused as refused:
+            assert refused.answer[1] <= columns.volumes.users.complaints[row].keys()
+            continue
+        assert row not in columns.volumes.users.complaints
+        there = used | twin.attached(name, world).keys()
+        for driver in (DRIVER, EBS_DRIVER):
+            counted = int(columns.volumes.drivers.of(driver).count[row])
+            assert counted == sum(1 for each, _ in there if each == driver)
+
+
+def assert_shelves(model: Model) -> None:
+    stock, world = model.ledger.nodes.volumes.stock, model.world
+    promised = {promise.volume for promise in world.promises.values()}
+    for name in random.CLASSES:
+        shelf = stock.shelf(name)
+        on_shelf = {thing.name for thing, *_ in shelf.volumes._things.values()}
+        volumes = [v for v in world.all(PersistentVolume) if v.spec.storage_class_name == name]
+        free = [v for v in volumes if v.spec.claim_ref is None and v.status.phase == "Available"]
+        assert on_shelf == {v.metadata.name for v in free if not v.metadata.deletion_timestamp} - promised
+        capacities = [c for c in world.all(CSIStorageCapacity) if c.storage_class_name == name]
+        sized = {key_of(c) for c in capacities if (c.capacity or c.maximum_volume_size) is not None}
+        assert {thing.key for thing, *_ in shelf.capacities._things.values()} == sized
+    assert stock._promises.keys() == world.promises.keys()
