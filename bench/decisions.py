@@ -1,10 +1,9 @@
 """The benches of deciding and placing. Each makes a function that does one round and returns seconds per call."""
 
 import itertools
-import time
 
 from bench.cluster import Cluster, mixture, never_seen, placed
-from bench.measure import Round
+from bench.measure import Round, clock
 from bench.objects import Template
 from kubenexus.api.core import Pod
 from kubenexus.framework.job import Job
@@ -28,7 +27,7 @@ class Rounds:
 
     def decide(self) -> float:
         """Each decision is applied before the next; only deciding is timed."""
-        ledger, decide, clock = self.cluster.ledger, self.planner.decide, time.perf_counter
+        ledger, decide = self.cluster.ledger, self.planner.decide
         spent = 0.0
         for job in map(Job.of, self._next()):
             snapshot = ledger.snapshot()
@@ -43,11 +42,11 @@ class Rounds:
         """From a decoded pod to an assumed one, all of it timed."""
         ledger, decide = self.cluster.ledger, self.planner.decide
         pods = self._next()
-        start = time.perf_counter()
+        start = clock()
         for pod in pods:
             job = Job.of(pod)
             commit(decide(job, ledger.snapshot(), _NOW), job, ledger, _NOW)
-        spent = time.perf_counter() - start
+        spent = clock() - start
         self.cluster.placed.extend(map(Job.of, pods))
         return spent / self.calls
 
@@ -95,7 +94,7 @@ def cold(cluster: Cluster, zones: bool, calls: int) -> Round:
 
     def round_() -> float:
         jobs = [Job.of(pod) for pod in cluster.pods(itertools.islice(templates, calls))]
-        snapshot, clock, spent = cluster.ledger.snapshot(), time.perf_counter, 0.0
+        snapshot, spent = cluster.ledger.snapshot(), 0.0
         for job in jobs:
             start = clock()
             decision = planner.decide(job, snapshot, _NOW)

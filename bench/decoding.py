@@ -1,10 +1,8 @@
 """From bytes to a pod: one by one as a watch brings them, and as a page of a list. Both per pod."""
 
-import time
-
 from bench import objects
 from bench.cluster import PAGE
-from bench.measure import Round
+from bench.measure import Round, clock
 from bench.objects import Template
 from kubenexus.api.codec import decode_list, decode_pod
 from kubenexus.api.core import Pod
@@ -14,10 +12,10 @@ def one_by_one(calls: int) -> Round:
     texts = _running(calls)
 
     def round_() -> float:
-        start = time.perf_counter()
+        start = clock()
         for text in texts:
             decode_pod(text)
-        return (time.perf_counter() - start) / len(texts)
+        return (clock() - start) / len(texts)
 
     return round_
 
@@ -26,9 +24,9 @@ def page(pods: int = PAGE) -> Round:
     text = objects.pod_page([each.decode() for each in _running(pods)])
 
     def round_() -> float:
-        start = time.perf_counter()
+        start = clock()
         decode_list(text, Pod)
-        return (time.perf_counter() - start) / pods
+        return (clock() - start) / pods
 
     return round_
 

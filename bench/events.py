@@ -4,13 +4,12 @@ Objects are decoded beforehand (`decode` is a bench of its own). Each round ends
 """
 
 import itertools
-import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from bench import objects
 from bench.cluster import BenchError, Cluster
-from bench.measure import Round
+from bench.measure import Round, clock
 from bench.objects import Template
 from kubenexus.api.codec import decode_node, decode_pod
 from kubenexus.api.core import Node, Pod
@@ -20,10 +19,10 @@ T = TypeVar("T")
 
 def per_event(tell: Callable[[T], object], things: Iterable[T]) -> float:
     things = list(things)
-    start = time.perf_counter()
+    start = clock()
     for thing in things:
         tell(thing)
-    return (time.perf_counter() - start) / len(things)
+    return (clock() - start) / len(things)
 
 
 class PodEvents:

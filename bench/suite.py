@@ -48,17 +48,17 @@ ON_PLAIN = (
     Entry("decide.warm", "node-affinity", 50, lambda cluster, calls: decisions.warm(cluster, AFFINE, calls)),
     Entry("decide.cold", "basic", 16, lambda cluster, calls: decisions.cold(cluster, False, calls)),
     Entry("decide.cold", "node-affinity", 16, lambda cluster, calls: decisions.cold(cluster, True, calls)),
-    Entry("decide.mixed", "basic", 10, lambda cluster, calls: decisions.mixed(cluster, False, calls)),
-    Entry("decide.mixed", "node-affinity", 10, lambda cluster, calls: decisions.mixed(cluster, True, calls)),
+    Entry("decide.mixed", "basic", 20, lambda cluster, calls: decisions.mixed(cluster, False, calls)),
+    Entry("decide.mixed", "node-affinity", 20, lambda cluster, calls: decisions.mixed(cluster, True, calls)),
     Entry("place", "basic", 50, lambda cluster, calls: decisions.place(cluster, BASIC, calls)),
     Entry("place", "node-affinity", 50, lambda cluster, calls: decisions.place(cluster, AFFINE, calls)),
-    Entry("place", "100 classes", 10, lambda cluster, calls: decisions.place_mixed(cluster, False, calls)),
+    Entry("place", "100 classes", 20, lambda cluster, calls: decisions.place_mixed(cluster, False, calls)),
     *(Entry("ledger.refresh", case, 50, make) for case, make in {**events.ABOUT_PODS, **events.ABOUT_NODES}.items()),
 )
 ON_CROWDED = (
     Entry("decide.warm", "crowded", 50, lambda cluster, calls: decisions.warm(cluster, BASIC, calls)),
     Entry("decide.cold", "crowded", 16, lambda cluster, calls: decisions.cold(cluster, False, calls)),
-    Entry("decide.mixed", "crowded", 10, lambda cluster, calls: decisions.mixed(cluster, False, calls)),
+    Entry("decide.mixed", "crowded", 20, lambda cluster, calls: decisions.mixed(cluster, False, calls)),
     Entry("place", "crowded", 50, lambda cluster, calls: decisions.place(cluster, BASIC, calls)),
     *(Entry("ledger.refresh", f"{case}, crowded", 50, make) for case, make in events.ABOUT_NODES.items()),
 )

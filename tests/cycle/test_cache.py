@@ -4,19 +4,37 @@ from collections.abc import Callable
 
 import pytest
 
-from kubenexus.api.core import Node
+from kubenexus.api.core import Node, TopologySpreadConstraint
+from kubenexus.api.selectors import LabelSelector
 from kubenexus.cycle.bench import Bench
 from kubenexus.framework.profile import TieBreak
 from kubenexus.plugins import default_profile, lineup
 from kubenexus.state import changes
 from kubenexus.state.ledger import Ledger
-from kubenexus.testing.builders import a_device_class, a_node, a_pod
+from kubenexus.testing.builders import HOSTNAME, ZONE, a_device_class, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 from tests.laws.looking import fresh_table_of, table_of
 from tests.laws.test_ties import ties
 
 IMAGE = {"app:1": 300 << 20}
+WEB = LabelSelector(match_labels={"app": "web"})
 POD = a_pod("p", cpu=1, memory="1Gi", ports=[80], prefers={"disk In ssd": 5})
+
+PODS = [
+    POD,
+    a_pod("nothing"),
+    a_pod("gpu", requests={"example.com/gpu": 1}),
+    a_pod("near", near=[f"app=web per {ZONE}"]),
+    a_pod("apart", apart=[f"app=web per {HOSTNAME}"]),
+    a_pod("even", topology_spread_constraints=[TopologySpreadConstraint(topology_key=HOSTNAME, label_selector=WEB)]),
+    a_pod(
+        "rather even",
+        labels={"app": "web"},
+        topology_spread_constraints=[
+            TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable="ScheduleAnyway", label_selector=WEB)
+        ],
+    ),
+]
 
 
 def two(**first: object) -> list[Node]:
@@ -66,6 +84,21 @@ MOMENTS = {
         [a_node(f"m{i}") for i in range(20)],
         lambda ledger: [ledger.pod_seen(a_pod(f"q{i}", cpu=i % 9, node=f"m{i}")) for i in range(20)],
     ),
+    "a pod that others keep away from comes, and another goes": (
+        two(zone="a"),
+        lambda ledger: [
+            ledger.pod_seen(a_pod("q", labels={"app": "web"}, node="n1")),
+            ledger.pod_seen(a_pod("r", labels={"app": "web"}, node="n2")),
+            ledger.pod_gone("default/q"),
+        ],
+    ),
+    "a node moves to another zone with its pods": (
+        [a_node("n1", zone="a"), a_node("n2", zone="b")],
+        lambda ledger: [
+            ledger.pod_seen(a_pod("q", labels={"app": "web"}, node="n1")),
+            ledger.node_seen(a_node("n1", zone="b")),
+        ],
+    ),
     "nothing is left": (two(), lambda ledger: [ledger.node_gone("n1"), ledger.node_gone("n2")]),
 }
 
@@ -77,11 +110,10 @@ def test_a_cached_answer_is_a_fresh_one_when(
 ) -> None:
     rules = lineup(ties(tie_break, default_profile()))
     ledger, bench = a_ledger(nodes), Bench(rules)
-    pods = [POD, a_pod("gpu", requests={"example.com/gpu": 1}), a_pod("nothing")]
-    for pod in pods:
+    for pod in PODS:
         table_of(pod, ledger, bench)
     event(ledger)
-    for pod in pods:
+    for pod in PODS:
         assert table_of(pod, ledger, bench) == fresh_table_of(pod, ledger, rules)
 
 

@@ -431,9 +431,7 @@ class VolumeBinding:
             asked[name] = asked.get(name, 0) + storage(claim.spec.resources.requests).units()
             has[name] = has.get(name, 0) + storage(volume.spec.capacity).units()
         for _, claim, capacity in found.dynamic if not found.static else ():
-            if (
-                capacity is not None and capacity.capacity is not None
-            ):  # upstream panics where only the largest is known
+            if capacity is not None and capacity.capacity is not None:  # upstream panics if only the largest is known
                 name = claim.spec.storage_class_name or ""
                 asked[name] = asked.get(name, 0) + storage(claim.spec.resources.requests).units()
                 has[name] = read(capacity.capacity).units()
@@ -488,12 +486,10 @@ class VolumeBinding:
                 bound.append(claim)
             elif known is not None and known.volume_binding_mode is None:
                 raise Refused(ERROR, f'VolumeBindingMode not set for StorageClass "{class_of(claim)}"')
-            elif (
-                known is not None and known.volume_binding_mode == "WaitForFirstConsumer" and not claim.spec.volume_name
-            ):
-                waiting.append((position, claim))
-            else:
+            elif known is None or known.volume_binding_mode != "WaitForFirstConsumer" or claim.spec.volume_name:
                 immediate = True
+            else:
+                waiting.append((position, claim))
         if immediate:
             raise Refused(UR, "pod has unbound immediate PersistentVolumeClaims")
         return bound, waiting

@@ -54,7 +54,7 @@ def nodes(draw: Any) -> Node:
 
 
 @st.composite
-def pods(draw: Any, names: Any = one_of(PODS)) -> Pod:
+def pods(draw: Any, name: str) -> Pod:
     sources: list[Any] = [
         *CLAIMS[:5],
         *CLAIMS[:5],
@@ -69,7 +69,6 @@ def pods(draw: Any, names: Any = one_of(PODS)) -> Pod:
         {"rbd": {"monitors": ["m2"], "image": "x"}},
         {"configMap": {"name": "harmless"}},
     ]
-    name = draw(names)
     return a_mounting_pod(name, *draw(st.lists(one_of(sources), max_size=3)), uid=f"uid {name}")
 
 

@@ -103,6 +103,11 @@ def allocatable(node: Node) -> Amounts:
     return tuple(sorted((*_rounded(offered), (PODS, pods)))) if pods else _rounded(offered)
 
 
+def is_basic(name: str) -> bool:
+    """What every node is scored by whether the pod asks for it or not; `pods` is none of these."""
+    return name in (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
 def is_extended(name: str) -> bool:
     """Whether a resource is somebody else's (`example.com/gpu`): a qualified name outside kubernetes.io."""
     if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):

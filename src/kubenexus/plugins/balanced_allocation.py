@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.api.resources import is_scalar
+from kubenexus.api.resources import is_basic
 from kubenexus.base.numbers import Amounts, IntColumn
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
@@ -53,7 +53,7 @@ class NodeResourcesBalancedAllocation:
     def _wanted(self, pod: PodClass) -> Amounts:
         """What the pod asks for; an extended resource it does not ask for is no matter of balance."""
         asked = dict(pod.demand.plain)
-        return Amounts({n: asked.get(n, 0) for n in self._resources if asked.get(n) or not is_scalar(n)})
+        return Amounts({n: asked.get(n, 0) for n in self._resources if asked.get(n) or is_basic(n)})
 
 
 def _score_one(node: OneNode, wanted: Amounts) -> int:
@@ -69,7 +69,8 @@ def _amounts(node: OneNode, names: tuple[str, ...]) -> tuple[list[int], list[int
 
 def _evenness_of_one(used: list[int], capacity: list[int]) -> int:
     if len(used) == 2 and 0 not in capacity:
-        return int((1 - abs(min(used[0] / capacity[0], 1.0) - min(used[1] / capacity[1], 1.0)) / 2) * 100.0)
+        first, second = (min(float(u) / float(c), 1.0) for u, c in zip(used, capacity, strict=True))  # as Go divides
+        return int((1 - abs(first - second) / 2) * 100.0)
     return int(_evenness_of_any(np.array(used)[:, None], np.array(capacity)[:, None])[0])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.api.resources import is_extended, is_scalar
+from kubenexus.api.resources import is_basic, is_extended
 from kubenexus.base.numbers import Amounts, IntColumn
 from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.job import JobView
@@ -88,7 +88,7 @@ class NodeResourcesFit:
     def _scored(self, pod: PodClass) -> tuple[Amounts, list[int]]:
         """The resources to score, what the pod asks of each, and their weights."""
         asked = dict(pod.demand.scored)
-        wanted = {n: w for n, w in self._strategy.resources if asked.get(n) or not is_scalar(n)}
+        wanted = {n: w for n, w in self._strategy.resources if asked.get(n) or is_basic(n)}
         return Amounts({n: asked.get(n, 0) for n in wanted}), list(wanted.values())
 
     def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:

@@ -24,6 +24,8 @@ class Place(enum.Enum):
     IN_FLIGHT = "in flight"
     GONE = "gone"
 
+    __hash__ = object.__hash__  # there is one of each, and they are keys of what is counted all the time
+
 
 class Turn(msgspec.Struct, frozen=True, gc=False):
     """What `pop` hands out and `done` wants back. The number tells an old turn of a job that was deleted and made

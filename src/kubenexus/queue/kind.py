@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Pod, Volume
 from kubenexus.framework.job import Job
 
 # A pod's class as bytes, its pins included (`Signer.sign` without `unpinned`).
 Sign = Callable[[Pod], bytes]
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
-_SHARED = ("name", "image")  # of a volume: names are made up by the API server, images are part of the class
 
 
 class Kind(NamedTuple):
@@ -49,13 +48,13 @@ def _member(pod: Pod, sign: Sign) -> tuple[Any, ...]:
 
 
 def _claims(pod: Pod) -> list[Any]:
-    """What the volumes ask for, whichever kinds of them scheduling knows; an ephemeral one is named after its pod."""
-    asked = [msgspec.to_builtins(volume) for volume in pod.spec.volumes]
-    named = [{field: value for field, value in volume.items() if field not in _SHARED} for volume in asked]
-    named = [volume for volume in named if volume]
-    if not named:
+    """What the volumes ask for, whichever kinds of them scheduling knows. Their names are made up by the API server,
+    images are part of the class, and the claim of an ephemeral one is named after its pod."""
+    asking = [v for v in pod.spec.volumes if v != Volume(name=v.name, image=v.image)]
+    if not asking:
         return []
-    return [pod.key if any("ephemeral" in volume for volume in named) else pod.metadata.namespace, *named]
+    asked = [{**msgspec.to_builtins(volume), "name": ""} for volume in asking]
+    return [pod.key if any("ephemeral" in volume for volume in asked) else pod.metadata.namespace, *asked]
 
 
 def _devices(pod: Pod) -> str:

@@ -64,7 +64,8 @@ class Lines:
         """A job takes its place in the line, wherever that is."""
         line.push(entry)
         self._tally.enter(line.place, Amount(1, entry.pods), event)
-        self.places.settle(line)
+        if line.head is entry:  # else the line stays where it is
+            self.places.settle(line)
 
     def leave(self, entry: Entry) -> None:
         line = entry.standing

@@ -39,14 +39,17 @@ class Reception:
 
     def enter(self, entry: Entry, event: str, now: float) -> Place:
         """A job that stands nowhere: to a gate, or into the line of its kind."""
+        job = entry.job
+        rules, priority = self.rules(job), priority_of(job)
         entry.changed = entry.recalled = False
-        entry.order = self.order(entry, entry.job)
-        verdict = self.rules(entry.job).gate(entry.job)
+        entry.order = (*rules.order(priority, entry.since), entry.number)
+        verdict = rules.gate(job)
         if verdict is not None:
             self.shut_out(entry, verdict, event, now)
-        else:
-            self._lines.join(entry, self.home(entry), event)
-        return entry.place
+            return Place.GATED
+        line = self._lines.home(rules.kind(job), rules, priority)
+        self._lines.join(entry, line, event)
+        return line.place
 
     def home(self, entry: Entry) -> Line:
         """The line of the job's kind."""
@@ -143,7 +146,8 @@ class Reception:
 
 def priority_of(job: Job) -> int:
     """That of its most urgent member."""
-    return max(pod.spec.priority for pod in job.pods)
+    pods = job.pods
+    return pods[0].spec.priority if len(pods) == 1 else max(pod.spec.priority for pod in pods)
 
 
 def _events(old: Job, new: Job) -> Iterator[Event]:

@@ -19,7 +19,7 @@ ledger in anybody's favour (a bind that failed, too) has to be told as an event 
 wait for the flush.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 
 from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
@@ -52,7 +52,8 @@ class WaitingRoom(Board):
         self._turns = Turns(self._lines, self._reception, self.policy)
         self._profiles = self._reception.profiles()
         self._numbers = 0
-        self._context = self._asked()
+        self._contexts = [rules.context for rules in self._profiles if rules.context is not None]
+        self._context = [context() for context in self._contexts]
 
     # --- what the API server says ---------------------------------------------------------------------------------
 
@@ -209,13 +210,10 @@ class WaitingRoom(Board):
 
     def _look_around(self) -> None:
         """If signatures mean something else now, who is alike has to be found out anew."""
-        context = self._asked()
+        context = [context() for context in self._contexts]
         if context != self._context:
             self._context = context
             self._lines.sign_anew(self._clock.now())
-
-    def _asked(self) -> tuple[Hashable, ...]:
-        return tuple([rules.context() for rules in self._profiles if rules.context is not None])
 
 
 def _related(old: Job, new: Job) -> bool:

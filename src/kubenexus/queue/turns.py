@@ -51,7 +51,7 @@ class Turns:
         self.flight.land(entry.turn)
         line, entry.line, entry.turn = entry.standing, None, 0
         line.flying -= 1
-        if not returns:
+        if not returns and not line.members:
             self._lines.tidy(line)
         return line
 

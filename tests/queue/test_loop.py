@@ -1,0 +1,194 @@
+"""The room with the real planner, ledger and rules: nobody sleeps through what would let him in, and nobody is tried
+for nothing."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.api.core import Node, Pod
+from kubenexus.base.clock import VirtualClock
+from kubenexus.framework.job import Job
+from kubenexus.plan.decide import Planner, commit
+from kubenexus.plugins import lineup
+from kubenexus.queue.changes import node_added, node_changed, node_gone, pod_bound, pod_changed, pod_forgotten, pod_gone
+from kubenexus.queue.entry import Place
+from kubenexus.queue.policy import Policy
+from kubenexus.queue.room import WaitingRoom
+from kubenexus.queue.rules import Rules
+from kubenexus.state.ledger import Ledger
+from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.harness import on_node
+from kubenexus.testing.strategies import NODES, nodes, pods
+
+NO_FLUSH = Policy(flush_after=1e9)
+
+
+class Loop:
+    """The smallest scheduler: what the watches say goes to ledger and room, and whoever is ready is placed."""
+
+    def __init__(self) -> None:
+        self.ledger, self.planner, self.clock = Ledger(), Planner(lineup()), VirtualClock(0.0)
+        rules = Rules.of(self.planner.lineup, self._sign, self._context)
+        self.room = WaitingRoom({"": rules}, self.clock, NO_FLUSH)
+        self.nodes: dict[str, Node] = {}
+        self.bound: dict[str, Pod] = {}
+        self.decisions = 0
+
+    def _sign(self, pod: Pod) -> bytes:
+        bench, columns = self.planner.bench, self.ledger.nodes
+        return bench.signer.sign(pod, None, bench._signed(pod, columns))
+
+    def _context(self) -> object:
+        pods = self.ledger.nodes.pods
+        return frozenset(pods.carrier_keys), bool(pods.carriers)
+
+    def node(self, node: Node) -> None:
+        name = node.metadata.name
+        old, self.nodes[name] = self.nodes.get(name), node
+        self.ledger.node_seen(node)
+        for event in [node_added(node)] if old is None else node_changed(old, node):
+            self.room.on_event(event)
+
+    def drop_node(self, name: str) -> None:
+        if name in self.nodes:
+            self.ledger.node_gone(name)
+            self.room.on_event(node_gone(self.nodes.pop(name)))
+
+    def wait(self, pod: Pod) -> Place:
+        return self.room.add(Job.of(pod))
+
+    def delete(self, key: str) -> None:
+        self.room.delete(key)
+        pod = self.bound.pop(key, None)
+        if pod is not None:
+            self.ledger.pod_gone(key)
+            self.room.on_event(pod_gone(pod))
+
+    def shrink(self, key: str, pod: Pod) -> None:
+        old = self.bound.get(key)
+        if old is not None:
+            new = self.bound[key] = on_node(msgspec.structs.replace(pod, metadata=old.metadata), old.spec.node_name)
+            self.ledger.pod_seen(new)
+            for event in pod_changed(old, new):
+                self.room.on_event(event)
+
+    def run(self) -> list[str]:
+        """Until nobody is ready. Returns who was placed."""
+        placed = []
+        while (turn := self.room.pop()) is not None:
+            decision = self.planner.decide(turn.job, self.ledger.snapshot(), self.clock.now())
+            self.decisions += 1
+            if decision.placed:
+                commit(decision, turn.job, self.ledger, self.clock.now())
+                self._bind(turn.job.pods[0], decision.placements[0].node)
+                placed.append(turn.job.key)
+            self.room.done(turn, decision)
+        return placed
+
+    def _bind(self, pod: Pod, node: str) -> None:
+        self.bound[pod.key] = on_node(pod, node)
+        self.ledger.pod_seen(self.bound[pod.key])
+        self.room.on_event(pod_bound(self.bound[pod.key]))
+
+
+def test_pods_wait_for_room_and_take_it_in_order() -> None:
+    loop = Loop()
+    loop.node(a_node("n", cpu=2))
+    for i in range(6):
+        loop.wait(a_pod(f"p{i}", cpu=1))
+    assert loop.run() == ["default/p0", "default/p1"]
+    assert loop.decisions == 3, "one refusal speaks for all"
+    loop.delete("default/p0")
+    loop.clock.advance(60)
+    assert loop.run() == ["default/p2"]
+    loop.node(a_node("m", cpu=2))
+    loop.clock.advance(60)
+    assert loop.run() == ["default/p3", "default/p4"]
+
+
+def test_a_pod_of_another_kind_is_placed_past_those_that_wait() -> None:
+    loop = Loop()
+    loop.node(a_node("n", cpu=2))
+    for i in range(3):
+        loop.wait(a_pod(f"big{i}", cpu=3))
+    loop.wait(a_pod("small", cpu=1))
+    assert loop.run() == ["default/small"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(a_node(cordoned=True), a_node(), id="uncordoned"),
+        pytest.param(a_node(taints=["a:NoSchedule"]), a_node(), id="untainted"),
+        pytest.param(a_node(cpu="100m"), a_node(), id="grown"),
+        pytest.param(a_node(), a_node(labels={"disk": "ssd"}), id="labelled"),
+    ],
+)
+def test_a_node_that_comes_to_fit_is_used(before: Node, after: Node) -> None:
+    loop = Loop()
+    loop.node(before)
+    loop.wait(a_pod(cpu=1, requires=["disk In ssd"] if after.metadata.labels.get("disk") else None))
+    assert loop.run() == []
+    loop.clock.advance(60)
+    loop.node(after)
+    assert loop.run() == ["default/pod"]
+
+
+def test_no_nodes_at_all_are_waited_out() -> None:
+    loop = Loop()
+    loop.wait(a_pod())
+    assert loop.run() == []
+    assert loop.room.place("default/pod") is Place.BACKOFF
+    loop.node(a_node())
+    loop.clock.advance(1.0)
+    assert loop.run() == ["default/pod"]
+
+
+def test_a_bind_that_fails_frees_its_room_for_others_and_is_tried_again() -> None:
+    loop = Loop()
+    loop.node(a_node("n", cpu=1))
+    loop.wait(a_pod("a", cpu=1))
+    turn = loop.room.pop()
+    assert turn is not None
+    loop.wait(a_pod("b", cpu=1, priority=1))
+    commit(loop.planner.decide(turn.job, loop.ledger.snapshot(), 0.0), turn.job, loop.ledger, 0.0)
+    assert loop.run() == []
+    loop.ledger.forget("default/a")
+    loop.room.on_event(pod_forgotten(turn.job.pods[0], "n"))
+    loop.room.failed(turn)
+    loop.clock.advance(60)
+    assert loop.run() == ["default/b"]
+    loop.delete("default/b")
+    loop.clock.advance(60)
+    assert loop.run() == ["default/a"]
+
+
+@given(st.data())
+def test_whoever_waits_would_be_refused_if_he_were_tried(data: st.DataObject) -> None:
+    """Without a flush: hints and kinds miss nothing."""
+    loop = Loop()
+    for _ in range(data.draw(st.integers(3, 12))):
+        match data.draw(st.sampled_from(["node", "node", "pod", "pod", "pod", "gone", "shrink", "drop"])):
+            case "node":
+                loop.node(data.draw(nodes()))
+            case "pod":
+                pod = data.draw(pods())
+                if pod.key not in loop.bound and not pod.spec.node_name:
+                    loop.wait(pod)
+            case "gone" if loop.bound:
+                loop.delete(data.draw(st.sampled_from(sorted(loop.bound))))
+            case "shrink" if loop.bound:
+                loop.shrink(data.draw(st.sampled_from(sorted(loop.bound))), data.draw(pods()))
+            case "drop":
+                loop.drop_node(data.draw(st.sampled_from(NODES)))
+        loop.clock.advance(60)
+        loop.run()
+    for key in list(loop.room._entries):
+        job = loop.room.job(key)
+        assert job is not None
+        decision = loop.planner.decide(job, loop.ledger.snapshot(), 0.0)
+        if loop.room.place(key) is Place.UNSCHEDULABLE:
+            assert not decision.placed, f"{key} sleeps, and would fit on {decision.placements[0].node}"
+            told = loop.room.verdict(key)
+            assert told is not None
