@@ -4,10 +4,11 @@ import os
 
 from hypothesis import HealthCheck, Phase, settings
 
-COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+BASE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 # The same examples on every machine and in every run: what passes here passes there.
-settings.register_profile("default", max_examples=60, derandomize=True, database=None, **COMMON)
-settings.register_profile("thorough", max_examples=2000, **COMMON)
-settings.register_profile("quick", max_examples=60, database=None, phases=[Phase.generate], **COMMON)  # no shrinking
+settings.register_profile("default", BASE, max_examples=50, derandomize=True, database=None)
+settings.register_profile("thorough", BASE, max_examples=2000)
+# Fresh examples each time and no shrinking: to see at once whether there is something to find.
+settings.register_profile("quick", BASE, max_examples=50, database=None, phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.api.core import Node, Pod
+from kubenexus.api.core import Node, Pod, QuantityText
 from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import LIMIT
 from kubenexus.framework.decision import Decision
@@ -175,7 +175,7 @@ def test_f39_a_pod_of_another_scheduler_that_is_first_seen_as_an_update_counts()
 # --- 65: the order of a map -------------------------------------------------------------------------------------------
 
 OFFERED = {"cpu": 4, "memory": "8Gi", "pods": 9, "example.com/gpu": 2}
-ASKED = {"cpu": 1, "memory": "1Gi", "example.com/gpu": 1}
+ASKED: dict[str, QuantityText] = {"cpu": 1, "memory": "1Gi", "example.com/gpu": 1}
 
 
 def test_f65_the_order_of_keys_in_an_object_does_not_matter() -> None:

@@ -58,15 +58,15 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.cluster = Cluster(World(), _empty())
         self.world, self.ledger = self.cluster
-        self.rules = RULES[TieBreak.SEEDED]
-        self.planner = Planner(self.rules)
+        self.lineup = RULES[TieBreak.SEEDED]
+        self.planner = Planner(self.lineup)
         self.touched: list[set[int]] = [set() for _ in WATCHED]  # rows since each class was last looked at
         self.cluster_moved = [True] * len(WATCHED)
 
     @initialize(tie_break=st.sampled_from(TieBreak))
     def a_profile_is_chosen(self, tie_break: TieBreak) -> None:
-        self.rules = RULES[tie_break]
-        self.planner = Planner(self.rules)
+        self.lineup = RULES[tie_break]
+        self.planner = Planner(self.lineup)
 
     def tell(self, event: str, *args: Any, **options: Any) -> None:
         """To ledger and model; and remember which rows the ledger says it touched."""
@@ -234,7 +234,7 @@ class Machine(RuleBasedStateMachine):
         before = bytes_of(self.ledger)
         decision = self.planner.decide(Job.of(pod), self.ledger.snapshot(), 0.0)
         assert bytes_of(self.ledger) == before
-        assert decision == Planner(self.rules).decide(Job.of(pod), self.ledger.snapshot(), 0.0)
+        assert decision == Planner(self.lineup).decide(Job.of(pod), self.ledger.snapshot(), 0.0)
         rows = self.ledger.nodes.row_of
         self._touch({rows[node] for node in self.ledger.nominated_nodes if node in rows})
         if decision.placed:
@@ -267,7 +267,7 @@ class Machine(RuleBasedStateMachine):
         built = work.builds - builds
         allowed = size if built or self.cluster_moved[i] else 0
         assert work.rows - rows <= allowed + len(self.touched[i]), "a row was looked at again that nothing touched"
-        assert cached == fresh_table_of(WATCHED[i], self.ledger, self.rules)
+        assert cached == fresh_table_of(WATCHED[i], self.ledger, self.lineup)
         self.touched[i], self.cluster_moved[i] = set(), False
 
     @invariant()

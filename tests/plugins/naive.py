@@ -106,8 +106,10 @@ def tolerates(pod: Pod, key: str, value: str, effect: str) -> bool:
 class NodeAffinity:
     """`added` is the profile's own affinity, required of every pod."""
 
-    def __init__(self, added: Mapping[str, Any] | None = None, added_wishes: Sequence[PreferredSchedulingTerm] = ()):
-        self.added: Any = added
+    def __init__(
+        self, added: Sequence[NodeSelectorTerm] | None = None, added_wishes: Sequence[PreferredSchedulingTerm] = ()
+    ) -> None:
+        self.added = added
         self.added_wishes = added_wishes
 
     def filter_one(self, pod: Pod, info: NodeInfo) -> Reasons:

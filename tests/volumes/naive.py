@@ -516,18 +516,24 @@ class VolumeBinding:
         migrated = csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "") if csi_node is not None else ""
         if volume.spec.aws_elastic_block_store is None or EBS not in migrated.split(","):
             return terms
-        if terms is None:
-            zone = volume.metadata.labels.get(ZONE)
-            return terms if zone is None else [_term(EBS_ZONE, zone.split("__"))]
-        return [
-            msgspec.structs.replace(
-                term,
-                match_expressions=[
-                    msgspec.structs.replace(e, key=EBS_ZONE) if e.key == ZONE else e for e in term.match_expressions
-                ],
+        labels, keys = volume.metadata.labels, [e.key for term in terms or () for e in term.match_expressions]
+        known = [key for names in (keys, labels) for key in (ZONE, BETA_ZONE) if key in names] or [ZONE]
+        named = [e for term in terms or () for e in term.match_expressions if e.key == known[0] and e.values]
+        zones = sorted({zone.strip() for zone in labels.get(known[0], "").split("__")} - {""})
+        moved = []
+        for term in terms or [NodeSelectorTerm()]:
+            inside = (
+                [
+                    {"key": EBS_ZONE if e.key == known[0] else e.key, "operator": e.operator, "values": e.values}
+                    for e in term.match_expressions
+                ]
+                if named
+                else [*term.match_expressions]
             )
-            for term in terms
-        ]
+            if not named and zones:
+                inside.append({"key": EBS_ZONE, "operator": "In", "values": zones})
+            moved.append(_term(inside, term.match_fields))
+        return moved if named or zones else terms
 
     def _reaches(self, terms: list[NodeSelectorTerm] | None, node: Node) -> bool:
         if terms is None:
@@ -598,8 +604,9 @@ class VolumeBinding:
         return self.SPACE
 
 
-def _term(key: str, values: list[str]) -> NodeSelectorTerm:
-    return msgspec.convert({"matchExpressions": [{"key": key, "operator": "In", "values": values}]}, NodeSelectorTerm)
+def _term(expressions: list[Any], fields: list[Any]) -> NodeSelectorTerm:
+    term = {"matchExpressions": expressions, "matchFields": fields}
+    return msgspec.convert(term, NodeSelectorTerm, from_attributes=True)
 
 
 def _selects(claim: PersistentVolumeClaim, labels: Mapping[str, str]) -> bool:

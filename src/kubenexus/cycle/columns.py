@@ -101,8 +101,10 @@ class ScoreColumn:
     def fill(self, raw: Any, width: int) -> None:
         """Take the scores of all rows."""
         self._normal = None
-        if isinstance(raw, Coded):
-            self.raw = raw
+        if isinstance(
+            raw, Coded
+        ):  # a copy: a node's label, and so its code, may change before the plugin is asked again
+            self.raw = Coded(raw.codes.copy(), raw.values, raw.key)
         elif self.traits.trusted:
             self.raw = raw if isinstance(raw, int) else raw.astype(np.uint8 if self.kept else np.int64)
         else:
@@ -217,7 +219,9 @@ class ScoreColumn:
         return int(self.normalized(raw)[0])
 
     def stretch(self, size: int) -> None:
-        if not isinstance(self.raw, (int, Coded)):
+        if isinstance(self.raw, Coded):
+            self.raw = Coded(_stretched(self.raw.codes, size), self.raw.values, object())
+        elif not isinstance(self.raw, int):
             self.raw = _stretched(self.raw, size)
         if self.unusable is not None:
             self.unusable = _stretched(self.unusable, size)
