@@ -3,7 +3,7 @@ repaired and never made anew; and what is counted is what one would count from s
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.api.core import Pod
@@ -12,7 +12,7 @@ from tests.volumes.model import Model
 from tests.volumes.naive import NodeVolumeLimits, Refused
 from tests.volumes.random import CLASSES, DRIVER, EBS_DRIVER, PODS, Dice
 
-seeds, lengths = st.integers(0, 2**32), st.integers(0, 25)
+seeds, lengths = st.integers(0, 2**32), st.integers(0, 16)
 
 
 def tell(model: Model, known: dict[str, Pod], event: Any) -> None:
@@ -30,14 +30,13 @@ def begun(dice: Dice) -> tuple[Model, dict[str, Pod]]:
     return model, known
 
 
-@settings(max_examples=2 * settings().max_examples)
 @given(seed=seeds, length=lengths)
 def test_rules_say_of_each_node_what_their_twins_say(seed: int, length: int) -> None:
     dice = Dice(seed)
     model, known = begun(dice)
     for _ in range(length + 1):
-        for pod in known.values():
-            model.compare(pod)
+        for name in dice.sample(PODS, 3):
+            model.compare(known[name])
         tell(model, known, dice.event())
 
 

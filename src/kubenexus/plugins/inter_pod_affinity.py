@@ -72,7 +72,8 @@ class InterPodAffinity:
         mark = nodes.node_changes.mark
         if point == "filter":
             strict = [c for c in carriers if c.carried.kind is Kind.MUST_AVOID]
-            return mark, tuple([c.flips for c in counters]), tuple([(id(c), c.counter.flips) for c in strict])
+            alone = bool(affinity.joins) and affinity.joins_itself(nodes)
+            return mark, tuple([c.flips for c in counters]), tuple([(id(c), c.counter.flips) for c in strict]), alone
         lenient = [c for c in carriers if c.carried.kind is not Kind.MUST_AVOID]
         return mark, tuple([c.version for c in counters]), tuple([(id(c), c.counter.version) for c in lenient])
 
@@ -179,7 +180,11 @@ class _Affinity:
         self.wishes = [
             (c.topology, c.weight * _SIGNS[c.kind], nodes.pods.counter((c.term,))) for c in terms if c.kind in _SIGNS
         ]
-        self.joins_itself = all(self._matches(c, nodes) for c in must)
+        self._must = must
+
+    def joins_itself(self, nodes: NodeColumns) -> bool:
+        """Whether the pod is one of those it wants to join; a namespace's labels may have a say in it."""
+        return all(self._matches(carried, nodes) for carried in self._must)
 
     @property
     def required(self) -> list[Counter]:
@@ -219,7 +224,7 @@ def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:
         nobody = nobody and not counts[1:].any()
         labelled &= codes != 0
         fits &= (counts > 0)[codes]
-    return labelled if nobody and affinity.joins_itself else fits & labelled
+    return labelled if nobody and affinity.joins_itself(nodes.columns) else fits & labelled
 
 
 def _any(terms: list[tuple[str, Counter]], nodes: Nodes) -> BoolColumn | None:
