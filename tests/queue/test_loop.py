@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.api.core import Node, Pod
+from kubenexus.api.features import SCHEDULING_FEATURES
 from kubenexus.base.clock import VirtualClock
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner, commit
@@ -17,9 +18,8 @@ from kubenexus.queue.policy import Policy
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.queue.rules import Rules
 from kubenexus.state.ledger import Ledger
-from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.builders import HOSTNAME, a_node, a_pod
 from kubenexus.testing.harness import on_node
-from kubenexus.testing.strategies import NODES, nodes, pods
 
 NO_FLUSH = Policy(flush_after=1e9)
 
@@ -164,31 +164,65 @@ def test_a_bind_that_fails_frees_its_room_for_others_and_is_tried_again() -> Non
     assert loop.run() == ["default/a"]
 
 
+# Few values, so that one thing is often all that keeps a pod out.
+FIT_NODES = st.builds(
+    a_node,
+    st.sampled_from(["n0", "n1"]),
+    cpu=st.sampled_from([1, 2, 4]),
+    pods=st.sampled_from([1, 2, 110]),
+    gpu=st.sampled_from([0, 0, 2]),
+    labels=st.sampled_from([{}, {"disk": "ssd"}]),
+    taints=st.sampled_from([(), (), ("spot:NoSchedule",)]),
+    cordoned=st.sampled_from([False, False, True]),
+    features=st.sampled_from([(), sorted(SCHEDULING_FEATURES)]),
+)
+FIT_PODS = st.builds(
+    a_pod,
+    st.sampled_from([f"p{i}" for i in range(5)]),
+    cpu=st.sampled_from([None, 1, 2]),
+    gpu=st.sampled_from([None, None, 2]),
+    ports=st.sampled_from([(), (), (80,), ("10.0.0.1:80",)]),
+    tolerates=st.sampled_from([(), (), ("spot",)]),
+    requires=st.sampled_from([None, None, ["disk In ssd"], ["metadata.name In n1"]]),
+    near=st.sampled_from([(), (), (f"app=web per {HOSTNAME}",)]),
+    apart=st.sampled_from([(), (), (f"app=web per {HOSTNAME}",)]),
+    labels=st.sampled_from([{}, {"app": "web"}]),
+    host_users=st.sampled_from([True, True, False]),
+    host_network=st.booleans(),
+)
+STEPS = st.sampled_from(["node", "node", "pod", "pod", "pod", "change", "gone", "shrink", "drop"])
+
+
 @given(st.data())
 def test_whoever_waits_would_be_refused_if_he_were_tried(data: st.DataObject) -> None:
-    """Without a flush: hints and kinds miss nothing."""
+    """Without any flush: hints and kinds miss nothing."""
     loop = Loop()
-    for _ in range(data.draw(st.integers(3, 12))):
-        match data.draw(st.sampled_from(["node", "node", "pod", "pod", "pod", "gone", "shrink", "drop"])):
-            case "node":
-                loop.node(data.draw(nodes()))
-            case "pod":
-                pod = data.draw(pods())
-                if pod.key not in loop.bound and not pod.spec.node_name:
-                    loop.wait(pod)
-            case "gone" if loop.bound:
-                loop.delete(data.draw(st.sampled_from(sorted(loop.bound))))
-            case "shrink" if loop.bound:
-                loop.shrink(data.draw(st.sampled_from(sorted(loop.bound))), data.draw(pods()))
-            case "drop":
-                loop.drop_node(data.draw(st.sampled_from(NODES)))
+    for _ in range(data.draw(st.integers(3, 14))):
+        step(loop, data)
         loop.clock.advance(60)
         loop.run()
     for key in list(loop.room._entries):
-        job = loop.room.job(key)
+        job, told = loop.room.job(key), loop.room.verdict(key)
         assert job is not None
+        assert told is not None
         decision = loop.planner.decide(job, loop.ledger.snapshot(), 0.0)
-        if loop.room.place(key) is Place.UNSCHEDULABLE:
-            assert not decision.placed, f"{key} sleeps, and would fit on {decision.placements[0].node}"
-            told = loop.room.verdict(key)
-            assert told is not None
+        assert not decision.placed, f"{key} sleeps, and would fit on {decision.placements[0].node}"
+
+
+def step(loop: Loop, data: st.DataObject) -> None:
+    """Something happens, if it can."""
+    match data.draw(STEPS):
+        case "node":
+            loop.node(data.draw(FIT_NODES))
+        case "pod":
+            pod = data.draw(FIT_PODS)
+            if pod.key not in loop.bound:
+                loop.wait(pod)
+        case "change" if len(loop.room):
+            loop.wait(data.draw(FIT_PODS.filter(lambda pod: pod.key in loop.room)))
+        case "gone" if loop.bound:
+            loop.delete(data.draw(st.sampled_from(sorted(loop.bound))))
+        case "shrink" if loop.bound:
+            loop.shrink(data.draw(st.sampled_from(sorted(loop.bound))), data.draw(FIT_PODS))
+        case "drop":
+            loop.drop_node(data.draw(st.sampled_from(["n0", "n1"])))

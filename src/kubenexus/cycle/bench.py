@@ -17,6 +17,8 @@ from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.state.nodes import NodeColumns
 
 CACHE_BYTES = 64 << 20
+_BYTES_PER_ROW = 64  # of a table with reasons from several plugins and all scores; most take half of it
+_FEW = 4
 
 
 class Member(msgspec.Struct, gc=False):
@@ -61,7 +63,7 @@ class Bench:
         if table is None:
             pod_class = self._class(signature, pod, lifted, signed)
             table = self._tables[signature] = ClassTable(pod_class, self.lineup, self.work)
-            self._shrink()
+            self._shrink(columns.size)
         else:
             self._tables.move_to_end(signature)
         refresh(table, columns)
@@ -75,11 +77,13 @@ class Bench:
 
     def _signed(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
         signed: dict[str, Any] = {}
-        for plugin in self.lineup.signs:
+        for plugin in self.lineup.signs if pod.spec.volumes else self.lineup.signs_without_volumes:
             try:
-                signed[plugin.name] = plugin.sign(pod, columns)
+                what = plugin.sign(pod, columns)
             except Exception as error:
                 raise blamed(plugin, error) from error
+            if what is not None:
+                signed[plugin.name] = what
         return signed
 
     def _class(self, signature: bytes, pod: Pod, lifted: NodeAffinity | None, signed: dict[str, Any]) -> PodClass:
@@ -89,11 +93,12 @@ class Bench:
         except Malformed as problem:
             raise problem.within(subject=f"Pod {pod.key}") from None
 
-    def _shrink(self) -> None:
-        """Drop the tables unused for longest while the cache is over its bound; the newest always stays."""
-        held = sum(table.nbytes for table in self._tables.values()) if len(self._tables) % 16 == 0 else 0
-        while held > self._cache_bytes and len(self._tables) > 1:
-            held -= self._tables.popitem(last=False)[1].nbytes
+    def _shrink(self, rows: int) -> None:
+        """Drop the tables unused for longest while the cache is over its bound; a few always stay. Tables are of one
+        length and much alike, so their number bounds their size."""
+        most = max(_FEW, self._cache_bytes // (_BYTES_PER_ROW * rows + 4096))
+        while len(self._tables) > most:
+            self._tables.popitem(last=False)
 
     def _member(self, pod: Pod, table: ClassTable) -> Member:
         member = Member(pod, table, refused=table.refused)

@@ -214,7 +214,9 @@ class ScoreColumn:
     def normalized_at(self, row: int) -> int:
         """One row, through the same arithmetic on columns that ranked it."""
         if isinstance(self.raw, Coded):
-            return int(self._normalized_values()[self.raw.codes[row]]) // self.weight
+            return int(self._normalized_values()[self.raw.codes[row]]) // max(self.weight, 1)
+        if self.plugin.normalize is UP or self.plugin.normalize is DOWN:
+            return int(self.normalized(self.at(row)))
         raw = np.array([self.at(row)], np.int64)
         return int(self.normalized(raw)[0])
 

@@ -58,17 +58,20 @@ def reflag(table: ClassTable, columns: NodeColumns, rows: Any) -> bool:
     if table.stamped_scores:
         rank = rank + (table.stamped_totals(rows) << BITS)
     table.rank[rows] = np.where(ok, rank, NOWHERE)
-    table.version += 1
-    return bool((ok != was).any())
+    moved = bool((ok != was).any())
+    if moved or not ok.all():  # a row that stays refused may have another reason now
+        table.version += 1
+    return moved
 
 
 def _filters(table: ClassTable, columns: NodeColumns) -> Any:
     """The rows whose reasons changed; None when the table must be built anew."""
     view = Nodes(columns)
     changed: BoolColumn = np.zeros(columns.size, np.bool_)
+    stamped = {plugin.name for plugin in table.stamped}
     for plugin in table.lineup.filters:
         before = table.stamps.get((plugin.name, "filter"))
-        if not table.lineup.traits[plugin.name].stamped or not _moved(table, plugin, "filter", columns):
+        if plugin.name not in stamped or not _moved(table, plugin, "filter", columns):
             continue
         column = next((c for c in table.filters if c.plugin is plugin), None)
         if _concerned(table, plugin, view) != (column is not None):

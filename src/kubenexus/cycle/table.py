@@ -18,7 +18,7 @@ from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Only
-from kubenexus.framework.profile import Lineup
+from kubenexus.framework.profile import Lineup, Traits
 from kubenexus.framework.verdict import Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -66,7 +66,8 @@ class ClassTable:
         self.untrusted: list[ScoreColumn] = []
         self.constant = 0  # what the scores that are the same on all rows add up to
         self.spread = False  # one of these no longer is the same on all rows: the sums are to be redone
-        self.stamped = lineup.stamped
+        # A plugin that signed nothing for this class has nothing to say of it, whatever happens elsewhere.
+        self.stamped = [p for p in lineup.stamped if p.name not in lineup.signing or p.name in pod.signed]
         self.feasible_version = 0  # the version whose feasible rows were last shown to scores that look at them
         self.stamps: dict[tuple[str, str], Hashable] = {}  # by plugin and point: what its last answer stood on
         self.built = False
@@ -88,7 +89,7 @@ class ClassTable:
         """Ask every plugin about every row."""
         self.work.builds += 1
         self.work.rows += columns.size
-        view, traits = Nodes(columns), self.lineup.traits
+        view, traits = Nodes(columns), self._traits()
         self.only, self.refused, self.failed = [], None, None
         self.filters = [FilterColumn(p, traits[p.name]) for p in self.lineup.filters if self._concerned(p, view)]
         for column in self.filters:
@@ -106,6 +107,11 @@ class ClassTable:
         self.feasible_version = self.version
         self.built = True
 
+    def _traits(self) -> dict[str, Traits]:
+        quiet = {p.name for p in self.lineup.stamped} - {p.name for p in self.stamped}
+        known = self.lineup.traits
+        return {**known, **{name: known[name]._replace(stamped=False) for name in quiet}}
+
     def watch_usage(self) -> None:
         """Which plugins are to be asked again where a placement changed what runs on a row."""
         self.usage_filters = [column for column in self.filters if column.traits.usage and not column.traits.stamped]
@@ -115,7 +121,10 @@ class ClassTable:
         self.usage_scalar = all(watching)
 
     def _concerned(self, plugin: Any, view: Nodes) -> bool:
-        """PreFilter: whether this plugin has anything to say about the class."""
+        """PreFilter: whether this plugin has anything to say about the class. One that signs, and signed nothing, has
+        not."""
+        if plugin.name in self.lineup.signing and plugin.name not in self.pod.signed:
+            return False
         if not hasattr(plugin, "prepare"):
             return True
         try:

@@ -89,6 +89,8 @@ class Lineup:
         self.scores = [p for p in self._at("score") if isinstance(p, Score)]
         self.rooms = [p for p in self._at("filter") if isinstance(p, Room)]
         self.assigns = [p for p in self._at("reserve") if isinstance(p, Assign)]
+        self.signs_without_volumes = [p for p in self.signs if not getattr(p, "of_volumes", False)]
+        self.signing = {p.name for p in self.signs}
         self.stamped = [p for p in self.plugins if isinstance(p, Stamped)]
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
 

@@ -125,6 +125,8 @@ class InterPodAffinity:
     # --- where it would like to --------------------------------------------------------------------------------------
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | Skip:
+        if self.name not in pod.signed:
+            return SKIP
         affinity = self._affinity(pod, nodes.columns)
         if self._own_wishes_only and not affinity.wishes:
             return SKIP

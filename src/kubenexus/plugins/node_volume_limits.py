@@ -39,6 +39,7 @@ class _Load(msgspec.Struct, frozen=True, array_like=True):
 
 class NodeVolumeLimits:
     name = "NodeVolumeLimits"
+    of_volumes = True  # pods without volumes need not be signed
     reads = ()
     depends = Depends.USAGE
     scalar = True
@@ -92,7 +93,7 @@ class NodeVolumeLimits:
             attaches = described or driver not in load.in_tree
             if attaches and _heeded(driver, store) and not columns.of(driver).installed[row]:
                 return _missing(driver)
-        if row in store.users.complaints and columns.limited[row]:
+        if load.drivers and row in store.users.complaints and columns.limited[row]:
             return Reason(min(store.users.complaints[row]), Code.ERROR)
         new = dict(load.own)
         for attachment in load.shared:

@@ -103,8 +103,7 @@ class PodTopologySpread:
             refused = missing | skewed if refused is None else refused | missing | skewed
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | Skip:
-        plan = self._plan(pod, nodes.columns)
-        if not plan.soft:
+        if self.name not in pod.signed or not (plan := self._plan(pod, nodes.columns)).soft:
             return SKIP
         everywhere = Nodes(nodes.columns)
         scored: BoolColumn = nodes.feasible

@@ -55,6 +55,7 @@ class _Claims(msgspec.Struct, frozen=True, array_like=True):
 
 class VolumeBinding:
     name = "VolumeBinding"
+    of_volumes = True  # pods without volumes need not be signed
     reads = ()
     depends = Depends.NODE
     normalize = KEEP

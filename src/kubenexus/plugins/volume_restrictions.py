@@ -29,6 +29,7 @@ class _Restricted(msgspec.Struct, frozen=True, array_like=True):
 
 class VolumeRestrictions:
     name = "VolumeRestrictions"
+    of_volumes = True  # pods without volumes need not be signed
     reads = ()
     depends = Depends.USAGE
     scalar = True

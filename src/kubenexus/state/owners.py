@@ -4,7 +4,7 @@ its own to spread by."""
 from typing import Any
 
 from kubenexus.api.core import Pod
-from kubenexus.api.selectors import NOTHING, Op, Requirement, Selector, compile_selector
+from kubenexus.api.selectors import EVERYTHING, NOTHING, Op, Requirement, Selector, compile_selector
 from kubenexus.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.base.errors import Malformed
 
@@ -50,6 +50,8 @@ class Owners:
 
     def selector_of(self, pod: Pod) -> Selector:
         """What the pod's services and its controller select by, taken together; empty when there is nothing."""
+        if not pod.metadata.owner_references and not self._services:
+            return EVERYTHING
         wanted = list(_exactly(self._service_labels(pod).items()).requirements)
         for owner in pod.metadata.owner_references:
             if owner.controller and _KINDS.get(owner.kind) == owner.api_version:

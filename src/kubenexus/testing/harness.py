@@ -239,9 +239,9 @@ class World:
         placed = self.placed()
         return [p for key, p in self.pods.items() if key not in placed and p.status.nominated_node_name == node]
 
-    def ledger(self, empty: Ledger | None = None) -> Ledger:
-        """A ledger built from scratch out of these objects, or out of one that is `empty`."""
-        ledger = Ledger() if empty is None else empty
+    def ledger(self) -> Ledger:
+        """A ledger built from scratch out of these objects."""
+        ledger = Ledger()
         for device_class in self.device_classes.values():
             ledger.device_class_seen(device_class)
         for name, devices in self.devices.items():

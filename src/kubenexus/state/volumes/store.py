@@ -121,7 +121,7 @@ class VolumeStore:
         held = [self._attachments[each] for each in self._attachments_of.get(name, ())]
         usage = self._attach(held, -1)
         usage |= self.users.recounted(self._claims_of.get(name, ()), lambda: _put(self.volumes, name, new))
-        self._attach(held, +1)
+        usage |= self._attach(held, +1)
         self.stock.volume_changed(name, old, new)
         return Touched(usage)
 
