@@ -30,7 +30,7 @@ REFUSED = [
     ("a cordon as a text", {**a_node("bad"), "spec": {"unschedulable": "yes"}}, "Node bad: spec.unschedulable: "),
     ("an image beyond int64", status(images=[{"names": ["a"], "sizeBytes": 2**63}]), "Node bad: status.images"),
     ("a label as a number", {"metadata": {"name": "bad", "labels": {"a": 1}}}, "Node bad: metadata.labels"),
-    ("cut off", dumped(a_node("bad"))[:-9], "Node: "),
+    ("cut off", dumped(a_node("bad"))[:-9], "Node bad: "),
 ]  # fmt: skip
 
 

@@ -74,12 +74,12 @@ SHAPES = [
     ("a port beyond int32", a_pod(node="n1", containers=[{"ports": [{"hostPort": 2**31}]}]), "Pod ns/p: spec.", True),
     ("tolerations as a text", a_pod(node="n1", tolerations="all"), "Pod ns/p: spec.tolerations: ", True),
     ("terms as a text", a_pod(affinity=affinity("all")), "Pod ns/p: spec.affinity.nodeAffinity.required", False),
-    ("cut off", dumped(a_pod(node="n1"))[:-20], "Pod: ", False),
+    ("cut off", dumped(a_pod(node="n1"))[:-20], "Pod ns/p: ", False),
     ("nothing", b"", "Pod: ", False),
     ("an array", b"[]", "Pod: ", False),
     ("null", b"null", "Pod: ", False),
-    ("two objects", dumped(a_pod()) * 2, "Pod: ", False),
-    ("nested without end", literal(a_pod(node="n1", x="HERE"), b"[" * 10**5 + b"]" * 10**5), "Pod: ", False),
+    ("two objects", dumped(a_pod()) * 2, "Pod ns/p: ", False),
+    ("nested without end", literal(a_pod(node="n1", x="HERE"), b"[" * 10**5 + b"]" * 10**5), "Pod ns/p: ", False),
     ("a megabyte of name", {"metadata": meta(name="p" * MEGABYTE, labels=5), "spec": {}}, "Pod ns/ppp", False),
 ]  # fmt: skip
 

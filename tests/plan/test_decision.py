@@ -82,15 +82,15 @@ def _assert_the_nearest_is_near(decision: Decision, expected: Judgement, pod: Po
     info = cluster.world.infos()[nearest.node]
     asked, has = naive.asked(pod, status=False), naive.offered(info)
     free = {name: has.get(name, 0) - _capped(naive.taken(info, name)) for name in asked}
-    lacking = {name: _capped(amount) - free[name] for name, amount in asked.items()}
+    lacking = {name: amount - free[name] for name, amount in asked.items()}
     said = {s.resource: s.lacking for s in nearest.shortages}
     assert said.keys() == {name for name, amount in asked.items() if amount and lacking[name] > 0}
     for name, amount in said.items():  # of what a node does not offer, it lacks all that is asked for
-        assert amount == lacking[name] if has.get(name) else amount >= _capped(asked[name])
+        assert amount == (lacking[name] if has.get(name) else max(amount, asked[name])), name
 
 
 def _capped(amount: int) -> int:
-    """Amounts end at 2**62 - 1, so that their sums fit; nobody has as much."""
+    """What is taken is counted up to 2**62 - 1, so that sums fit; nobody has as much."""
     return min(amount, LIMIT)
 
 

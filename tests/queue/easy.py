@@ -1,7 +1,7 @@
 """A waiting room with rules of three lines, for tests: plugins are names, pods are alike if their image is."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from kubenexus.api.core import Pod
 from kubenexus.base.clock import VirtualClock
@@ -32,8 +32,8 @@ EXACT = Policy(eager=False)
 class Gate:
     """Shut for the pods in `shut`, by key."""
 
-    name = "Gate"
-    reads = ()
+    name: ClassVar[str] = "Gate"
+    reads: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self) -> None:
         self.shut: set[str] = set()

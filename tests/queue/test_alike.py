@@ -3,15 +3,18 @@
 import msgspec
 import pytest
 
-from kubenexus.api.core import Pod, Volume
+from kubenexus.api.core import ClaimVolume, EphemeralVolume, Pod, Volume
+from kubenexus.base.clock import VirtualClock
 from kubenexus.framework.job import Job
 from kubenexus.framework.signature import Signer
 from kubenexus.framework.verdict import Code
 from kubenexus.plugins import lineup
 from kubenexus.queue.entry import Place
 from kubenexus.queue.kind import kind_of
+from kubenexus.queue.room import WaitingRoom
+from kubenexus.queue.rules import Rules
 from kubenexus.testing.builders import a_pod
-from tests.queue.easy import LEFT, NODE, Easy, by_image, job_of
+from tests.queue.easy import LEFT, NODE, WAKES, Easy, by_image, job_of, refusal
 
 
 def test_a_refusal_of_one_is_a_refusal_of_all_like_it() -> None:
@@ -166,6 +169,33 @@ def test_that_may_happen_while_a_job_is_in_flight() -> None:
     assert easy.popped() == ["a", "b"]
 
 
+def test_a_job_that_cannot_be_signed_waits_by_itself() -> None:
+    def broken(pod: Pod) -> bytes:
+        raise ValueError(pod.key)
+
+    easy = Easy(sign=broken)
+    easy.add("a", kind="k", since=1.0)
+    easy.add("b", kind="k", since=2.0)
+    easy.refuse("Room")
+    assert easy.popped() == ["b"]
+
+
+def test_each_profile_has_rules_of_its_own() -> None:
+    clock = VirtualClock(0.0)
+    picky = Rules(by_image, {"Room": WAKES["Ports"]})
+    room = WaitingRoom({"": Rules(by_image, WAKES), "picky": picky}, clock)
+    for name in ("picky", "default-scheduler"):
+        room.add(job_of(name, kind="k", scheduler_name=name))
+        turn = room.pop()
+        assert turn is not None
+        room.done(turn, refusal(turn, "Room"))
+    clock.advance(60)
+    assert room.on_event(LEFT) == 1
+    assert room.place("default/picky") is Place.ACTIVE
+    assert room.on_event(NODE) == 1
+    assert room.place("default/default-scheduler") is Place.ACTIVE
+
+
 # --- which jobs are alike -----------------------------------------------------------------------------------------
 
 SIGN = Signer(lineup().reads).sign
@@ -190,16 +220,32 @@ def test_which_pods_are_alike(one: dict, other: dict, alike: bool) -> None:
     assert (kind_of(first, SIGN).signature == kind_of(second, SIGN).signature) is alike
 
 
-def test_volumes_count_by_what_they_ask_for_not_by_their_made_up_names() -> None:
-    assert (
-        kind_of(_volumes("a", "token-1"), by_image).signature == kind_of(_volumes("b", "token-2"), by_image).signature
-    )
+def _with(volume: Volume, pod: str, namespace: str = "default") -> Job:
+    made = a_pod(pod, namespace=namespace)
+    return Job.of(msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, volumes=[volume])))
 
 
-def _volumes(pod: str, volume: str) -> Job:
-    made = job_of(pod, kind="same")
-    spec = msgspec.structs.replace(made.pods[0].spec, volumes=[Volume(name=volume)])
-    return Job.of(msgspec.structs.replace(made.pods[0], spec=spec))
+def _claim(name: str) -> Volume:
+    return Volume(name="data", persistent_volume_claim=ClaimVolume(claim_name=name))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        pytest.param(_with(Volume(name="x"), "a"), _with(Volume(name="y"), "b"), True, id="names that were made up"),
+        pytest.param(_with(_claim("c"), "a"), _with(_claim("c"), "b"), True, id="the same claim"),
+        pytest.param(_with(_claim("c"), "a"), _with(_claim("d"), "b"), False, id="different claims"),
+        pytest.param(_with(_claim("c"), "a"), _with(_claim("c"), "b", "other"), False, id="claims of other namespaces"),
+        pytest.param(
+            _with(Volume(ephemeral=EphemeralVolume()), "a"),
+            _with(Volume(ephemeral=EphemeralVolume()), "b"),
+            False,
+            id="ephemeral volumes: each pod has a claim of its own",
+        ),
+    ],
+)
+def test_volumes_count_by_what_they_ask_for(one: Job, other: Job, alike: bool) -> None:
+    assert (kind_of(one, by_image).signature == kind_of(other, by_image).signature) is alike
 
 
 def test_gangs_are_alike_if_they_have_as_many_of_each_sort_and_need_as_many() -> None:

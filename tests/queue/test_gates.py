@@ -1,7 +1,11 @@
 """Jobs at a gate: in no line, never tried, and let in as soon as their gate opens."""
 
+from typing import ClassVar
+
+from kubenexus.api.core import Pod
 from kubenexus.framework.events import Action, Event, Resource
 from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.changes import EVERYTHING
 from kubenexus.queue.entry import Place
 from tests.queue.easy import NODE, Easy, a_gang, job_of
@@ -94,10 +98,10 @@ def test_a_waiting_job_whose_update_gates_it_leaves_its_line() -> None:
 
 def test_a_gate_that_fails_is_shut() -> None:
     class Broken:
-        name = "Gate"
-        reads = ()
+        name: ClassVar[str] = "Gate"
+        reads: ClassVar[tuple[str, ...]] = ()
 
-        def gate(self, pod: object) -> None:
+        def gate(self, pod: Pod) -> Verdict | None:
             raise RuntimeError("no idea")
 
     easy = Easy()

@@ -58,6 +58,17 @@ class Loop:
     def wait(self, pod: Pod) -> Place:
         return self.room.add(Job.of(pod))
 
+    def change(self, key: str, like: Pod) -> None:
+        """What the API server allows while a pod waits: more tolerations, other labels, other amounts."""
+        job = self.room.job(key)
+        assert job is not None
+        pod, wanted = job.pods[0], like.spec.containers[0].resources
+        container = msgspec.structs.replace(pod.spec.containers[0], resources=wanted)
+        tolerations = pod.spec.tolerations + like.spec.tolerations
+        spec = msgspec.structs.replace(pod.spec, containers=[container], tolerations=tolerations)
+        metadata = msgspec.structs.replace(pod.metadata, labels=like.metadata.labels)
+        self.wait(msgspec.structs.replace(pod, spec=spec, metadata=metadata))
+
     def delete(self, key: str) -> None:
         self.room.delete(key)
         pod = self.bound.pop(key, None)
@@ -216,10 +227,10 @@ def step(loop: Loop, data: st.DataObject) -> None:
             loop.node(data.draw(FIT_NODES))
         case "pod":
             pod = data.draw(FIT_PODS)
-            if pod.key not in loop.bound:
+            if pod.key not in loop.bound and pod.key not in loop.room:
                 loop.wait(pod)
         case "change" if len(loop.room):
-            loop.wait(data.draw(FIT_PODS.filter(lambda pod: pod.key in loop.room)))
+            loop.change(data.draw(st.sampled_from(sorted(loop.room._entries))), data.draw(FIT_PODS))
         case "gone" if loop.bound:
             loop.delete(data.draw(st.sampled_from(sorted(loop.bound))))
         case "shrink" if loop.bound:

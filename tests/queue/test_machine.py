@@ -99,10 +99,9 @@ class Machine(RuleBasedStateMachine):
         missed = self.room._turns.flight.missed(turn.number)
         kin = self.room._entries[key].standing
         self.easy.refuse(*by, turn=turn, code=code)
-        place = self.room.place(key)
-        assert place in WAITING
-        if code is not Code.ERROR and place is Place.UNSCHEDULABLE:
-            assert kin.place is Place.UNSCHEDULABLE, "with all that are like it"
+        assert self.room.place(key) in WAITING
+        if self.room.place(key) is Place.UNSCHEDULABLE and self.room._entries[key].line is kin:
+            assert all(entry.place is Place.UNSCHEDULABLE for entry in kin.members), "with all that are like it"
             assert missed is not None
 
     @precondition(lambda self: self.turns)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from kubenexus.base.clock import VirtualClock
 from kubenexus.framework.job import Job
 from kubenexus.framework.signature import Signer
 from kubenexus.plugins import lineup
@@ -10,7 +11,7 @@ from kubenexus.queue.entry import Place
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.queue.rules import Rules
 from kubenexus.testing.builders import a_node, a_pod
-from tests.queue.easy import EXACT, Easy, VirtualClock, refusal
+from tests.queue.easy import EXACT, Easy, refusal
 
 JOBS, KINDS = 100_000, 10
 LEFT = pod_gone(a_pod("gone", cpu=1, node="n"))

@@ -131,6 +131,14 @@ def test_a_gang_grows_member_by_member_as_one_entry() -> None:
     assert len(easy.room._lines) == 1, "the kinds it was on the way are forgotten"
 
 
+def test_a_gang_whose_last_member_is_gone_is_gone() -> None:
+    easy = Easy()
+    gang = a_gang("g", 2)
+    easy.room.add(gang)
+    assert easy.room.update(type(gang)(gang.key, (), 2)) is Place.GONE
+    assert (len(easy.room), len(easy.room._lines)) == (0, 0)
+
+
 def test_a_refused_gang_that_shrinks_waits_on() -> None:
     easy = Easy()
     gang = a_gang("g", 3, minimum=1)

@@ -285,7 +285,7 @@ class VolumeZone:
 
 class NodeVolumeLimits:
     def before(self, pod: Pod, world: World) -> Answer | str | None:
-        concerned = [*claims_of(pod)] or [v for v in pod.spec.volumes if self._inline(v)]
+        concerned = any(True for _ in claims_of(pod)) or any(map(self._inline, pod.spec.volumes))
         return None if concerned else SKIPPED
 
     def node(self, pod: Pod, node: Node, world: World) -> Answer:
@@ -306,7 +306,7 @@ class NodeVolumeLimits:
         if not new or not limits:
             return PASS
         used: dict[tuple[str, str], str] = {}
-        complaints = set()
+        complaints: set[str] = set()
         for other in world.pods_on(node.metadata.name):
             try:
                 used |= self.volumes(other, csi_node, world, new=False)
@@ -522,7 +522,7 @@ class VolumeBinding:
         zones = sorted({zone.strip() for zone in labels.get(known[0], "").split("__")} - {""})
         moved = []
         for term in terms or [NodeSelectorTerm()]:
-            inside = (
+            inside: list[Any] = (
                 [
                     {"key": EBS_ZONE if e.key == known[0] else e.key, "operator": e.operator, "values": e.values}
                     for e in term.match_expressions

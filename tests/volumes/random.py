@@ -82,6 +82,7 @@ _SOURCES: list[Any] = [
     {"rbd": {"monitors": ["m2"], "image": "x"}},
     {"configMap": {"name": "harmless"}},
 ]
+_WISHES: list[Any] = [{}, {}, {}, {}, {"selector": {"matchLabels": {"tier": "gold"}}}, {"volumeMode": "Block"}]
 _LABELS = [{}, {}, {"tier": "gold"}, {ZONE: "a"}, {BETA_ZONE: "a__b"}, {REGION: "r", ZONE: "a__"}]
 
 
@@ -124,7 +125,7 @@ class Dice(Random):
             owner=f"uid {name[:2]}" if name in OWN_CLAIMS and not self.rarely() else "",
             lost=self.rarely(),
             deleting=self.rarely(),
-            **self.choice([{}, {}, {}, {}, {"selector": {"matchLabels": {"tier": "gold"}}}, {"volumeMode": "Block"}]),
+            **self.choice(_WISHES),
         )
 
     def volume(self, name: str) -> PersistentVolume:
@@ -143,7 +144,7 @@ class Dice(Random):
             ),
             phase="Released" if self.rarely() else None,
             deleting=self.rarely(),
-            **({"volumeMode": "Block"} if self.rarely() else {}),
+            volumeMode="Block" if self.rarely() else "Filesystem",
         )
 
     def csi_node(self, name: str) -> CSINode:

@@ -18,7 +18,6 @@ from kubenexus.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
-    StorageObject,
     VolumeAttachment,
 )
 from kubenexus.framework.profile import Enabled, Lineup, Profile
@@ -170,7 +169,7 @@ def a_mounting_pod(name: str, *volumes: str | Data, **options: Any) -> Pod:
     return mounting(a_pod(name, **options), *volumes)
 
 
-def told(ledger: Ledger, *things: StorageObject) -> Ledger:
+def told(ledger: Ledger, *things: Any) -> Ledger:
     for thing in things:
         ledger.storage_seen(thing)
     return ledger

@@ -10,7 +10,8 @@ from kubenexus.api.core import Pod
 from kubenexus.api.storage import CSINode, CSIStorageCapacity, PersistentVolume, key_of
 from tests.volumes.model import Model
 from tests.volumes.naive import NodeVolumeLimits, Refused
-from tests.volumes.random import CLASSES, DRIVER, EBS_DRIVER, PODS, Dice
+from tests.volumes.random import CLASSES, EBS_DRIVER, PODS, Dice
+from tests.volumes.some import DRIVER
 
 seeds, lengths = st.integers(0, 2**32), st.integers(0, 16)
 

@@ -11,6 +11,8 @@ Only the shape is judged here. Quantities and selectors are judged where they ar
 """
 
 import functools
+import json
+import math
 import re
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -198,9 +200,53 @@ def _second_try(raw: bytes | msgspec.Raw, kind: type[Kind]) -> Kind | Unreadable
         data = _ANYTHING.decode(raw)
         found = msgspec.convert(_without_nulls(data), kind)
     except _UNDECODABLE as error:
+        if data is None:
+            return _identified(raw, kind, _explained(error))
         return _salvaged(data, kind, _explained(error))
     missing = _missing(found)
     return found if not missing else _salvaged(data, kind, Malformed("missing", field=missing))
+
+
+def _identified(raw: bytes | msgspec.Raw, kind: type[HasMetadata], error: Malformed) -> Unreadable:
+    """What is no JSON stays refused; but a reader that forgives more (NaN, numbers beyond all bounds, broken UTF-8) may
+    tell whose it is and where the fault lies."""
+    text = bytes(raw).decode("utf-8", "replace")
+    try:
+        data = _without_nulls(json.loads(text, parse_int=_int))
+    except (ValueError, RecursionError):
+        return _salvaged({"metadata": _guessed(text), "spec": _guessed(text)}, kind, error)
+    try:
+        msgspec.convert(data, kind)
+    except msgspec.ValidationError as found:
+        error = _explained(found)
+    if not error.field or "..." in error.field:
+        error = Malformed(error.problem, field=_endless(data))
+    return _salvaged(data, kind, error)
+
+
+def _guessed(text: str) -> dict[str, str]:
+    """Names from a text that is no JSON at all: the first of each after `metadata`."""
+    start = text[max(text.find('"metadata"'), 0) :]
+    found = ((key, re.search(rf'"{key}"\s*:\s*"([^"\\]{{1,253}})"', start)) for key in _IDENTITY)
+    return {key: match.group(1) for key, match in found if match is not None}
+
+
+_IDENTITY: Final = ("namespace", "name", "uid", "nodeName")
+
+
+def _int(digits: str) -> int | float:
+    return int(digits) if len(digits) < 400 else float("inf")
+
+
+def _endless(data: Any, path: str = "") -> str:
+    """Where a number stands that is none, or is beyond all bounds."""
+    if isinstance(data, dict):
+        parts = [(f"{path}.{key}" if path else str(key), held) for key, held in data.items()]
+    elif isinstance(data, list):
+        parts = [(f"{path}[{i}]", held) for i, held in enumerate(data)]
+    else:
+        return path if isinstance(data, float) and not math.isfinite(data) else ""
+    return next((found for where, held in parts if (found := _endless(held, where))), "")
 
 
 def _without_nulls(value: Any) -> Any:
@@ -226,7 +272,7 @@ def _salvaged(data: Any, kind: type[HasMetadata], error: Malformed) -> Unreadabl
 def _text(data: Any, *path: str) -> str:
     for step in path:
         data = data.get(step) if isinstance(data, dict) else None
-    return data if isinstance(data, str) else ""
+    return data.encode("utf-8", "replace").decode() if isinstance(data, str) else ""
 
 
 def _explained(error: Exception) -> Malformed:

@@ -20,6 +20,7 @@ PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 HARD: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 SOFT: Final = frozenset({PREFER_NO_SCHEDULE})
 
+_MANY: Final = 16
 _CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 
 
@@ -52,11 +53,28 @@ def untolerated(
     comparisons: bool = False,
 ) -> tuple[Taint, ...]:
     """The taints with one of these effects that no toleration covers, in the node's order."""
+    if len(tolerations) > _MANY:
+        return _untolerated_by_many(tolerations, taints, effects, comparisons)
     return tuple(
         taint
         for taint in taints
         if taint.effect in effects and not tolerated(tolerations, taint, comparisons=comparisons)
     )
+
+
+def _untolerated_by_many(
+    tolerations: Sequence[Toleration], taints: Iterable[Taint], effects: frozenset[str], comparisons: bool
+) -> tuple[Taint, ...]:
+    """The same by key, so that ten thousand of each do not meet in squares."""
+    by_key: dict[str, list[Toleration]] = {}
+    for toleration in tolerations:
+        by_key.setdefault(toleration.key, []).append(toleration)
+    found = []
+    for taint in taints:
+        speak_of_it = (*by_key.get(taint.key, ()), *(by_key.get("", ()) if taint.key else ()))
+        if taint.effect in effects and not tolerated(speak_of_it, taint, comparisons=comparisons):
+            found.append(taint)
+    return tuple(found)
 
 
 def _compares(toleration: Toleration, taint: Taint) -> bool:

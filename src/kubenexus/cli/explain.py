@@ -31,8 +31,8 @@ def explain(dump_file: Path, pod_key: str, nodes: int, output: str) -> None:
 
     try:
         dump = read_dump(dump_file.read_bytes(), str(dump_file))
-    except KubeNexusError as problem:
-        raise click.ClickException(str(problem)) from None
+    except KubeNexusError as error:
+        raise click.ClickException(str(error)) from None
     for problem in dump.problems:
         click.echo(f"warning: {problem}", err=True)
     pod = dump.pods.get(pod_key)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from kubenexus.api.core import NodeAffinity, Pod
-from kubenexus.base.errors import Malformed
+from kubenexus.base.errors import Malformed, shown
 from kubenexus.cycle.border import blamed
 from kubenexus.cycle.repair import refresh
 from kubenexus.cycle.table import ClassTable, Work
@@ -18,7 +18,7 @@ from kubenexus.state.nodes import NodeColumns
 
 CACHE_BYTES = 64 << 20
 _BYTES_PER_ROW = 64  # of a table with reasons from several plugins and all scores; most take half of it
-_FEW = 4
+_COPIES = 32  # a class holds its fields as objects, several times as large as its signature
 
 
 class Member(msgspec.Struct, gc=False):
@@ -45,6 +45,7 @@ class Bench:
         self._cache_bytes = cache_bytes
         self._tables: OrderedDict[bytes, ClassTable] = OrderedDict()
         self._columns: NodeColumns | None = None
+        self._held = 0
 
     def __len__(self) -> int:
         """How many classes are known now."""
@@ -55,7 +56,7 @@ class Bench:
         PluginFailedError when a plugin failed before any node was looked at."""
         if columns is not self._columns:  # another ledger: nothing remembered of the old one holds
             self._tables.clear()
-            self._columns = columns
+            self._columns, self._held = columns, 0
         lifted = unpinned(pod) if pod.spec.affinity is not None and self.lineup.pins else None
         signed = self._signed(pod, columns)
         signature = self.signer.sign(pod, lifted, signed)
@@ -91,14 +92,14 @@ class Bench:
         try:
             return PodClass(signature, specimen, pinned=lifted is not None, signed=signed)
         except Malformed as problem:
-            raise problem.within(subject=f"Pod {pod.key}") from None
+            raise problem.within(subject=f"Pod {shown(pod.key)}") from None
 
     def _shrink(self, rows: int) -> None:
-        """Drop the tables unused for longest while the cache is over its bound; a few always stay. Tables are of one
-        length and much alike, so their number bounds their size."""
-        most = max(_FEW, self._cache_bytes // (_BYTES_PER_ROW * rows + 4096))
-        while len(self._tables) > most:
-            self._tables.popitem(last=False)
+        """Drop the tables unused for longest while the cache is over its bound; the newest always stays."""
+        self._held += len(next(reversed(self._tables))) * _COPIES + _BYTES_PER_ROW * rows + 4096
+        while self._held > self._cache_bytes and len(self._tables) > 1:
+            signature, _ = self._tables.popitem(last=False)
+            self._held -= len(signature) * _COPIES + _BYTES_PER_ROW * rows + 4096
 
     def _member(self, pod: Pod, table: ClassTable) -> Member:
         member = Member(pod, table, refused=table.refused)

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from kubenexus.base.errors import shown
 from kubenexus.framework.job import NOTHING, Assignment
 from kubenexus.framework.verdict import Code
 from kubenexus.state.footprint import Footprint
@@ -97,5 +98,5 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     def sentence(self) -> str:
         """What goes into the event and the condition."""
         if self.placed:
-            return ", ".join(f"{p.pod} to {p.node}" for p in self.placements)
+            return ", ".join(f"{shown(p.pod)} to {p.node}" for p in self.placements)
         return self.error or self.diagnosis.sentence()

@@ -110,7 +110,7 @@ class Signer:
         self._takes = [field.take for field in self._fields]
         self._affinity = names.index(_AFFINITY) if _AFFINITY in names else -1
         self._projected: tuple[str, ...] = tuple(sorted(self._labels))
-        self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
+        self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     def project(self, keys: Iterable[str]) -> None:
         """The label keys that some live selector asks for, besides those that plugins named themselves."""

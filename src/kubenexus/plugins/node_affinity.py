@@ -79,7 +79,7 @@ class NodeAffinity:
         total: IntColumn = np.zeros(nodes.width, np.int64)
         for preference in (*self._added_preferences, *(wishes or ())):
             total += preference.weight * where(preference.term, nodes)
-        return total
+        return np.maximum(total, 0)  # the API server admits no negative weight; one that got in must not win
 
     def _admits(self, pod: Pod, event: Event) -> bool:
         """A node that the pod may use now and, if it is not new, could not before."""

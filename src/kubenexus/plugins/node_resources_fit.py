@@ -12,6 +12,7 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.api.resources import is_basic, is_extended
+from kubenexus.base.errors import shown
 from kubenexus.base.numbers import Amounts, IntColumn
 from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.job import JobView
@@ -56,8 +57,9 @@ class NodeResourcesFit:
             return
         if nodes.delegated(name):  # where no device plugin offers it, the claim's plugin is to judge
             lacking &= nodes.alloc(name) > 0
-        verdict.reject(lacking & too_small, Reason(f"Insufficient {name}", Code.UNRESOLVABLE))
-        verdict.reject(lacking & ~too_small, Reason(f"Insufficient {name}"))
+        text = f"Insufficient {shown(name)}"
+        verdict.reject(lacking & too_small, Reason(text, Code.UNRESOLVABLE))
+        verdict.reject(lacking & ~too_small, Reason(text))
 
     def _asked(self, pod: PodClass) -> Amounts:
         """What the pod asks for: what its containers request, and room for one pod more."""

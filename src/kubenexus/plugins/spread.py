@@ -95,18 +95,22 @@ class Domains:
         self.counts: IntColumn = np.zeros(0, np.int64)
         self._counted: BoolColumn = np.zeros(0, np.bool_)
         self._marks = (-1, -1)
+        self._column: Any = None
         self._in_use: tuple[int, Any, int] = (-1, None, 0)
         self._overfull: tuple[tuple[int, int], Any] = ((-1, -1), None)
 
     def refresh(self, pod: PodClass, nodes: NodeColumns, others: list[Constraint], all_keys: bool) -> None:
         """Follow the pods; count anew when nodes changed. `others`: constraints whose labels a node must have too."""
-        if self._marks == (nodes.node_changes.mark, self.counter.version):
+        column = nodes.labels.column(self.constraint.topology)
+        same = self._marks[0] == nodes.node_changes.mark and self._column is column
+        if same and self._marks[1] == self.counter.version:
             return
-        steps = self.counter.since(self._marks[1]) if self._marks[0] == nodes.node_changes.mark else None
+        steps = self.counter.since(self._marks[1]) if same else None
+        self._column = column
         if steps is None:
             self._recount(pod, Nodes(nodes), others if all_keys else [])
         else:
-            codes = nodes.labels.column(self.constraint.topology).codes
+            codes = column.codes
             for row, delta in steps:
                 if self._counted[row]:
                     self.counts[codes[row]] += delta

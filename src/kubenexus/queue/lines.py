@@ -38,9 +38,6 @@ class Lines:
     def __len__(self) -> int:
         return len(self._by_kind)
 
-    def find(self, kind: Kind) -> Line | None:
-        return self._by_kind.get(kind.signature)
-
     def home(self, kind: Kind, rules: Rules, priority: int) -> Line:
         """The line of jobs of this kind, made if there is none."""
         line = self._by_kind.get(kind.signature)

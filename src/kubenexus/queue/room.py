@@ -61,6 +61,9 @@ class WaitingRoom(Board):
         """A job we did not know, or know in another form. `since`: how old it is, by the API server's timestamp."""
         self._look_around()
         now, entry = self._clock.now(), self._entries.get(job.key)
+        if not job.pods:
+            self.delete(job.key)  # its last member is gone
+            return Place.GONE
         if entry is not None and _related(entry.job, job):
             return self._reception.change(entry, job, now)
         if entry is not None:

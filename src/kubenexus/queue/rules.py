@@ -57,7 +57,11 @@ class Rules:
         return Rules(sign, wakes_of(lineup.plugins), lineup.gates, order, context)
 
     def kind(self, job: Job) -> Kind:
-        return kind_of(job, self._sign)
+        """What the job is like. One that cannot be signed is like no other, and waits by itself."""
+        try:
+            return kind_of(job, self._sign)
+        except Exception:
+            return kind_of(job, lambda pod: f"{pod.key} {pod.metadata.uid}".encode())
 
     def gate(self, job: Job) -> Verdict | None:
         """The first verdict that keeps the job out, if any. One gated pod gates its job; a gate that fails is shut."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubenexus.base.numbers import IntColumn
-from kubenexus.state.labels import LabelColumns
+from kubenexus.state.labels import LabelColumn, LabelColumns
 
 
 class Counter:
@@ -24,7 +24,7 @@ class Counter:
         self.version = 0
         self.flips = 0
         self._labels = labels
-        self._domains: dict[str, IntColumn] = {}
+        self._domains: dict[str, tuple[LabelColumn, IntColumn]] = {}
         self._log: deque[tuple[int, int]] = deque(maxlen=1024)
         self._flipped: deque[int] = deque(maxlen=16)
 
@@ -47,9 +47,9 @@ class Counter:
         self.version += 1
         self._log.append((row, delta))
         flipped = False
-        for key, counts in list(self._domains.items()):
-            code = self._labels.column(key).codes.item(row)
-            if code >= len(counts):
+        for key, (column, counts) in list(self._domains.items()):
+            code = column.codes.item(row)
+            if self._labels.column(key) is not column or code >= len(counts):  # codes were given anew
                 del self._domains[key]
                 flipped = True
                 continue
@@ -62,11 +62,11 @@ class Counter:
     def domain(self, key: str) -> IntColumn:
         """Pods by the code of this label's value; code 0 stands for nodes without the label."""
         column = self._labels.column(key)
-        counts = self._domains.get(key)
-        if counts is None or len(counts) < len(column.values):
+        known, counts = self._domains.get(key, (None, None))
+        if counts is None or known is not column or len(counts) < len(column.values):
             codes = column.codes[: len(self.rows)]
             counts = np.bincount(codes, weights=self.rows[: len(codes)], minlength=len(column.values)).astype(np.int64)
-            self._domains[key] = counts
+            self._domains[key] = (column, counts)
         return counts
 
     def relabelled(self) -> None:

@@ -9,6 +9,7 @@ from kubenexus.api.selectors import Op, Requirement
 from kubenexus.base.intern import ABSENT, Interner
 
 CodeColumn = NDArray[np.int32]
+_MOST_COLUMNS = 256  # pods may ask for any key; no cluster has so many that matter
 
 
 class LabelColumn:
@@ -53,9 +54,13 @@ class LabelColumns:
         return True
 
     def column(self, key: str) -> LabelColumn:
-        """The column of a label key, made now if nobody asked before."""
+        """The column of a label key, made now if nobody asked before. Codes mean something only together with the
+        column they came from: it is made anew when it holds too many values that no node has any more, or when it was
+        dropped because many other keys were asked for since."""
         column = self._columns.get(key)
         if column is None or len(column.values) > 1024 + 2 * len(self._of_row):
+            while len(self._columns) >= _MOST_COLUMNS:
+                del self._columns[next(iter(self._columns))]
             column = self._columns[key] = self._read(key)
         return column
 

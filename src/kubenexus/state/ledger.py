@@ -18,7 +18,7 @@ from typing import Any
 from kubenexus.api.core import DeviceClass, Node, Pod
 from kubenexus.api.storage import StorageObject
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
-from kubenexus.base.errors import KubeNexusError, Malformed
+from kubenexus.base.errors import KubeNexusError, Malformed, shown
 from kubenexus.state.devices import Device, Take
 from kubenexus.state.footprint import Footprint, footprint_of
 from kubenexus.state.journal import Attempt
@@ -135,7 +135,7 @@ class Ledger:
             fresh = record_of(pod, at, stage, footprint_of(pod)) if at else None
         except Malformed as problem:
             dirty |= self.pod_unreadable(key, node)
-            raise problem.within(subject=f"Pod {key}") from None
+            raise problem.within(subject=f"Pod {shown(key)}") from None
         dirty |= self._lift_fence(key)
         self._nominate(key, fresh if not node else None)
         if node and fresh is not None:
@@ -152,6 +152,9 @@ class Ledger:
     def pod_unreadable(self, key: str, node: str) -> set[int]:
         """A pod that cannot be decoded or counted. If it is bound, its node takes nothing new until it can be read or
         is gone; what was known of it before no longer counts, so that the ledger is what a list would make it."""
+        record = self.pods.get(key)
+        if not node and record is not None and record.stage is Stage.ASSUMED:
+            return set()  # we placed it, and its bind may be under way: it keeps its room
         dirty = self.pod_gone(key)
         if not node:
             return dirty

@@ -201,7 +201,7 @@ class NodeColumns:
             columns.grow(self.capacity)
 
 
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
+_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def _seal(node: Node) -> bytes:

@@ -172,24 +172,21 @@ class World:
         if pod.status.phase in ("Succeeded", "Failed") or self.uid_of(key) not in (None, pod.metadata.uid):
             self.pod_gone(key)
         if pod.status.phase in ("Succeeded", "Failed"):
-            return
-        self.unreadable.pop(key, None)
+            return None
         if (node or pod.status.nominated_node_name) and not readable(pod):
-            self.pods.pop(key, None)
-            if node:
-                self.unreadable[key] = node
-            return
+            return self.pod_unreadable(key, node)
+        self.unreadable.pop(key, None)
         self.pods[key] = pod
         if node and key in self.promises and self.promises[key].node != node:
             del self.promises[key]
+        return None
 
     def pod_gone(self, key: str) -> None:
         for known in (self.pods, self.promises, self.unreadable):
             known.pop(key, None)
 
     def pod_unreadable(self, key: str, node: str) -> None:
-        self.pods.pop(key, None)
-        self.unreadable.pop(key, None)
+        self.pod_gone(key)
         if node:
             self.unreadable[key] = node
 

@@ -2,11 +2,13 @@
 
 import time
 from random import Random
+from typing import Final
 
 import msgspec
 
 from kubenexus.api.codec import encode, read_object
 from kubenexus.api.core import Pod
+from kubenexus.cycle.bench import Bench
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner, commit
@@ -16,13 +18,16 @@ from kubenexus.testing.fuzz import books, laws
 from kubenexus.testing.fuzz.guard import Guard
 from kubenexus.testing.fuzz.twin import Twin
 
+CACHE: Final = 4 << 20  # bytes of classes: so few that old ones are forgotten and met again
+
 
 class Deciding:
     def __init__(self, guard: Guard, ledger: Ledger, twin: Twin) -> None:
         self._guard = guard
         self._ledger = ledger
         self._twin = twin
-        self._planner = Planner(lineup())
+        rules = lineup()
+        self._planner = Planner(rules, Bench(rules, cache_bytes=CACHE))
 
     def decide(self, rng: Random, last: str, way_of: dict[str, str]) -> None:
         """For one that waits, or for a gang of a few; more often than not for the one heard of last."""

@@ -1,0 +1,102 @@
+"""Which pods are alike: those whose claims come to the same, whatever the claims are called."""
+
+from typing import Any
+
+import pytest
+
+from kubenexus.api.core import Pod
+from kubenexus.plan.decide import Planner
+from kubenexus.plugins import lineup
+from kubenexus.state.ledger import Ledger
+from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod
+from tests.volumes.asking import Scheduler, cluster
+from tests.volumes.naive import TWINS
+from tests.volumes.some import a_capacity, a_claim, a_class, a_csi_node, a_driver, a_mounting_pod, a_volume, told
+
+NODES = [a_node(f"n{i}", zone="ab"[i % 2]) for i in range(6)]
+LOCAL = a_class("local", by="kubernetes.io/no-provisioner")
+
+
+def classes(ledger: Ledger, *pods: Pod) -> int:
+    bench = Planner(lineup()).bench
+    for pod in pods:
+        bench.look(pod, ledger.nodes)
+    return len(bench)
+
+
+PODS = [a_mounting_pod(f"web-{i}", f"data-{i}") for i in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("claims", "number"),
+    [
+        pytest.param([a_claim(f"data-{i}") for i in range(4)], 1, id="unbound claims of one size are one class"),
+        pytest.param([a_claim(f"data-{i}", size=f"{1 + i % 2}Gi") for i in range(4)], 2, id="sizes make a difference"),
+        pytest.param(
+            [x for i in range(4) for x in (a_claim(f"data-{i}", volume=f"v{i}"), a_volume(f"v{i}", on={ZONE: "a"}))],
+            1,
+            id="claims bound to volumes of one zone are one class",
+        ),
+        pytest.param(
+            [
+                x
+                for i in range(4)
+                for x in (a_claim(f"data-{i}", volume=f"v{i}"), a_volume(f"v{i}", on={HOSTNAME: f"n{i}"}))
+            ],
+            4,
+            id="volumes that each lie on a node of their own are unique by nature",
+        ),
+        pytest.param(
+            [
+                *(a_claim(f"data-{i}", of="local") for i in range(4)),
+                *(a_volume(f"v{i}", of="local", on={HOSTNAME: f"n{i}"}) for i in range(6)),
+            ],
+            1,
+            id="claims that will choose among local volumes are one class",
+        ),
+    ],
+)
+def test_pods_of_a_stateful_set(claims: list[Any], number: int) -> None:
+    assert classes(cluster(NODES, a_class(), LOCAL, *claims), *PODS) == number
+
+
+def test_pods_without_volumes_of_ours_cost_nothing() -> None:
+    ledger = cluster(NODES, a_class(), a_driver(), a_csi_node("n0", {"d": 1}))
+    plain = [a_pod("plain"), a_mounting_pod("token"), a_mounting_pod("config", {"configMap": {}}, {"emptyDir": {}})]
+    rules = {rule.name: rule for rule in lineup().signs if rule.name in TWINS}
+    assert rules.keys() == TWINS.keys()
+    assert [rule.sign(pod, ledger.nodes) for rule in rules.values() for pod in plain] == [None] * 12
+    assert classes(ledger, *plain) == 1
+
+
+def test_pods_without_volumes_are_not_looked_at_again_when_storage_changes() -> None:
+    ledger = cluster(NODES, a_class())
+    planner = Planner(lineup())
+    planner.bench.look(a_pod("plain"), ledger.nodes)
+    before = planner.bench.work.rows
+    told(ledger, a_volume("pv"), a_claim("c"), a_class("local", zones=["a"]), a_capacity("k"))
+    planner.bench.look(a_pod("plain"), ledger.nodes)
+    assert planner.bench.work.builds == 1
+    assert planner.bench.work.rows - before <= 1  # one row is named, so that stamps are looked at
+
+
+def test_a_pod_is_of_another_class_once_its_volume_is_in_use() -> None:
+    ledger = cluster(NODES, a_claim("shared", volume="pv"), a_volume("pv"))
+    pods = [a_mounting_pod(f"p{i}", "shared") for i in range(3)]
+    assert classes(ledger, *pods) == 1
+    scheduler = Scheduler(ledger)
+    for pod in pods:
+        assert scheduler.place(pod).placed
+    assert len(scheduler.planner.bench) == 2
+
+
+def test_a_thousand_claims_of_a_stateful_set_are_placed_from_one_table() -> None:
+    claims = [a_claim(f"c{i}") for i in range(40)]
+    nodes = [a_node(f"n{i}") for i in range(6)]
+    limits = [a_csi_node(f"n{i}", {"csi.example.com": 7}) for i in range(6)]
+    scheduler = Scheduler(cluster(nodes, a_class(), *claims, *limits))
+    placed = [scheduler.place(a_mounting_pod(f"p{i}", f"c{i}")) for i in range(40)]
+    assert all(decision.placed for decision in placed)
+    assert (len(scheduler.planner.bench), scheduler.planner.bench.work.builds) == (1, 1)
+    on = [decision.placements[0].node for decision in placed]
+    assert max(on.count(f"n{i}") for i in range(6)) <= 7

@@ -1,0 +1,137 @@
+"""The store of volumes: what is tentative is taken back exactly, the order of events does not matter, and what is
+promised is in step with what is seen."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.api.codec import encode
+from kubenexus.base.errors import Malformed
+from kubenexus.framework.job import Job
+from kubenexus.state.ledger import Ledger
+from kubenexus.testing.builders import HOSTNAME, ZONE, a_node
+from tests.volumes.asking import Scheduler, cluster
+from tests.volumes.model import Model
+from tests.volumes.random import CLASSES, EBS_DRIVER, NODES, PODS, Dice
+from tests.volumes.some import DRIVER, a_claim, a_class, a_csi_node, a_mounting_pod, a_volume, told
+from tests.volumes.test_twins import begun, tell
+
+
+def content(ledger: Ledger) -> Any:
+    """All that a rule can see, by name."""
+    columns, store = ledger.nodes, ledger.nodes.volumes
+    drivers = {}
+    for driver in (DRIVER, EBS_DRIVER):
+        found = store.drivers.of(driver)
+        drivers[driver] = {
+            name: (int(found.count[row]), int(found.limit[row]), bool(found.installed[row]))
+            for name, row in columns.row_of.items()
+        }
+    rows = {row: name for name, row in columns.row_of.items()}
+    return (
+        drivers,
+        {a: {rows[row]: n for row, n in held.items()} for a, held in store.drivers.mounted.items()},
+        {rows[row]: held for row, held in store.users.complaints.items()},
+        {key: sorted((record.key, rows[row]) for record, row, _ in users) for key, users in store.users._of.items()},
+        {disk: {rows[r]: n for r, n in held.items()} for disk, held in store.users.disks._rows.items()},
+        {name: sorted(store.stock.shelf(name).volumes._things) for name in CLASSES},
+        {key: (p.volume, p.node, p.holders) for key, p in store.stock._promises.items()},
+        {name: bool(store.drivers.described[row]) for name, row in columns.row_of.items()},
+    )
+
+
+@given(seed=st.integers(0, 2**32))
+def test_what_is_rolled_back_was_never_there(seed: int) -> None:
+    dice = Dice(seed)
+    model, known = begun(dice)
+    for _ in range(8):
+        tell(model, known, dice.event())
+    before, size = content(model.ledger), len(model.ledger.pods)
+    free = [pod for pod in known.values() if pod.key not in model.world.placed]
+    if len(free) > 1:
+        model.planner.decide(Job("gang", tuple(free), 1), model.ledger.snapshot(), 0.0)
+    assert content(model.ledger) == before
+    assert len(model.ledger.pods) == size
+
+
+@given(seed=st.integers(0, 2**32))
+def test_the_order_of_events_does_not_matter(seed: int) -> None:
+    dice = Dice(seed)
+    pods = {name: dice.pod(name) for name in PODS}
+    events = [*dice.start(), *(("bound", name, dice.choice(NODES)) for name in PODS)]
+    ledgers = []
+    for _ in range(2):
+        dice.shuffle(events)
+        model = Model()
+        for event in events:
+            tell(model, pods, event)
+        ledgers.append(content(model.ledger))
+    assert ledgers[0] == ledgers[1]
+
+
+def test_rows_grow_beyond_what_was_set_aside() -> None:
+    limits = [a_csi_node(f"n{i}", {DRIVER: 1}) for i in range(100)]
+    there = [a_mounting_pod(f"p{i}", f"c{i}", node=f"n{i}") for i in range(0, 100, 7)]
+    claims = [a_claim(f"c{i}") for i in range(101)]
+    ledger = cluster([], a_class(), *limits[:50], *claims)
+    for i in range(100):
+        ledger.node_seen(a_node(f"n{i}"))
+    told(ledger, *limits[50:])
+    for pod in there:
+        ledger.pod_seen(pod)
+    driver = ledger.nodes.volumes.drivers.of(DRIVER)
+    assert driver.count[:100].tolist() == [int(i % 7 == 0) for i in range(100)]
+    assert driver.limit[:100].tolist() == [1] * 100
+
+
+def test_a_volume_that_cannot_be_read_leaves_everything_as_it_was() -> None:
+    ledger = cluster([a_node("n")], a_class("local"), a_volume("pv", of="local"))
+    before, generation = content(ledger), ledger.generation
+    with pytest.raises(Malformed):
+        told(ledger, a_volume("pv", of="local", size="a lot"))
+    assert (content(ledger), ledger.generation) == (before, generation)
+
+
+def test_a_table_is_repaired_where_a_volume_was_taken_and_nowhere_else() -> None:
+    local = a_class("local", by="kubernetes.io/no-provisioner")
+    nodes = [a_node(f"n{i}", zone="a") for i in range(50)]
+    volumes = [a_volume(f"pv{i}", of="local", on={HOSTNAME: f"n{i}"}) for i in range(50)]
+    scheduler = Scheduler(cluster(nodes, local, *volumes, *(a_claim(f"c{i}", of="local") for i in range(11))))
+    scheduler.place(a_mounting_pod("p0", "c0"))
+    table = next(iter(scheduler.planner.bench._tables.values()))
+    outcomes = table.pod._compiled["VolumeBinding"]
+    asked: list[Any] = []
+    ask = outcomes._matching.outcome
+    outcomes._matching.outcome = lambda *args: asked.append(args[0]) or ask(*args)  # type: ignore[func-returns-value]
+    for i in range(1, 10):
+        assert scheduler.place(a_mounting_pod(f"p{i}", f"c{i}")).placed
+    assert len(asked) == 9  # one node each time, not fifty
+    told(scheduler.ledger, a_volume("zonal", of="local", on={ZONE: "b"}))
+    scheduler.ledger.node_seen(a_node("n0", zone="b"))
+    asked.clear()
+    scheduler.decide(a_mounting_pod("p10", "c10"))
+    assert len(asked) >= 50  # zones matter now: other groups
+
+
+def test_nodes_that_come_one_by_one_are_worked_out_one_by_one() -> None:
+    local = a_class("local", by="kubernetes.io/no-provisioner")
+    volumes = [a_volume(f"pv{i}", of="local", on={HOSTNAME: f"n{i}"}) for i in range(30)]
+    claims = [a_claim(f"c{i}", of="local") for i in range(10)]
+    scheduler = Scheduler(cluster([a_node(f"n{i}") for i in range(20)], local, *volumes, *claims))
+    scheduler.decide(a_mounting_pod("p0", "c0"))
+    table = next(iter(scheduler.planner.bench._tables.values()))
+    outcomes = table.pod._compiled["VolumeBinding"]
+    asked: list[Any] = []
+    ask = outcomes._matching.outcome
+    outcomes._matching.outcome = lambda *args: asked.append(args[0]) or ask(*args)  # type: ignore[func-returns-value]
+    for i in range(20, 25):
+        scheduler.ledger.node_seen(a_node(f"n{i}"))
+        scheduler.decide(a_mounting_pod("p0", "c0"))
+    assert [labels[HOSTNAME] for labels in asked] == [f"n{i}" for i in range(20, 25)]
+
+
+def test_objects_survive_a_round_trip_through_json() -> None:
+    claim = a_claim("c", volume="pv", selector={"matchLabels": {"a": "b"}})
+    assert b'"volumeName":"pv"' in encode(claim)
