@@ -118,12 +118,20 @@ def event(calls: int, waiting: int = WAITING) -> Round:
     return round_
 
 
+def each(calls: int, waiting: int = WAITING) -> Round:
+    """What a job costs whose kind was just refused: a thousand are woken and all are refused again; per job."""
+    jobs = min(waiting, 1_000)
+    per_event = event(calls, jobs)
+    return lambda: per_event() / jobs
+
+
 # By bench and case: made with the calls of a round and the number of waiting jobs.
 Make = Callable[[int, int], Round]
 CASES: dict[tuple[str, str], tuple[int, Make]] = {
     ("queue.churn", "100,000 waiting"): (100, churn),
     ("queue.refused", "one more of 100,000"): (100, newcomer),
     ("queue.refused", "event for 100,000"): (5, event),
+    ("queue.refused", "each of 1,000"): (5, each),
 }
 
 

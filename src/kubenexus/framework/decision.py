@@ -98,5 +98,5 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     def sentence(self) -> str:
         """What goes into the event and the condition."""
         if self.placed:
-            return ", ".join(f"{shown(p.pod)} to {p.node}" for p in self.placements)
+            return ", ".join(f"{shown(p.pod)} to {shown(p.node)}" for p in self.placements)
         return self.error or self.diagnosis.sentence()

@@ -12,9 +12,11 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Depends
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
+from kubenexus.plugins.volume_hints import detached, driver_yields, limit_rose, own_claim, volume_left
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 from kubenexus.state.volumes.mounts import Mounts
@@ -132,6 +134,15 @@ class NodeVolumeLimits:
             verdict.reject(here, Reason(min(problems), Code.ERROR))
             complaining |= here
         return complaining
+
+    wakes = (
+        Wake(Resource.CSI_NODE, Action.ADD | Action.UPDATE, limit_rose),
+        Wake(Resource.ASSIGNED_POD, Action.DELETE, volume_left),
+        Wake(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, own_claim),
+        Wake(Resource.VOLUME_ATTACHMENT, Action.DELETE, detached),
+        Wake(Resource.CSI_DRIVER, Action.UPDATE | Action.DELETE, driver_yields),
+        Wake(Resource.NODE, Action.ADD),
+    )
 
 
 def _load(pod: Pod, mounts: Mounts, nodes: NodeColumns) -> _Load:

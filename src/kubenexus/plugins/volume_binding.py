@@ -15,11 +15,20 @@ import numpy as np
 from kubenexus.api.core import Pod
 from kubenexus.api.storage import WAIT_FOR_FIRST_CONSUMER
 from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.job import NOTHING, Assignment, JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import KEEP, Depends
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins.terms import where
+from kubenexus.plugins.volume_hints import (
+    capacity_rose,
+    class_opened,
+    driver_took_over,
+    driver_yields,
+    own_claim,
+    volume_left,
+)
 from kubenexus.plugins.volume_matching import NO_SPACE, NO_VOLUME, Wanted, wanted
 from kubenexus.plugins.volume_rows import Outcomes
 from kubenexus.state.nodes import NodeColumns
@@ -156,6 +165,17 @@ class VolumeBinding:
 
     def _outcomes(self, pod: PodClass, claims: _Claims) -> Outcomes:
         return pod.once(self.name, lambda: Outcomes(claims.wanted, self._line))
+
+    wakes = (
+        Wake(Resource.STORAGE_CLASS, Action.ADD | Action.UPDATE, class_opened),
+        Wake(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, own_claim),
+        Wake(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE),
+        Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+        Wake(Resource.CSI_NODE, Action.ADD | Action.UPDATE, driver_took_over),
+        Wake(Resource.CSI_DRIVER, Action.UPDATE | Action.DELETE, driver_yields),
+        Wake(Resource.CSI_STORAGE_CAPACITY, Action.ADD | Action.UPDATE, capacity_rose),
+        Wake(Resource.ASSIGNED_POD, Action.DELETE, volume_left),
+    )
 
 
 def _claims(pod: Pod, uses: Sequence[Use], store: VolumeStore) -> _Claims:

@@ -9,9 +9,11 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.base.numbers import IntColumn
+from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Depends
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
+from kubenexus.plugins.volume_hints import disk_left, own_claim
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 from kubenexus.state.volumes.mounts import Disk
@@ -85,6 +87,12 @@ class VolumeRestrictions:
     def _restricted(self, pod: PodClass) -> _Restricted | None:
         signed: _Restricted | None = pod.signed.get(self.name)
         return signed
+
+    wakes = (
+        Wake(Resource.ASSIGNED_POD, Action.DELETE, disk_left),
+        Wake(Resource.NODE, Action.ADD),
+        Wake(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, own_claim),
+    )
 
 
 def _on(rows: Collection[int], nodes: Nodes) -> Any:

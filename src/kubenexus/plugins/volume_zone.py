@@ -15,9 +15,11 @@ from kubenexus.api.selectors import Op, Requirement
 from kubenexus.api.storage import WAIT_FOR_FIRST_CONSUMER
 from kubenexus.base.intern import ABSENT
 from kubenexus.base.numbers import BoolColumn
+from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Depends
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
+from kubenexus.plugins.volume_hints import class_came, own_claim, volume_moved
 from kubenexus.state.labels import holds
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -76,6 +78,13 @@ class VolumeZone:
         for key in (ZONE, REGION, BETA_ZONE, BETA_REGION):
             anywhere |= nodes.label(key)[0] != ABSENT
         verdict.reject(anywhere & ~agreed, self.ELSEWHERE)
+
+    wakes = (
+        Wake(Resource.STORAGE_CLASS, Action.ADD, class_came),
+        Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+        Wake(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, own_claim),
+        Wake(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, volume_moved),
+    )
 
 
 def _zones(key: str, name: str, store: VolumeStore) -> tuple[Zones, ...] | str:

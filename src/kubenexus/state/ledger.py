@@ -154,7 +154,8 @@ class Ledger:
         is gone; what was known of it before no longer counts, so that the ledger is what a list would make it."""
         record = self.pods.get(key)
         if not node and record is not None and record.stage is Stage.ASSUMED:
-            return set()  # we placed it, and its bind may be under way: it keeps its room
+            self._withdraw(key)
+            return self._lift_fence(key)  # we placed it, and its bind may be under way: it keeps its room
         dirty = self.pod_gone(key)
         if not node:
             return dirty

@@ -188,7 +188,7 @@ def volume_of(volume: PersistentVolume) -> VolumeRecord:
         claim="" if refers is None else f"{refers.namespace}/{refers.name}",
         claim_uid="" if refers is None else refers.uid,
         reach=_reach(volume),
-        zones=_zones(meta.labels),
+        zones=zones_of(meta.labels),
         attachment=None,
         csi=spec.csi is not None,
     )
@@ -218,7 +218,7 @@ def _reach(volume: PersistentVolume) -> Reach | None:
     return None if affinity is None or affinity.required is None else of_node_affinity(affinity.required)
 
 
-def _zones(labels: dict[str, str]) -> tuple[Zones, ...]:
+def zones_of(labels: dict[str, str]) -> tuple[Zones, ...]:
     """The zones and regions a volume's labels name. A label with an empty name in it is ignored."""
     found = []
     for key in _ZONE_LABELS:

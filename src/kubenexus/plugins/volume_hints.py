@@ -1,0 +1,104 @@
+"""What may help a pod that a rule about volumes refused.
+
+Each function answers for one event and one waiting pod, and says no only when the event cannot have made a difference.
+Upstream's hints, and a little more: it forgets that a driver may be installed, may lose its limit or no longer insist,
+and that a volume may come back which was promised to a pod that failed.
+"""
+
+from typing import Any
+
+from kubenexus.api.core import Pod
+from kubenexus.api.quantity import to_units
+from kubenexus.api.storage import MIGRATED_PLUGINS, WAIT_FOR_FIRST_CONSUMER, CSINode, CSIStorageCapacity
+from kubenexus.framework.events import Event
+from kubenexus.state.volumes.mounts import Mounts, mounts_of
+from kubenexus.state.volumes.records import zones_of
+
+_UNLIMITED = 1 << 31
+
+
+def own_claim(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A claim of this pod is there, or was changed."""
+    claim = event.new.metadata
+    return claim.namespace == pod.metadata.namespace and any(u.claim == claim.name for u in _mounts(pod).claims)
+
+
+def disk_left(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A pod is gone that mounted a disk of this one, or used one of its claims."""
+    ours, theirs = _mounts(pod), _mounts(event.old)
+    if pod.metadata.namespace == event.old.metadata.namespace:
+        used = {use.claim for use in theirs.claims if not use.ephemeral}
+        if any(use.claim in used for use in ours.claims if not use.ephemeral):
+            return True
+    return any((d.kind, d.name) == (e.kind, e.name) and d.clashes(e) for d in ours.disks for e in theirs.disks)
+
+
+def volume_left(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A pod is gone whose volumes may be detached, or were promised to it."""
+    left = event.old
+    return bool(left.spec.node_name or left.status.nominated_node_name) and _mounts(left).drivers
+
+
+def detached(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A volume was detached, by a driver that may have to attach one of this pod's."""
+    mounts = _mounts(pod)
+    claimed = any(not use.ephemeral for use in mounts.claims)
+    return claimed or any(attachment.driver == event.old.spec.attacher for attachment in mounts.inline)
+
+
+def class_came(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A new class whose claims wait for their pods."""
+    return bool(event.new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
+
+
+def class_opened(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A class that is new, or makes volumes elsewhere now."""
+    return event.old is None or event.old.allowed_topologies != event.new.allowed_topologies
+
+
+def volume_moved(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A volume that is new, or has other zones."""
+    return event.old is None or zones_of(event.old.metadata.labels) != zones_of(event.new.metadata.labels)
+
+
+def driver_took_over(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A node's drivers are known now, or took over other in-tree plugins."""
+    return event.old is None or _migrated(event.old) != _migrated(event.new)
+
+
+def limit_rose(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A driver attaches more volumes to a node than before, or was installed there."""
+    before = {} if event.old is None else _limits(event.old)
+    return any(limit > before.get(driver, -1) for driver, limit in _limits(event.new).items())
+
+
+def driver_yields(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A driver is gone, no longer keeps pods away from nodes without it, or no longer counts what it has left."""
+    old, new = event.old.spec, None if event.new is None else event.new.spec
+    if new is None:
+        return True
+    insists = old.prevent_pod_scheduling_if_missing and not new.prevent_pod_scheduling_if_missing
+    return insists or (old.storage_capacity and not new.storage_capacity)
+
+
+def capacity_rose(plugin: Any, pod: Pod, event: Event) -> bool:
+    """Larger volumes can be made somewhere than before."""
+    return event.old is None or _largest(event.new) > _largest(event.old)
+
+
+def _mounts(pod: Pod) -> Mounts:
+    return mounts_of(pod) or Mounts()
+
+
+def _migrated(node: CSINode) -> str:
+    return node.metadata.annotations.get(MIGRATED_PLUGINS, "")
+
+
+def _limits(node: CSINode) -> dict[str, int]:
+    counts = {d.name: None if d.allocatable is None else d.allocatable.count for d in node.spec.drivers}
+    return {driver: _UNLIMITED if count is None else count for driver, count in counts.items()}
+
+
+def _largest(capacity: CSIStorageCapacity) -> int:
+    text = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+    return -1 if text is None else to_units(text)
