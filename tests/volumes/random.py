@@ -50,6 +50,15 @@ CLASSES = {
     "odd": [a_class("odd", mode=None)],
     "old": [a_class("old", by=EBS)],
 }
+KINDS = [
+    PersistentVolumeClaim,
+    PersistentVolume,
+    StorageClass,
+    CSINode,
+    CSIDriver,
+    CSIStorageCapacity,
+    VolumeAttachment,
+]
 
 
 def _term(key: str, *values: str, operator: str = "In") -> Any:

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.api.codec import encode
+from kubenexus.api.storage import PersistentVolume
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node
 from tests.volumes.asking import Scheduler, cluster
 from tests.volumes.model import Model
-from tests.volumes.random import CLASSES, EBS_DRIVER, NODES, PODS, Dice
+from tests.volumes.random import CLASSES, EBS_DRIVER, KINDS, NODES, PODS, Dice
 from tests.volumes.some import DRIVER, a_claim, a_class, a_csi_node, a_mounting_pod, a_volume, told
 from tests.volumes.test_twins import begun, tell
 
@@ -132,6 +132,26 @@ def test_nodes_that_come_one_by_one_are_worked_out_one_by_one() -> None:
     assert [labels[HOSTNAME] for labels in asked] == [f"n{i}" for i in range(20, 25)]
 
 
-def test_objects_survive_a_round_trip_through_json() -> None:
-    claim = a_claim("c", volume="pv", selector={"matchLabels": {"a": "b"}})
-    assert b'"volumeName":"pv"' in encode(claim)
+@given(seed=st.integers(0, 2**32))
+def test_after_a_gap_a_list_says_it_all(seed: int) -> None:
+    dice = Dice(seed)
+    missed, found = Model(), Model()
+    start = dice.start()
+    for event in start:
+        tell(missed, {}, event)
+        tell(found, {}, event)
+    for _ in range(20):
+        event = dice.event()
+        if event[0].startswith("storage"):
+            tell(found, {}, event)
+    for kind in KINDS:
+        assert missed.ledger.storage_sync(kind, found.world.all(kind)) == []
+    assert content(missed.ledger) == content(found.ledger)
+
+
+def test_in_a_list_one_bad_object_does_not_stop_the_others() -> None:
+    ledger = cluster([], a_class("local"), a_volume("old", of="local"))
+    listed = [a_volume("bad", size="a lot"), a_volume("good", of="local")]
+    (problem,) = ledger.storage_sync(PersistentVolume, listed)
+    assert "a lot" in str(problem) or "quantities" in str(problem)
+    assert ledger.nodes.volumes.known(PersistentVolume) == {"good"}

@@ -101,10 +101,10 @@ def _lacking(member: Member, columns: NodeColumns, rows: Any) -> Any:
 
 def _shortages(member: Member, columns: NodeColumns, row: int) -> tuple[Shortage, ...]:
     view = Nodes(columns, np.array([row]))
-    lacking = {
-        resource: amount - int(view.alloc(resource)[0]) + int(view.used(resource)[0])
-        for resource, amount in member.table.pod.demand.amounts
-    }
+    lacking = {}
+    for resource, amount in member.table.pod.demand.amounts:
+        offered, used = int(view.alloc(resource)[0]), int(view.used(resource)[0])
+        lacking[resource] = amount - offered + used if offered else amount  # of nothing, nothing is in use
     return tuple(Shortage(resource, amount) for resource, amount in lacking.items() if amount > 0)
 
 

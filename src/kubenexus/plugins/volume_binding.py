@@ -9,11 +9,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.api.storage import WAIT_FOR_FIRST_CONSUMER
 from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.job import NOTHING, Assignment, JobView
@@ -21,6 +19,7 @@ from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import KEEP, Depends
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins.terms import where
+from kubenexus.plugins.volume_claims import Claims, Held, claims_of
 from kubenexus.plugins.volume_hints import (
     capacity_rose,
     class_opened,
@@ -29,37 +28,13 @@ from kubenexus.plugins.volume_hints import (
     own_claim,
     volume_left,
 )
-from kubenexus.plugins.volume_matching import NO_SPACE, NO_VOLUME, Wanted, wanted
+from kubenexus.plugins.volume_matching import NO_SPACE, NO_VOLUME
 from kubenexus.plugins.volume_rows import Outcomes
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
-from kubenexus.state.volumes.mounts import Use
 from kubenexus.state.volumes.reach import Reach
-from kubenexus.state.volumes.records import ClaimRecord
-from kubenexus.state.volumes.store import VolumeStore
-from kubenexus.state.volumes.users import not_made_for
 
 _EMPTIER_IS_BETTER = ({"utilization": 0, "score": 10}, {"utilization": 100, "score": 0})
-
-
-class _Held(msgspec.Struct, frozen=True, array_like=True):
-    """From where a bound claim's volume can be used; if it belongs to an in-tree plugin, from where else on nodes
-    where a driver took that over."""
-
-    missing: bool = False
-    reach: Reach | None = None
-    plugin: str = ""
-    moved: Reach | None = None
-    problem: str = ""
-
-
-class _Claims(msgspec.Struct, frozen=True, array_like=True):
-    """A pod's claims as far as any answer depends on them; or why it cannot be judged."""
-
-    held: tuple[_Held, ...] = ()
-    wanted: tuple[Wanted, ...] = ()
-    problem: str = ""
-    code: int = Code.UNRESOLVABLE
 
 
 class VolumeBinding:
@@ -80,16 +55,16 @@ class VolumeBinding:
 
     # --- which pods are alike --------------------------------------------------------------------------------------
 
-    def sign(self, pod: Pod, nodes: NodeColumns) -> _Claims | None:
+    def sign(self, pod: Pod, nodes: NodeColumns) -> Claims | None:
         mounts = nodes.volumes.mounts(pod)
-        return None if mounts is None or not mounts.claims else _claims(pod, mounts.claims, nodes.volumes)
+        return None if mounts is None or not mounts.claims else claims_of(pod, mounts.claims, nodes.volumes)
 
     def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
         claims = self._claims(pod)
         if claims is None or (point == "score" and not claims.wanted):
             return 0
-        shelves = [nodes.volumes.stock.shelf(name) for name in {each.class_name for each in claims.wanted}]
-        return nodes.node_changes.mark, tuple(shelf.version for shelf in shelves)
+        shelves = [nodes.volumes.stock.shelf(each.class_name) for each in claims.wanted]
+        return nodes.node_changes.mark, tuple([shelf.version for shelf in shelves])
 
     # --- where the pod may run -------------------------------------------------------------------------------------
 
@@ -115,7 +90,7 @@ class VolumeBinding:
         verdict.reject((elsewhere | (refused == NO_VOLUME)) & ~failed, self.NONE)
         verdict.reject((refused == NO_SPACE) & ~elsewhere & ~failed, self.SPACE)
 
-    def _refuse_away(self, held: Sequence[_Held], nodes: Nodes, verdict: NodeVerdict) -> BoolColumn:
+    def _refuse_away(self, held: Sequence[Held], nodes: Nodes, verdict: NodeVerdict) -> BoolColumn:
         """Rows that cannot reach the volume of a bound claim; each is told of the first such claim only. Returns the
         rows where the attempt fails."""
         pending: BoolColumn = np.ones(nodes.width, np.bool_)
@@ -159,11 +134,11 @@ class VolumeBinding:
             return 0
         return self._outcomes(pod, claims).scores_at(nodes)
 
-    def _claims(self, pod: PodClass) -> _Claims | None:
-        signed: _Claims | None = pod.signed.get(self.name)
+    def _claims(self, pod: PodClass) -> Claims | None:
+        signed: Claims | None = pod.signed.get(self.name)
         return signed
 
-    def _outcomes(self, pod: PodClass, claims: _Claims) -> Outcomes:
+    def _outcomes(self, pod: PodClass, claims: Claims) -> Outcomes:
         return pod.once(self.name, lambda: Outcomes(claims.wanted, self._line))
 
     wakes = (
@@ -176,61 +151,6 @@ class VolumeBinding:
         Wake(Resource.CSI_STORAGE_CAPACITY, Action.ADD | Action.UPDATE, capacity_rose),
         Wake(Resource.ASSIGNED_POD, Action.DELETE, volume_left),
     )
-
-
-def _claims(pod: Pod, uses: Sequence[Use], store: VolumeStore) -> _Claims:
-    """What a pod's claims come to now."""
-    claims = []
-    for use in uses:
-        claim = store.claims.get(f"{pod.metadata.namespace}/{use.claim}")
-        problem = _problem(use, claim, pod)
-        if claim is None or problem:
-            return _Claims(problem=problem)
-        claims.append((use, claim))
-    held, waiting, immediate = [], [], False
-    for use, claim in claims:
-        known = store.classes.get(claim.class_name) if claim.class_name else None
-        if claim.bound:
-            held.append(_held(claim, store))
-        elif known is not None and known.mode is None:
-            return _Claims(problem=f'VolumeBindingMode not set for StorageClass "{known.name}"', code=Code.ERROR)
-        elif known is None or known.mode != WAIT_FOR_FIRST_CONSUMER or claim.volume:
-            immediate = True
-        elif claim.problem:
-            return _Claims(problem=claim.problem, code=Code.ERROR)
-        else:
-            waiting.append(wanted(use.position, claim, store))
-    if immediate:
-        return _Claims(problem="pod has unbound immediate PersistentVolumeClaims")
-    return _Claims(tuple(each for each in held if each != _ANYWHERE), tuple(waiting))
-
-
-def _problem(use: Use, claim: ClaimRecord | None, pod: Pod) -> str:
-    """Why a claim cannot be used, whatever the nodes."""
-    named = f'persistentvolumeclaim "{use.claim}"'
-    if claim is None and use.ephemeral:
-        return f"waiting for ephemeral volume controller to create the {named}"
-    if claim is None:
-        return f"{named} not found"
-    if claim.lost:
-        return f'{named} bound to non-existent persistentvolume "{claim.volume}"'
-    if claim.deleting:
-        return f"{named} is being deleted"
-    if use.ephemeral and claim.owner != pod.metadata.uid:
-        return not_made_for(claim, pod.key)
-    return ""
-
-
-_ANYWHERE = _Held()
-
-
-def _held(claim: ClaimRecord, store: VolumeStore) -> _Held:
-    volume = store.volumes.get(claim.volume)
-    if volume is None:
-        return _Held(missing=True)
-    if not volume.plugin:
-        return _Held(reach=volume.reach)
-    return _Held(False, volume.reach, volume.plugin, volume.moved, volume.problem)
 
 
 def _within(reach: Reach | None, nodes: Nodes) -> BoolColumn:

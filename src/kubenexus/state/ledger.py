@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from kubenexus.api.core import DeviceClass, Node, Pod
-from kubenexus.api.storage import StorageObject
+from kubenexus.api.storage import StorageObject, key_of
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.base.errors import KubeNexusError, Malformed, shown
 from kubenexus.state.devices import Device, Take
@@ -115,6 +115,17 @@ class Ledger:
     def storage_gone(self, kind: type[StorageObject], key: str) -> set[int]:
         """One was deleted: `namespace/name`, or the name alone where there is no namespace."""
         return self._storage(self.nodes.volumes.gone(kind, key))
+
+    def storage_sync(self, kind: type[StorageObject], things: Iterable[StorageObject]) -> list[Malformed]:
+        """After a gap: all objects of a kind, at once; see `sync`."""
+        problems: list[Malformed] = []
+        seen = set()
+        for thing in things:
+            seen.add(key_of(thing))
+            _collect(problems, self.storage_seen, thing)
+        for key in self.nodes.volumes.known(kind) - seen:
+            self.storage_gone(kind, key)
+        return problems
 
     # --- what the API server says about pods ----------------------------------------------------------------------
 

@@ -30,6 +30,14 @@ class Touched(NamedTuple):
     nodes: set[int] = set()
 
 
+class _Kind(NamedTuple):
+    """Of one kind of objects: those that are known, how one is read, and what is done about it."""
+
+    known: Mapping[str, Any]
+    read: Callable[[Any], Any]
+    tell: Callable[[str, Any], Touched | None]
+
+
 class VolumeStore:
     """Only the ledger and the journal write here. `version` moves with every change."""
 
@@ -50,14 +58,14 @@ class VolumeStore:
         self._attachments_of: Index = {}  # by the volume
         self._attachments_on: Index = {}  # by the node
         self._last: tuple[Pod | None, Mounts | None] = (None, None)
-        self._kinds: dict[type, tuple[Callable[[Any], Any], Callable[[str, Any], Touched | None]]] = {
-            storage.PersistentVolumeClaim: (records.claim_of, self._claim),
-            storage.PersistentVolume: (records.volume_of, self._volume),
-            storage.StorageClass: (records.class_of, self._class),
-            storage.CSIStorageCapacity: (records.capacity_of, self._capacity),
-            storage.CSIDriver: (lambda driver: driver.spec, self._csi_driver),
-            storage.CSINode: (records.node_of, self._node),
-            storage.VolumeAttachment: (lambda attachment: attachment.spec, self._attachment),
+        self._kinds: dict[type, _Kind] = {
+            storage.PersistentVolumeClaim: _Kind(self.claims, records.claim_of, self._claim),
+            storage.PersistentVolume: _Kind(self.volumes, records.volume_of, self._volume),
+            storage.StorageClass: _Kind(self.classes, records.class_of, self._class),
+            storage.CSIStorageCapacity: _Kind(self._capacities, records.capacity_of, self._capacity),
+            storage.CSIDriver: _Kind(self.csi_drivers, lambda driver: driver.spec, self._csi_driver),
+            storage.CSINode: _Kind(self._nodes, records.node_of, self._node),
+            storage.VolumeAttachment: _Kind(self._attachments, lambda attachment: attachment.spec, self._attachment),
         }
 
     def grow(self, capacity: int) -> None:
@@ -70,6 +78,10 @@ class VolumeStore:
         if self._last[0] is not pod:
             self._last = (pod, mounts_of(pod))
         return self._last[1]
+
+    def known(self, kind: type[StorageObject]) -> set[str]:
+        """The keys of all objects of a kind."""
+        return set(self._kinds[kind].known)
 
     def attachment_of(self, claim: ClaimRecord) -> Attachment | None:
         """The volume that is attached where the claim is used, None if no driver counts it. A volume that is not made
@@ -94,11 +106,11 @@ class VolumeStore:
     def seen(self, thing: StorageObject) -> Touched | None:
         """An object was added or changed; None if nothing that matters did. Raises Malformed, leaving everything as it
         was."""
-        read, tell = self._kinds[type(thing)]
-        return self._told(tell(key_of(thing), read(thing)))
+        kind = self._kinds[type(thing)]
+        return self._told(kind.tell(key_of(thing), kind.read(thing)))
 
     def gone(self, kind: type[StorageObject], key: str) -> Touched | None:
-        return self._told(self._kinds[kind][1](key, None))
+        return self._told(self._kinds[kind].tell(key, None))
 
     def _told(self, touched: Touched | None) -> Touched | None:
         self.version += touched is not None
