@@ -50,7 +50,7 @@ CLASSES = {
     "odd": [a_class("odd", mode=None)],
     "old": [a_class("old", by=EBS)],
 }
-KINDS = [
+KINDS: list[Any] = [
     PersistentVolumeClaim,
     PersistentVolume,
     StorageClass,

@@ -361,7 +361,7 @@ class Ledger:
         for row in touched.usage or islice(self.nodes.row_of.values(), 1):
             self.nodes.usage_changes.note(row)
         self.generation += 1
-        return touched.usage | touched.nodes
+        return {*touched.usage, *touched.nodes}
 
     def _delegate(self) -> None:
         names = {resource for resource in self._device_classes.values() if resource}

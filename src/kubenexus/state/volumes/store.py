@@ -5,12 +5,13 @@ of these changes, the pods that use the claim are counted off before and counted
 be remembered of how they were counted.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 from kubenexus.api import storage
 from kubenexus.api.core import Pod
 from kubenexus.api.storage import StorageObject, key_of
+from kubenexus.base.errors import Malformed
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.volumes import records
 from kubenexus.state.volumes.attached import DriverColumns
@@ -26,8 +27,8 @@ Index = dict[str, set[str]]
 class Touched(NamedTuple):
     """Rows whose volumes are counted differently now, and rows about whose node something else is known."""
 
-    usage: set[int] = set()
-    nodes: set[int] = set()
+    usage: Set[int] = frozenset()
+    nodes: Set[int] = frozenset()
 
 
 class _Kind(NamedTuple):
@@ -106,8 +107,12 @@ class VolumeStore:
     def seen(self, thing: StorageObject) -> Touched | None:
         """An object was added or changed; None if nothing that matters did. Raises Malformed, leaving everything as it
         was."""
-        kind = self._kinds[type(thing)]
-        return self._told(kind.tell(key_of(thing), kind.read(thing)))
+        kind, key = self._kinds[type(thing)], key_of(thing)
+        try:
+            record = kind.read(thing)
+        except Malformed as problem:
+            raise problem.within(subject=f"{type(thing).__name__} {key}") from None
+        return self._told(kind.tell(key, record))
 
     def gone(self, kind: type[StorageObject], key: str) -> Touched | None:
         return self._told(self._kinds[kind].tell(key, None))
