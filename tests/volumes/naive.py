@@ -552,7 +552,8 @@ class VolumeBinding:
         asked = storage(claim.spec.resources.requests)
         fitting = []
         promise = world.promises.get(key_of(claim))
-        for volume in sorted(world.all(PersistentVolume), key=lambda v: v.metadata.name):
+        kept = "" if promise is None else promise.volume  # of several that are meant for the claim, the promised one
+        for volume in sorted(world.all(PersistentVolume), key=lambda v: (v.metadata.name != kept, v.metadata.name)):
             meant = self._meant(volume, claim) or (promise is not None and promise.volume == volume.metadata.name)
             if volume.metadata.name in taken or class_of(volume) != class_of(claim):
                 continue

@@ -150,6 +150,13 @@ def test_two_claims_of_a_pod_need_two_volumes() -> None:
     assert says(RULE, pod, told(ledger, free("two"))) == {"a1": ""}
 
 
+def test_the_smallest_volume_is_taken_wherever_it_can_be_used_from() -> None:
+    volumes = [free("anywhere", size="2Gi"), free("here", size="1Gi", on={ZONE: "a"})]
+    assert points(POD, cluster([A, B], LOCAL, a_claim("data", of="local"), *volumes)) == {"a1": 0, "b1": 50}
+    volumes = [free("anywhere", size="1Gi"), free("here", size="2Gi", on={ZONE: "a"})]
+    assert points(POD, cluster([A, B], LOCAL, a_claim("data", of="local"), *volumes)) == {"a1": 0, "b1": 0}
+
+
 def test_small_claims_choose_first_so_that_large_ones_find_something() -> None:
     pod = a_mounting_pod("new", "large", "small")
     claims = [a_claim("large", of="local", size="4Gi"), a_claim("small", of="local", size="1Gi")]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Pod
+from kubenexus.api.storage import CSIStorageCapacity
 from kubenexus.plan.decide import Planner
 from kubenexus.plugins import lineup
 from kubenexus.state.ledger import Ledger
@@ -100,3 +101,49 @@ def test_a_thousand_claims_of_a_stateful_set_are_placed_from_one_table() -> None
     assert (len(scheduler.planner.bench), scheduler.planner.bench.work.builds) == (1, 1)
     on = [decision.placements[0].node for decision in placed]
     assert max(on.count(f"n{i}") for i in range(6)) <= 7
+
+
+def nodes_for(pod: Pod, scheduler: Scheduler) -> set[str]:
+    """Where one of two nodes is left, found from tables that live on."""
+    table = scheduler.planner.bench.look(pod, scheduler.ledger.nodes).table
+    return {name for name, row in scheduler.ledger.nodes.row_of.items() if table.ok[row]}
+
+
+PAIR = [a_node("a1", zone="a"), a_node("b1", zone="b")]
+
+
+def test_a_cached_answer_follows_the_topologies_of_a_class() -> None:
+    scheduler = Scheduler(cluster(PAIR, a_class(zones=["a"]), a_claim("c")))
+    pod = a_mounting_pod("p", "c")
+    assert nodes_for(pod, scheduler) == {"a1"}
+    told(scheduler.ledger, a_class(zones=["b"]))
+    assert nodes_for(pod, scheduler) == {"b1"}
+    assert scheduler.planner.bench.work.builds == 1
+
+
+def test_a_cached_answer_follows_a_reserved_volume_that_moves() -> None:
+    scheduler = Scheduler(cluster(PAIR, LOCAL, a_claim("c", of="local")))
+    pod = a_mounting_pod("p", "c")
+    for zone in ("a", "b", "a"):
+        told(scheduler.ledger, a_volume("pv", of="local", claim="c", on={ZONE: zone}))
+        assert nodes_for(pod, scheduler) == {f"{zone}1"}
+
+
+def test_a_cached_answer_follows_capacity_as_it_comes_and_goes() -> None:
+    scheduler = Scheduler(cluster(PAIR, a_class(), a_claim("c"), a_driver(capacity=True)))
+    pod = a_mounting_pod("p", "c")
+    assert nodes_for(pod, scheduler) == set()
+    told(scheduler.ledger, a_capacity("k", on={ZONE: "a"}))
+    assert nodes_for(pod, scheduler) == {"a1"}
+    told(scheduler.ledger, a_capacity("k", "1Mi", on={ZONE: "a"}), a_capacity("l", on={ZONE: "b"}))
+    assert nodes_for(pod, scheduler) == {"b1"}
+    scheduler.ledger.storage_gone(CSIStorageCapacity, "kube-system/l")
+    assert nodes_for(pod, scheduler) == set()
+
+
+def test_a_cached_answer_follows_a_driver_that_begins_to_count() -> None:
+    scheduler = Scheduler(cluster(PAIR, a_class(), a_claim("c")))
+    pod = a_mounting_pod("p", "c")
+    assert nodes_for(pod, scheduler) == {"a1", "b1"}
+    told(scheduler.ledger, a_driver(capacity=True))
+    assert nodes_for(pod, scheduler) == set()

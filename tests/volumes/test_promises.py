@@ -90,6 +90,14 @@ def test_a_promise_is_kept_from_assumed_to_bound() -> None:
     assert scheduler.ledger.nodes.volumes.stock._promises == {}
 
 
+def test_a_promise_is_kept_when_the_pod_changes_while_it_is_bound() -> None:
+    scheduler = one_volume()
+    node = scheduler.place(pod(0)).placements[0].node
+    labelled = msgspec.structs.replace(pod(0).metadata, labels={"bound": "yes"})
+    scheduler.ledger.pod_seen(on_node(msgspec.structs.replace(pod(0), metadata=labelled), node))
+    assert shelf(scheduler.ledger) == set()
+
+
 def test_the_api_server_may_give_the_claim_another_volume() -> None:
     scheduler = one_volume()
     scheduler.place(pod(0))

@@ -87,6 +87,12 @@ def test_a_claim_of_the_same_name_in_another_namespace_is_another_claim() -> Non
     assert says(RULE, a_mounting_pod("new", "once"), ledger) == SKIPPED
 
 
+def test_a_claim_that_was_made_for_a_pod_is_not_in_use_by_it() -> None:
+    there = a_mounting_pod("there", {"ephemeral": {}}, node="n1")
+    ledger = cluster(NODES, a_claim("there-v0", modes=["ReadWriteOncePod"]), pods=[there])
+    assert says(RULE, a_mounting_pod("new", "there-v0"), ledger) == SKIPPED  # upstream looks at named claims only
+
+
 def test_of_two_reasons_a_node_is_told_the_disk() -> None:
     ledger = cluster(NODES, ONCE, pods=[a_mounting_pod("there", "once", gce("d"), node="n1")])
     assert says(RULE, a_mounting_pod("new", "once", gce("d")), ledger) == {"n1": NO_DISK, "n2": TAKEN}

@@ -202,9 +202,8 @@ class VolumeStore:
         self._attach(self._held_on(name), +1)
 
     def node_leaves(self, name: str) -> None:
-        """Called while the node still has its row."""
+        """Called while the node still has its row; what its drivers say of that is overwritten by the next node."""
         self._attach(self._held_on(name), -1)
-        self.drivers.describe(self._row_of[name], None)
 
     def _held_on(self, node: str) -> list[storage.VolumeAttachmentSpec]:
         return [self._attachments[each] for each in self._attachments_on.get(node, ())]
