@@ -1,0 +1,167 @@
+"""Events as data (`events.k8s.io/v1`): what happened to a pod, in kube-scheduler's words, and the calls that tell it.
+
+Pure functions; `observe.recorder` decides what is sent and when. A note never names other tenants' pods, nor labels or
+taints of nodes: everybody who may read the namespace reads it.
+"""
+
+from typing import Final
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.api.meta import Object
+from kubenexus.client.calls import JSON, STRATEGIC_PATCH, Call
+from kubenexus.observe.times import micros_text
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+SCHEDULED: Final = "Scheduled"
+FAILED: Final = "FailedScheduling"
+PREEMPTED: Final = "Preempted"
+
+NOTE_LIMIT: Final = 1024  # bytes; the API server refuses a longer note
+NAME_LIMIT: Final = 253
+
+
+class Reference(Object):
+    """An object that an event is about. Equal for two versions of it, but for the version."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    resource_version: str = ""
+
+
+class Happening(msgspec.Struct, frozen=True, gc=False):
+    """What happened, before anybody knows whether it is worth an event of its own."""
+
+    regarding: Reference
+    type: str
+    reason: str
+    action: str
+    note: str
+    related: Reference | None = None
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Happenings with equal keys are the same thing happening again."""
+        related = "" if self.related is None else self.related.uid
+        return (self.regarding.uid, self.type, self.reason, self.action, self.note, related)
+
+
+class Series(Object):
+    count: int
+    last_observed_time: str
+
+
+class _Name(Object):
+    name: str
+    namespace: str
+
+
+class _Event(Object):
+    """The body. `apiVersion` and `kind` have no defaults, or they would be left out."""
+
+    api_version: str
+    kind: str
+    metadata: _Name
+    event_time: str
+    reporting_controller: str
+    reporting_instance: str
+    action: str
+    reason: str
+    regarding: Reference
+    note: str
+    type: str
+    related: Reference | None = None
+    series: Series | None = None
+
+
+class _Repeated(Object):
+    series: Series
+
+
+class Source(msgspec.Struct, frozen=True, gc=False):
+    """Who tells: `controller` is the name of the scheduler's profile, `instance` that with the host's name."""
+
+    controller: str
+    instance: str
+
+    @staticmethod
+    def on(host: str, controller: str) -> "Source":
+        return Source(controller, f"{controller}-{host}")
+
+
+def scheduled(pod: Pod, node: str) -> Happening:
+    """The bind was accepted."""
+    note = f"Successfully assigned {pod.key} to {node}"
+    return Happening(refer(pod), NORMAL, SCHEDULED, "Binding", cut(note))
+
+
+def failed_scheduling(pod: Pod, sentence: str) -> Happening:
+    """No node, or something went wrong; `sentence` is the decision's."""
+    return Happening(refer(pod), WARNING, FAILED, "Scheduling", cut(sentence))
+
+
+def preempted(victim: Pod, preemptor: Reference, node: str, *, kind: str = "pod") -> Happening:
+    """A victim has to go. `kind` is `pod` or `podgroup`; the preemptor is named by its UID only."""
+    note = f"Preempted by {kind} {preemptor.uid} on node {node}"
+    return Happening(refer(victim), NORMAL, PREEMPTED, "Preempting", cut(note), preemptor)
+
+
+def refer(pod: Pod) -> Reference:
+    meta = pod.metadata
+    return Reference(
+        kind="Pod",
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        api_version="v1",
+        resource_version=meta.resource_version,
+    )
+
+
+def cut(note: str) -> str:
+    """At most 1024 bytes, as the API server wants it: the end gives way to ` ...`, and no letter is cut in two."""
+    if len(note) * 4 <= NOTE_LIMIT or len(raw := note.encode()) <= NOTE_LIMIT:
+        return note
+    return raw[: NOTE_LIMIT - 4].decode(errors="ignore") + " ..."
+
+
+def name_of(regarding: str, nanoseconds: int) -> str:
+    """`web-0.17f1c5e8a3b2d400`. kube-scheduler falls back to a UUID where that is too long; we shorten the name."""
+    tail = f".{nanoseconds:x}"
+    return regarding[: NAME_LIMIT - len(tail)].rstrip("-.") + tail
+
+
+def create_call(what: Happening, source: Source, name: str, first: float, series: Series | None = None) -> Call:
+    """Tell it as an event of its own, or (after somebody deleted that) as the series it has become."""
+    namespace = what.regarding.namespace or "default"
+    body = _Event(
+        api_version="events.k8s.io/v1",
+        kind="Event",
+        metadata=_Name(name=name, namespace=namespace),
+        event_time=micros_text(first),
+        reporting_controller=source.controller,
+        reporting_instance=source.instance,
+        action=what.action,
+        reason=what.reason,
+        regarding=what.regarding,
+        note=what.note,
+        type=what.type,
+        related=what.related,
+        series=series,
+    )
+    return Call("POST", _path(namespace), msgspec.json.encode(body), JSON)
+
+
+def repeat_call(what: Happening, name: str, series: Series) -> Call:
+    """Tell that it happened again, by the event we have."""
+    path = f"{_path(what.regarding.namespace or 'default')}/{name}"
+    return Call("PATCH", path, msgspec.json.encode(_Repeated(series=series)), STRATEGIC_PATCH)
+
+
+def _path(namespace: str) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"

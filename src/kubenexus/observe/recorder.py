@@ -1,0 +1,185 @@
+"""Who sends events: at the lowest priority, without ever delaying a bind, and without saying the same thing twice.
+
+The same thing happening again within six minutes is no new event but a series, as with kube-scheduler's recorder: the
+second time is told at once, further ones are only counted, and the count is told when the series is over or half an
+hour old (the API server forgets events after an hour).
+
+What waits is bounded and so is what is remembered: an event that has to give way is counted in `dropped`, and nobody
+else notices.
+"""
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import msgspec
+
+from kubenexus.base.clock import Clock
+from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
+from kubenexus.observe.events import SCHEDULED, Happening, Source
+from kubenexus.observe.story import Story
+
+Room = Callable[[], Awaitable[None]]
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Limits(msgspec.Struct, frozen=True, gc=False):
+    """In seconds and pieces. `window`, `refresh`, `tries` and `pause` are kube-scheduler's."""
+
+    waiting: int = 8192
+    remembered: int = 4096
+    window: float = 360.0
+    refresh: float = 1800.0
+    tries: int = 12
+    pause: float = 10.0
+    timeout: float = 5.0  # of one call: no longer than a write may take (the fence in `app.leader`)
+    look: float = 60.0
+    writers: int = 4
+
+
+class EventRecorder:
+    """`record` is called by the loop and costs a dictionary lookup; `run` is one task beside it."""
+
+    def __init__(
+        self, clock: Clock, host: str, rng: Random, *, limits: Limits | None = None, sleep: Sleep = asyncio.sleep
+    ) -> None:
+        self.limits = limits or Limits()
+        self.dropped: Counter[str] = Counter()  # by why: full, rejected, unreachable, broken
+        self._clock = clock
+        self._host = host
+        self._rng = rng
+        self._sleep = sleep
+        self._known: OrderedDict[tuple[str, ...], Story] = OrderedDict()  # the one seen last is the last
+        self._waiting: deque[Story] = deque()
+        self._work = asyncio.Event()
+        self._sources: dict[str, Source] = {}
+        self._nanoseconds = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many events have yet to be sent."""
+        return len(self._waiting)
+
+    @property
+    def remembered(self) -> int:
+        return len(self._known)
+
+    # --- what the loop calls --------------------------------------------------------------------------------------
+
+    def record(self, what: Happening, controller: str) -> None:
+        """This happened. Never waits and never raises; `controller` is the name of the pod's scheduler."""
+        now, key = self._clock.now(), (controller, *what.key)
+        story = self._known.get(key)
+        if story is None or story.last + self.limits.window < now:
+            self._known[key] = story = Story(what, self._source(controller), now, self._unique(now))
+        else:
+            story.again(now)
+        self._known.move_to_end(key)
+        if story.untold:
+            self._enqueue(story)
+        if len(self._known) > self.limits.remembered:
+            self._known.popitem(last=False)
+
+    def tick(self) -> None:
+        """End series that are over, and tell those again that the API server would forget. `run` calls it."""
+        now = self._clock.now()
+        for key, story in list(self._known.items()):
+            over = story.last + self.limits.window < now
+            old = story.count > 1 and story.told_at + self.limits.refresh <= now
+            if over:
+                del self._known[key]
+            if story.told and (old or (over and story.count > story.told)):
+                self._enqueue(story)
+
+    # --- what runs beside it --------------------------------------------------------------------------------------
+
+    async def run(self, api: Api, room: Room) -> None:
+        """Until cancelled. `room` returns when an event may be sent: when no bind is waiting for its turn."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._look_after())
+            for _ in range(self.limits.writers):
+                tasks.create_task(self._write_on(api, room))
+
+    async def drain(self, api: Api) -> None:
+        """What waits is sent now, each event with one try. For the end of the process; the caller bounds the time."""
+        while self._waiting:
+            await self._tell(self._waiting.popleft(), api, _at_once, 1)
+
+    async def _look_after(self) -> None:
+        while True:
+            await self._sleep(self.limits.look)
+            self.tick()
+
+    async def _write_on(self, api: Api, room: Room) -> None:
+        while True:
+            while not self._waiting:
+                self._work.clear()
+                await self._work.wait()
+            await room()
+            if self._waiting:  # another writer may have taken it meanwhile
+                await self._tell(self._waiting.popleft(), api, room, self.limits.tries)
+
+    async def _tell(self, story: Story, api: Api, room: Room, tries: int) -> None:
+        """Tries until it is told or there is no point. Whatever happens stays here."""
+        problem = "unreachable"
+        for attempt in range(tries):
+            if attempt:
+                await self._sleep(self.limits.pause * (1 + 0.25 * self._rng.random()))
+                await room()
+            try:
+                await story.tell(api, self._clock, self.limits.timeout)
+            except (Unreachable, Uncertain):
+                continue
+            except ApiError as error:
+                if error.code == 429 or error.code >= 500:
+                    continue
+                problem = "rejected"  # a namespace that is going away, an event the server does not like
+            except Exception:  # an event is never worth the loop
+                problem = "broken"
+            else:
+                return self._told(story)
+            break
+        return self._give_up(story, problem)
+
+    def _told(self, story: Story) -> None:
+        story.waiting = False
+        if story.untold:
+            self._enqueue(story)
+        elif story.what.reason == SCHEDULED:  # happens once; no need to remember it
+            self._forget(story)
+
+    def _give_up(self, story: Story, why: str) -> None:
+        story.waiting = False
+        self.dropped[why] += 1
+        self._forget(story)
+
+    # --- how it is kept -------------------------------------------------------------------------------------------
+
+    def _enqueue(self, story: Story) -> None:
+        if story.waiting:
+            return
+        if len(self._waiting) >= self.limits.waiting:
+            self._give_up(self._waiting.popleft(), "full")  # the oldest news is the least news
+        story.waiting = True
+        self._waiting.append(story)
+        self._work.set()
+
+    def _forget(self, story: Story) -> None:
+        key = (story.source.controller, *story.what.key)
+        if self._known.get(key) is story:
+            del self._known[key]
+
+    def _source(self, controller: str) -> Source:
+        if controller not in self._sources:
+            self._sources[controller] = Source.on(self._host, controller)
+        return self._sources[controller]
+
+    def _unique(self, now: float) -> int:
+        """Part of an event's name. Two events of a pod in the same instant are still two."""
+        self._nanoseconds = max(int(now * 1e9), self._nanoseconds + 1)
+        return self._nanoseconds
+
+
+async def _at_once() -> None:
+    """There is always room."""

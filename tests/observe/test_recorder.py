@@ -1,0 +1,214 @@
+"""What the recorder promises: nothing said twice, nothing delayed, nothing unbounded, nothing raised."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from kubenexus.base.clock import VirtualClock
+from kubenexus.client.calls import ApiError, Uncertain, Unreachable
+from kubenexus.observe.events import failed_scheduling, scheduled
+from kubenexus.observe.recorder import EventRecorder, Limits
+from kubenexus.testing.builders import a_pod
+from tests.observe.answers import BUSY, FORBIDDEN, NOT_FOUND, TAKEN, Answers, Sleeper
+
+NAME = "kubenexus-scheduler"
+WEB = a_pod("web", namespace="shop", uid="u")
+START = 1_794_792_257.0
+
+
+class Desk:
+    """A recorder with a clock of its own."""
+
+    def __init__(self, *script: Exception | None, **limits: Any) -> None:
+        self.clock = VirtualClock(START)
+        self.api = Answers(*script)
+        self.sleep = Sleeper(self.clock)
+        self.recorder = EventRecorder(self.clock, "host", Random(1), limits=Limits(**limits), sleep=self.sleep)
+
+    def refuse(self, sentence: str = "no", name: str = "web") -> None:
+        self.recorder.record(failed_scheduling(a_pod(name, uid=name), sentence), NAME)
+
+    def drain(self) -> list[tuple[str, dict[str, Any]]]:
+        del self.api.calls[:]
+        asyncio.run(self.recorder.drain(self.api))
+        return self.api.told
+
+    def run(self, room: Callable[[], Awaitable[None]] | None = None, turns: int = 50) -> None:
+        """Let `run` have so many turns of the loop. The look after old series must not come in between."""
+
+        async def for_a_while() -> None:
+            task = asyncio.create_task(self.recorder.run(self.api, room or _always))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(for_a_while())
+
+
+async def _always() -> None:
+    pass
+
+
+def series(told: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, int]]:
+    return [(method, body.get("series", {}).get("count", 1)) for method, body in told]
+
+
+def test_the_second_time_is_told_and_further_ones_are_counted() -> None:
+    desk = Desk()
+    desk.refuse()
+    assert series(desk.drain()) == [("POST", 1)]
+    desk.clock.advance(10)
+    desk.refuse()
+    assert desk.drain() == [("PATCH", {"series": {"count": 2, "lastObservedTime": "2026-11-16T01:24:27.000000Z"}})]
+    for _ in range(5):
+        desk.clock.advance(10)
+        desk.refuse()
+    assert desk.drain() == []
+
+
+def test_a_repetition_before_the_first_was_sent_is_one_call() -> None:
+    desk = Desk()
+    for _ in range(3):
+        desk.refuse()
+    assert series(desk.drain()) == [("POST", 3)]
+
+
+def test_another_sentence_is_another_event() -> None:
+    desk = Desk()
+    desk.refuse("0/4 nodes are available: 4 Insufficient cpu.")
+    desk.refuse("0/5 nodes are available: 5 Insufficient cpu.")
+    told = desk.drain()
+    assert series(told) == [("POST", 1), ("POST", 1)]
+    assert len({body["metadata"]["name"] for _, body in told}) == 2
+
+
+def test_a_series_that_is_over_is_told_to_its_end_and_forgotten() -> None:
+    desk = Desk()
+    for _ in range(4):
+        desk.refuse()
+        desk.drain()
+    desk.clock.advance(361)
+    desk.recorder.tick()
+    assert series(desk.drain()) == [("PATCH", 4)]
+    assert desk.recorder.remembered == 0
+    desk.refuse()
+    assert series(desk.drain()) == [("POST", 1)]
+
+
+def test_the_same_thing_much_later_is_an_event_of_its_own() -> None:
+    desk = Desk()
+    desk.refuse()
+    desk.drain()
+    desk.clock.advance(361)
+    desk.refuse()
+    assert series(desk.drain()) == [("POST", 1)]
+
+
+def test_a_long_series_is_told_again_before_the_api_server_forgets_it() -> None:
+    desk = Desk()
+    for _ in range(10):
+        desk.refuse()
+        desk.drain()
+        desk.clock.advance(200)
+    desk.recorder.tick()
+    assert series(desk.drain()) == [("PATCH", 10)]
+
+
+def test_an_event_that_was_deleted_is_made_again_with_its_series() -> None:
+    desk = Desk(None, NOT_FOUND)
+    desk.refuse()
+    first = desk.drain()[0][1]
+    desk.refuse()
+    told = desk.drain()
+    assert series(told) == [("PATCH", 2), ("POST", 2)]
+    assert told[1][1]["metadata"] == first["metadata"]
+
+
+def test_a_lost_answer_makes_no_second_event() -> None:
+    desk = Desk(Uncertain("?"), TAKEN)
+    desk.refuse()
+    desk.run()
+    assert [body["metadata"]["name"] for _, body in desk.api.told] == ["web.18e8620c6c1b4a00"] * 2
+    assert desk.recorder.dropped.total() == 0
+
+
+def test_a_repetition_during_a_lost_answer_is_told_too() -> None:
+    desk = Desk(TAKEN)  # the first try went through, but it was not heard
+    desk.refuse()
+    desk.refuse()
+    assert series(desk.drain()) == [("POST", 2), ("PATCH", 2)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "calls", "dropped"),
+    [
+        pytest.param([BUSY, BUSY], 3, {}, id="a server that is busy is asked again"),
+        pytest.param([Unreachable("x"), ApiError(429)], 3, {}, id="so is one that cannot be reached, or says so"),
+        pytest.param([BUSY] * 9, 4, {"unreachable": 1}, id="but not for ever"),
+        pytest.param([NOT_FOUND], 1, {"rejected": 1}, id="a namespace that is gone needs no event"),
+        pytest.param([FORBIDDEN], 1, {"rejected": 1}, id="nor one that is going"),
+        pytest.param([ValueError("a bug")], 1, {"broken": 1}, id="a bug is worth no crash"),
+    ],
+)
+def test_what_the_server_says_decides(answers: list[Exception], calls: int, dropped: dict[str, int]) -> None:
+    desk = Desk(*answers, tries=4, writers=1, look=10_000.0)
+    desk.recorder.record(scheduled(WEB, "n1"), NAME)
+    desk.run()
+    assert len(desk.api.calls) == calls
+    assert desk.recorder.dropped == dropped
+    assert desk.recorder.waiting == 0
+
+
+def test_pauses_between_tries_are_jittered() -> None:
+    desk = Desk(BUSY, BUSY, writers=1)
+    desk.refuse()
+    desk.run(turns=20)
+    pauses = [each for each in desk.sleep.slept if each < 60]
+    assert len(set(pauses)) == 2
+    assert all(10 <= each <= 12.5 for each in pauses)
+
+
+def test_events_wait_until_there_is_room() -> None:
+    desk = Desk()
+    gate = asyncio.Event()
+
+    async def room() -> None:
+        await gate.wait()
+
+    desk.refuse()
+    desk.run(room)
+    assert desk.api.calls == []
+    gate.set()
+    desk.run(room)
+    assert len(desk.api.calls) == 1
+    assert desk.api.timeouts == {5.0}
+
+
+def test_when_the_queue_is_full_the_oldest_gives_way_and_is_counted() -> None:
+    desk = Desk(waiting=3)
+    for i in range(5):
+        desk.refuse(name=f"web-{i}")
+    assert [body["regarding"]["name"] for _, body in desk.drain()] == ["web-2", "web-3", "web-4"]
+    assert desk.recorder.dropped == {"full": 2}
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    desk = Desk(waiting=10, remembered=7)
+    for i in range(1000):
+        desk.refuse(name=f"web-{i}")
+    assert (desk.recorder.remembered, desk.recorder.waiting) == (7, 10)
+    desk.clock.advance(400)
+    desk.recorder.tick()
+    assert desk.recorder.remembered == 0
+
+
+def test_a_pod_that_was_placed_is_not_remembered() -> None:
+    desk = Desk()
+    desk.recorder.record(scheduled(WEB, "n1"), NAME)
+    desk.drain()
+    assert desk.recorder.remembered == 0
