@@ -1,4 +1,5 @@
 # One command per habit. Needs only python3 (3.11 or newer) and make; everything else goes into .venv.
+# The control plane of the end-to-end tests is built with Go, outside the tree.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -15,10 +16,10 @@ PYTEST_ARGS  ?=
 BENCH_ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint fmt fuzz oracle bench docs changelog constraints clean
+.PHONY: help setup test controlplane e2e lint fmt fuzz oracle bench docs changelog constraints clean
 
 help: ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with the kubenexus command and all tools, from pinned versions
 
@@ -34,8 +35,14 @@ $(READY): pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@
 
-test: $(READY) ## run all tests (PYTEST_ARGS='-k keys' for some)
+test: $(READY) ## run all tests but e2e (PYTEST_ARGS='-k keys' for some)
 	$(PY) -m pytest -n auto $(PYTEST_ARGS)
+
+controlplane: $(READY) ## build etcd and Kubernetes for e2e into the user's cache, once (or name KUBEBUILDER_ASSETS)
+	$(PY) -m tests.e2e.controlplane.build
+
+e2e: $(READY) ## run the end-to-end tests against a real control plane (after make controlplane)
+	$(PY) -m pytest tests/e2e $(PYTEST_ARGS)
 
 lint: $(READY) ## check style, formatting, types and the order of the rooms
 	$(BIN)/ruff check .

@@ -1,0 +1,137 @@
+"""`make controlplane`: builds the Kubernetes that the end-to-end tests run against, once for each set of pins.
+
+The programs come from Go's module proxy in the versions that `kubernetes/go.mod` and `etcd/go.mod` pin, and go into a
+folder of the user's cache that is named after the pins. Whoever has such a folder already, as envtest makes them,
+names it in `KUBEBUILDER_ASSETS`, and nothing is built. Needs only what Python brings along.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+HERE = Path(__file__).parent
+KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+PROGRAMS = (*KUBERNETES, "etcd")
+# Both packages carry the version: one for what a server says of itself, one for what a client calls itself.
+STAMPED = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false")
+
+
+class CannotBuild(Exception):
+    """One line for the person who wanted a control plane."""
+
+
+def assets(env: Mapping[str, str] = os.environ) -> Path:
+    """The folder that has the programs, or will have them once they are built."""
+    given = env.get("KUBEBUILDER_ASSETS")
+    if given:
+        return Path(given)
+    cache = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "kubenexus" / "controlplane" / _pins()
+
+
+def missing(folder: Path) -> list[str]:
+    """The programs that are not in the folder."""
+    return [program for program in PROGRAMS if not os.access(folder / program, os.X_OK)]
+
+
+def provide(env: Mapping[str, str] = os.environ) -> Path:
+    """Builds what is missing; does nothing if nothing is. Raises CannotBuild."""
+    folder = assets(env)
+    if not missing(folder):
+        return folder
+    if env.get("KUBEBUILDER_ASSETS"):
+        raise CannotBuild(f"KUBEBUILDER_ASSETS={folder} lacks {', '.join(missing(folder))}")
+    _check_go()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _one_at_a_time(folder):
+        if missing(folder):
+            _build(folder)
+    return folder
+
+
+def _pins() -> str:
+    """Other pins or other flags are another folder."""
+    files = sorted([*HERE.glob("*/go.*"), *HERE.glob("*/*.go")])
+    said = [*(file.read_bytes() for file in files), " ".join([*FLAGS, _stamps(version())]).encode()]
+    return hashlib.sha256(b"\0".join(said)).hexdigest()[:16]
+
+
+def _check_go() -> None:
+    if not shutil.which("go"):
+        raise CannotBuild("go not found: building the control plane needs Go (or name a folder in KUBEBUILDER_ASSETS)")
+    # Any command that reads go.mod: an old Go refuses, unless it may fetch a newer one by itself.
+    asked = subprocess.run(
+        ["go", "list", "-m"], cwd=HERE / "kubernetes", env=_environment(), capture_output=True, text=True, check=False
+    )
+    if asked.returncode:
+        raise CannotBuild(asked.stderr.strip().splitlines()[-1])
+
+
+def _build(folder: Path) -> None:
+    """Into a folder beside, which gets its name only when everything is in it."""
+    with tempfile.TemporaryDirectory(prefix="building-", dir=folder.parent) as name:
+        made = Path(name) / "made"
+        made.mkdir()
+        _go_build("etcd", made / "etcd", ["go.etcd.io/etcd/server/v3"], "")
+        commands = [f"k8s.io/kubernetes/cmd/{program}" for program in KUBERNETES]
+        _go_build("kubernetes", made, commands, _stamps(version()))
+        shutil.rmtree(folder, ignore_errors=True)
+        made.rename(folder)
+
+
+def _go_build(module: str, output: Path, packages: list[str], stamps: str) -> None:
+    flags = [*FLAGS, f"-ldflags=-s -w {stamps}".rstrip()]
+    where = f"{output}{os.sep}" if output.is_dir() else str(output)
+    print(f"building {', '.join(packages)}", flush=True)
+    done = subprocess.run(
+        ["go", "build", *flags, "-o", where, *packages], cwd=HERE / module, env=_environment(), check=False
+    )
+    if done.returncode:
+        raise CannotBuild(f"go build in {module} failed with {done.returncode}")
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
+
+
+def version() -> str:
+    """The Kubernetes that is pinned: `v1.37.1`."""
+    pins = (HERE / "kubernetes" / "go.mod").read_text(encoding="utf-8")
+    found = re.search(r"^require k8s\.io/kubernetes (v\S+)$", pins, re.MULTILINE)
+    assert found, "kubernetes/go.mod names no version"
+    return found.group(1)
+
+
+def _stamps(release: str) -> str:
+    major, minor, _ = release.removeprefix("v").split(".", 2)
+    said = {"gitVersion": release, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    return " ".join(f"-X {package}.{name}={value}" for package in STAMPED for name, value in said.items())
+
+
+@contextlib.contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Two builds of the same pins would only take twice as long; the second waits and finds everything there."""
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> None:
+    try:
+        folder = provide()
+    except CannotBuild as problem:
+        sys.exit(f"make controlplane: {problem}")
+    print(f"control plane {version()} in {folder}")
+
+
+if __name__ == "__main__":
+    main()
