@@ -218,9 +218,13 @@ class ContainerStatus(Object):
 
 
 class PodCondition(Object):
+    """`message` and `observed_generation` are read so that nothing is written that is there already."""
+
     type: str = ""
     status: str = ""
     reason: str = ""
+    message: str = ""
+    observed_generation: Int64 = 0
 
 
 class PodStatus(Object):
