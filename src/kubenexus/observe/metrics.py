@@ -1,0 +1,188 @@
+"""What the process tells Prometheus. One object for the whole process, made by `app` and handed to whoever counts.
+
+Earlier rooms return timings and amounts as data; the loop writes them here. `text` is what `/metrics` answers.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from kubenexus import __version__
+from kubenexus.observe.meters import Counter, Gauge, Histogram
+from kubenexus.observe.metric_table import TABLE
+from kubenexus.queue.board import Board
+from kubenexus.queue.entry import Place
+
+SCHEDULED = "scheduled"
+UNSCHEDULABLE = "unschedulable"
+ERROR = "error"
+
+AFamily = TypeVar("AFamily", Counter, Gauge, Histogram)
+
+PLACES = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+
+
+class Metrics(Collector):
+    """Attributes are named as the metrics are, without `scheduler_` and units."""
+
+    def __init__(self) -> None:
+        self._families: list[Counter | Histogram] = []
+        self._sources: list[Callable[[], None]] = []
+        self._attempts()
+        self._queue()
+        self._plugins()
+        self._preemption()
+        self._groups()
+        self._process()
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+        self.process = ProcessCollector(registry=self.registry)
+
+    # --- what there is --------------------------------------------------------------------------------------------
+
+    def _attempts(self) -> None:
+        self.schedule_attempts = self._counter("scheduler_schedule_attempts_total")
+        self.attempt_duration = self._histogram("scheduler_scheduling_attempt_duration_seconds")
+        self.algorithm_duration = self._histogram("scheduler_scheduling_algorithm_duration_seconds")
+        self.pod_attempts = self._histogram("scheduler_pod_scheduling_attempts")
+        self.sli_duration = self._histogram("scheduler_pod_scheduling_sli_duration_seconds")
+        self.after_flush = self._counter("scheduler_pod_scheduled_after_flush_total")
+        self.batch_attempts = self._counter("scheduler_batch_attempts_total")
+        self.api_calls = self._counter("scheduler_async_api_call_execution_total")
+        self.api_call_duration = self._histogram("scheduler_async_api_call_execution_duration_seconds")
+        self.pending_api_calls = self._gauge("scheduler_pending_async_api_calls")
+
+    def _queue(self) -> None:
+        self.pending_pods = self._gauge("scheduler_pending_pods")
+        self.queued_entities = self._gauge("scheduler_queued_entities")
+        self.incoming_pods = self._counter("scheduler_queue_incoming_pods_total")
+        self.incoming_entities = self._counter("scheduler_queue_incoming_entities_total")
+        self.inflight_events = self._gauge("scheduler_inflight_events")
+        self.hint_duration = self._histogram("scheduler_queueing_hint_execution_duration_seconds")
+        self.event_duration = self._histogram("scheduler_event_handling_duration_seconds")
+        self.pending_by_reason = self._gauge("kubenexus_pending_pods_by_reason")
+
+    def _plugins(self) -> None:
+        self.point_duration = self._histogram("scheduler_framework_extension_point_duration_seconds")
+        self.plugin_duration = self._histogram("scheduler_plugin_execution_duration_seconds")
+        self.plugin_evaluations = self._counter("scheduler_plugin_evaluation_total")
+        self.permit_wait = self._histogram("scheduler_permit_wait_duration_seconds")
+        self.unschedulable_pods = self._gauge("scheduler_unschedulable_pods")
+
+    def _preemption(self) -> None:
+        self.preemption_attempts = self._counter("scheduler_preemption_attempts_total")
+        self.preemption_victims = self._histogram("scheduler_preemption_victims")
+        self.workload_preemptions = self._counter("scheduler_workload_preemption_attempts_total")
+        self.workload_victims = self._histogram("scheduler_workload_preemption_victims")
+        self.workload_disruptions = self._histogram("scheduler_preemption_workload_disruptions")
+        self.preemption_evaluation = self._histogram("scheduler_preemption_evaluation_duration_seconds")
+        self.preemption_execution = self._histogram("scheduler_preemption_execution_duration_seconds")
+        self.pdb_violations = self._counter("scheduler_preemption_pdb_violations_total")
+
+    def _groups(self) -> None:
+        self.group_attempts = self._counter("scheduler_podgroup_schedule_attempts_total")
+        self.group_attempt_duration = self._histogram("scheduler_podgroup_scheduling_attempt_duration_seconds")
+        self.group_algorithm_duration = self._histogram("scheduler_podgroup_scheduling_algorithm_duration_seconds")
+        self.generated_placements = self._counter("scheduler_generated_placements_total")
+        self.placement_evaluations = self._counter("scheduler_placement_evaluations_total")
+        self.placement_duration = self._histogram("scheduler_placement_evaluation_duration_seconds")
+
+    def _process(self) -> None:
+        self.tasks = self._gauge("scheduler_goroutines")
+        self.cache_size = self._gauge("scheduler_cache_size")
+        self.leader = self._gauge("leader_election_master_status")
+        self.loop_lag = self._histogram("kubenexus_loop_lag_seconds")
+        self.watch_lag = self._gauge("kubenexus_watch_lag_seconds")
+        self.events_dropped = self._counter("kubenexus_events_dropped_total")
+        self.refresh_rows = self._histogram("kubenexus_snapshot_refresh_rows")
+        self._gauge("kubenexus_build_info").at(__version__).set(1)
+
+    # --- what the loop writes -------------------------------------------------------------------------------------
+
+    def attempt(self, result: str, profile: str, seconds: float, pods: int = 1) -> None:
+        """A turn ended so for that many pods. `seconds`: deciding, and for placed pods binding, too."""
+        self.attempt_duration.at(result, profile).observe(seconds, pods)
+        self.schedule_attempts.at(result, profile).add(pods)
+
+    def bound(self, attempts: int, seconds: float) -> None:
+        """A pod has its node, in its so-manieth attempt and so long after its first."""
+        self.pod_attempts.at().observe(attempts)
+        self.sli_duration.at(str(attempts) if attempts < 15 else "15+").observe(seconds)
+
+    def read_queue(self, room: Board) -> None:
+        """Who waits where and who came in. A source: asked when somebody looks."""
+        for place in PLACES:
+            self.pending_pods.at(place.value).set(room.waiting(place).pods)
+        for queue, event, _, pods in room.incoming():
+            self.incoming_pods.at(queue, event).add(pods)
+
+    # --- who looks ------------------------------------------------------------------------------------------------
+
+    def add_source(self, source: Callable[[], None]) -> None:
+        """Called in the loop before each answer, to set what is cheaper to look up than to follow."""
+        self._sources.append(source)
+
+    async def text(self, accept: str = "") -> tuple[bytes, str]:
+        """The answer of `/metrics` and its content type, by the `Accept` header. Formatting goes on in a thread:
+        it takes tens of milliseconds, which the loop has not got."""
+        for source in self._sources:
+            source()
+        return await asyncio.to_thread(self.render, accept)
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """As `text`, without asking the sources."""
+        encoder, content_type = choose_encoder(accept)
+        view = self.registry if "openmetrics" in content_type else _OlderText(self)
+        return encoder(view), content_type
+
+    def collect(self, *, canonical: bool = True) -> Iterator[Metric]:
+        """For the registry."""
+        return (family.collect(canonical=canonical) for family in self._families)
+
+    def describe(self) -> Iterator[Metric]:
+        """For the registry, which looks for doubles."""
+        return (
+            Metric(family.row.name.removesuffix("_total"), family.row.text, family.kind) for family in self._families
+        )
+
+    def _counter(self, name: str) -> Counter:
+        return self._added(Counter(TABLE[name]))
+
+    def _gauge(self, name: str) -> Gauge:
+        return self._added(Gauge(TABLE[name]))
+
+    def _histogram(self, name: str) -> Histogram:
+        return self._added(Histogram(TABLE[name]))
+
+    def _added(self, family: AFamily) -> AFamily:
+        self._families.append(family)
+        return family
+
+
+class _OlderText(Collector):
+    """The same with bounds of buckets as Go's client writes them, for who does not speak OpenMetrics."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._metrics.collect(canonical=False)
+        yield from self._metrics.process.collect()
+
+
+class Sampler:
+    """Every tenth cycle, as kube-scheduler times its plugins for a tenth of its cycles. Without chance: a replay
+    times the same ones."""
+
+    def __init__(self, every: int = 10) -> None:
+        self._every = every
+        self._count = 0
+
+    def __call__(self) -> bool:
+        self._count += 1
+        return self._count % self._every == 0
