@@ -1,0 +1,102 @@
+"""Who we are, towards the server: a token that stays, a token in a file that changes, a name with a password."""
+
+import base64
+from pathlib import Path
+from typing import Protocol
+
+from kubenexus.base.clock import Clock
+from kubenexus.base.errors import KubeNexusError
+
+REREAD = 60.0  # seconds; the kubelet renews a service account's token long before it expires
+
+
+class AccessError(KubeNexusError):
+    """We cannot say where the server is or who we are: names the file, the field and what is wrong with it."""
+
+
+class Credentials(Protocol):
+    """What the client sends with each call. Asked by the client alone; must not call the API server."""
+
+    def current(self) -> str | None:
+        """The value of the `Authorization` field, "" for none; None if it has to be fetched first."""
+
+    async def fetch(self) -> None:
+        """Get what `current` lacks. Raises AccessError."""
+
+    async def refused(self, authorization: str) -> bool:
+        """The server did not accept this. True if there may be something better now, and one more try is worth it."""
+
+    def certificate(self) -> tuple[bytes, bytes] | None:
+        """A client certificate and its key that came with it, both as PEM."""
+
+
+class Fixed:
+    """The same for as long as we run."""
+
+    def __init__(self, authorization: str = "") -> None:
+        self._authorization = authorization
+
+    def current(self) -> str | None:
+        return self._authorization
+
+    async def fetch(self) -> None:
+        return None
+
+    async def refused(self, authorization: str) -> bool:
+        return False
+
+    def certificate(self) -> tuple[bytes, bytes] | None:
+        return None
+
+
+class TokenFile(Fixed):
+    """A token in a file, read again every minute and whenever the server refuses it.
+
+    A file that cannot be read for a moment, say while it is being replaced, changes nothing: the last token stays.
+    """
+
+    def __init__(self, path: str, clock: Clock, *, subject: str = "", fallback: str = "") -> None:
+        self._path = Path(path)
+        self._clock = clock
+        self._subject = subject or f"token file {path}"
+        super().__init__(bearer(fallback, self._subject) if fallback else "")
+        self._read_at = float("-inf")
+        self.problem = ""  # why the last attempt to read failed
+        self._read()
+        if not self._authorization:
+            raise AccessError(self.problem)
+
+    def current(self) -> str | None:
+        if self._clock.now() - self._read_at >= REREAD:
+            self._read()
+        return self._authorization
+
+    async def refused(self, authorization: str) -> bool:
+        self._read()
+        return self._authorization != authorization
+
+    def _read(self) -> None:
+        self._read_at = self._clock.now()
+        try:
+            self._authorization = bearer(self._path.read_text(encoding="utf-8").strip(), self._subject)
+            self.problem = ""
+        except OSError as error:
+            self.problem = f"{self._subject}: {self._path}: {error.strerror or error}"
+        except UnicodeDecodeError:
+            self.problem = f"{self._subject}: {self._path}: not a text"
+        except AccessError as error:
+            self.problem = str(error)
+
+
+def bearer(token: str, subject: str) -> str:
+    """The field for a token. Refuses what would break out of the field, without showing it."""
+    if not token:
+        raise AccessError(f"{subject}: the token is empty")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise AccessError(f"{subject}: the token has characters that a token cannot have")
+    return f"Bearer {token}"
+
+
+def basic(username: str, password: str) -> str:
+    """The field for a name and a password."""
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()

@@ -1,0 +1,103 @@
+"""The kinds we speak of and where the server keeps them. A path is spelled here and nowhere else."""
+
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """One kind under one version. `group` is empty for the core."""
+
+    kind: str
+    plural: str
+    version: str = "v1"
+    group: str = ""
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def root(self) -> str:
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    @property
+    def all(self) -> str:
+        """The path of all objects in all namespaces."""
+        return f"{self.root}/{self.plural}"
+
+    def at(self, namespace: str = "", name: str = "", part: str = "") -> str:
+        """The path of one object, of a part of it (`status`, `binding`), or, without a name, of where it is made."""
+        path = self.root
+        if self.namespaced:
+            path += f"/namespaces/{quote(namespace, safe='')}"
+        path += f"/{self.plural}"
+        if name:
+            path += f"/{quote(name, safe='')}"
+        return f"{path}/{part}" if part else path
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+STORAGE: Final = "storage.k8s.io"
+SCHEDULING: Final = "scheduling.k8s.io"
+
+PODS: Final = Resource("Pod", "pods")
+NODES: Final = Resource("Node", "nodes", namespaced=False)
+NAMESPACES: Final = Resource("Namespace", "namespaces", namespaced=False)
+SERVICES: Final = Resource("Service", "services")
+REPLICATION_CONTROLLERS: Final = Resource("ReplicationController", "replicationcontrollers")
+PERSISTENT_VOLUMES: Final = Resource("PersistentVolume", "persistentvolumes", namespaced=False)
+PERSISTENT_VOLUME_CLAIMS: Final = Resource("PersistentVolumeClaim", "persistentvolumeclaims")
+CONFIG_MAPS: Final = Resource("ConfigMap", "configmaps")
+
+REPLICA_SETS: Final = Resource("ReplicaSet", "replicasets", group="apps")
+STATEFUL_SETS: Final = Resource("StatefulSet", "statefulsets", group="apps")
+POD_DISRUPTION_BUDGETS: Final = Resource("PodDisruptionBudget", "poddisruptionbudgets", group="policy")
+
+STORAGE_CLASSES: Final = Resource("StorageClass", "storageclasses", group=STORAGE, namespaced=False)
+CSI_NODES: Final = Resource("CSINode", "csinodes", group=STORAGE, namespaced=False)
+CSI_DRIVERS: Final = Resource("CSIDriver", "csidrivers", group=STORAGE, namespaced=False)
+CSI_STORAGE_CAPACITIES: Final = Resource("CSIStorageCapacity", "csistoragecapacities", group=STORAGE)
+VOLUME_ATTACHMENTS: Final = Resource("VolumeAttachment", "volumeattachments", group=STORAGE, namespaced=False)
+
+DEVICE_CLASSES: Final = Resource("DeviceClass", "deviceclasses", group="resource.k8s.io", namespaced=False)
+
+PRIORITY_CLASSES: Final = Resource("PriorityClass", "priorityclasses", group=SCHEDULING, namespaced=False)
+# Served by 1.37 if its feature gate and version are switched on; the newer form first.
+POD_GROUPS: Final = Resource("PodGroup", "podgroups", "v1beta1", SCHEDULING)
+POD_GROUPS_ALPHA: Final = Resource("PodGroup", "podgroups", "v1alpha3", SCHEDULING)
+
+EVENTS: Final = Resource("Event", "events", group="events.k8s.io")
+LEASES: Final = Resource("Lease", "leases", group="coordination.k8s.io")
+TOKEN_REVIEWS: Final = Resource("TokenReview", "tokenreviews", group="authentication.k8s.io", namespaced=False)
+ACCESS_REVIEWS: Final = Resource(
+    "SubjectAccessReview", "subjectaccessreviews", group="authorization.k8s.io", namespaced=False
+)
+SELF_ACCESS_REVIEWS: Final = Resource(
+    "SelfSubjectAccessReview", "selfsubjectaccessreviews", group="authorization.k8s.io", namespaced=False
+)
+
+# What a scheduler watches. Each kind appears once; pod groups in the form the server has.
+WATCHED: Final = (
+    PODS,
+    NODES,
+    NAMESPACES,
+    PERSISTENT_VOLUMES,
+    PERSISTENT_VOLUME_CLAIMS,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    CSI_DRIVERS,
+    CSI_STORAGE_CAPACITIES,
+    VOLUME_ATTACHMENTS,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    REPLICATION_CONTROLLERS,
+    PRIORITY_CLASSES,
+    POD_GROUPS,
+)

@@ -1,0 +1,140 @@
+"""Connections that are kept open: a handshake costs more than a hundred calls.
+
+At most `size` at a time, so that a burst of binds does not become a burst of handshakes. The one used last is used
+first: the others grow old and are closed before the server closes them, because a call that meets a connection just
+being closed may or may not have happened.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from kubenexus.client.calls import Unreachable
+from kubenexus.client.wire import Connection
+
+SIZE = 64
+IDLE = 60.0  # seconds; the API server closes after 90
+
+
+class Pool:
+    """The client takes a connection for each call and gives it back, whatever became of the call."""
+
+    def __init__(self, dial: Callable[[], Awaitable[Connection]], *, size: int = SIZE, idle: float = IDLE) -> None:
+        self._dial = dial
+        self._size = size
+        self._idle_limit = idle
+        self._idle: list[Connection] = []
+        self._count = 0  # idle, in use or being opened
+        self._waiters: deque[asyncio.Future[Connection | None]] = deque()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    @property
+    def count(self) -> int:
+        """How many connections are open or being opened."""
+        return self._count
+
+    async def take(self, *, fresh: bool = False) -> Connection:
+        """A connection nobody else uses, in the order of asking. `fresh`: a new one, since a kept one proved stale."""
+        if fresh:
+            self.forget()
+        while not self._closed:
+            connection = self._kept()
+            if connection is None and self._count >= self._size:
+                connection = await self._turn()
+            if connection is None and self._count < self._size:
+                return await self._opened()
+            if connection is not None:
+                return connection
+        raise Unreachable("the client is closed")
+
+    def give(self, connection: Connection) -> None:
+        """Back after a call. One whose answer is still to come is of no use to anybody and is closed."""
+        if connection.busy or self._closed:
+            connection.abort()
+        if not connection.open:
+            self._count -= 1
+            self._pass_on(None)
+        elif not self._pass_on(connection):
+            connection.idle_since = asyncio.get_running_loop().time()
+            self._idle.append(connection)
+            self._watch_age()
+
+    def forget(self) -> None:
+        """Close what is idle: the server has changed, or we are somebody else now."""
+        for connection in self._idle:
+            connection.abort()
+        self._count -= len(self._idle)
+        self._idle.clear()
+
+    def close(self) -> None:
+        """No more calls. Connections in use are closed when they are given back."""
+        self._closed = True
+        self.forget()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        while self._waiters:
+            self._pass_on(None)
+
+    def _kept(self) -> Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.open:
+                return connection
+            self._count -= 1
+        return None
+
+    async def _opened(self) -> Connection:
+        self._count += 1
+        try:
+            return await self._dial()
+        except BaseException:
+            self._count -= 1
+            self._pass_on(None)
+            raise
+
+    async def _turn(self) -> Connection | None:
+        waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            return await waiter
+        except BaseException:
+            self._leave(waiter)
+            raise
+
+    def _leave(self, waiter: "asyncio.Future[Connection | None]") -> None:
+        """Somebody gave up waiting: what was handed to them in the meantime goes to the next."""
+        if waiter.cancelled() or not waiter.done():
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+            return
+        handed = waiter.result()
+        if handed is not None:
+            self.give(handed)
+        else:
+            self._pass_on(None)
+
+    def _pass_on(self, connection: Connection | None) -> bool:
+        """To whoever has waited longest; None means that there is room for a new one."""
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(connection)
+                return True
+        return False
+
+    def _watch_age(self) -> None:
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().call_later(self._idle_limit, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close what has been idle for too long. The oldest stand first."""
+        self._sweeper = None
+        oldest = asyncio.get_running_loop().time() - self._idle_limit
+        kept = [each for each in self._idle if each.open and each.idle_since > oldest]
+        for connection in set(self._idle).difference(kept):
+            connection.abort()
+        self._count -= len(self._idle) - len(kept)
+        self._idle = kept
+        if kept:
+            self._watch_age()

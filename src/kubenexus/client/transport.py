@@ -1,0 +1,223 @@
+"""The client: carries calls to one API server, as somebody, at a bounded rate and in bounded time."""
+
+import asyncio
+import contextlib
+import platform
+import re
+import ssl
+from typing import Final
+
+from kubenexus import __version__
+from kubenexus.base.clock import Clock
+from kubenexus.client.access import Access
+from kubenexus.client.answers import Answer, Limits
+from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
+from kubenexus.client.credentials import AccessError
+from kubenexus.client.dial import Dialer
+from kubenexus.client.limits import Limiter
+from kubenexus.client.pool import IDLE, SIZE, Pool
+from kubenexus.client.status import READS, body_of
+from kubenexus.client.wire import Connection, Lost, Stream
+
+USER_AGENT: Final = f"kubenexus/{__version__} ({platform.system().lower()}/{platform.machine()})"
+_PATH: Final = re.compile(r"/[!-~]*")
+_STALE = 3  # kept connections in a row that may prove dead before we believe that it is the server
+
+
+class Attempt:
+    """How far a call has come: decides whether giving up is Unreachable or Uncertain."""
+
+    __slots__ = ("deadline", "sent")
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.sent = False
+
+    def left(self) -> float:
+        return self.deadline - asyncio.get_running_loop().time()
+
+
+class Client:
+    """An `Api` over HTTP/1.1. One per server and purpose: the lease has one of its own, so that no burst of binds
+    stands before it. Lives in one event loop. Decides nothing and repeats no write that may have happened."""
+
+    def __init__(
+        self,
+        access: Access,
+        clock: Clock,
+        *,
+        limiter: Limiter | None = None,
+        limits: Limits | None = None,
+        connections: int = SIZE,
+        idle: float = IDLE,
+    ) -> None:
+        self.access = access
+        self._clock = clock
+        self._credentials = access.credentials
+        self._limiter = limiter or Limiter(clock)
+        self._dial = Dialer(access.address, self._context, limits or Limits())
+        self._pool = Pool(self._dial, size=connections, idle=idle)
+        self._streams: set[Stream] = set()
+        self._fields = _common_fields(access)
+        self._closed = False
+        # Since when every answer has been 401; None while we are known. Readiness looks at it.
+        self.unknown_since: float | None = None
+
+    async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+        """See `Api`. A GET is repeated on a new connection if a kept one proves dead; a write never is."""
+        attempt = Attempt(asyncio.get_running_loop().time() + timeout)
+        try:
+            async with asyncio.timeout_at(attempt.deadline):
+                return await self._sent(call, attempt)
+        except TimeoutError:
+            raise _given_up(call, attempt, f"no answer within {timeout:g} s") from None
+
+    async def stream(self, path: str, *, timeout: float = 30.0) -> Stream:
+        """A GET whose answer is lines without end. `timeout` is for its beginning; the caller must `close` it.
+
+        Raises as `send` does. Has a connection of its own, outside the pool's bound.
+        """
+        call, attempt = Call("GET", path), Attempt(asyncio.get_running_loop().time() + timeout)
+        try:
+            async with asyncio.timeout_at(attempt.deadline):
+                return await self._begun(call, attempt)
+        except TimeoutError:
+            raise _given_up(call, attempt, f"no answer within {timeout:g} s") from None
+
+    async def close(self) -> None:
+        """Close every connection. What is under way fails; later calls are Unreachable."""
+        self._closed = True
+        self._pool.close()
+        for stream in list(self._streams):
+            stream.close()
+        self._streams.clear()
+        await asyncio.sleep(0)  # so that the loop sees the connections off
+
+    # One call, as often as the server says "later" or "who are you?".
+
+    async def _sent(self, call: Call, attempt: Attempt) -> bytes:
+        known = True
+        while True:
+            authorization = await self._turn(call, attempt)
+            answer = await self._answered(call, self._request(call, authorization), attempt)
+            if answer.status == 401 and known and await self._somebody_else(authorization):
+                known = False
+                continue
+            try:
+                return body_of(call, self._noted(answer))
+            except ApiError as error:
+                await self._patience(error, attempt)
+
+    async def _begun(self, call: Call, attempt: Attempt) -> Stream:
+        known = True
+        while True:
+            authorization = await self._turn(call, attempt)
+            answer = await self._followed(self._request(call, authorization), attempt)
+            if isinstance(answer, Stream):
+                self.unknown_since = None
+                return answer
+            if answer.status == 401 and known and await self._somebody_else(authorization):
+                known = False
+                continue
+            try:
+                body_of(call, self._noted(answer))
+                raise Uncertain(f"{call}: the answer is not a stream")
+            except ApiError as error:
+                await self._patience(error, attempt)
+
+    async def _turn(self, call: Call, attempt: Attempt) -> str:
+        """Wait for our turn; returns what to authorize with. Nothing has been sent, or what was sent was refused."""
+        attempt.sent = False
+        if self._closed:
+            raise Unreachable(f"{call}: the client is closed")
+        if not self._limiter.take_now() and not await self._limiter.take(attempt.left()):
+            raise Unreachable(f"{call}: not sent, the rate limit leaves no room in time")
+        authorization = self._credentials.current()
+        if authorization is None:
+            await self._fetch()
+            authorization = self._credentials.current() or ""
+        return authorization
+
+    async def _fetch(self) -> None:
+        try:
+            await self._credentials.fetch()
+        except AccessError as error:
+            raise Unreachable(str(error)) from None
+
+    async def _somebody_else(self, authorization: str) -> bool:
+        with contextlib.suppress(AccessError):
+            if await self._credentials.refused(authorization):
+                self._pool.forget()  # a client certificate belongs to its connection
+                return True
+        return False
+
+    def _noted(self, answer: Answer) -> Answer:
+        if answer.status != 401:
+            self.unknown_since = None
+        elif self.unknown_since is None:
+            self.unknown_since = self._clock.now()
+        return answer
+
+    async def _patience(self, error: ApiError, attempt: Attempt) -> None:
+        """Wait as long as a 429 asks for; anything else, or too long a wait, is the answer."""
+        if error.code != 429 or error.retry_after is None or error.retry_after >= attempt.left():
+            raise error
+        attempt.sent = False  # refused before it was looked at
+        await asyncio.sleep(error.retry_after)
+
+    # One exchange.
+
+    async def _answered(self, call: Call, request: bytes, attempt: Attempt) -> Answer:
+        for trial in range(_STALE):
+            connection = await self._pool.take(fresh=trial > 0)
+            kept = connection.used
+            try:
+                attempt.sent = True
+                return await connection.ask(request)
+            except Lost as lost:
+                if not (kept and lost.silent and call.method in READS):
+                    raise Uncertain(f"{call}: {lost}") from None
+            except Uncertain as error:
+                raise Uncertain(f"{call}: {error}") from None
+            finally:
+                self._pool.give(connection)
+            attempt.sent = False
+        raise Uncertain(f"{call}: connection after connection was closed without an answer")
+
+    async def _followed(self, request: bytes, attempt: Attempt) -> Answer | Stream:
+        connection: Connection = await self._dial()
+        answer: Answer | Stream | None = None
+        try:
+            attempt.sent = True
+            answer = await connection.follow(request)
+        finally:
+            if not isinstance(answer, Stream):
+                connection.abort()
+        if isinstance(answer, Stream):
+            self._streams = {each for each in self._streams if not each.ended} | {answer}
+        return answer
+
+    def _request(self, call: Call, authorization: str) -> bytes:
+        path = self.access.address.prefix + call.path
+        if _PATH.fullmatch(path) is None:
+            raise ValueError(f"not a path that can be asked for: {path!r}")  # a bug: names are quoted in `verbs`
+        head = f"{call.method} {path} HTTP/1.1\r\n{self._fields}"
+        if authorization:
+            head += f"Authorization: {authorization}\r\n"
+        if call.body or call.method not in READS:
+            head += f"Content-Type: {call.content_type}\r\nContent-Length: {len(call.body)}\r\n"
+        return head.encode("latin-1") + b"\r\n" + call.body
+
+    def _context(self) -> ssl.SSLContext:
+        return self.access.trust.context(self._credentials.certificate())
+
+
+def _common_fields(access: Access) -> str:
+    fields = [("Host", access.address.authority), ("User-Agent", USER_AGENT), ("Accept", "application/json")]
+    return "".join(f"{name}: {value}\r\n" for name, value in [*fields, *access.headers])
+
+
+def _given_up(call: Call, attempt: Attempt, why: str) -> Uncertain | Unreachable:
+    if attempt.sent:
+        return Uncertain(f"{call}: {why}")
+    return Unreachable(f"{call}: not sent, {why}")

@@ -1,0 +1,141 @@
+"""The calls a scheduler makes, as data: pure functions from names to a `Call`. Who sends them, and when, is not known
+here."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from kubenexus.api.codec import encode
+from kubenexus.client import kinds
+from kubenexus.client.calls import JSON, MERGE_PATCH, STRATEGIC_PATCH, Call
+from kubenexus.client.kinds import Resource
+
+Body = Mapping[str, Any] | Any
+
+
+def bind(namespace: str, name: str, uid: str, node: str) -> Call:
+    """Put a pod on a node. The UID makes sure that it is the pod we decided about, not a later one of its name."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    return create(kinds.PODS, _named("v1", "Binding", namespace, name, uid, target=target), namespace, name, "binding")
+
+
+def evict(namespace: str, name: str, uid: str, *, grace_seconds: int | None = None) -> Call:
+    """Ask for a pod to go, within what its disruption budget allows; a 429 means not now."""
+    options = _delete_options(uid, grace_seconds)
+    body = _named("policy/v1", "Eviction", namespace, name, "", deleteOptions=options)
+    return create(kinds.PODS, body, namespace, name, "eviction")
+
+
+def delete(
+    resource: Resource, namespace: str, name: str, uid: str, *, grace_seconds: int | None = None, version: str = ""
+) -> Call:
+    """Delete just this object: another of the same name, or (given `version`) a later state of it, is a Conflict."""
+    options = _delete_options(uid, grace_seconds, version)
+    return Call("DELETE", resource.at(namespace, name), encode(options))
+
+
+def patch_pod_status(namespace: str, name: str, uid: str, status: Mapping[str, Any]) -> Call:
+    """Merge into a pod's status: conditions by their type, other fields as they are; None removes one."""
+    body = {"metadata": {"uid": uid}, "status": status}
+    return patch(kinds.PODS, namespace, name, body, part="status", content_type=STRATEGIC_PATCH)
+
+
+def patch(
+    resource: Resource, namespace: str, name: str, body: Body, *, part: str = "", content_type: str = MERGE_PATCH
+) -> Call:
+    """Merge into an object. `metadata.uid` or `metadata.resourceVersion` in the body make it a Conflict otherwise."""
+    return Call("PATCH", resource.at(namespace, name, part), encode(body), content_type)
+
+
+def create(resource: Resource, body: Body, namespace: str = "", name: str = "", part: str = "") -> Call:
+    """Make an object, or (with a name and a part) a part of one."""
+    return Call("POST", resource.at(namespace, name, part), encode(body), JSON)
+
+
+def update(resource: Resource, namespace: str, name: str, body: Body, *, part: str = "") -> Call:
+    """Replace an object; its `resourceVersion` in the body makes a Conflict of somebody else's change."""
+    return Call("PUT", resource.at(namespace, name, part), encode(body), JSON)
+
+
+def get(resource: Resource, namespace: str, name: str) -> Call:
+    """Read one object."""
+    return Call("GET", resource.at(namespace, name))
+
+
+def listing(
+    resource: Resource, *, namespace: str = "", limit: int = 0, more: str = "", fields: str = "", labels: str = ""
+) -> Call:
+    """A page of a list, as of now (no resourceVersion: never an old state). `more` is the last page's continuation."""
+    asked = {"limit": limit or "", "continue": more, "fieldSelector": fields, "labelSelector": labels}
+    return Call("GET", _asking(resource.at(namespace) if namespace else resource.all, asked))
+
+
+def watching(resource: Resource, version: str, *, seconds: int, fields: str = "", labels: str = "") -> str:
+    """The path of a watch that goes on from a resourceVersion."""
+    asked = {
+        "watch": "1",
+        "resourceVersion": version,
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": seconds,
+        "fieldSelector": fields,
+        "labelSelector": labels,
+    }
+    return _asking(resource.all, asked)
+
+
+def get_lease(namespace: str, name: str) -> Call:
+    """Who leads."""
+    return get(kinds.LEASES, namespace, name)
+
+
+def create_lease(namespace: str, name: str, spec: Mapping[str, Any]) -> Call:
+    """The first to lead; AlreadyExists if somebody else was."""
+    return create(kinds.LEASES, _named("coordination.k8s.io/v1", "Lease", namespace, name, "", spec=spec), namespace)
+
+
+def update_lease(namespace: str, name: str, version: str, spec: Mapping[str, Any]) -> Call:
+    """Renew or take over; a Conflict if the lease has changed since `version` was read."""
+    body = _named("coordination.k8s.io/v1", "Lease", namespace, name, "", spec=spec)
+    body["metadata"]["resourceVersion"] = version
+    return update(kinds.LEASES, namespace, name, body)
+
+
+def create_event(namespace: str, body: Body) -> Call:
+    """An `events.k8s.io/v1` Event."""
+    return create(kinds.EVENTS, body, namespace)
+
+
+def review_token(token: str, audiences: tuple[str, ...] = ()) -> Call:
+    """Whose token is this? The answer is in the body's `status`."""
+    spec = {"token": token} | ({"audiences": list(audiences)} if audiences else {})
+    return create(kinds.TOKEN_REVIEWS, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec})
+
+
+def review_access(spec: Mapping[str, Any]) -> Call:
+    """May somebody do something? `spec` as in `authorization.k8s.io/v1`; the answer is in the body's `status`."""
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    return create(kinds.ACCESS_REVIEWS, body)
+
+
+def review_own_access(verb: str, resource: Resource, *, part: str = "", namespace: str = "") -> Call:
+    """May we ourselves do this? For a clear error at the start instead of a refusal at three in the morning."""
+    asked = {"verb": verb, "group": resource.group, "resource": resource.plural, "version": resource.version}
+    asked |= {key: value for key, value in (("subresource", part), ("namespace", namespace)) if value}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    return create(kinds.SELF_ACCESS_REVIEWS, body | {"spec": {"resourceAttributes": asked}})
+
+
+def _named(version: str, kind: str, namespace: str, name: str, uid: str, **more: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace} | ({"uid": uid} if uid else {})
+    return {"apiVersion": version, "kind": kind, "metadata": metadata} | more
+
+
+def _delete_options(uid: str, grace_seconds: int | None, version: str = "") -> dict[str, Any]:
+    conditions = {key: value for key, value in (("uid", uid), ("resourceVersion", version)) if value}
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}
+    return options if grace_seconds is None else options | {"gracePeriodSeconds": grace_seconds}
+
+
+def _asking(path: str, asked: Mapping[str, object]) -> str:
+    query = urlencode([(key, value) for key, value in asked.items() if value != ""])
+    return f"{path}?{query}" if query else path
