@@ -1,0 +1,198 @@
+"""A cluster as a test sees it: plain, blocking HTTP, nothing of the client that is under test.
+
+    cluster.apply(yaml_text)
+    cluster.until("/api/v1/namespaces/e2e/pods", lambda pods: bound(pods["web"]), "web is bound")
+
+Waiting is watching: a condition is looked at again when an object has changed, not by the tick of a clock.
+"""
+
+import http.client
+import json
+import ssl
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from kubenexus.base.clock import WallClock
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.testing.controlplane.kinds import Kinds
+
+Object = dict[str, Any]
+Objects = dict[str, Object]
+
+MANAGER = "e2e"
+CLOCK = WallClock()
+PATCHES = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+
+
+class Refused(KubeNexusError):
+    """The server answered with an error; `status` is its Status object."""
+
+    def __init__(self, what: str, code: int, status: Object) -> None:
+        self.code = code
+        self.status = status
+        super().__init__(f"{what}: {code} {status.get('reason', '')}: {status.get('message', '')}")
+
+
+class NotInTime(AssertionError):
+    """What a test waited for did not come about; the message says what was there instead."""
+
+
+class Cluster:
+    """One user's view. Opens a connection for each request, so that it does not notice a restart of the server."""
+
+    def __init__(self, server: str, token: str, trust: ssl.SSLContext) -> None:
+        self._host = urllib.parse.urlsplit(server).netloc
+        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        self._trust = trust
+        self._kinds = Kinds(self.get)
+
+    # ---- verbs -------------------------------------------------------------------------------------------------------
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None, patch: str = "") -> Any:
+        """One request. Raises Refused, or OSError while there is no server."""
+        headers = {**self._headers, "Content-Type": PATCHES.get(patch, "application/json")}
+        connection = self._connect(30.0)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            return _read(f"{method} {path}", answer.status, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        return self.send("GET", path)
+
+    def objects(self, path: str) -> Objects:
+        """The objects of a collection by name; by namespace/name where the path names no namespace."""
+        return {_name(path, item): item for item in self.get(path)["items"]}
+
+    def create(self, item: Mapping[str, Any], namespace: str = "") -> Object:
+        """Creates it; a pod, a node, whatever has a kind."""
+        return dict(self.send("POST", self._kinds.collection(item, namespace), item))
+
+    def apply(self, text: str, namespace: str = "") -> list[Object]:
+        """Server-side apply of all documents of a YAML text; `namespace` for those that name none."""
+        return [self._apply(item, namespace) for item in yaml.safe_load_all(text) if item]
+
+    def patch(self, path: str, change: Mapping[str, Any], kind: str = "merge") -> Object:
+        return dict(self.send("PATCH", path, change, kind))
+
+    def delete(self, path: str, grace: int | None = None) -> None:
+        """One object, or all of a collection. With `grace` 0 at once; what is gone already is no error."""
+        options = {} if grace is None else {"gracePeriodSeconds": grace}
+        try:
+            self.send("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
+        except Refused as refused:
+            if refused.code != http.HTTPStatus.NOT_FOUND:
+                raise
+
+    def bind(self, namespace: str, pod: str, node: str) -> None:
+        """As a scheduler would."""
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target}
+        self.send("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", body)
+
+    # ---- waiting -----------------------------------------------------------------------------------------------------
+
+    def until(
+        self, path: str, condition: Callable[[Objects], bool], what: str, *, seconds: float = 20.0, selector: str = ""
+    ) -> Objects:
+        """The objects of a collection as soon as the condition holds for them. Raises NotInTime.
+
+        `selector` is part of a query: `labelSelector=app%3Dweb`, `fieldSelector=metadata.name%3Dweb`.
+        """
+        deadline = CLOCK.now() + seconds
+        seen: Objects = {}
+        for seen in self._states(path, selector, deadline):
+            if _holds(condition, seen):
+                return seen
+        raise NotInTime(f"after {seconds:g} s not true: {what}\n{_shown(path, seen)}")
+
+    def _states(self, path: str, selector: str, deadline: float) -> Iterator[Objects]:
+        """The collection now and after each change; lists anew when a watch ends."""
+        while CLOCK.now() < deadline:
+            listed = self.get(f"{path}?{selector}")
+            objects = {_name(path, item): item for item in listed["items"]}
+            yield objects
+            version = listed["metadata"]["resourceVersion"]
+            for event in self._watch(f"{path}?watch=1&resourceVersion={version}&{selector}", deadline):
+                if event["type"] == "ERROR":
+                    break
+                _change(objects, _name(path, event["object"]), event)
+                yield objects
+
+    def _watch(self, path: str, deadline: float) -> Iterator[Object]:
+        connection = self._connect(1.0)
+        try:
+            connection.request("GET", path, headers=self._headers)
+            answer = connection.getresponse()
+            if answer.status != http.HTTPStatus.OK:
+                return
+            while (left := deadline - CLOCK.now()) > 0:
+                connection.sock.settimeout(left)
+                line = answer.readline()
+                if not line:
+                    return
+                yield json.loads(line)
+        except (TimeoutError, OSError, http.client.HTTPException, ValueError):
+            return  # out of time, or cut off in the middle of a line: the caller looks at the clock
+        finally:
+            connection.close()
+
+    # ---- within ------------------------------------------------------------------------------------------------------
+
+    def _connect(self, seconds: float) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(self._host, timeout=seconds, context=self._trust)
+
+    def _apply(self, item: Object, namespace: str) -> Object:
+        where = f"{self._kinds.collection(item, namespace)}/{item['metadata']['name']}"
+        return dict(self.send("PATCH", f"{where}?fieldManager={MANAGER}&force=true", item, "apply"))
+
+
+def _read(what: str, code: int, body: bytes) -> Any:
+    if code < http.HTTPStatus.BAD_REQUEST:
+        return json.loads(body)
+    try:
+        status = json.loads(body)
+    except ValueError:
+        status = {"message": body.decode(errors="replace")}
+    raise Refused(what, code, status if isinstance(status, dict) else {})
+
+
+def _name(path: str, item: Mapping[str, Any]) -> str:
+    meta = item["metadata"]
+    return meta["name"] if "/namespaces/" in path or "namespace" not in meta else f"{meta['namespace']}/{meta['name']}"
+
+
+def _change(objects: Objects, name: str, event: Object) -> None:
+    if event["type"] == "DELETED":
+        objects.pop(name, None)
+    else:
+        objects[name] = event["object"]
+
+
+def _holds(condition: Callable[[Objects], bool], objects: Objects) -> bool:
+    """A condition may speak of what is not there yet."""
+    try:
+        return condition(objects)
+    except (KeyError, IndexError):
+        return False
+
+
+def _shown(path: str, objects: Objects) -> str:
+    """Name, spec and status of what there was, without the noise, and no more than a screen of it."""
+    few = {name: _essence(item) for name, item in list(objects.items())[:5]}
+    text = yaml.safe_dump(few, sort_keys=False) if few else "nothing\n"
+    return f"{path} had {len(objects)} objects:\n{text}"
+
+
+def _essence(item: Object) -> Object:
+    spec = {key: value for key, value in item.get("spec", {}).items() if key in {"nodeName", "schedulerName", "taints"}}
+    return {"spec": spec, "status": item.get("status", {})}

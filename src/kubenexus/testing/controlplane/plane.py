@@ -1,0 +1,202 @@
+"""A real control plane for tests: etcd and kube-apiserver on free ports of the loopback, ready in a few seconds.
+
+    with ControlPlane(assets, folder, authorization="RBAC") as plane:
+        plane.start_controllers()
+        plane.kubectl("get", "nodes")
+        plane.kill_apiserver(); plane.start_apiserver()    # the same data, the same address
+
+There are no kubelets and no service accounts in pods: admission of service accounts is off. Nothing is written outside
+`folder`, which holds the data, the kubeconfigs and a log for each program.
+"""
+
+import secrets
+import socket
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.testing.controlplane import commands, credentials
+from kubenexus.testing.controlplane.cluster import Cluster
+from kubenexus.testing.controlplane.family import Family, Program
+
+
+class KubectlFailed(KubeNexusError):
+    """kubectl ended with an error; the message is its own."""
+
+
+class ControlPlane:
+    """etcd and kube-apiserver, and where wanted kube-controller-manager and kube-scheduler, of the folder `assets`.
+
+    `users` maps further users to their groups; `admin` is always there and may do everything. `apiserver_flags` come
+    last and so win: feature gates, API versions.
+    """
+
+    def __init__(
+        self,
+        assets: Path,
+        folder: Path,
+        *,
+        authorization: Literal["AlwaysAllow", "RBAC"] = "AlwaysAllow",
+        users: Mapping[str, Sequence[str]] | None = None,
+        client_ca: Path | None = None,
+        apiserver_flags: Sequence[str] = (),
+    ) -> None:
+        self.folder = folder
+        self._assets = assets
+        self._authorization = authorization
+        self._groups = {credentials.ADMIN: (credentials.MASTERS,), **(users or {})}
+        self._tokens = {user: secrets.token_hex(16) for user in self._groups}
+        self._client_ca = client_ca
+        self._apiserver_flags = tuple(apiserver_flags)
+        self._ports = commands.Ports(*free_ports(2))
+        self._family: Family | None = None
+        self._apiserver: Program | None = None
+
+    @property
+    def server(self) -> str:
+        return self._ports.server
+
+    @property
+    def authority(self) -> Path:
+        """What the server's certificate is checked with; the server makes it at its first start."""
+        return commands.authority(self.folder)
+
+    @property
+    def family(self) -> Family:
+        """For further programs that must not outlive us, such as the scheduler under test."""
+        assert self._family is not None, "the control plane was not started"
+        return self._family
+
+    def start(self) -> Self:
+        """Returns when the API server is ready. Raises DidNotStart with the end of a log, and then nothing runs."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._family = Family(self.folder)
+        try:
+            self._write_credentials()
+            etcd = self._family.start(commands.etcd(self._assets, self.folder, self._ports))
+            etcd.until(lambda: _listens(self._ports.etcd))
+            self._apiserver = self._family.start(self._apiserver_command())
+            self._apiserver.until(self._ready)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Everything that was started here, and nothing else. The folder stays. Safe to call twice."""
+        if self._family is not None:
+            self._family.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    # ---- faults ------------------------------------------------------------------------------------------------------
+
+    def kill_apiserver(self) -> None:
+        """kill -9: open watches end in the middle of a line, nothing listens any more."""
+        assert self._apiserver is not None, "the control plane was not started"
+        self._apiserver.kill()
+
+    def start_apiserver(self) -> None:
+        """Again, after it was killed: same address, same data, same credentials."""
+        assert self._apiserver is not None, "the control plane was not started"
+        self._apiserver.start()
+        self._apiserver.until(self._ready)
+
+    # ---- further programs --------------------------------------------------------------------------------------------
+
+    def start_controllers(self, *flags: str) -> Program:
+        """kube-controller-manager: deployments, jobs, namespaces, volumes, the life of nodes."""
+        key = f"--service-account-private-key-file={commands.signing_key(self.folder)}"
+        return self.family.start([*self._client("kube-controller-manager"), key, *flags])
+
+    def start_scheduler(self, *flags: str) -> Program:
+        """The scheduler that we are measured by."""
+        return self.family.start([*self._client("kube-scheduler"), *flags])
+
+    def kubectl(self, *arguments: str, user: str = credentials.ADMIN, stdin: str = "") -> str:
+        """What kubectl prints. Raises KubectlFailed."""
+        command = [str(self._assets / "kubectl"), f"--kubeconfig={self.kubeconfig(user)}", *arguments]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise KubectlFailed(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    # ---- who speaks --------------------------------------------------------------------------------------------------
+
+    def token(self, user: str = credentials.ADMIN) -> str:
+        return self._tokens[user]
+
+    def kubeconfig(self, user: str = credentials.ADMIN) -> Path:
+        """The file for this user, with its token inside."""
+        return self.kubeconfig_with({"token": self._tokens[user]}, user)
+
+    def kubeconfig_with(self, user: Mapping[str, object], name: str) -> Path:
+        """A file whose `user` says just this: another token, a client certificate, an exec plugin."""
+        path = self.folder / f"{name.replace('/', '_')}.kubeconfig"
+        path.touch(mode=0o600)
+        path.write_text(credentials.kubeconfig(self.server, self.authority.read_bytes(), user, name), encoding="utf-8")
+        return path
+
+    def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """The file for a service account, with a token that the server signed."""
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        return self.kubeconfig_with({"token": self.cluster().send("POST", path, asked)["status"]["token"]}, name)
+
+    def cluster(self, user: str = credentials.ADMIN) -> Cluster:
+        """The cluster as this user sees it."""
+        return Cluster(self.server, self.token(user), self._trust())
+
+    # ---- within ------------------------------------------------------------------------------------------------------
+
+    def _write_credentials(self) -> None:
+        commands.signing_key(self.folder).write_text(credentials.signing_key(), encoding="utf-8")
+        text = credentials.token_file(self._tokens, self._groups)
+        commands.token_file(self.folder).write_text(text, encoding="utf-8")
+
+    def _apiserver_command(self) -> list[str]:
+        command = commands.apiserver(self._assets, self.folder, self._ports, self._authorization)
+        authority = [f"--client-ca-file={self._client_ca}"] if self._client_ca else []
+        return [*command, *authority, *self._apiserver_flags]
+
+    def _client(self, program: str) -> list[str]:
+        serve = ["--secure-port=0", "--leader-elect=false"]
+        return [str(self._assets / program), f"--kubeconfig={self.kubeconfig()}", *serve]
+
+    def _trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.authority))
+
+    def _ready(self) -> bool:
+        asked = urllib.request.Request(f"{self.server}/readyz", headers={"Authorization": f"Bearer {self.token()}"})
+        try:
+            with urllib.request.urlopen(asked, timeout=5, context=self._trust()):
+                return True
+        except (OSError, urllib.error.URLError):
+            return False
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback that nobody listens on, all different."""
+    sockets = [socket.create_server((commands.LOOPBACK, 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _listens(port: int) -> bool:
+    try:
+        with socket.create_connection((commands.LOOPBACK, port), timeout=1):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,70 @@
+"""One control plane for all end-to-end tests: it takes longer to start than a test takes to run.
+
+A test gets a namespace of its own and leaves nothing behind; what it made outside is removed after it. A test that
+needs controllers, agents or the scheduler asks for their fixture.
+"""
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubenexus.testing.controlplane import Cluster, ControlPlane, Program
+from tests.e2e.cleaning import clean
+from tests.e2e.controlplane import build
+
+NUMBERS = itertools.count(1)
+KEPT = pytest.StashKey[Path]()
+# For tests of who may do what: a user without any rights, and one whom tests may give some.
+USERS = {"nobody": ("nobodies",), "somebody": ("somebodies",)}
+
+
+@pytest.fixture(scope="session")
+def assets() -> Path:
+    folder = build.assets()
+    lacking = build.missing(folder)
+    if lacking:
+        # A suite that skips itself would look like one that passes.
+        pytest.exit(f"no control plane: {folder} lacks {', '.join(lacking)}; run `make controlplane` first", 1)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def plane(assets: Path, request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    folder = Path(tempfile.mkdtemp(prefix="kubenexus-e2e-"))
+    request.config.stash[KEPT] = folder
+    with ControlPlane(assets, folder, authorization="RBAC", users=USERS) as running:
+        yield running
+    if not request.session.testsfailed:
+        shutil.rmtree(folder)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    folder = config.stash.get(KEPT, None)
+    if folder is not None and folder.exists():
+        terminalreporter.write_line(f"logs of the control plane: {folder}")
+
+
+@pytest.fixture
+def cluster(plane: ControlPlane) -> Iterator[Cluster]:
+    seen = plane.cluster()
+    yield seen
+    clean(seen)
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> str:
+    name = f"e2e-{next(NUMBERS)}"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return name
+
+
+@pytest.fixture
+def controllers(plane: ControlPlane) -> Iterator[Program]:
+    """kube-controller-manager, for this test only: it would also judge the nodes of tests that have no agents."""
+    program = plane.start_controllers()
+    yield program
+    program.stop()
