@@ -198,12 +198,15 @@ class ScoreColumn:
         except Exception as error:
             raise blamed(self.plugin, error) from error
 
-    def part(self, rows: Any, shift: int = 0) -> Any:
-        """What the plugin adds to the total of some rows: weighted, normalised with the table's extremes."""
+    def part(self, rows: Any, shift: int = 0, raw: Any = None) -> Any:
+        """What the plugin adds to the total of some rows: weighted, normalised with the table's extremes. `raw` are
+        the raw scores of these rows, where they are at hand."""
         weight = self.weight << shift
         if isinstance(self.raw, Coded):
             return (self._normalized_values() << shift if shift else self._normalized_values())[self.raw.codes[rows]]
-        part = self.normalized(self.raw if isinstance(self.raw, int) else self.raw[rows])
+        if raw is None:
+            raw = self.raw if isinstance(self.raw, int) else self.raw[rows]
+        part = raw if self.kept else self.normalized(raw)
         return part if weight == 1 else part * weight if isinstance(part, int) else _times(part, weight)
 
     def _normalized_values(self) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kubenexus.framework.profile import TieBreak
+from kubenexus.state.derived import Derivation
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.resources import PODS
 from kubenexus.state.view import Nodes, OneNode
@@ -18,6 +19,7 @@ from kubenexus.state.view import Nodes, OneNode
 BITS = 32  # of a rank that belong to the lot
 _WORD = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15  # spreads neighbouring numbers far apart
+_LOT = np.uint64(64 - BITS)
 _BUSY = 1 << (BITS - 1)
 
 
@@ -26,16 +28,19 @@ class Lots:
 
     def __init__(self, tie_break: TieBreak, seed: int, signature: bytes) -> None:
         self._tie_break = tie_break
-        self._salt = zlib.crc32(signature, seed & 0xFFFFFFFF) * _GOLDEN & _WORD | 1
+        self._salt = np.uint64(zlib.crc32(signature, seed & 0xFFFFFFFF) * _GOLDEN & _WORD | 1)
         self._ranks: tuple[int, Any] = (-1, None)
 
     def many(self, columns: NodeColumns, rows: Any) -> Any:
         """For a slice or an array of rows, as int64."""
         if self._tie_break is TieBreak.NAME:
             return self._by_name(columns)[rows].copy()  # the caller adds scores to it
-        (mixed,) = columns.derived.fresh("lots", _mixed, _mixed_one, columns)
-        lots = mixed[rows] * np.uint64(self._salt)
-        lots >>= np.uint64(64 - BITS)
+        if isinstance(rows, slice):
+            mixed = columns.derived.all(_MIXED, columns)[rows]
+        else:
+            mixed = columns.derived.some(_MIXED, columns, rows)
+        lots = mixed * self._salt
+        lots >>= _LOT
         if self._tie_break is TieBreak.IN_USE:
             lots >>= np.uint64(1)
             lots |= (columns.resources.used[PODS, rows] > 0).astype(np.uint64) << np.uint64(BITS - 1)
@@ -45,7 +50,7 @@ class Lots:
         if self._tie_break is TieBreak.NAME:
             return int(self._by_name(columns)[row])
         pods = columns.resources.used.item(PODS, row)
-        lot = (_mix(pods, columns.lot.item(row)) * self._salt & _WORD) >> (64 - BITS)
+        lot = (_mix(pods, columns.lot.item(row)) * int(self._salt) & _WORD) >> (64 - BITS)
         if self._tie_break is TieBreak.IN_USE:
             lot = lot >> 1 | (_BUSY if pods > 0 else 0)
         return lot
@@ -60,16 +65,19 @@ class Lots:
         return self._ranks[1]
 
 
-def _mixed(nodes: Nodes) -> tuple[Any]:
+def _mixed(nodes: Nodes) -> Any:
     """Names and numbers of pods, mixed: what all classes' lots have in common."""
     mixed = nodes.used("pods").astype(np.uint64)
     mixed *= np.uint64(_GOLDEN)
     mixed ^= nodes.columns.lot[nodes.where]
-    return (mixed,)
+    return mixed
 
 
-def _mixed_one(node: OneNode) -> tuple[int]:
-    return (_mix(node.uses[PODS], node.columns.lot.item(node.row)),)
+def _mixed_one(node: OneNode) -> int:
+    return _mix(node.uses[PODS], node.columns.lot.item(node.row))
+
+
+_MIXED = Derivation("lots", _mixed, _mixed_one)
 
 
 def _mix(pods: int, lot: int) -> int:

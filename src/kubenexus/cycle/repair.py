@@ -81,10 +81,11 @@ def _stretch(table: ClassTable, size: int) -> None:
         column.stretch(size)
     for score in table.scores:
         score.stretch(size)
-    ok, steady, rank = np.zeros(size, np.bool_), np.full(size, NOWHERE, np.int64), np.full(size, NOWHERE, np.int64)
-    known = len(table.ok)
-    ok[:known], steady[:known], rank[:known] = table.ok, table.steady, table.rank
-    table.ok, table.steady, table.rank = ok, steady, rank
+    known, ok, rank = len(table.ok), np.zeros(size, np.bool_), np.full(size, NOWHERE, np.int64)
+    ok[:known], rank[:known] = table.ok, table.rank
+    table.ok, table.rank = ok, rank
+    if table.steady is not None:
+        table.steady = np.concatenate([table.steady, np.full(size - known, NOWHERE, np.int64)])
 
 
 def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
@@ -107,12 +108,6 @@ def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
     if changed:
         table.watch_usage()
         table.sum(columns)
-
-
-def _recheck(table: ClassTable, columns: NodeColumns, rows: Any) -> bool:
-    """Rows that were asked about: their sums, whether they are feasible, their ranks. Whether feasibility moved."""
-    table.steady[rows] = (table.steady_totals(rows) << BITS) + table.lots.many(columns, rows)
-    return reflag(table, columns, rows)
 
 
 def _repair(
@@ -162,10 +157,12 @@ def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
     if ok != was:
         table.ok[row] = ok
         table.feasible += 1 if ok else -1
-    table.steady[row] = steady = (_total_at(table, row) << BITS) + table.lots.one(columns, row)
-    if table.stamped_scores and ok:
-        steady += int(table.stamped_totals(row)) << BITS
-    table.rank[row] = steady if ok else NOWHERE
+    rank = (_total_at(table, row) << BITS) + table.lots.one(columns, row)
+    if table.steady is not None:
+        table.steady[row] = rank
+        if table.stamped_scores and ok:
+            rank += int(table.stamped_totals(row)) << BITS
+    table.rank[row] = rank if ok else NOWHERE
     if ok != was:
         table.version += 1
     return ok != was
@@ -185,10 +182,18 @@ def _repair_many(
     view, size = Nodes(columns, rows), len(table.ok)
     for column in filters:
         column.put(rows, column.ask(table.pod, view), size)
+    view.feasible = table.ok
+    fresh: dict[ScoreColumn, Any] = {}
     for score in scores:
-        view.feasible = table.ok
         raw = score.ask(table.pod, view, ALONE)
         if isinstance(raw, (Skip, Verdict)):
             raise PluginFailedError(score.plugin.name, "skips some rows of a class and not others")
         table.spread |= score.put(rows, raw, size)
-    return _recheck(table, columns, rows)
+        if score.traits.trusted and isinstance(raw, np.ndarray):
+            fresh[score] = raw
+    steady = table.steady_totals(rows, fresh)
+    steady <<= BITS
+    steady = steady + table.lots.many(columns, rows)
+    if table.steady is not None:
+        table.steady[rows] = steady
+    return reflag(table, columns, rows, steady)

@@ -45,23 +45,37 @@ def catch_up(table: ClassTable, columns: NodeColumns) -> None:
         table.watch_usage()
 
 
-def reflag(table: ClassTable, columns: NodeColumns, rows: Any) -> bool:
-    """Rows whose reasons changed: are they feasible now, and their ranks. Whether feasibility moved."""
-    ok = columns.alive[rows] & ~columns.fenced[rows]
-    for column in table.filters:
-        if column.bits is not None:
-            ok &= column.bits[rows] == 0
-    was = table.ok[rows]
-    table.ok[rows] = ok
-    table.feasible += int(np.count_nonzero(ok)) - int(np.count_nonzero(was))
-    rank = table.steady[rows]
+def reflag(table: ClassTable, columns: NodeColumns, rows: Any, steady: Any = None) -> bool:
+    """Rows whose reasons or sums changed: are they feasible now, and their ranks. Whether feasibility moved."""
+    rank = table.steady[rows] if steady is None else steady
     if table.stamped_scores:
         rank = rank + (table.stamped_totals(rows) << BITS)
-    table.rank[rows] = np.where(ok, rank, NOWHERE)
-    moved = bool((ok != was).any())
-    if moved or not ok.all():  # a row that stays refused may have another reason now
+    refused = _refused(table, columns, rows)
+    if refused is None and table.feasible == len(table.ok):  # everything was feasible, and still is
+        table.rank[rows] = rank
+        return False
+    ok = np.ones(len(rows), np.bool_) if refused is None else ~refused
+    moved = ok != table.ok[rows]
+    number = int(np.count_nonzero(moved))
+    if number:
+        table.ok[rows] = ok
+        table.feasible += 2 * int(np.count_nonzero(moved & ok)) - number
+    table.rank[rows] = rank if refused is None else np.where(ok, rank, NOWHERE)
+    if number or refused is not None:  # a row that stays refused may have another reason now
         table.version += 1
-    return moved
+    return number > 0
+
+
+def _refused(table: ClassTable, columns: NodeColumns, rows: Any) -> Any:
+    """Which of the rows cannot be used; None when all can."""
+    refused = None
+    if columns.count != columns.size or columns.fences:
+        refused = ~columns.alive[rows] | columns.fenced[rows]
+    for column in table.filters:
+        if column.bits is not None:
+            more = column.bits[rows] != 0
+            refused = more if refused is None else refused | more
+    return refused
 
 
 def _filters(table: ClassTable, columns: NodeColumns) -> Any:

@@ -5,7 +5,8 @@ plugins whose answer depends on usage, a changed node by all of them. Sums are r
 extremes moved. The work is counted, and tests hold it to what changed.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class ClassTable:
         self.refused: Verdict | None = None
         self.failed: Verdict | None = None
         self.ok: BoolColumn = np.zeros(0, np.bool_)
-        self.steady: IntColumn = np.zeros(0, np.int64)  # ranks of all rows without the scores that look beyond a row
+        self.steady: Any = None  # ranks of all rows without the scores that look beyond a row, if any plugin does
         self.rank: IntColumn = np.zeros(0, np.int64)
         self.feasible = 0
         self.version = 0  # moves when the set of refused rows or a reason does
@@ -76,7 +77,8 @@ class ClassTable:
     @property
     def nbytes(self) -> int:
         kept = sum(column.nbytes for column in self.filters) + sum(score.nbytes for score in self.scores)
-        return int(self.ok.nbytes + self.rank.nbytes + self.steady.nbytes) + kept + 2048
+        steady = 0 if self.steady is None else self.steady.nbytes
+        return int(self.ok.nbytes + self.rank.nbytes + steady) + kept + 2048
 
     @property
     def may_fail(self) -> bool:
@@ -179,12 +181,15 @@ class ClassTable:
         self.varying = [score for score in active if not isinstance(score.raw, int)]
         self.constant = sum(s.part(None) for s in active if isinstance(s.raw, int))
         self.spread = False
-        steady = self.lots.many(columns, slice(0, len(self.ok)))
+        rank = self.lots.many(columns, slice(0, len(self.ok)))
         total = self.steady_totals(slice(None))
         total <<= BITS
-        steady += total
-        self.steady = steady
-        self.add_stamped()
+        rank += total
+        if self.stamped:
+            self.steady = rank
+            self.add_stamped()
+        else:
+            self.rank = self._only_feasible(rank)
 
     def measure(self) -> bool:
         """Look for all extremes again; whether any moved."""
@@ -196,17 +201,19 @@ class ClassTable:
         rank = self.steady
         for score in self.stamped_scores:
             rank = rank + score.part(slice(None), BITS)
-        if rank is self.steady:
-            rank = rank.copy()
+        self.rank = self._only_feasible(rank.copy() if rank is self.steady else rank)
+
+    def _only_feasible(self, rank: IntColumn) -> IntColumn:
         if self.feasible != len(rank):
             rank[~self.ok] = NOWHERE
-        self.rank = rank
+        return rank
 
-    def steady_totals(self, rows: Any) -> Any:
-        """Weighted sums over some rows, but for the scores that change with every pod placed anywhere."""
+    def steady_totals(self, rows: Any, fresh: Mapping[ScoreColumn, Any] = MappingProxyType({})) -> Any:
+        """Weighted sums over some rows, but for the scores that change with every pod placed anywhere. `fresh` are raw
+        scores of these rows that are at hand."""
         total = None
         for score in self.varying:
-            part = score.part(rows)
+            part = score.part(rows, raw=fresh.get(score))
             total = part.astype(np.int64) if total is None else np.add(total, part, out=total)
         if total is None:
             return np.int64(self.constant)

@@ -4,6 +4,7 @@ For each node S = int((1 - std of the used fractions) * 100), with the pod and w
 50 + (50 + S_with - S_without) / 2: 75 when nothing changes, more when the pod evens the node out.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import KEEP, Depends
 from kubenexus.framework.verdict import SKIP, Skip
+from kubenexus.state.derived import Derivation
 from kubenexus.state.view import Nodes, OneNode
 
 _DEFAULT = ({"name": "cpu"}, {"name": "memory"})
@@ -31,29 +33,31 @@ class NodeResourcesBalancedAllocation:
         self._resources = [str(r["name"]) for r in args.get("resources") or _DEFAULT]
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int | Skip:
-        wanted = pod.once("NodeResourcesBalancedAllocation", lambda: self._wanted(pod))
+        wanted, before = pod.once("NodeResourcesBalancedAllocation", lambda: self._wanted(pod))
         if not any(wanted.values):
             return SKIP  # else a flood of pods that ask for nothing would all go to the one most even node
-        result: IntColumn | int
         if isinstance(nodes, OneNode):
-            result = _score_one(nodes, wanted)
-        else:
-            names = wanted.names
-            (before,) = nodes.derived(
-                f"evenness of {names}",
-                many=lambda view: (_evenness(view, names, None),),
-                one=lambda node: (_evenness_of_one(*_amounts(node, names)),),
-            )
-            result = _evenness(nodes, wanted.names, wanted)
-            result += 150
-            result -= before
-            result >>= 1
+            return _score_one(nodes, wanted)
+        result: IntColumn = _evenness(nodes, wanted.names, wanted)
+        result += nodes.derived(before)
+        result >>= 1
         return result
 
-    def _wanted(self, pod: PodClass) -> Amounts:
-        """What the pod asks for; an extended resource it does not ask for is no matter of balance."""
+    def _wanted(self, pod: PodClass) -> tuple[Amounts, Derivation]:
+        """What the pod asks for; an extended resource it does not ask for is no matter of balance. And how uneven the
+        nodes are in these resources without it, which is the same for all pods."""
         asked = dict(pod.demand.plain)
-        return Amounts({n: asked.get(n, 0) for n in self._resources if asked.get(n) or is_basic(n)})
+        wanted = Amounts({n: asked.get(n, 0) for n in self._resources if asked.get(n) or is_basic(n)})
+        return wanted, _before(wanted.names)
+
+
+@functools.lru_cache(maxsize=256)
+def _before(names: tuple[str, ...]) -> Derivation:
+    return Derivation(
+        f"150 - evenness of {names}",
+        many=lambda nodes: 150 - _evenness(nodes, names, None),
+        one=lambda node: 150 - _evenness_of_one(*_amounts(node, names)),
+    )
 
 
 def _score_one(node: OneNode, wanted: Amounts) -> int:
@@ -69,7 +73,11 @@ def _amounts(node: OneNode, names: tuple[str, ...]) -> tuple[list[int], list[int
 
 def _evenness_of_one(used: list[int], capacity: list[int]) -> int:
     if len(used) == 2 and 0 not in capacity:
-        first, second = (min(float(u) / float(c), 1.0) for u, c in zip(used, capacity, strict=True))  # as Go divides
+        first, second = float(used[0]) / float(capacity[0]), float(used[1]) / float(capacity[1])  # as Go divides
+        if first > 1.0:
+            first = 1.0
+        if second > 1.0:
+            second = 1.0
         return int((1 - abs(first - second) / 2) * 100.0)
     return int(_evenness_of_any(np.array(used)[:, None], np.array(capacity)[:, None])[0])
 

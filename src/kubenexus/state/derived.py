@@ -6,57 +6,94 @@ Computed once and repaired by row, as the classes' own columns are. The last axi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from kubenexus.state.nodes import NodeColumns
 
-# From a view (of many rows, or of one) to a tuple of columns (or of numbers), each row from itself alone.
-Compute = Callable[[Any], tuple[Any, ...]]
+
+class Derivation(NamedTuple):
+    """A column by its name. `many` is given a view of rows and returns a column, or a table of several; `one` is given
+    a OneNode and returns the same for it as a number, or a list of them. Each row follows from itself alone."""
+
+    name: str
+    many: Callable[[Any], Any]
+    one: Callable[[Any], Any]
+
+
 _FEW = 6
+_MOST = 16
 
 
-class _Columns:
-    __slots__ = ("marks", "values")
+class _Column:
+    """`cards` holds a table a second time, with the numbers of one row side by side: a hundred scattered rows are then
+    a hundred places in memory, not a hundred for each number."""
 
-    def __init__(self) -> None:
-        self.values: tuple[Any, ...] = ()
-        self.marks = (-1, -1)
+    __slots__ = ("cards", "many", "one", "values")
+
+    def __init__(self, derivation: Derivation, values: Any) -> None:
+        _, self.many, self.one = derivation
+        self.values = values
+        self.cards = np.ascontiguousarray(values.T) if values.ndim > 1 else None
+
+    def put(self, rows: Any, values: Any) -> None:
+        if self.cards is None:
+            self.values[rows] = values
+        else:
+            self.values[:, rows] = values
+            self.cards[rows] = values.T if isinstance(values, np.ndarray) else values
 
 
 class DerivedColumns:
-    """By name; there are as many as rules that ask for some. Columns that are asked for together stand together."""
+    """By name; there are as many as rules that ask for some, and all are repaired together: mostly for the one row that
+    the last placement touched."""
 
     def __init__(self) -> None:
-        self._named: dict[str, _Columns] = {}
+        from kubenexus.state.view import Nodes, OneNode  # which stand on the columns, and so on these
 
-    def fresh(self, name: str, many: Compute, one: Compute, nodes: NodeColumns) -> tuple[Any, ...]:
-        """The columns as of now, over all rows. `one` is `many` for a single row, as plain numbers."""
-        found = self._named.get(name)
-        if found is None:
-            found = self._named[name] = _Columns()
+        self._view, self._node = Nodes, OneNode
+        self._named: dict[str, _Column] = {}
+        self._marks = (-1, -1)
+
+    def all(self, wanted: Derivation, nodes: NodeColumns) -> Any:
+        """The column (or table) as of now, over all rows."""
+        return self._fresh(wanted, nodes).values
+
+    def some(self, wanted: Derivation, nodes: NodeColumns, rows: Any) -> Any:
+        """The same over some rows."""
+        found = self._fresh(wanted, nodes)
+        return found.values.take(rows) if found.cards is None else found.cards.take(rows, axis=0).T
+
+    def _fresh(self, wanted: Derivation, nodes: NodeColumns) -> _Column:
         marks = (nodes.node_changes.mark, nodes.usage_changes.mark)
-        if found.marks != marks:
-            self._repair(found, many, one, nodes)
-            found.marks = marks
-        return found.values
+        if self._marks != marks:
+            self._catch_up(nodes, marks)
+        found = self._named.get(wanted.name)
+        if found is None:
+            if len(self._named) >= _MOST:
+                self._named.clear()
+            # What it asks for itself comes to stand before it, and so is repaired before it.
+            values = wanted.many(self._view(nodes))
+            found = self._named[wanted.name] = _Column(wanted, values)
+        return found
 
-    def _repair(self, found: _Columns, many: Compute, one: Compute, nodes: NodeColumns) -> None:
-        from kubenexus.state.view import Nodes, OneNode
-
-        of_node, of_usage = nodes.node_changes.since(found.marks[0]), nodes.usage_changes.since(found.marks[1])
-        grown = not found.values or found.values[0].shape[-1] != nodes.size
-        if found.marks[0] < 0 or of_node is None or of_usage is None or grown:
-            found.values = many(Nodes(nodes))
+    def _catch_up(self, nodes: NodeColumns, marks: tuple[int, int]) -> None:
+        of_node, of_usage = nodes.node_changes.since(self._marks[0]), nodes.usage_changes.since(self._marks[1])
+        self._marks = marks
+        known = next(iter(self._named.values()), None)
+        if of_node is None or of_usage is None or known is None or known.values.shape[-1] != nodes.size:
+            self._named.clear()
             return
         rows = {*of_node, *of_usage}
         if len(rows) <= _FEW:
             for row in rows:
-                for column, value in zip(found.values, one(OneNode(nodes, row)), strict=True):
-                    column[..., row] = value
+                node = self._node(nodes, row)
+                for column in self._named.values():
+                    column.put(row, column.one(node))
         else:
             some = np.fromiter(rows, np.int64, len(rows))
-            for column, values in zip(found.values, many(Nodes(nodes, some)), strict=True):
-                column[..., some] = values
+            view = self._view(nodes, some)
+            for column in self._named.values():
+                column.put(some, column.many(view))

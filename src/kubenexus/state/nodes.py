@@ -57,7 +57,7 @@ class NodeColumns:
         self.owners = Owners()
         self.volumes = VolumeStore(self.row_of, self.capacity)
         self.derived = DerivedColumns()
-        self.cordons = 0
+        self.cordons = self.fences = 0  # how many there are
         self.delegated: frozenset[str] = frozenset()
         self.node_changes = Changes()
         self.usage_changes = Changes()
@@ -99,7 +99,8 @@ class NodeColumns:
         self.volumes.node_leaves(name)
         del self.row_of[name]
         self._cordon(row, False)
-        self.alive[row] = self.fenced[row] = False
+        self.fence(row, False)
+        self.alive[row] = False
         self.lot[row] = 0
         self.labels.set(row, {})
         self.taints.set(row, ())
@@ -158,6 +159,7 @@ class NodeColumns:
 
     def fence(self, row: int, fenced: bool) -> None:
         if bool(self.fenced[row]) != fenced:
+            self.fences += 1 if fenced else -1
             self.fenced[row] = fenced
             self.node_changes.note(row)
 

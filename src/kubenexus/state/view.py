@@ -6,6 +6,7 @@ row that the last placement touched, plain integers are several times cheaper th
 asked after every placement also know how to look at `OneNode`.
 """
 
+import operator
 from collections.abc import Collection
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubenexus.base.numbers import EXACT, BoolColumn
-from kubenexus.state.derived import Compute
+from kubenexus.state.derived import Derivation
 from kubenexus.state.footprint import Port
 from kubenexus.state.images import Image
 from kubenexus.state.labels import LabelColumn
@@ -23,6 +24,7 @@ from kubenexus.state.taints import TaintSet
 
 Rows = NDArray[np.int64]
 _COMMON = [CPU, MEMORY, PODS]  # what nearly everybody asks for; these rows stand side by side
+_KINDS = {kind: i * len(_COMMON) for i, kind in enumerate(("free", "used", "nonzero", "size"))}
 
 
 class Nodes:
@@ -35,6 +37,7 @@ class Nodes:
         self.rows = rows
         self.where: Any = slice(0, columns.size) if rows is None else rows
         self.feasible: Any = None  # over all rows of the table, where a score is asked for
+        self._gathered: Any = None
 
     @property
     def width(self) -> int:
@@ -59,25 +62,27 @@ class Nodes:
     def table(self, column: str, resources: tuple[str, ...]) -> Any:
         """Several resources of one kind of amount at once, a row for each: `alloc`, `used`, `nonzero` or `free`."""
         rows = self.columns.resources.rows(resources)
-        common = rows == _COMMON[: len(rows)]
         if column == "free":
-            if common:
-                return self._common()[0][: len(rows), self.where]
+            if self._exact(rows) and rows == _COMMON[: len(rows)]:
+                return self._common("free", len(rows))
             return self.table("alloc", resources) - self.table("used", resources)
         array = getattr(self.columns.resources, column)
-        return array[: len(rows), self.where] if common else array[rows][:, self.where]
+        return array[rows][:, self.where]
 
     def ratio_tables(self, column: str, resources: tuple[str, ...]) -> tuple[Any, Any]:
         """What is `used` (or `nonzero`) of some resources and what each node has, for dividing one by the other:
         floats that hold the integers exactly, or integers where they would not."""
-        known = self.columns.resources
-        rows = known.rows(resources)
-        if max([known.largest[r] for r in rows]) > EXACT:
+        rows = self.columns.resources.rows(resources)
+        if not self._exact(rows):
             return self.table(column, resources), self.table("alloc", resources)
         if rows == _COMMON[: len(rows)]:
-            amounts = self._common()[1 if column == "used" else 2]
-            return amounts[: len(rows), self.where], known.size[: len(rows), self.where]
-        return self.table(column, resources).astype(np.float64), known.size[rows][:, self.where]
+            return self._common(column, len(rows)), self._common("size", len(rows))
+        return self.table(column, resources).astype(np.float64), self.table("size", resources)
+
+    def _exact(self, rows: list[int]) -> bool:
+        """Whether floats hold what the nodes offer of these resources, so that comparing and dividing is exact."""
+        largest = self.columns.resources.largest
+        return max([largest[r] for r in rows], default=0) <= EXACT
 
     def offered(self, resources: tuple[str, ...]) -> bool:
         """Whether every row of the table offers these resources: then nobody need guard against dividing by 0."""
@@ -151,15 +156,19 @@ class Nodes:
         tables = self.columns.ports.clashes(port)
         return self.at([row for table in tables for row in table]) if tables else None
 
-    def derived(self, name: str, many: Compute, one: Compute) -> tuple[Any, ...]:
-        """Columns that follow from nodes and usage alone, row by row: computed once, shared by all pod classes.
-        `many` is given a view of rows, `one` a OneNode."""
-        return tuple(c[..., self.where] for c in self.columns.derived.fresh(name, many, one, self.columns))
+    def derived(self, wanted: Derivation) -> Any:
+        """A column, or a table of several, that follows from nodes and usage alone, row by row: computed once, shared
+        by all pod classes."""
+        known = self.columns.derived
+        return known.all(wanted, self.columns) if self.rows is None else known.some(wanted, self.columns, self.rows)
 
-    def _common(self) -> tuple[Any, ...]:
-        """Of cpu, memory and pods what is free, and what is used and counted as floats, over all rows. Converting is
-        as dear as the arithmetic, so it is done once for all classes."""
-        return self.columns.derived.fresh("common resources", _common_of_many, _common_of_one, self.columns)
+    def _common(self, kind: str, number: int) -> Any:
+        """Of the first of cpu, memory and pods what is free, used, counted or offered, as floats. Converting is as
+        dear as the arithmetic, so it is done once for all classes; a view of some rows gathers them all at once."""
+        if self._gathered is None:
+            self._gathered = self.derived(_COMMON_AMOUNTS)
+        first = _KINDS[kind]
+        return self._gathered[first : first + number]
 
     def delegated(self, resource: str) -> bool:
         """Whether a device class backs this extended resource."""
@@ -198,12 +207,17 @@ class OneNode(Nodes):
         return any(self.row in table for table in self.columns.ports.clashes(port)) or None
 
 
-def _common_of_many(nodes: Nodes) -> tuple[Any, ...]:
+def _common_of_many(nodes: Nodes) -> Any:
     known, common = nodes.columns.resources, len(_COMMON)
-    used, nonzero = known.used[:common, nodes.where], known.nonzero[:common, nodes.where]
-    return known.alloc[:common, nodes.where] - used, used.astype(np.float64), nonzero.astype(np.float64)
+    used = known.used[:common, nodes.where]
+    free = known.alloc[:common, nodes.where] - used  # in integers: a float might not hold what hostile pods ask for
+    return np.concatenate([free, used, known.nonzero[:common, nodes.where], known.size[:common, nodes.where]])
 
 
-def _common_of_one(node: OneNode) -> tuple[Any, ...]:
-    used = node.uses[: len(_COMMON)]
-    return [a - u for a, u in zip(node.allocs, used, strict=False)], used, node.nonzero()[: len(_COMMON)]
+def _common_of_one(node: OneNode) -> list[int]:
+    common = len(_COMMON)
+    uses, allocs = node.uses[:common], node.allocs[:common]
+    return [*map(operator.sub, allocs, uses), *uses, *node.nonzero()[:common], *allocs]
+
+
+_COMMON_AMOUNTS = Derivation("common amounts", _common_of_many, _common_of_one)
