@@ -36,13 +36,20 @@ def percent(part: Any, whole: Any) -> Any:
 class Amounts:
     """What a pod asks for of some resources: a list, and a column vector to add to a table of them."""
 
-    __slots__ = ("_floats", "_integers", "names", "values")
+    __slots__ = ("_cells", "_floats", "_integers", "names", "values")
 
     def __init__(self, amounts: Mapping[str, int]) -> None:
         self.names = tuple(amounts)
         self.values = [min(amount, LIMIT) for amount in amounts.values()]
+        self._cells: tuple[object, list[tuple[int, int]]] = (None, [])
         self._integers = np.array(self.values, np.int64)[:, None]
         self._floats = self._integers.astype(np.float64)
+
+    def cells(self, rows: list[int]) -> list[tuple[int, int]]:
+        """(row of the resource, amount), given the list of rows that stands for `names`."""
+        if self._cells[0] is not rows:
+            self._cells = (rows, list(zip(rows, self.values, strict=True)))
+        return self._cells[1]
 
     def like(self, table: Any) -> Any:
         """The column vector in the table's own kind of number."""

@@ -78,7 +78,8 @@ class Bench:
 
     def _signed(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
         signed: dict[str, Any] = {}
-        for plugin in self.lineup.signs if pod.spec.volumes else self.lineup.signs_without_volumes:
+        mounting = pod.spec.volumes and columns.volumes.mounts(pod) is not None
+        for plugin in self.lineup.signs if mounting else self.lineup.signs_without_volumes:
             try:
                 what = plugin.sign(pod, columns)
             except Exception as error:

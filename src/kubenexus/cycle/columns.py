@@ -7,6 +7,7 @@ import numpy as np
 
 from kubenexus.base.numbers import BoolColumn
 from kubenexus.cycle.border import PluginFailedError, blamed, clean, in_range
+from kubenexus.framework.decision import PluginScore
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import DOWN, KEEP, UP, Coded, Filter, Score
@@ -77,7 +78,19 @@ class ScoreColumn:
     Scores that are kept as they are (0..100) take a byte a row; others keep their full range.
     """
 
-    __slots__ = ("_normal", "_present", "active", "extremes", "kept", "plugin", "raw", "traits", "unusable", "weight")
+    __slots__ = (
+        "_normal",
+        "_present",
+        "_shown",
+        "active",
+        "extremes",
+        "kept",
+        "plugin",
+        "raw",
+        "traits",
+        "unusable",
+        "weight",
+    )
 
     def __init__(self, plugin: Score, weight: int, traits: Traits) -> None:
         self.plugin = plugin
@@ -88,6 +101,7 @@ class ScoreColumn:
         self.active = True
         self.kept = plugin.normalize is KEEP
         self._present: tuple[Hashable, Any] = (None, None)
+        self._shown: tuple[Any, PluginScore | None] = (None, None)
         self.unusable: Any = None  # rows where a rule from outside gave no number
         self._normal: Any = None  # the few values of a coded score, normalised and weighted
 
@@ -214,7 +228,16 @@ class ScoreColumn:
             self._normal = self.normalized(self.raw.values) * self.weight
         return self._normal
 
-    def normalized_at(self, row: int) -> int:
+    def shown_at(self, row: int) -> PluginScore:
+        """The plugin's part in the total of one row. Mostly the same as last time: then it is the same object."""
+        raw, normalize = self.at(row), self.plugin.normalize
+        key = raw if self.kept else (raw, self.extremes)
+        if self._shown[0] != key or self._shown[1] is None:
+            normalized = raw if normalize.apply is None else self._normalized_at(row)
+            self._shown = (key, PluginScore(self.plugin.name, normalize.shown(raw), normalized, self.weight))
+        return self._shown[1]  # type: ignore[return-value]
+
+    def _normalized_at(self, row: int) -> int:
         """One row, through the same arithmetic on columns that ranked it."""
         if isinstance(self.raw, Coded):
             return int(self._normalized_values()[self.raw.codes[row]]) // max(self.weight, 1)

@@ -98,10 +98,4 @@ def scores_among(table: ClassTable, rows: Any, columns: NodeColumns) -> list[Sco
 
 
 def _scores(table: ClassTable, row: int) -> tuple[PluginScore, ...]:
-    found = []
-    for score in table.scores:
-        if score.active:
-            raw, normalize = score.at(row), score.plugin.normalize
-            normalized = raw if normalize.apply is None else int(score.normalized_at(row))
-            found.append(PluginScore(score.plugin.name, normalize.shown(raw), normalized, score.weight))
-    return tuple(found)
+    return tuple([score.shown_at(row) for score in table.scores if score.active])

@@ -171,7 +171,8 @@ def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
 def _total_at(table: ClassTable, row: int) -> int:
     total = table.constant
     for score in table.varying:
-        total += score.weight * score.normalized(score.raw.item(row))
+        raw = score.raw.item(row)
+        total += score.weight * (raw if score.kept else score.normalized(raw))
     return total
 
 

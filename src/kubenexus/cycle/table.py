@@ -68,7 +68,9 @@ class ClassTable:
         self.constant = 0  # what the scores that are the same on all rows add up to
         self.spread = False  # one of these no longer is the same on all rows: the sums are to be redone
         # A plugin that signed nothing for this class has nothing to say of it, whatever happens elsewhere.
-        self.stamped = [p for p in lineup.stamped if p.name not in lineup.signing or p.name in pod.signed]
+        quiet = lineup.signing.difference(pod.signed)
+        self.stamped = [p for p in lineup.stamped if p.name not in quiet]
+        self.assigns = [p for p in lineup.assigns if p.name not in quiet]
         self.feasible_version = 0  # the version whose feasible rows were last shown to scores that look at them
         self.stamps: dict[tuple[str, str], Hashable] = {}  # by plugin and point: what its last answer stood on
         self.built = False
@@ -83,7 +85,7 @@ class ClassTable:
     @property
     def may_fail(self) -> bool:
         """Whether some filter gave a reason that is an error: it ends the attempt wherever it was given."""
-        return any(reason.code is Code.ERROR for column in self.filters for reason in column.reasons.reasons)
+        return any([column.reasons.failing for column in self.filters])  # noqa: C419
 
     # --- all rows -------------------------------------------------------------------------------------------------
 

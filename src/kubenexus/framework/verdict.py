@@ -96,10 +96,11 @@ _MORE = Reason("further resources are insufficient")
 class ReasonTable:
     """The reasons one plugin gave for one pod class, each with its bit. Bits stay put while the class lives."""
 
-    __slots__ = ("_bit_of", "reasons")
+    __slots__ = ("_bit_of", "failing", "reasons")
 
     def __init__(self) -> None:
         self.reasons: list[Reason] = []
+        self.failing = False  # whether one of them is an error
         self._bit_of: dict[Reason, int] = {}
 
     def bit(self, reason: Reason) -> int:
@@ -109,6 +110,7 @@ class ReasonTable:
                 reason = _MORE
             if len(self.reasons) < MOST_REASONS:
                 self.reasons.append(reason)
+                self.failing = self.failing or reason.code is Code.ERROR
             bit = self._bit_of[reason] = 1 << (len(self.reasons) - 1)
         return bit
 

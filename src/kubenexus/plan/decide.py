@@ -79,7 +79,7 @@ def commit(decision: Decision, job: Job, ledger: Ledger, now: float) -> list[Pod
 
 
 def _decision(job: Job, seated: list[Seat], refusal: Seat | None, generation: int, now: float) -> Decision:
-    placements = tuple(seat.placement for seat in seated if seat.placement is not None)
+    placements = tuple([seat.placement for seat in seated if seat.placement is not None])
     last = refusal or (seated[-1] if seated else None)
     if placements and len(placements) >= job.minimum:
         code, error = Code.SUCCESS, ""

@@ -38,7 +38,6 @@ class Usher:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._assigns = bench.lineup.assigns
         self._of_job = any(traits.job for traits in bench.lineup.traits.values())
 
     def seat(self, pod: Pod, snapshot: Snapshot, job: JobView) -> Seat:
@@ -90,7 +89,7 @@ class Usher:
     def _assign(self, member: Member, row: int, columns: NodeColumns) -> Assignment | Verdict:
         """All that the pod would take on this row, or the verdict of the plugin that cannot give it."""
         taken = NOTHING
-        for plugin in self._assigns:
+        for plugin in member.table.assigns:
             try:
                 answer = plugin.assign(member.table.pod, row, Nodes(columns))
             except Exception as error:
@@ -99,7 +98,7 @@ class Usher:
                 return Verdict(answer.code, answer.reasons, plugin.name)
             if not isinstance(answer, Assignment):
                 raise PluginFailedError(plugin.name, f"`assign` returned {type(answer).__name__}, not an Assignment")
-            taken = taken + answer
+            taken = answer if taken is NOTHING else taken + answer
         return taken
 
 

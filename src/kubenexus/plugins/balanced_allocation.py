@@ -62,17 +62,19 @@ def _before(names: tuple[str, ...]) -> Derivation:
 
 def _score_one(node: OneNode, wanted: Amounts) -> int:
     used, capacity = _amounts(node, wanted.names)
-    with_pod = [u + v for u, v in zip(used, wanted.values, strict=True)]
-    return (150 + _evenness_of_one(with_pod, capacity) - _evenness_of_one(used, capacity)) // 2
+    without = _evenness_of_one(used, capacity)
+    for i, amount in enumerate(wanted.values):
+        used[i] += amount
+    return (150 + _evenness_of_one(used, capacity) - without) // 2
 
 
 def _amounts(node: OneNode, names: tuple[str, ...]) -> tuple[list[int], list[int]]:
-    rows = node.rows_of(names)
-    return [node.uses[r] for r in rows], [node.allocs[r] for r in rows]
+    rows, uses, allocs = node.rows_of(names), node.uses, node.allocs
+    return [uses[r] for r in rows], [allocs[r] for r in rows]
 
 
 def _evenness_of_one(used: list[int], capacity: list[int]) -> int:
-    if len(used) == 2 and 0 not in capacity:
+    if len(used) == 2 and capacity[0] and capacity[1]:
         first, second = float(used[0]) / float(capacity[0]), float(used[1]) / float(capacity[1])  # as Go divides
         if first > 1.0:
             first = 1.0

@@ -39,8 +39,9 @@ class NodeResourcesFit:
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         asked = pod.once("NodeResourcesFit", lambda: self._asked(pod))
         if isinstance(nodes, OneNode):
-            for r, amount in zip(nodes.rows_of(asked.names), asked.values, strict=True):
-                if amount > nodes.allocs[r] - nodes.uses[r]:
+            allocs, uses = nodes.allocs, nodes.uses
+            for r, amount in asked.cells(nodes.rows_of(asked.names)):
+                if amount > allocs[r] - uses[r]:
                     break
             else:
                 return
@@ -78,9 +79,8 @@ class NodeResourcesFit:
         if not weights:
             result = 0
         elif isinstance(nodes, OneNode):
-            counted, rows = nodes.nonzero(), nodes.rows_of(wanted.names)
-            parts = [(w, counted[r] + v, nodes.allocs[r]) for r, w, v in zip(rows, weights, wanted.values, strict=True)]
-            result = self._strategy.mean_of_one(parts)
+            counted, allocs, cells = nodes.nonzero(), nodes.allocs, wanted.cells(nodes.rows_of(wanted.names))
+            result = self._strategy.mean_of_one(weights, [(counted[r] + v, allocs[r]) for r, v in cells])
         else:
             taken, capacity = nodes.ratio_tables("nonzero", wanted.names)
             would_take = taken + wanted.like(capacity)

@@ -52,14 +52,14 @@ class Strategy:
         counted = np.array(weights)[:, None] * (capacity > 0)
         return (parts * counted).sum(axis=0) // np.maximum(counted.sum(axis=0), 1)
 
-    def mean_of_one(self, parts: list[tuple[int, int, int]]) -> int:
-        """The same on one node, from (weight, taken, capacity) of each resource."""
-        total = weights = 0
-        for weight, taken, capacity in parts:
+    def mean_of_one(self, weights: list[int], parts: list[tuple[int, int]]) -> int:
+        """The same on one node, from (taken, capacity) of each resource."""
+        total = counted = 0
+        for weight, (taken, capacity) in zip(weights, parts, strict=True):
             if capacity:
                 total += weight * self.formula.numbers(taken, capacity)
-                weights += weight
-        return total // weights if weights else 0
+                counted += weight
+        return total // counted if counted else 0
 
 
 class RequestedToCapacityRatio(Strategy):
@@ -77,9 +77,9 @@ class RequestedToCapacityRatio(Strategy):
         total, weight = (height * counted).sum(axis=0), counted.sum(axis=0)
         return (2 * total + weight) // np.maximum(2 * weight, 1)  # rounded half up, as upstream rounds this one only
 
-    def mean_of_one(self, parts: list[tuple[int, int, int]]) -> int:
-        weights, taken, capacity = (np.array(column, np.int64)[:, None] for column in zip(*parts, strict=True))
-        return int(self.mean(weights[:, 0].tolist(), taken, capacity, False)[0])
+    def mean_of_one(self, weights: list[int], parts: list[tuple[int, int]]) -> int:
+        taken, capacity = (np.array(column, np.int64)[:, None] for column in zip(*parts, strict=True))
+        return int(self.mean(weights, taken, capacity, False)[0])
 
 
 def _on_line(points: list[tuple[int, int]], p: int) -> int:

@@ -50,15 +50,17 @@ class Owners:
 
     def selector_of(self, pod: Pod) -> Selector:
         """What the pod's services and its controller select by, taken together; empty when there is nothing."""
-        if not pod.metadata.owner_references and not self._services:
+        owners = pod.metadata.owner_references if self._selectors else ()
+        merged = self._service_labels(pod) if self._services else None
+        if not owners and not merged:
             return EVERYTHING
-        wanted = list(_exactly(self._service_labels(pod).items()).requirements)
-        for owner in pod.metadata.owner_references:
+        wanted = list(_exactly(merged.items()).requirements) if merged else []
+        for owner in owners:
             if owner.controller and _KINDS.get(owner.kind) == owner.api_version:
                 selector = self._selectors.get((owner.kind, pod.metadata.namespace, owner.name), NOTHING)
                 if owner.kind == "ReplicationController":
-                    merged = {r.key: r for r in (*wanted, *selector.requirements)}
-                    wanted = [merged[key] for key in sorted(merged)]
+                    by_key = {r.key: r for r in (*wanted, *selector.requirements)}
+                    wanted = [by_key[key] for key in sorted(by_key)]
                 elif not selector.nothing:
                     wanted += selector.requirements
         return Selector(tuple(wanted))

@@ -37,4 +37,5 @@ class Snapshot:
 
     def nominees(self) -> dict[str, list[PodRecord]]:
         """Pods that wait for a node, by the node's name."""
-        return {node: self._ledger.nominees(node) for node in self._ledger.nominated_nodes}
+        waiting = self._ledger.nominated_nodes
+        return {node: self._ledger.nominees(node) for node in waiting} if waiting else {}
