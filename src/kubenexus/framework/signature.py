@@ -6,6 +6,7 @@ pin, kept with the pod).
 """
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,9 +21,10 @@ _AFFINITY = "spec.affinity.nodeAffinity"
 
 
 class Field(NamedTuple):
-    """How a field is taken from a pod, and where it goes in the specimen that stands for the class."""
+    """How a field is taken from a pod (an attribute's path, or a function), and where it goes in the specimen that
+    stands for the class."""
 
-    take: Callable[[Pod], Any]
+    take: str | Callable[[Pod], Any]
     into: tuple[str, str]
 
 
@@ -64,25 +66,25 @@ def _bind_mounts(pod: Pod) -> list[core.Container]:
 
 
 FIELDS: dict[str, Field] = {
-    "metadata.namespace": Field(lambda p: p.metadata.namespace, ("metadata", "namespace")),
-    "spec.nodeName": Field(lambda p: p.spec.node_name, ("spec", "node_name")),
-    "spec.priority": Field(lambda p: p.spec.priority, ("spec", "priority")),
-    "spec.containers": Field(lambda p: p.spec.containers, ("spec", "containers")),
-    "spec.initContainers": Field(lambda p: p.spec.init_containers, ("spec", "init_containers")),
+    "metadata.namespace": Field("metadata.namespace", ("metadata", "namespace")),
+    "spec.nodeName": Field("spec.node_name", ("spec", "node_name")),
+    "spec.priority": Field("spec.priority", ("spec", "priority")),
+    "spec.containers": Field("spec.containers", ("spec", "containers")),
+    "spec.initContainers": Field("spec.init_containers", ("spec", "init_containers")),
     "spec.ephemeralContainers": Field(_bind_mounts, ("spec", "ephemeral_containers")),
-    "spec.overhead": Field(lambda p: p.spec.overhead, ("spec", "overhead")),
-    "spec.resources": Field(lambda p: p.spec.resources, ("spec", "resources")),
-    "spec.nodeSelector": Field(lambda p: p.spec.node_selector, ("spec", "node_selector")),
+    "spec.overhead": Field("spec.overhead", ("spec", "overhead")),
+    "spec.resources": Field("spec.resources", ("spec", "resources")),
+    "spec.nodeSelector": Field("spec.node_selector", ("spec", "node_selector")),
     _AFFINITY: Field(_node_affinity, ("affinity", "node_affinity")),
     "spec.affinity.podAffinity": Field(_pod_affinity, ("affinity", "pod_affinity")),
     "spec.affinity.podAntiAffinity": Field(_pod_anti_affinity, ("affinity", "pod_anti_affinity")),
     "spec.topologySpreadConstraints": Field(
-        lambda p: p.spec.topology_spread_constraints, ("spec", "topology_spread_constraints")
+        "spec.topology_spread_constraints", ("spec", "topology_spread_constraints")
     ),
-    "spec.tolerations": Field(lambda p: p.spec.tolerations, ("spec", "tolerations")),
+    "spec.tolerations": Field("spec.tolerations", ("spec", "tolerations")),
     "spec.volumes.image": Field(_image_volumes, ("spec", "volumes")),
-    "spec.hostNetwork": Field(lambda p: p.spec.host_network, ("spec", "host_network")),
-    "spec.hostUsers": Field(lambda p: p.spec.host_users, ("spec", "host_users")),
+    "spec.hostNetwork": Field("spec.host_network", ("spec", "host_network")),
+    "spec.hostUsers": Field("spec.host_users", ("spec", "host_users")),
     "status.resize": Field(_resize, ("", "status")),
 }
 
@@ -105,9 +107,11 @@ class Signer:
         unknown = sorted(n for n in wanted if n not in FIELDS and not n.startswith(LABELS))
         if unknown:
             raise KubeNexusError(f"unknown pod field {unknown[0]!r}; known: {', '.join([*FIELDS, LABELS])}")
-        names = sorted(wanted & FIELDS.keys())
+        # Plain attributes first: they are all taken in one go, for every pod that is looked at.
+        names = sorted(wanted & FIELDS.keys(), key=lambda name: (not isinstance(FIELDS[name].take, str), name))
         self._fields = [FIELDS[name] for name in names]
-        self._takes = [field.take for field in self._fields]
+        self._plain = attrgetter(*(field.take for field in self._fields if isinstance(field.take, str)))
+        self._takes = [field.take for field in self._fields if not isinstance(field.take, str)]
         self._affinity = names.index(_AFFINITY) if _AFFINITY in names else -1
         self._projected: tuple[str, ...] = tuple(sorted(self._labels))
         self._encode = msgspec.json.Encoder(order="deterministic").encode
@@ -137,7 +141,7 @@ class Signer:
         return Pod(metadata=ObjectMeta(**parts["metadata"]), spec=core.PodSpec(**parts["spec"]), status=status)
 
     def _parts(self, pod: Pod, unpinned: core.NodeAffinity | None) -> list[Any]:
-        parts = [take(pod) for take in self._takes]
+        parts = [*self._plain(pod), *[take(pod) for take in self._takes]]
         if unpinned is not None and self._affinity >= 0:
             parts[self._affinity] = unpinned
         return parts

@@ -76,11 +76,7 @@ def _amounts(node: OneNode, names: tuple[str, ...]) -> tuple[list[int], list[int
 def _evenness_of_one(used: list[int], capacity: list[int]) -> int:
     if len(used) == 2 and capacity[0] and capacity[1]:
         first, second = float(used[0]) / float(capacity[0]), float(used[1]) / float(capacity[1])  # as Go divides
-        if first > 1.0:
-            first = 1.0
-        if second > 1.0:
-            second = 1.0
-        return int((1 - abs(first - second) / 2) * 100.0)
+        return int((1 - abs((first if first < 1.0 else 1.0) - (second if second < 1.0 else 1.0)) / 2) * 100.0)
     return int(_evenness_of_any(np.array(used)[:, None], np.array(capacity)[:, None])[0])
 
 
