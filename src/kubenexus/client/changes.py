@@ -1,0 +1,93 @@
+"""The lines of a watch as changes. Whatever a line holds, the object in it is passed on: read, or as an Unreadable."""
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from kubenexus.api.codec import HasMetadata, Unreadable, read_object
+from kubenexus.api.meta import Object, ObjectMeta
+from kubenexus.client.calls import ApiError
+from kubenexus.client.status import as_error
+
+ADDED: Final = "ADDED"
+MODIFIED: Final = "MODIFIED"
+DELETED: Final = "DELETED"
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One event of a watch. `object` is of the kind that is watched, or Unreadable; of a deleted one, its last state.
+
+    A MODIFIED of something never seen is as good as an ADDED: after a gap that is how it looks.
+    """
+
+    type: str
+    object: Any
+
+
+class Batch(msgspec.Struct):
+    """Some lines: what changed, how far the watch has come by it, and the error the server ended with, if it did."""
+
+    changes: list[Change]
+    version: str = ""
+    bookmarked: bool = False
+    error: ApiError | None = None
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _Mark(Object):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_LINE: Final = msgspec.json.Decoder(_Line)
+_MARK: Final = msgspec.json.Decoder(_Mark)
+_BAD: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_SHAPE: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"([A-Z]+)"\s*,\s*"object"\s*:(.*)\}\s*', re.DOTALL)
+
+
+def read_batch(lines: list[bytes], kind: type[HasMetadata]) -> Batch:
+    """Lines as they came, in their order. Nothing after an error is looked at: there is nothing."""
+    batch = Batch([])
+    for line in lines:
+        what, raw = _parts(line)
+        if what == "ERROR":
+            batch.error = as_error(0, bytes(raw))
+            break
+        if what == "BOOKMARK":
+            batch.bookmarked = True
+            batch.version = _version(raw) or batch.version
+        else:
+            found = read_object(raw, kind)
+            batch.changes.append(Change(what, found))
+            batch.version = _version_of(found) or batch.version
+    return batch
+
+
+def at_least(version: str, moment: str) -> bool:
+    """Whether a resourceVersion has reached another. They are numbers; of anything else nothing is known."""
+    return version.isdigit() and moment.isdigit() and int(version) >= int(moment)
+
+
+def _parts(line: bytes) -> tuple[str, bytes | msgspec.Raw]:
+    try:
+        found = _LINE.decode(line)
+        return found.type, found.object
+    except _BAD:
+        # No JSON, or not as a whole: what is wrong with it, and whose it is, `read_object` finds out.
+        shape = _SHAPE.fullmatch(line)
+        return (shape[1].decode(), shape[2]) if shape else (MODIFIED, line)
+
+
+def _version(raw: bytes | msgspec.Raw) -> str:
+    try:
+        return _MARK.decode(raw).metadata.resource_version
+    except _BAD:
+        return ""
+
+
+def _version_of(found: HasMetadata | Unreadable) -> str:
+    return found.resource_version if isinstance(found, Unreadable) else found.metadata.resource_version

@@ -1,0 +1,79 @@
+"""The words between a reflector and the rooms around it: what to follow, whom to ask, whom to tell."""
+
+from typing import Any, Protocol
+
+import msgspec
+
+from kubenexus.api.codec import HasMetadata, Unreadable
+from kubenexus.client.calls import Api
+from kubenexus.client.changes import Change
+from kubenexus.client.kinds import Resource
+
+
+class LineStream(Protocol):
+    """An answer without end; see `wire.Stream`."""
+
+    async def batch(self, most: int = ...) -> list[bytes]: ...
+
+    def close(self) -> None: ...
+
+
+class Source(Api, Protocol):
+    """Who can list and watch: the client, or the embedded cluster."""
+
+    async def stream(self, path: str, *, timeout: float = ...) -> LineStream: ...
+
+
+class Receiver(Protocol):
+    """Who wants to know. Called by one reflector, never while another call of it is under way; must return soon."""
+
+    def begin(self) -> None:
+        """A list begins. If one was under way, forget how far it came: it broke off."""
+
+    def listed(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
+        """A page of it."""
+
+    def end(self) -> None:
+        """The list is complete: whatever was not in it since `begin` is gone."""
+
+    def changed(self, changes: list[Change]) -> None:
+        """What happened since, in order, as many as there were."""
+
+    def troubled(self, trouble: "Trouble") -> None:
+        """Something is wrong, or (no text) no longer. Told once, not again for each try."""
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """Why we do not hear of a kind. `code` is the server's, 0 without an answer; 404: the kind is not served."""
+
+    resource: Resource
+    code: int = 0
+    text: str = ""
+
+
+class Topic(msgspec.Struct, frozen=True):
+    """What is followed: a kind, the type it is read as, and which of its objects (a field selector, "" for all).
+
+    `also` are other forms of the kind, tried in turn where the server does not know the first.
+    """
+
+    resource: Resource
+    type: type[HasMetadata]
+    fields: str = ""
+    also: tuple[Resource, ...] = ()
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """All in seconds, but for the objects on a page."""
+
+    page: int = 500
+    list_page: float = 60.0
+    shortest: float = 300.0  # a watch, between this
+    longest: float = 600.0  # and this
+    grace: float = 30.0  # beyond what we asked for, before a watch that does not end is dropped
+    silence: float = 180.0  # once bookmarks have come, which they do every minute
+    short: float = 1.0  # a watch without a word that ends sooner than this is a failure
+    backoff: float = 0.5
+    longest_backoff: float = 10.0
+    absent: float = 240.0  # before a kind that is not served is looked for again
+    forbidden: float = 30.0

@@ -1,0 +1,271 @@
+"""A list that goes on as a watch, for as long as we run: how every room hears of the cluster.
+
+    list ──▶ watch ──▶ watch ──▶ ...      the server ends a watch every few minutes; the next begins where it ended
+      ▲        │
+      └────────┘ 410: too much has happened since; only a new list helps
+
+What it says is complete and in order: after `end` the receiver has the state of one moment, and each change since. A
+failure delays, it never drops anything.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from kubenexus.api.codec import Listing, decode_list
+from kubenexus.base.clock import Clock
+from kubenexus.base.errors import Malformed
+from kubenexus.client.backoff import Backoff
+from kubenexus.client.calls import ApiError, Uncertain, Unreachable
+from kubenexus.client.changes import Batch, at_least, read_batch
+from kubenexus.client.kinds import Resource
+from kubenexus.client.topics import LineStream, Receiver, Source, Timing, Topic, Trouble
+from kubenexus.client.verbs import listing, watching
+
+_MOST = 256  # lines in one batch: a few milliseconds of work, then the loop may do something else
+_DOUBT = 5  # times in a row that a kind we knew must be missing before we believe it
+
+
+class Reflector:
+    """Follows one kind. `app` makes one for each and runs it as a task."""
+
+    def __init__(
+        self,
+        client: Source,
+        topic: Topic,
+        tell: Receiver,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        timing: Timing | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._client, self._tell, self._kind, self._fields = client, tell, topic.type, topic.fields
+        self._forms, self._form = (topic.resource, *topic.also), 0
+        self._clock, self._rng, self._sleep = clock, rng, sleep
+        self._timing = timing = timing or Timing()
+        self._backoff = Backoff(rng, timing.backoff, timing.longest_backoff)
+        self._begun, self._wanted = 0, 1  # lists
+        self._whole = False  # without pages: the pages grew too old while we turned them
+        self._stream: LineStream | None = None
+        self._nudged = asyncio.Event()
+        self._waiting: list[tuple[str, int, asyncio.Future[None]]] = []
+        self._told: Trouble | None = None
+        # For readiness and metrics; nobody else writes them.
+        self.version = ""  # how far we are, "" if only a list will tell
+        self.synced = False  # one list has been complete, or there is nothing to list
+        self.served = True  # the server knows the kind
+        self.watching = False  # a watch is open
+        self.heard_at = 0.0  # the last word of the server on this kind
+        self.last_error = ""  # "" when all is well
+        self.restarts = 0  # lists and watches that failed
+
+    @property
+    def resource(self) -> Resource:
+        """The form of the kind that is followed now."""
+        return self._forms[self._form]
+
+    async def run(self) -> None:
+        """Until cancelled. Only a mistake in the receiver ends it otherwise."""
+        while True:
+            await self.step()
+
+    async def step(self) -> None:
+        """One list, or one watch from its beginning to its end; and after a failure the wait."""
+        try:
+            if not self.version or self._begun < self._wanted:
+                await self._list()
+            else:
+                await self._watch()
+        except ApiError as error:
+            await self._pause(self._refused(error))
+        except (Unreachable, Uncertain, Malformed) as error:
+            await self._pause(self._failed(Trouble(self.resource, 0, str(error))))
+
+    def relist(self) -> None:
+        """Begin anew with a list, now: somebody doubts what we have told."""
+        self._wanted = self._begun + 1
+        self._nudged.set()
+        if self._stream is not None:
+            self._stream.close()
+
+    async def caught_up(self, *, patience: float = 1.0) -> None:
+        """Until the receiver has been told everything that happened before this call. For the first bind after a start
+        or a take-over. Asks the server how far it is; if no event takes us there soon, lists anew.
+
+        Raises what the question raises; has no limit of its own while the server is away.
+        """
+        begun = self._begun
+        try:
+            raw = await self._client.send(listing(self.resource, limit=1))
+        except ApiError as error:
+            if error.code == 404:
+                return
+            raise
+        moment = decode_list(raw, self._kind).resource_version
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((moment, begun, done))
+        self._reached(0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await asyncio.shield(done)
+        if not done.done():
+            self.relist()
+        await done
+
+    # A list.
+
+    async def _list(self) -> None:
+        self._begun += 1
+        number, more, first = self._begun, "", True
+        self.version = ""
+        while first or more:
+            page = await self._page(more)
+            if first:
+                self._tell.begin()
+            self._tell.listed(page.items, page.unreadable)
+            first, more, version = False, page.more, page.resource_version
+        if not version:
+            raise Malformed("has no resourceVersion", field="metadata", subject=f"list of {self.resource}")
+        self._complete(version, number)
+
+    async def _page(self, more: str) -> Listing[Any]:
+        call = listing(self.resource, limit=0 if self._whole else self._timing.page, more=more, fields=self._fields)
+        try:
+            raw = await self._client.send(call, timeout=self._timing.list_page)
+        except ApiError as error:
+            self._whole = self._whole or (error.code == 410 and bool(more))
+            raise
+        return decode_list(raw, self._kind)
+
+    def _complete(self, version: str, number: int) -> None:
+        self._tell.end()
+        self.version = version
+        self.synced = self.served = True
+        self._whole = False
+        self._heard()
+        self._reached(number)
+
+    # A watch.
+
+    async def _watch(self) -> None:
+        seconds = self._rng.uniform(self._timing.shortest, self._timing.longest)
+        path = watching(self.resource, self.version, seconds=max(int(seconds), 1), fields=self._fields)
+        self._stream = stream = await self._client.stream(path)
+        self.watching, began = True, self._clock.now()
+        try:
+            async with asyncio.timeout(seconds + self._timing.grace):
+                silent = not await self._follow(stream)
+        except TimeoutError:
+            raise Uncertain("the watch fell silent and was dropped") from None
+        finally:
+            stream.close()
+            self._stream, self.watching = None, False
+        if silent and self._begun >= self._wanted and self._clock.now() - began < self._timing.short:
+            raise Uncertain("the watch ended at once, without a word")
+        self._backoff.reset()
+
+    async def _follow(self, stream: LineStream) -> bool:
+        """Hand over what comes until the server ends it. Whether anything came."""
+        heard, bookmarked = False, False
+        while True:
+            async with asyncio.timeout(self._timing.silence if bookmarked else None):
+                lines = await stream.batch(_MOST)
+            if not lines:
+                return heard
+            heard = True
+            batch = read_batch(lines, self._kind)
+            bookmarked = bookmarked or batch.bookmarked
+            self._hand_over(batch)
+            if len(lines) == _MOST:
+                await asyncio.sleep(0)
+
+    def _hand_over(self, batch: Batch) -> None:
+        if batch.changes:
+            self._tell.changed(batch.changes)
+        self.version = batch.version or self.version
+        if batch.error is not None:
+            raise batch.error
+        self._backoff.reset()
+        self._heard()
+        self._reached(0)
+
+    # What went wrong, and how long to wait.
+
+    def _refused(self, error: ApiError) -> float:
+        trouble = Trouble(self.resource, error.code, str(error))
+        if error.code == 410 or error.reason in ("Expired", "Gone"):
+            return self._expired()
+        if error.code == 404:
+            return self._absent(trouble)
+        wait = self._failed(trouble)
+        if error.code == 403:
+            return self._backoff.spread(self._timing.forbidden)
+        return max(wait, error.retry_after or 0.0)
+
+    def _expired(self) -> float:
+        """Too much has happened since. Normal once; again and again it is a failure like any other."""
+        self.version = ""
+        self.restarts += 1
+        first = self._backoff.failures == 0
+        wait = self._backoff.next()
+        return 0.0 if first else wait
+
+    def _absent(self, trouble: Trouble) -> float:
+        """Not served here, in this form. In none: then there are no such objects, and that is all there is to know."""
+        if self._surprising():
+            return self._failed(trouble)
+        self.version = ""
+        if self._form + 1 < len(self._forms):
+            self._form += 1
+            return 0.0
+        self._form = 0
+        if self.served or not self.synced:
+            self._tell.begin()
+            self._tell.end()
+        self.synced, self.served = True, False
+        self._note(trouble)
+        self._reached(self._begun)
+        return self._backoff.spread(self._timing.absent)
+
+    def _surprising(self) -> bool:
+        """A kind cannot vanish from the core; and one that was served may just be missing while a server starts. To
+        believe it would be to tell that every such object is gone."""
+        return not self.resource.group or (self.synced and self.served and self._backoff.failures < _DOUBT)
+
+    def _failed(self, trouble: Trouble) -> float:
+        self.restarts += 1
+        self._note(trouble)
+        return self._backoff.next()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless somebody wants a list now."""
+        self._nudged.clear()
+        tasks = [asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._nudged.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    def _note(self, trouble: Trouble) -> None:
+        self.last_error = trouble.text
+        if trouble != self._told:
+            self._told = trouble
+            self._tell.troubled(trouble)
+
+    def _heard(self) -> None:
+        self.heard_at = self._clock.now()
+        self.last_error = ""
+        if self._told is not None:
+            self._told = None
+            self._tell.troubled(Trouble(self.resource))
+
+    def _reached(self, number: int) -> None:
+        """Let go who waits for a version we have, or for a list (`number`) begun after they asked."""
+        for moment, begun, done in self._waiting:
+            if not done.done() and (number > begun or at_least(self.version, moment)):
+                done.set_result(None)
+        self._waiting = [each for each in self._waiting if not each[2].done()]

@@ -1,0 +1,352 @@
+"""A list that goes on as a watch: complete, in order, and going on whatever the server does."""
+
+import asyncio
+import random
+
+import msgspec
+import pytest
+
+from kubenexus.api.core import Pod
+from kubenexus.base.clock import VirtualClock
+from kubenexus.client import kinds
+from kubenexus.client.backoff import Backoff
+from kubenexus.client.topics import Timing, Topic
+from tests.client.cluster import QUICK, bookmark, event, following, page, pod, refuses, says
+from tests.client.server import Talk, both_loops, http, run, status
+
+GONE = http(status(410, "Expired", "too old resource version"), "410 Gone")
+
+
+@both_loops
+def test_a_list_goes_on_as_a_watch(run) -> None:
+    async def main() -> None:
+        events = [event("ADDED", pod("c", 11)), event("MODIFIED", pod("a", 12)), event("DELETED", pod("b", 13))]
+        async with following([page(pod("a", 1), pod("b", 2))], [says(*events)]) as it:
+            await it.until(lambda: it.reflector.version == "13")
+            assert sorted(it.told.held) == ["a", "c"]
+            assert it.told.log[:3] == ["begin", ["a", "b"], "end"]
+            assert [each for batch in it.told.log[3:] for each in batch] == ["ADDED c", "MODIFIED a", "DELETED b"]
+            first, watch = it.asked
+            assert first == {"limit": "500"}
+            seconds = int(watch.pop("timeoutSeconds"))
+            assert 300 <= seconds <= 600
+            assert watch == {"watch": "1", "resourceVersion": "10", "allowWatchBookmarks": "true"}
+            state = it.reflector
+            assert state.synced
+            assert state.watching
+            assert state.heard_at > 0
+            assert (state.last_error, state.restarts) == ("", 0)
+
+    run(main())
+
+
+def test_what_is_in_the_buffer_is_handed_over_at_once() -> None:
+    async def all_at_once(talk: Talk) -> None:
+        everything = b"".join(event("ADDED", pod(f"p{i}", 20 + i)) for i in range(300))
+        await talk.say(b"HTTP/1.1 200 OK\r\n\r\n" + everything)
+        await talk.gone()
+
+    async def main() -> None:
+        async with following([page()], [all_at_once]) as it:
+            await it.until(lambda: len(it.told.held) == 300)
+            batches = [len(each) for each in it.told.log if isinstance(each, list) and each]
+            assert max(batches) > 50
+            assert max(batches) <= 256, "but not so many that the loop stands still"
+
+    run(main())
+
+
+def test_pages_are_turned_until_the_list_is_complete() -> None:
+    async def main() -> None:
+        pages = [page(pod("a", 1), more="x/="), page(pod("b", 2), more="y"), page(pod("c", 3), version=10)]
+        async with following(pages, [], timing=msgspec.structs.replace(QUICK, page=1)) as it:
+            await it.until(lambda: it.reflector.synced)
+            assert it.told.log == ["begin", ["a"], ["b"], ["c"], "end"]
+            assert it.asked[:3] == [{"limit": "1"}, {"limit": "1", "continue": "x/="}, {"limit": "1", "continue": "y"}]
+
+    run(main())
+
+
+def test_pages_that_grew_too_old_are_listed_anew_as_a_whole() -> None:
+    async def main() -> None:
+        pages = [page(pod("a", 1), more="x"), GONE, page(pod("b", 2))]
+        async with following(pages, []) as it:
+            await it.until(lambda: it.reflector.synced)
+            assert it.told.log == ["begin", ["a"], "begin", ["b"], "end"]
+            assert list(it.told.held) == ["b"]
+            assert it.asked[2] == {}, "no pages, so that none can grow old"
+
+    run(main())
+
+
+def test_a_watch_the_server_ends_goes_on_at_once_where_it_was() -> None:
+    async def main() -> None:
+        watches = [says(event("ADDED", pod("b", 12)), end="end"), says(bookmark(40), end="end"), says()]
+        async with following([page()], watches) as it:
+            await it.until(lambda: len(it.watches) == 3)
+            assert [each["resourceVersion"] for each in it.watches] == ["10", "12", "40"]
+            assert it.reflector.restarts == 0
+            assert it.told.log.count("begin") == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("end", ["reset", "half"])
+@both_loops
+def test_a_watch_that_breaks_goes_on_after_its_last_whole_line(run, end: str) -> None:
+    async def main() -> None:
+        async with following([page()], [says(event("ADDED", pod("b", 12)), end=end)]) as it:
+            await it.until(lambda: len(it.watches) == 2)
+            assert it.watches[1]["resourceVersion"] == "12"
+            assert it.reflector.restarts == 1
+            assert list(it.told.held) == ["b"]
+            assert it.told.log.count("begin") == 1
+
+    run(main())
+
+
+def test_what_is_being_sent_when_a_watch_breaks_comes_again() -> None:
+    async def main() -> None:
+        again = [says(event("ADDED", pod("b", 12)), end="half"), says(event("ADDED", pod("c", 13)))]
+        async with following([page()], again) as it:
+            await it.until(lambda: "c" in it.told.held)
+            assert sorted(it.told.held) == ["b", "c"]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "expired",
+    [
+        pytest.param(refuses(GONE), id="when the watch is asked for"),
+        pytest.param(
+            says(event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})),
+            id="in the middle of it",
+        ),
+        pytest.param(says(event("ERROR", {"kind": "Status", "reason": "Gone"})), id="by its reason alone"),
+    ],
+)
+def test_too_old_means_a_new_list(expired) -> None:
+    async def main() -> None:
+        async with following([page(pod("a", 1)), page(pod("b", 20), version=30)], [expired]) as it:
+            await it.until(lambda: len(it.watches) == 2)
+            assert list(it.told.held) == ["b"], "a deletion that was missed is found"
+            assert it.watches[1]["resourceVersion"] == "30"
+            assert it.told.troubles == []
+
+    run(main())
+
+
+def test_too_old_again_and_again_is_not_asked_without_pause() -> None:
+    waits: list[float] = []
+
+    async def noted(seconds: float) -> None:
+        waits.append(seconds)
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with following([page()], [refuses(GONE)] * 5, sleep=noted) as it:
+            await it.until(lambda: len(waits) >= 4)
+        assert waits[0] == 0
+        assert waits[1] > 0
+        assert waits[3] > waits[1]
+
+    run(main())
+
+
+def test_an_error_in_a_watch_is_told_once_and_its_end_too() -> None:
+    async def main() -> None:
+        broken = says(event("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError", "message": "etcd"}))
+        async with following([page()], [broken, broken, says(bookmark(50))]) as it:
+            await it.until(lambda: it.reflector.version == "50")
+            assert [(each.code, each.text) for each in it.told.troubles] == [(500, "etcd"), (0, "")]
+            assert it.reflector.last_error == ""
+
+    run(main())
+
+
+def test_a_watch_that_falls_silent_is_dropped_when_its_time_is_over() -> None:
+    async def main() -> None:
+        timing = msgspec.structs.replace(QUICK, shortest=0.01, longest=0.02, grace=0.01)
+        async with following([page()], [], timing=timing) as it:
+            await it.until(lambda: len(it.watches) >= 2)
+            assert it.watches[1]["resourceVersion"] == "10"
+            assert it.told.troubles[0].text == "the watch fell silent and was dropped"
+
+    run(main())
+
+
+def test_a_watch_that_had_bookmarks_is_dropped_sooner() -> None:
+    async def main() -> None:
+        timing = msgspec.structs.replace(QUICK, silence=0.01)
+        async with following([page()], [says(bookmark(20))], timing=timing) as it:
+            await it.until(lambda: len(it.watches) >= 2)
+            assert it.watches[1]["resourceVersion"] == "20"
+
+    run(main())
+
+
+def test_watches_that_end_at_once_without_a_word_are_a_failure() -> None:
+    async def main() -> None:
+        timing = msgspec.structs.replace(QUICK, short=1.0)
+        async with following([page()], [says(end="end")], timing=timing, clock=VirtualClock(5.0)) as it:
+            await it.until(lambda: len(it.watches) == 2)
+            assert it.reflector.restarts == 1
+            assert it.told.troubles[0].text == "the watch ended at once, without a word"
+
+    run(main())
+
+
+def test_a_kind_that_is_not_served_is_told_once_and_found_later() -> None:
+    async def main() -> None:
+        missing = http(b"404 page not found\n", "404 Not Found")
+        topic = Topic(kinds.POD_GROUPS, Pod, also=(kinds.POD_GROUPS_ALPHA,))
+        async with following([missing] * 5 + [page(pod("g", 3))], [], topic=topic) as it:
+            await it.until(lambda: it.reflector.synced)
+            assert not it.reflector.served
+            assert it.told.log == ["begin", "end"], "there are none: whoever waits for this kind need not"
+            await it.until(lambda: it.reflector.served)
+            assert it.told.held.keys() == {"g"}
+            assert [each.code for each in it.told.troubles] == [404, 0]
+            assert it.reflector.resource is kinds.POD_GROUPS_ALPHA, "the forms are tried in turn"
+
+    run(main())
+
+
+def test_a_server_that_does_not_know_pods_for_a_moment_has_not_lost_them() -> None:
+    async def main() -> None:
+        missing = refuses(http(b"404 page not found\n", "404 Not Found"))
+        async with following([page(pod("a", 1))], [missing] * 8 + [says(bookmark(60))]) as it:
+            await it.until(lambda: it.reflector.version == "60")
+            assert list(it.told.held) == ["a"]
+            assert it.told.log.count("begin") == 1
+
+    run(main())
+
+
+def test_a_kind_that_is_removed_is_believed_after_some_time() -> None:
+    async def main() -> None:
+        missing = http(b"404 page not found\n", "404 Not Found")
+        topic = Topic(kinds.POD_GROUPS, Pod)
+        async with following([page(pod("g", 1)), missing], [refuses(missing)] * 9, topic=topic) as it:
+            await it.until(lambda: not it.reflector.served)
+            assert it.told.held == {}
+            assert it.reflector.restarts >= 5
+
+    run(main())
+
+
+def test_forbidden_is_told_clearly_and_asked_again_slowly() -> None:
+    waits: list[float] = []
+
+    async def noted(seconds: float) -> None:
+        waits.append(seconds)
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        text = "pods is forbidden: User x cannot list resource pods"
+        refused = http(status(403, "Forbidden", text), "403 Forbidden")
+        async with following([refused] * 3 + [page()], [], timing=Timing(), sleep=noted) as it:
+            await it.until(lambda: it.reflector.synced)
+            assert [(each.code, each.text) for each in it.told.troubles] == [(403, text), (0, "")]
+        assert all(15 <= wait <= 30 for wait in waits[:3])
+
+    run(main())
+
+
+def test_the_wait_after_failures_grows_is_spread_and_is_bounded() -> None:
+    waits = [Backoff(random.Random(seed), 0.5, 10.0) for seed in range(20)]
+    first = {backoff.next() for backoff in waits}
+    assert len(first) == 20
+    assert all(0.25 <= wait <= 0.5 for wait in first)
+    for backoff in waits:
+        several = [backoff.next() for _ in range(100)]
+        assert all(5.0 <= wait <= 10.0 for wait in several[5:])
+        backoff.reset()
+        assert backoff.next() <= 0.5
+
+
+def test_how_long_the_server_asks_to_wait_is_respected() -> None:
+    waits: list[float] = []
+
+    async def noted(seconds: float) -> None:
+        waits.append(seconds)
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        busy = http(status(503, "ServiceUnavailable", "starting"), "503 X", Retry_After="7")
+        async with following([busy, page()], [], sleep=noted) as it:
+            await it.until(lambda: it.reflector.synced)
+        assert waits[0] == 7.0
+
+    run(main())
+
+
+def test_a_selection_holds_for_the_list_and_for_the_watch() -> None:
+    async def main() -> None:
+        fields = "status.phase!=Succeeded,status.phase!=Failed"
+        async with following([page()], [], topic=Topic(kinds.PODS, Pod, fields)) as it:
+            await it.until(lambda: len(it.watches) == 1)
+            assert [each["fieldSelector"] for each in it.asked] == [fields, fields]
+
+    run(main())
+
+
+@both_loops
+def test_a_line_of_five_megabytes(run) -> None:
+    async def main() -> None:
+        big = pod("big", 11)
+        big["metadata"]["annotations"] = {"x": "y" * 5_000_000}
+        async with following([page()], [says(event("ADDED", big), event("ADDED", pod("small", 12)))]) as it:
+            await it.until(lambda: len(it.told.held) == 2)
+            assert len(it.told.held["big"].metadata.annotations["x"]) == 5_000_000
+            assert it.reflector.restarts == 0
+
+    run(main())
+
+
+def test_what_a_receiver_gets_wrong_is_not_hidden() -> None:
+    async def main() -> None:
+        async with following([page(pod("a", 1))], []) as it:
+
+            def broken() -> None:
+                raise ZeroDivisionError
+
+            it.told.end = broken  # type: ignore[method-assign]
+            await asyncio.sleep(0.02)
+
+    with pytest.raises(ZeroDivisionError):
+        run(main())
+
+
+def test_two_reflectors_of_one_seed_ask_for_the_same() -> None:
+    async def lengths(seed: int) -> list[str]:
+        async with following([page()], [says(bookmark(20 + i), end="end") for i in range(4)], seed=seed) as it:
+            await it.until(lambda: len(it.watches) == 5)
+            return [each["timeoutSeconds"] for each in it.watches]
+
+    async def main() -> None:
+        assert await lengths(3) == await lengths(3)
+        assert len(set(await lengths(3))) > 1
+
+    run(main())
+
+
+def test_a_list_without_a_version_is_not_watched_from_nowhere() -> None:
+    async def main() -> None:
+        async with following([http(b'{"kind":"PodList","metadata":{},"items":[]}'), page()], []) as it:
+            await it.until(lambda: it.reflector.synced)
+            assert it.told.troubles[0].text == "list of pods: metadata: has no resourceVersion"
+
+    run(main())
+
+
+@pytest.mark.parametrize("body", [b'{"kind":"Status","code":500}', b"[]", b"nothing"])
+def test_what_is_no_list_is_not_taken_for_an_empty_cluster(body: bytes) -> None:
+    async def main() -> None:
+        async with following([page(pod("a", 1)), http(body), page(pod("a", 1))], [refuses(GONE)]) as it:
+            await it.until(lambda: len(it.watches) == 2)
+            assert list(it.told.held) == ["a"]
+            assert it.told.log.count("begin") == 2
+
+    run(main())
