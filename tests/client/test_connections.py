@@ -160,7 +160,7 @@ def test_a_connection_nobody_uses_is_closed() -> None:
 
 def test_a_failed_connection_makes_room_for_the_next() -> None:
     async def main() -> None:
-        async with calling(answering(then=http()), connections=1) as (client, served):
+        async with calling(answering(then=http()), connections=1) as (client, _served):
             real, client._pool._dial = client._pool._dial, _refused
             results = await asyncio.gather(*(client.send(GET) for _ in range(3)), return_exceptions=True)
             assert [type(each) for each in results] == [Unreachable] * 3

@@ -48,7 +48,7 @@ def test_a_stream_that_does_not_begin_is_given_up() -> None:
             await talk.gone()
 
         async with calling(silent) as (client, _):
-            with pytest.raises(Uncertain, match="no answer within 0.01 s"):
+            with pytest.raises(Uncertain, match="no answer within"):
                 await client.stream("/x", timeout=0.01)
 
     run(main())
