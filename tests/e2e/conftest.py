@@ -6,8 +6,9 @@ needs controllers, agents or the scheduler asks for their fixture.
 
 import itertools
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from kubenexus.testing.controlplane import Cluster, ControlPlane, Program
 from tests.e2e.cleaning import clean
 from tests.e2e.controlplane import build
+from tests.e2e.provisioner import Provisioner
 
 NUMBERS = itertools.count(1)
 KEPT = pytest.StashKey[Path]()
@@ -68,3 +70,27 @@ def controllers(plane: ControlPlane) -> Iterator[Program]:
     program = plane.start_controllers()
     yield program
     program.stop()
+
+
+@pytest.fixture
+def agents(plane: ControlPlane, cluster: Cluster) -> Iterator[Callable[..., Program]]:
+    """`agents("--nodes=3", ...)`: node agents with these options, once their nodes are registered."""
+    started: list[Program] = []
+
+    def start(*options: str) -> Program:
+        command = [sys.executable, "-m", "kubenexus", "agents", f"--kubeconfig={plane.kubeconfig()}", *options]
+        program = plane.family.start(command, f"agents-{next(NUMBERS)}")
+        started.append(program)
+        program.until(lambda: "agents at work" in program.said())
+        return program
+
+    yield start
+    for program in started:
+        program.stop()
+
+
+@pytest.fixture
+def provisioner(cluster: Cluster) -> Iterator[Provisioner]:
+    """Makes the volumes of claims that wait for their first consumer."""
+    with Provisioner(cluster) as running:
+        yield running

@@ -3,6 +3,7 @@
 import click
 
 from kubenexus import __version__
+from kubenexus.cli.agents import agents
 from kubenexus.cli.config import config
 from kubenexus.cli.explain import explain
 
@@ -13,6 +14,7 @@ def main() -> None:
     """KubeNexus: a Kubernetes scheduler that keeps the cluster as columns and places whole jobs."""
 
 
+main.add_command(agents)
 main.add_command(config)
 main.add_command(explain)
 

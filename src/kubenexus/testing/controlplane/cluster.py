@@ -108,15 +108,15 @@ class Cluster:
 
         `selector` is part of a query: `labelSelector=app%3Dweb`, `fieldSelector=metadata.name%3Dweb`.
         """
-        deadline = CLOCK.now() + seconds
         seen: Objects = {}
-        for seen in self._states(path, selector, deadline):
+        for seen in self.states(path, seconds=seconds, selector=selector):
             if _holds(condition, seen):
                 return seen
         raise NotInTime(f"after {seconds:g} s not true: {what}\n{_shown(path, seen)}")
 
-    def _states(self, path: str, selector: str, deadline: float) -> Iterator[Objects]:
-        """The collection now and after each change; lists anew when a watch ends."""
+    def states(self, path: str, *, seconds: float, selector: str = "") -> Iterator[Objects]:
+        """The objects of a collection now, and after each change for so long. Lists anew when a watch ends."""
+        deadline = CLOCK.now() + seconds
         while CLOCK.now() < deadline:
             listed = self.get(f"{path}?{selector}")
             objects = {_name(path, item): item for item in listed["items"]}

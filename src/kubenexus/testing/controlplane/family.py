@@ -75,10 +75,13 @@ class Program:
             self._process.kill()
             self._process.wait()
 
+    def said(self) -> str:
+        """All that it has printed, since it was started for the first time."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
     def tail(self, lines: int = 20) -> str:
         """The end of its log."""
-        said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
-        return "\n".join([f"{self.log}:", *said])
+        return "\n".join([f"{self.log}:", *self.said().splitlines()[-lines:]])
 
 
 class Family:

@@ -1,0 +1,127 @@
+"""`kubenexus agents`: nodes without machines, on any cluster, until it is interrupted."""
+
+import asyncio
+import contextlib
+import random
+import signal
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from kubenexus.api.core import Taint
+    from kubenexus.base.clock import Clock
+    from kubenexus.client.transport import Client
+    from kubenexus.sim.agents import Settings
+    from kubenexus.sim.nodes import Template
+
+GPU = "nvidia.com/gpu"
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+@click.command()
+@click.option("--nodes", type=click.IntRange(0), default=0, help="Register so many nodes first.")
+@click.option("--prefix", default="agent-", show_default=True, help="What their names begin with; a number follows.")
+@click.option("--cpu", default="32", show_default=True)
+@click.option("--memory", default="128Gi", show_default=True)
+@click.option("--pods", default="110", show_default=True, help="How many pods a node takes.")
+@click.option("--gpu", type=click.IntRange(0), default=0, help=f"GPUs of each node ({GPU}).")
+@click.option("--resource", multiple=True, metavar="NAME=AMOUNT", help="A further resource of each node.")
+@click.option("--label", multiple=True, metavar="KEY=VALUE", help="A label of each node.")
+@click.option("--taint", multiple=True, metavar="KEY=VALUE:EFFECT", help="A taint of each node.")
+@click.option("--zone", multiple=True, help="Zones, given to the nodes by turns.")
+@click.option("--all-nodes", is_flag=True, help="Keep every node of the cluster. Never where there are kubelets.")
+@click.option("--run-seconds", type=float, help="Pods that do not say how long they run succeed after so long.")
+@click.option("--start-seconds", type=float, default=0.0, help="From bound to running.")
+@click.option("--stop-seconds", type=float, help="From deleted to gone, if less than the grace period.")
+@click.option("--renew-seconds", type=float, default=10.0, show_default=True, help="Between heartbeats of a node.")
+@click.option("--kubeconfig", default="", help="As with kubectl.")
+@click.option("--context", default="", help="A context of the kubeconfig.")
+def agents(nodes: int, kubeconfig: str, context: str, **said: Any) -> None:
+    """Play the part of kubelets: keep nodes ready, run the pods that are bound to them, finish their deletion.
+
+    For tests and demonstrations. A pod runs until it is deleted, or for as long as its annotation
+    sim.kubenexus.io/run-seconds says. Nodes stay when the command ends; nobody speaks for them then.
+    """
+    from kubenexus.base.errors import KubeNexusError
+
+    template, settings = _template(said), _settings(said)
+    try:
+        asyncio.run(_run(kubeconfig, context, template, nodes, settings))
+    except KubeNexusError as error:
+        raise click.ClickException(str(error)) from None
+
+
+async def _run(kubeconfig: str, context: str, template: "Template", count: int, settings: "Settings") -> None:
+    from kubenexus.base.clock import WallClock
+    from kubenexus.client.access import Wish, find_access
+    from kubenexus.client.transport import Client
+
+    clock = WallClock()
+    client = Client(find_access(Wish(kubeconfig=kubeconfig, context=context), clock), clock)
+    work = asyncio.ensure_future(_serve(client, clock, template, count, settings))
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(ending, work.cancel)
+    try:
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+    finally:
+        await client.close()
+
+
+async def _serve(client: "Client", clock: "Clock", template: "Template", count: int, settings: "Settings") -> None:
+    from kubenexus.sim.agents import Agents
+    from kubenexus.sim.live import Live
+
+    live = Live(client, Agents(settings), clock, rng=random.Random(), report=lambda line: click.echo(line, err=True))
+    await live.register(template.nodes(count, clock.now()))
+    click.echo(f"{count} nodes registered at {client.access.source}; agents at work")
+    await live.run()
+
+
+def _template(said: Mapping[str, Any]) -> "Template":
+    from kubenexus.sim.nodes import Template
+
+    usual = {name: said[name] for name in ("cpu", "memory", "pods")}
+    gpu = {GPU: str(said["gpu"])} if said["gpu"] else {}
+    return Template(
+        prefix=said["prefix"],
+        capacity=usual | gpu | _pairs("--resource", said["resource"]),
+        labels=_pairs("--label", said["label"]),
+        taints=[_taint(text) for text in said["taint"]],
+        zones=said["zone"],
+    )
+
+
+def _settings(said: Mapping[str, Any]) -> "Settings":
+    from kubenexus.sim.agents import Settings
+
+    return Settings(
+        all_nodes=said["all_nodes"],
+        run=said["run_seconds"],
+        start=said["start_seconds"],
+        stop=said["stop_seconds"],
+        renew=said["renew_seconds"],
+    )
+
+
+def _pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
+    """`key=value` each."""
+    for text in texts:
+        if text.find("=") < 1:
+            raise click.UsageError(f"{option} must be KEY=VALUE, not {text!r}")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def _taint(text: str) -> "Taint":
+    """As kubectl writes them: `key=value:Effect` or `key:Effect`."""
+    from kubenexus.api.core import Taint
+
+    mark, colon, effect = text.rpartition(":")
+    key, _, value = mark.partition("=")
+    if not colon or not key or effect not in EFFECTS:
+        raise click.UsageError(
+            f"--taint must be KEY=VALUE:EFFECT or KEY:EFFECT with {' or '.join(EFFECTS)}, not {text!r}"
+        )
+    return Taint(key=key, value=value, effect=effect)

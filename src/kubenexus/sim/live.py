@@ -1,0 +1,161 @@
+"""Agents at work on a real API server: two watches, one list of chores, a bounded number of calls under way."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kubenexus.api.codec import Unreadable
+from kubenexus.base.clock import Clock
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.client import kinds
+from kubenexus.client.calls import ApiError, Call
+from kubenexus.client.changes import DELETED, Change
+from kubenexus.client.topics import Source, Topic, Trouble
+from kubenexus.client.watch import Reflector
+from kubenexus.sim.agents import Agents, settled
+from kubenexus.sim.chores import Chore
+from kubenexus.sim.seen import Node, Pod
+
+NODES = Topic(kinds.NODES, Node)
+# Bound and not ended: whoever ends is reported as deleted.
+PODS = Topic(kinds.PODS, Pod, fields="spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
+CONCURRENCY = 32
+
+Report = Callable[[str], None]
+
+
+class Live:
+    """Runs agents until it is cancelled. Whatever goes wrong between us and the server is tried again."""
+
+    def __init__(
+        self,
+        client: Source,
+        agents: Agents,
+        clock: Clock,
+        *,
+        rng: random.Random,
+        concurrency: int = CONCURRENCY,
+        report: Report = lambda _: None,
+    ) -> None:
+        self.agents = agents
+        self._client = client
+        self._clock = clock
+        self._concurrency = concurrency
+        self._queue: asyncio.Queue[Chore] = asyncio.Queue(2 * concurrency)
+        self._wake = asyncio.Event()
+        self._report = report
+        self._told: set[tuple[str, int]] = set()
+        self._reflectors = [
+            Reflector(client, NODES, _Heard(agents.node_names, self._node, report), clock=clock, rng=rng),
+            Reflector(client, PODS, _Heard(agents.pod_uids, self._pod, report), clock=clock, rng=rng),
+        ]
+
+    async def register(self, calls: Iterable[Call]) -> None:
+        """Makes nodes, many at a time; those that are there already stay as they are. Raises on anything else."""
+        waiting = iter(calls)
+        await asyncio.gather(*(self._register(waiting) for _ in range(self._concurrency)))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors:
+                group.create_task(reflector.run())
+            for _ in range(self._concurrency):
+                group.create_task(self._work())
+            while True:
+                await self._hand_out()
+
+    async def _register(self, waiting: Iterable[Call]) -> None:
+        for call in waiting:
+            try:
+                await self._client.send(call, timeout=30.0)
+            except ApiError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+
+    async def _hand_out(self) -> None:
+        """What is due now; then the wait for more, which an event may shorten."""
+        self._wake.clear()
+        for chore in self.agents.chores.due(self._clock.now(), self._concurrency):
+            await self._queue.put(chore)
+        due = self.agents.chores.next_due()
+        wait = None if due is None else due - self._clock.now()
+        if wait is None or wait > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), wait)
+
+    async def _work(self) -> None:
+        while True:
+            chore = await self._queue.get()
+            error = await self._do(chore)
+            self.agents.finished(chore, self._clock.now(), error)
+            self._wake.set()
+
+    async def _do(self, chore: Chore) -> KubeNexusError | None:
+        call = self.agents.call(chore, self._clock.now())
+        if call is None:
+            return None
+        try:
+            await self._client.send(call)
+        except KubeNexusError as error:
+            self._complain(chore, error)
+            return error
+        return None
+
+    def _complain(self, chore: Chore, error: KubeNexusError) -> None:
+        """Once for each kind of trouble; a thousand nodes have the same one."""
+        trouble = (chore.what, error.code if isinstance(error, ApiError) else 0)
+        if not settled(error) and trouble not in self._told:
+            self._told.add(trouble)
+            self._report(f"{chore.what} {chore.whom}: {error}")
+
+    def _node(self, name: str, node: Node | None) -> None:
+        if node is None:
+            self.agents.node_gone(name)
+        else:
+            self.agents.node_seen(node, self._clock.now())
+        self._wake.set()
+
+    def _pod(self, uid: str, pod: Pod | None) -> None:
+        if pod is None:
+            self.agents.pod_gone(uid)
+        else:
+            self.agents.pod_seen(pod, self._clock.now())
+        self._wake.set()
+
+
+class _Heard:
+    """What a watch says, as objects that are there (or None: gone), by what agents know them by."""
+
+    def __init__(self, known: Iterable[str], tell: Callable[[str, Any], None], report: Report) -> None:
+        self._known = known
+        self._tell = tell
+        self._report = report
+        self._listed: set[str] = set()
+
+    def begin(self) -> None:
+        self._listed.clear()
+
+    def listed(self, items: list[Node | Pod], unreadable: tuple[Unreadable, ...]) -> None:
+        for item in items:
+            self._listed.add(_key(item))
+            self._tell(_key(item), item)
+
+    def end(self) -> None:
+        for key in set(self._known) - self._listed:
+            self._tell(key, None)
+
+    def changed(self, changes: list[Change]) -> None:
+        for change in changes:
+            if not isinstance(change.object, Unreadable):
+                key = _key(change.object)
+                self._tell(key, None if change.type == DELETED else change.object)
+
+    def troubled(self, trouble: Trouble) -> None:
+        self._report(f"{trouble.resource}: {trouble.text or 'all is well again'}")
+
+
+def _key(item: Node | Pod) -> str:
+    """A pod of the same name is another pod; a node of the same name is the same machine."""
+    return item.metadata.uid if isinstance(item, Pod) else item.metadata.name
