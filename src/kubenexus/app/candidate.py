@@ -1,0 +1,90 @@
+"""One candidate for leadership: what it saw, what it may do. No I/O and no clock; `app.leader` drives it.
+
+As client-go's elector: another's lease is judged by how long *we* have seen it unchanged, never by the clock of the
+machine that wrote it, and a write carries the version it replaces.
+
+The fence counts from when a renewal was *sent*. The server applied it later than that, others saw it later still, and
+they wait for the whole lease from there: so when they begin, every write of ours has ended (DESIGN, fault model).
+"""
+
+from kubenexus.app import lease as leases
+from kubenexus.app.lease import Lease, Spec, Terms
+from kubenexus.client.calls import Call
+
+
+class Candidate:
+    """`identity` is this process's alone: two that share one would both lead."""
+
+    def __init__(self, identity: str, terms: Terms) -> None:
+        self.identity = identity
+        self.terms = terms
+        self.renewed_at: float | None = None  # when the last renewal that worked was sent
+        self._lease: Lease | None = None
+        self._seen_at = 0.0
+
+    @property
+    def leader(self) -> str:
+        """Who holds the lease, as far as we have seen; "" if nobody does."""
+        return "" if self._lease is None else self._lease.spec.holder
+
+    def may_write(self, now: float) -> bool:
+        """Whether a write may start: we hold the lease, and renewed it recently enough."""
+        return self.renewed_at is not None and now < self.renewed_at + self.terms.renew
+
+    @property
+    def deadline(self) -> float:
+        """When the fence closes, unless the lease is renewed before."""
+        return 0.0 if self.renewed_at is None else self.renewed_at + self.terms.renew
+
+    # --- one round: read, then perhaps write ----------------------------------------------------------------------
+
+    def renewal(self, now: float) -> Call | None:
+        """For who leads: renew without reading first, trusting that nobody else wrote."""
+        if self._lease is None or self.renewed_at is None or self.leader != self.identity:
+            return None
+        return leases.update_call(self.terms, self._lease, self._mine(now))
+
+    def on_read(self, lease: Lease | None, now: float) -> Call | None:
+        """The lease as it is (None: there is none). Returns what to write, or None: it is somebody else's."""
+        if lease is None:
+            return self._create(now)
+        if self._lease is None or self._lease.spec != lease.spec:
+            self._seen_at = now
+        self._lease = lease
+        if self.leader != self.identity:
+            self.renewed_at = None
+            if self.leader and not self._expired(now):
+                return None
+        return leases.update_call(self.terms, lease, self._mine(now))
+
+    def on_written(self, lease: Lease, sent_at: float, now: float) -> None:
+        """The server took what we sent at `sent_at`: we lead."""
+        self._lease, self._seen_at, self.renewed_at = lease, now, sent_at
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """No write starts from now on. The first step of giving up the lease."""
+        self.renewed_at = None
+
+    def release(self, lease: Lease, now: float) -> Call | None:
+        """Give the lease up, as it was read just now; None if it is not ours. Only after `close`, and when the last
+        write has ended: another may begin at once."""
+        if lease.spec.holder != self.identity:
+            return None
+        return leases.update_call(self.terms, lease, leases.given_up(now, lease.spec))
+
+    # --- how it judges --------------------------------------------------------------------------------------------
+
+    def _create(self, now: float) -> Call | None:
+        # A lease that somebody deleted was not given up: who held it may still write until it would have expired.
+        if self._lease is not None and self.leader not in ("", self.identity) and not self._expired(now):
+            return None
+        return leases.create_call(self.terms, self._mine(now))
+
+    def _expired(self, now: float) -> bool:
+        lasts = 0 if self._lease is None else self._lease.spec.lease_duration_seconds or 0
+        return now > self._seen_at + lasts
+
+    def _mine(self, now: float) -> Spec:
+        return leases.held_by(self.identity, self.terms, now, None if self._lease is None else self._lease.spec)

@@ -1,0 +1,122 @@
+"""The Lease that candidates for leadership compete for (`coordination.k8s.io/v1`), and the calls on it as data.
+
+The object is kept as it came, so that labels and whatever else others put on it survive our updates.
+"""
+
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.meta import Object
+from kubenexus.client.calls import JSON, Call
+from kubenexus.config.v1 import LeaderElection
+from kubenexus.observe.times import micros_text
+
+Raw = dict[str, Any]
+
+
+class Terms(msgspec.Struct, frozen=True, gc=False):
+    """How long a lease lasts, in seconds, and where it lies.
+
+    A leader that has not renewed for `renew` starts no more writes, and each write ends within `write_timeout`: so all
+    have ended after `lease`, when others may begin.
+    """
+
+    namespace: str
+    name: str
+    lease: int = 15
+    renew: float = 10.0
+    retry: float = 2.0
+
+    @staticmethod
+    def of(wanted: LeaderElection) -> "Terms":
+        """From the configuration. A lease lasts whole seconds, as the API has it."""
+        return Terms(
+            namespace=wanted.resource_namespace,
+            name=wanted.resource_name,
+            lease=int(wanted.lease_duration.seconds),
+            renew=wanted.renew_deadline.seconds,
+            retry=wanted.retry_period.seconds,
+        )
+
+    @property
+    def write_timeout(self) -> float:
+        return self.lease - self.renew
+
+    @property
+    def path(self) -> str:
+        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+
+
+class Spec(Object):
+    """Who holds it. Others may have written anything, so everything may be missing."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+    @property
+    def holder(self) -> str:
+        return self.holder_identity or ""
+
+
+class Lease(msgspec.Struct, frozen=True, gc=False):
+    """`raw` is the whole object, `spec` what we read of it."""
+
+    raw: Raw
+    spec: Spec
+
+    @staticmethod
+    def read(body: bytes) -> "Lease":
+        """Raises `msgspec.MsgspecError` when this is no lease."""
+        raw = msgspec.json.decode(body, type=Raw)
+        return Lease(raw, msgspec.convert(raw.get("spec") or {}, Spec))
+
+    def with_spec(self, spec: Spec) -> bytes:
+        changed = (self.raw.get("spec") or {}) | msgspec.to_builtins(spec)
+        return msgspec.json.encode(self.raw | {"spec": changed})
+
+
+def held_by(identity: str, terms: Terms, now: float, old: Spec | None) -> Spec:
+    """The record with which `identity` takes the lease or, if it has it already, renews it."""
+    mine = old is not None and old.holder == identity
+    transitions = 0 if old is None else (old.lease_transitions or 0) + (not mine)
+    return Spec(
+        holder_identity=identity,
+        lease_duration_seconds=terms.lease,
+        acquire_time=(old.acquire_time if mine and old is not None else None) or micros_text(now),
+        renew_time=micros_text(now),
+        lease_transitions=transitions,
+    )
+
+
+def given_up(now: float, old: Spec) -> Spec:
+    """Held by nobody, from now on."""
+    return Spec(
+        holder_identity="",
+        lease_duration_seconds=1,
+        acquire_time=micros_text(now),
+        renew_time=micros_text(now),
+        lease_transitions=old.lease_transitions or 0,
+    )
+
+
+def get_call(terms: Terms) -> Call:
+    return Call("GET", f"{terms.path}/{terms.name}")
+
+
+def create_call(terms: Terms, spec: Spec) -> Call:
+    body = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": terms.name, "namespace": terms.namespace},
+        "spec": spec,
+    }
+    return Call("POST", terms.path, msgspec.json.encode(body), JSON)
+
+
+def update_call(terms: Terms, lease: Lease, spec: Spec) -> Call:
+    """Carries the version we saw: if somebody was faster, the server refuses it."""
+    return Call("PUT", f"{terms.path}/{terms.name}", lease.with_spec(spec), JSON)
