@@ -6,6 +6,7 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.cycle.bench import Bench
+from kubenexus.cycle.lots import BITS
 from kubenexus.framework.profile import Lineup
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
@@ -78,7 +79,7 @@ def table_of(pod: Pod, ledger: Ledger, bench: Bench) -> dict[str, Any]:
             "ok": bool(table.ok[row]),
             "reasons": {plugin: said for plugin, said in reasons.items() if said},
             "raw": {s.plugin.name: s.at(row) for s in table.scores if s.active},
-            "rank": table.rank.item(row),
+            "rank": table.rank.item(row) + (table.constant << BITS) * bool(table.ok[row]),
         }
     return found
 

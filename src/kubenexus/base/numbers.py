@@ -22,15 +22,15 @@ EXACT = 2**53 // 100
 
 
 def percent(part: Any, whole: Any) -> Any:
-    """`100 * part // whole` for columns with 0 <= part <= whole, whole not 0. Floats (see EXACT) come back as whole
-    numbers in floats, and `part` is overwritten."""
+    """`100 * part // whole` for columns with 0 <= part <= whole, whole not 0, in bytes. Floats (see EXACT) are
+    overwritten."""
     if whole.dtype.kind == "f":
         part *= 100.0
         part /= whole
-        return np.floor(part, out=part)
+        return part.astype(np.uint8)
     # 100 * part could leave int64: Python's integers, row by row. Only petabytes on a node come here.
     exact = [100 * int(p) // int(w) for p, w in zip(part.flat, whole.flat, strict=True)]
-    return np.array(exact, np.int64).reshape(part.shape)
+    return np.array(exact, np.uint8).reshape(part.shape)
 
 
 class Amounts:

@@ -139,6 +139,8 @@ class ScoreColumn:
                 return False
             kind = np.uint8 if self.kept and self.traits.trusted else np.int64
             self.raw, spread = np.full(size, self.raw, kind), True
+        if isinstance(raw, np.ndarray) and raw.dtype != self.raw.dtype:
+            raw = raw.astype(self.raw.dtype)  # which is quicker than casting element by element on the way in
         self.raw[rows] = raw
         return spread
 

@@ -36,9 +36,9 @@ def best_of_all(table: ClassTable, columns: NodeColumns) -> Choice | None:
     rank[first] = held
     return Choice(
         row=first,
-        total=held >> BITS,
+        total=(held >> BITS) + table.constant,
         scores=_scores(table, first),
-        runner_up=None if runner_up < 0 else Standing(columns.names[second], runner_up >> BITS),
+        runner_up=None if runner_up < 0 else Standing(columns.names[second], (runner_up >> BITS) + table.constant),
         feasible=table.feasible,
     )
 

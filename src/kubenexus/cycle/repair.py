@@ -63,7 +63,7 @@ def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
         filters = [column for column in table.filters if not column.traits.stamped]
         scores = [score for score in table.scores if score.active and not score.traits.stamped]
         _repair(table, columns, set(of_node), filters, scores, scalar=False)
-    rows = set(of_usage).difference(of_node) if of_usage else None
+    rows = set(of_usage).difference(of_node) if of_node else set(of_usage)
     if rows:
         _repair(table, columns, rows, table.usage_filters, table.usage_scores, scalar=table.usage_scalar)
     if table.stamped and table.built:
@@ -169,7 +169,7 @@ def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
 
 
 def _total_at(table: ClassTable, row: int) -> int:
-    total = table.constant
+    total = 0
     for score in table.varying:
         raw = score.raw.item(row)
         total += score.weight * (raw if score.kept else score.normalized(raw))

@@ -65,7 +65,7 @@ class ClassTable:
         self.varying: list[ScoreColumn] = []
         self.stamped_scores: list[ScoreColumn] = []
         self.untrusted: list[ScoreColumn] = []
-        self.constant = 0  # what the scores that are the same on all rows add up to
+        self.constant = 0  # what the scores that are the same on all rows add up to; ranks do without it
         self.spread = False  # one of these no longer is the same on all rows: the sums are to be redone
         # A plugin that signed nothing for this class has nothing to say of it, whatever happens elsewhere.
         quiet = lineup.signing.difference(pod.signed)
@@ -211,16 +211,13 @@ class ClassTable:
         return rank
 
     def steady_totals(self, rows: Any, fresh: Mapping[ScoreColumn, Any] = MappingProxyType({})) -> Any:
-        """Weighted sums over some rows, but for the scores that change with every pod placed anywhere. `fresh` are raw
+        """Weighted sums over some rows, but for scores that are the same on all, or change with every pod placed. `fresh` are raw
         scores of these rows that are at hand."""
         total = None
         for score in self.varying:
             part = score.part(rows, raw=fresh.get(score))
             total = part.astype(np.int64) if total is None else np.add(total, part, out=total)
-        if total is None:
-            return np.int64(self.constant)
-        total += self.constant
-        return total
+        return np.int64(0) if total is None else total
 
     def stamped_totals(self, rows: Any) -> Any:
         """The rest of the sums."""

@@ -40,7 +40,7 @@ class NodeResourcesBalancedAllocation:
             return _score_one(nodes, wanted)
         result: IntColumn = _evenness(nodes, wanted.names, wanted)
         result += nodes.derived(before)
-        result >>= 1
+        result >>= 1  # in bytes: at most 100 + 150 before it is halved
         return result
 
     def _wanted(self, pod: PodClass) -> tuple[Amounts, Derivation]:
@@ -94,7 +94,7 @@ def _evenness(nodes: Nodes, names: tuple[str, ...], wanted: Amounts | None) -> A
     apart *= -0.5  # halving is exact, so this is 1 - apart / 2 to the last bit
     apart += 1.0
     apart *= 100.0
-    return apart.astype(np.int16)
+    return apart.astype(np.uint8)
 
 
 def _evenness_of_any(used: Any, capacity: Any) -> Any:
@@ -113,4 +113,4 @@ def _evenness_of_any(used: Any, capacity: Any) -> Any:
         sign = np.where(present, -sign, sign)
     several = np.sqrt(spread / np.maximum(count, 1))
     std = np.where(count == 2, np.abs(between / 2), np.where(count > 2, several, 0.0))
-    return ((1 - std) * 100.0).astype(np.int16)
+    return ((1 - std) * 100.0).astype(np.uint8)

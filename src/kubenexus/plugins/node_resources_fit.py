@@ -82,9 +82,10 @@ class NodeResourcesFit:
             counted, allocs, cells = nodes.nonzero(), nodes.allocs, wanted.cells(nodes.rows_of(wanted.names))
             result = self._strategy.mean_of_one(weights, [(counted[r] + v, allocs[r]) for r, v in cells])
         else:
-            taken, capacity = nodes.ratio_tables("nonzero", wanted.names)
-            would_take = taken + wanted.like(capacity)
-            result = self._strategy.mean(weights, would_take, capacity, nodes.offered(wanted.names))
+            spare = self._strategy.formula.spare
+            amounts, capacity = nodes.ratio_tables("spare" if spare else "nonzero", wanted.names)
+            amounts = amounts - wanted.like(capacity) if spare else amounts + wanted.like(capacity)
+            result = self._strategy.mean(weights, amounts, capacity, nodes.offered(wanted.names))
         return result
 
     def _scored(self, pod: PodClass) -> tuple[Amounts, list[int]]:

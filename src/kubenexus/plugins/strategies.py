@@ -16,21 +16,23 @@ _DEFAULT: Sequence[Mapping[str, Any]] = ({"name": "cpu", "weight": 1}, {"name": 
 
 
 class Formula(NamedTuple):
-    """0..100 from what would be taken and the capacity, which is not 0. `columns` may overwrite what is taken."""
+    """0..100 from what would be spare (or, if not `spare`, taken) and the capacity, which is not 0. `columns` may
+    overwrite the former; `numbers` is always given what would be taken."""
 
+    spare: bool
     columns: Callable[[Any, Any], Any]
     numbers: Callable[[int, int], int]
 
 
 # Empty nodes first: services spread.
 LEAST_ALLOCATED = Formula(
-    columns=lambda taken, capacity: percent(
-        np.maximum(np.subtract(capacity, taken, out=taken), 0, out=taken), capacity
-    ),
+    spare=True,
+    columns=lambda spare, capacity: percent(np.maximum(spare, 0, out=spare), capacity),
     numbers=lambda taken, capacity: 100 * (capacity - taken) // capacity if taken < capacity else 0,
 )
 # Full nodes first: batch work packs.
 MOST_ALLOCATED = Formula(
+    spare=False,
     columns=lambda taken, capacity: percent(np.minimum(taken, capacity, out=taken), capacity),
     numbers=lambda taken, capacity: 100 * taken // capacity if taken < capacity else 100,
 )
@@ -43,12 +45,14 @@ class Strategy:
         self.resources = [(str(r["name"]), int(r.get("weight") or 1)) for r in resources or _DEFAULT]
         self.formula = formula
 
-    def mean(self, weights: list[int], taken: Any, capacity: Any, offered: bool) -> Any:
-        """`taken` would be used of `capacity`; `offered` says that no capacity is 0."""
-        if offered and weights == [1, 1]:  # the default, on nodes that have both
-            parts = self.formula.columns(taken, capacity)
-            return ((parts[0] + parts[1]) / 2).astype(np.int16)
-        parts = self.formula.columns(taken, np.maximum(capacity, 1)).astype(np.int64)
+    def mean(self, weights: list[int], amounts: Any, capacity: Any, offered: bool) -> Any:
+        """`amounts` would be spare (or taken, see the formula) of `capacity`; `offered` says that no capacity is 0."""
+        if offered and weights == [1, 1]:  # the default, on nodes that have both: in bytes, 100 + 100 is one
+            parts = self.formula.columns(amounts, capacity)
+            total = np.add(parts[0], parts[1], out=parts[0])
+            total >>= 1
+            return total
+        parts = self.formula.columns(amounts, np.maximum(capacity, 1)).astype(np.int64)
         counted = np.array(weights)[:, None] * (capacity > 0)
         return (parts * counted).sum(axis=0) // np.maximum(counted.sum(axis=0), 1)
 
@@ -70,8 +74,8 @@ class RequestedToCapacityRatio(Strategy):
         points = [(int(point.get("utilization") or 0), int(point.get("score") or 0) * 10) for point in shape]
         self._line = np.array([_on_line(points, p) for p in range(101)], np.int64)
 
-    def mean(self, weights: list[int], taken: Any, capacity: Any, offered: bool) -> Any:
-        used = self.formula.columns(taken, np.maximum(capacity, 1)).astype(np.int64)
+    def mean(self, weights: list[int], amounts: Any, capacity: Any, offered: bool) -> Any:
+        used = self.formula.columns(amounts, np.maximum(capacity, 1)).astype(np.int64)
         height = self._line[used] * (capacity > 0)
         counted = np.array(weights)[:, None] * (height > 0)
         total, weight = (height * counted).sum(axis=0), counted.sum(axis=0)

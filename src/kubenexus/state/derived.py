@@ -25,25 +25,44 @@ class Derivation(NamedTuple):
 
 _FEW = 6
 _MOST = 16
+_PATIENCE = 256
 
 
 class _Column:
     """`cards` holds a table a second time, with the numbers of one row side by side: a hundred scattered rows are then
-    a hundred places in memory, not a hundred for each number."""
+    a hundred places in memory, not a hundred for each number. `stale` are rows that only the cards have right."""
 
-    __slots__ = ("cards", "many", "one", "values")
+    __slots__ = ("_stale", "_values", "cards", "many", "one")
 
     def __init__(self, derivation: Derivation, values: Any) -> None:
         _, self.many, self.one = derivation
-        self.values = values
-        self.cards = np.ascontiguousarray(values.T) if values.ndim > 1 else None
+        self._values = values
+        self._stale: list[Any] = []
+        self.cards: Any = np.ascontiguousarray(values.T) if values.ndim > 1 else None
+
+    @property
+    def width(self) -> int:
+        return int(self._values.shape[-1])
 
     def put(self, rows: Any, values: Any) -> None:
         if self.cards is None:
-            self.values[rows] = values
+            self._values[rows] = values
         else:
-            self.values[:, rows] = values
             self.cards[rows] = values.T if isinstance(values, np.ndarray) else values
+            self._stale.append(rows)
+            if len(self._stale) >= _PATIENCE:
+                self.all()
+
+    def all(self) -> Any:
+        if self._stale:
+            rows = np.unique(np.hstack(self._stale))
+            self._values[:, rows] = self.cards[rows].T
+            self._stale.clear()
+        return self._values
+
+    def some(self, rows: Any) -> Any:
+        # The copy has each number's rows side by side again: what follows is arithmetic on whole rows.
+        return self._values.take(rows) if self.cards is None else self.cards.take(rows, axis=0).T.copy()
 
 
 class DerivedColumns:
@@ -59,12 +78,11 @@ class DerivedColumns:
 
     def all(self, wanted: Derivation, nodes: NodeColumns) -> Any:
         """The column (or table) as of now, over all rows."""
-        return self._fresh(wanted, nodes).values
+        return self._fresh(wanted, nodes).all()
 
     def some(self, wanted: Derivation, nodes: NodeColumns, rows: Any) -> Any:
         """The same over some rows."""
-        found = self._fresh(wanted, nodes)
-        return found.values.take(rows) if found.cards is None else found.cards.take(rows, axis=0).T
+        return self._fresh(wanted, nodes).some(rows)
 
     def _fresh(self, wanted: Derivation, nodes: NodeColumns) -> _Column:
         marks = (nodes.node_changes.mark, nodes.usage_changes.mark)
@@ -83,7 +101,7 @@ class DerivedColumns:
         of_node, of_usage = nodes.node_changes.since(self._marks[0]), nodes.usage_changes.since(self._marks[1])
         self._marks = marks
         known = next(iter(self._named.values()), None)
-        if of_node is None or of_usage is None or known is None or known.values.shape[-1] != nodes.size:
+        if of_node is None or of_usage is None or known is None or known.width != nodes.size:
             self._named.clear()
             return
         rows = {*of_node, *of_usage}

@@ -5,15 +5,28 @@ Only nodes create resources: a pod that asks for something no node has ever offe
 because of what people ask for.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from kubenexus.base.numbers import LIMIT, IntColumn
+from kubenexus.base.numbers import EXACT, LIMIT, IntColumn
 from kubenexus.state.cells import Undo
 from kubenexus.state.footprint import Footprint
 
 CPU, MEMORY, PODS, EPHEMERAL, NOTHING = range(5)
 # `NOTHING` is a row of zeros that stands for every resource no node ever offered.
+COMMON = [CPU, MEMORY, PODS]  # what nearly everybody asks for
 BASICS = ("cpu", "memory", "pods", "ephemeral-storage", "")
+
+
+class Layout(NamedTuple):
+    """What is known of some resources that are asked for together. `common`: they are the first of cpu, memory and
+    pods; `exact`: floats hold what any node offers of them; `fewest`: at least so many rows offer each."""
+
+    rows: list[int]
+    common: bool
+    exact: bool
+    fewest: int
 
 
 class ResourceColumns:
@@ -27,27 +40,31 @@ class ResourceColumns:
         self.nonzero = np.zeros((8, capacity), np.int64)
         self.offered = [0] * len(BASICS)  # on how many rows a resource is offered
         self.largest = [0] * len(BASICS)  # the most any row ever offered
-        self._rows: dict[tuple[str, ...], list[int]] = {}
+        self._layouts: dict[tuple[str, ...], Layout] = {}
         self._cells: dict[int, tuple[Footprint, tuple[tuple[bool, int, int], ...]]] = {}
 
     def grow(self, capacity: int) -> None:
         for name in ("alloc", "size", "used", "nonzero"):
             setattr(self, name, widen(getattr(self, name), capacity))
 
-    def rows(self, names: tuple[str, ...]) -> list[int]:
-        """Where these resources are; remembered, since the same few lists are asked for again and again."""
-        rows = self._rows.get(names)
-        if rows is None:
-            if len(self._rows) >= 4096:
-                self._rows.clear()
-            rows = self._rows[names] = [self.index.get(name, NOTHING) for name in names]
-        return rows
+    def layout(self, names: tuple[str, ...]) -> Layout:
+        """Where these resources are; remembered, since the same few are asked for again and again."""
+        found = self._layouts.get(names)
+        if found is None:
+            if len(self._layouts) >= 4096:
+                self._layouts.clear()
+            rows = [self.index.get(name, NOTHING) for name in names]
+            exact = max([self.largest[r] for r in rows], default=0) <= EXACT
+            fewest = min([self.offered[r] for r in rows], default=0)
+            found = self._layouts[names] = Layout(rows, rows == COMMON[: len(rows)], exact, fewest)
+        return found
 
     def offer(self, row: int, amounts: tuple[tuple[str, int], ...]) -> list[str]:
         """Set what a node can give. Returns resources nobody offered before: their use has to be counted now."""
         new = [name for name, _ in amounts if name not in self.index]
         for name in new:
             self._add(name)
+        self._layouts.clear()
         for r in np.flatnonzero(self.alloc[:, row]).tolist():
             self.offered[r] -= 1
         self.alloc[:, row] = 0
@@ -64,7 +81,6 @@ class ResourceColumns:
         self.offered.append(0)
         self.largest.append(0)
         self._cells.clear()
-        self._rows.clear()
         if r >= len(self.alloc):
             for name in ("alloc", "size", "used", "nonzero"):
                 array = getattr(self, name)

@@ -13,18 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kubenexus.base.numbers import EXACT, BoolColumn
+from kubenexus.base.numbers import BoolColumn
 from kubenexus.state.derived import Derivation
 from kubenexus.state.footprint import Port
 from kubenexus.state.images import Image
 from kubenexus.state.labels import LabelColumn
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.resources import CPU, MEMORY, NOTHING, PODS
+from kubenexus.state.resources import COMMON, NOTHING
 from kubenexus.state.taints import TaintSet
 
 Rows = NDArray[np.int64]
-_COMMON = [CPU, MEMORY, PODS]  # what nearly everybody asks for; these rows stand side by side
-_KINDS = {kind: i * len(_COMMON) for i, kind in enumerate(("free", "used", "nonzero", "size"))}
+_KINDS = {kind: i * len(COMMON) for i, kind in enumerate(("free", "used", "nonzero", "spare", "size"))}
 
 
 class Nodes:
@@ -60,34 +59,31 @@ class Nodes:
         return known.used[known.index.get(resource, NOTHING), self.where]
 
     def table(self, column: str, resources: tuple[str, ...]) -> Any:
-        """Several resources of one kind of amount at once, a row for each: `alloc`, `used`, `nonzero` or `free`."""
-        rows = self.columns.resources.rows(resources)
+        """Several resources of one kind of amount at once, a row for each: `alloc`, `used`, `nonzero` (as used, with
+        defaults for those who ask for nothing), `free` (of used) or `spare` (of nonzero)."""
+        layout = self.columns.resources.layout(resources)
         if column == "free":
-            if self._exact(rows) and rows == _COMMON[: len(rows)]:
-                return self._common("free", len(rows))
+            if layout.exact and layout.common:
+                return self._common("free", len(resources))
             return self.table("alloc", resources) - self.table("used", resources)
+        if column == "spare":
+            return self.table("alloc", resources) - self.table("nonzero", resources)
         array = getattr(self.columns.resources, column)
-        return array[rows][:, self.where]
+        return array[layout.rows][:, self.where]
 
     def ratio_tables(self, column: str, resources: tuple[str, ...]) -> tuple[Any, Any]:
-        """What is `used` (or `nonzero`) of some resources and what each node has, for dividing one by the other:
+        """What is `used` (`nonzero`, `spare`) of some resources and what each node has, for dividing one by the other:
         floats that hold the integers exactly, or integers where they would not."""
-        rows = self.columns.resources.rows(resources)
-        if not self._exact(rows):
+        layout = self.columns.resources.layout(resources)
+        if not layout.exact:
             return self.table(column, resources), self.table("alloc", resources)
-        if rows == _COMMON[: len(rows)]:
-            return self._common(column, len(rows)), self._common("size", len(rows))
+        if layout.common:
+            return self._common(column, len(resources)), self._common("size", len(resources))
         return self.table(column, resources).astype(np.float64), self.table("size", resources)
-
-    def _exact(self, rows: list[int]) -> bool:
-        """Whether floats hold what the nodes offer of these resources, so that comparing and dividing is exact."""
-        largest = self.columns.resources.largest
-        return max([largest[r] for r in rows], default=0) <= EXACT
 
     def offered(self, resources: tuple[str, ...]) -> bool:
         """Whether every row of the table offers these resources: then nobody need guard against dividing by 0."""
-        known, size = self.columns.resources, self.columns.size
-        return all(known.offered[r] == size for r in known.rows(resources))
+        return self.columns.resources.layout(resources).fewest == self.columns.size
 
     @property
     def cordoned(self) -> Any:
@@ -201,23 +197,22 @@ class OneNode(Nodes):
         return Nodes(self.columns, np.array([self.row]))
 
     def rows_of(self, resources: tuple[str, ...]) -> list[int]:
-        return self.columns.resources.rows(resources)
+        return self.columns.resources.layout(resources).rows
 
     def clashing(self, port: Port) -> Any:
         return any(self.row in table for table in self.columns.ports.clashes(port)) or None
 
 
 def _common_of_many(nodes: Nodes) -> Any:
-    known, common = nodes.columns.resources, len(_COMMON)
-    used = known.used[:common, nodes.where]
-    free = known.alloc[:common, nodes.where] - used  # in integers: a float might not hold what hostile pods ask for
-    return np.concatenate([free, used, known.nonzero[:common, nodes.where], known.size[:common, nodes.where]])
+    known, where = nodes.columns.resources, (slice(len(COMMON)), nodes.where)
+    size, used, nonzero = known.alloc[where], known.used[where], known.nonzero[where]
+    # Subtracted as integers: a float might not hold what hostile pods ask for.
+    return np.concatenate([size - used, used, nonzero, size - nonzero, size]).astype(np.float64)
 
 
 def _common_of_one(node: OneNode) -> list[int]:
-    common = len(_COMMON)
-    uses, allocs = node.uses[:common], node.allocs[:common]
-    return [*map(operator.sub, allocs, uses), *uses, *node.nonzero()[:common], *allocs]
+    uses, counted, allocs = node.uses[:3], node.nonzero()[:3], node.allocs[:3]
+    return [*map(operator.sub, allocs, uses), *uses, *counted, *map(operator.sub, allocs, counted), *allocs]
 
 
 _COMMON_AMOUNTS = Derivation("common amounts", _common_of_many, _common_of_one)
