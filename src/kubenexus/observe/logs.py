@@ -1,0 +1,100 @@
+"""Logging as Kubernetes' components do it: a constant message, then keys and values.
+
+    log = get("loop")
+    log.info("Bound pod", pod=pod, node="n1")                        # always
+    log.v(2, "Unable to schedule pod; no fit; waiting", pod=pod)     # with -v 2 or more
+    log.error("Failed to renew lease", error, lock="ns/name")
+
+Messages begin with a capital letter, have no full stop and hold no values; keys are lowerCamelCase, and an object is
+logged under its kind. An expected refusal is no error. All lines that are written within `cycle(...)` carry its id.
+
+A line that is not wanted costs a comparison: on hot paths ask `log.on(4)` before making values for it.
+`observe.log_lines` has the two forms that a line can take.
+"""
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import IO, Any, Final, Literal
+
+from kubenexus.observe.log_lines import JsonLines, TextLines
+
+NAME: Final = "kubenexus"
+LOUDEST: Final = 10
+
+# V(0) is INFO, and each step quieter is one less: the standard library's own comparison does the rest.
+_INFO: Final = logging.INFO
+
+_cycle: ContextVar[str] = ContextVar("cycle", default="")
+
+
+class Log:
+    """Bound to a name, and to keys that each of its lines has."""
+
+    __slots__ = ("_keys", "_logger")
+
+    def __init__(self, logger: logging.Logger, keys: dict[str, Any] | None = None) -> None:
+        self._logger = logger
+        self._keys = keys or {}
+
+    def on(self, level: int) -> bool:
+        """Whether a line at this verbosity is written."""
+        return self._logger.isEnabledFor(_INFO - level)
+
+    def info(self, message: str, /, **keys: Any) -> None:
+        if self._logger.isEnabledFor(_INFO):
+            self._write(_INFO, message, keys)
+
+    def v(self, level: int, message: str, /, **keys: Any) -> None:
+        """At a verbosity from 1 (rare news) to 5 (everything)."""
+        if self._logger.isEnabledFor(_INFO - level):
+            self._write(_INFO - level, message, keys)
+
+    def warning(self, message: str, /, **keys: Any) -> None:
+        if self._logger.isEnabledFor(logging.WARNING):
+            self._write(logging.WARNING, message, keys)
+
+    def error(self, message: str, error: BaseException | str | None = None, /, **keys: Any) -> None:
+        """Something that should not happen. The error's text goes under `err`; its traceback only with -v 5."""
+        if self._logger.isEnabledFor(logging.ERROR):
+            trace = error if isinstance(error, BaseException) and self.on(5) else None
+            said = {} if error is None else {"err": str(error) or type(error).__name__}
+            self._write(logging.ERROR, message, said | keys, trace)
+
+    def bind(self, **keys: Any) -> "Log":
+        """The same log with more keys in each line."""
+        return Log(self._logger, self._keys | keys)
+
+    def _write(self, level: int, message: str, keys: dict[str, Any], trace: BaseException | None = None) -> None:
+        within = _cycle.get()
+        said = keys | self._keys | ({"cycle": within} if within else {})
+        self._logger.log(level, message, extra={"keys": said}, exc_info=trace, stacklevel=3)
+
+
+def get(name: str = "") -> Log:
+    """The log of a part of the program. Needs no `configure`; without it nothing but warnings is shown."""
+    return Log(logging.getLogger(f"{NAME}.{name}" if name else NAME))
+
+
+@contextlib.contextmanager
+def cycle(number: str) -> Iterator[None]:
+    """Everything that is logged in here, and in tasks that are started in here, carries this id."""
+    token = _cycle.set(number)
+    try:
+        yield
+    finally:
+        _cycle.reset(token)
+
+
+def configure(
+    verbosity: int = 0, form: Literal["text", "json"] = "text", stream: IO[str] | None = None
+) -> logging.Handler:
+    """Called once, by the command: `-v` and `--logging-format`. Lines of other packages take the same form, from
+    warnings upwards. Returns the handler, for who wants to take it away again."""
+    handler = logging.StreamHandler(sys.stderr if stream is None else stream)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    logging.getLogger().addHandler(handler)
+    logging.getLogger(NAME).setLevel(_INFO - min(verbosity, LOUDEST))
+    return handler
