@@ -6,6 +6,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
+from typing import cast
 
 import msgspec
 
@@ -121,8 +122,7 @@ class Tunnel(asyncio.Protocol):
     async def open(self, authority: str, proxy: Proxy) -> None:
         """Ask for a tunnel. Raises Unreachable if the proxy will not."""
         where = f"proxy {proxy.host}:{proxy.port}"
-        assert isinstance(self._transport, asyncio.WriteTransport)
-        self._transport.write(_connect_request(authority, proxy.secret))
+        cast(asyncio.Transport, self._transport).write(_connect_request(authority, proxy.secret))
         try:
             status = await self._answered
         except Garbled as error:
@@ -150,6 +150,7 @@ class Tunnel(asyncio.Protocol):
             return
         if error is not None:
             self._answered.set_exception(error)
+            self._answered.exception()  # perhaps nobody waits for it any more
         else:
             self._answered.set_result(self._reader.status)
 

@@ -81,6 +81,9 @@ SELF_ACCESS_REVIEWS: Final = Resource(
     "SelfSubjectAccessReview", "selfsubjectaccessreviews", group="authorization.k8s.io", namespaced=False
 )
 
+# Pods that still matter: what has run to its end takes no room, and there may be hundreds of thousands of them.
+LIVE: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
 # What a scheduler watches. Each kind appears once; pod groups in the form the server has.
 WATCHED: Final = (
     PODS,

@@ -1,0 +1,190 @@
+"""The calls a scheduler makes, byte for byte as the API server wants them."""
+
+import json
+
+import pytest
+
+from kubenexus.client import kinds, verbs
+from kubenexus.client.calls import Call
+from kubenexus.client.kinds import Resource
+
+UID = "0b9d"
+OPTIONS = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": UID}}
+
+
+@pytest.mark.parametrize(
+    ("call", "method", "path", "body"),
+    [
+        pytest.param(
+            verbs.bind("ns", "p", UID, "n1"),
+            "POST",
+            "/api/v1/namespaces/ns/pods/p/binding",
+            {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": "p", "namespace": "ns", "uid": UID},
+                "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+            },
+            id="bind",
+        ),
+        pytest.param(
+            verbs.evict("ns", "p", UID, grace_seconds=5),
+            "POST",
+            "/api/v1/namespaces/ns/pods/p/eviction",
+            {
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": "p", "namespace": "ns"},
+                "deleteOptions": OPTIONS | {"gracePeriodSeconds": 5},
+            },
+            id="evict",
+        ),
+        pytest.param(
+            verbs.delete(kinds.PODS, "ns", "p", UID), "DELETE", "/api/v1/namespaces/ns/pods/p", OPTIONS, id="delete"
+        ),
+        pytest.param(
+            verbs.delete(kinds.NODES, "", "n", UID, version="7", grace_seconds=0),
+            "DELETE",
+            "/api/v1/nodes/n",
+            OPTIONS | {"preconditions": {"uid": UID, "resourceVersion": "7"}, "gracePeriodSeconds": 0},
+            id="delete this very state",
+        ),
+        pytest.param(
+            verbs.patch_pod_status("ns", "p", UID, {"nominatedNodeName": None}),
+            "PATCH",
+            "/api/v1/namespaces/ns/pods/p/status",
+            {"metadata": {"uid": UID}, "status": {"nominatedNodeName": None}},
+            id="patch a pod's status",
+        ),
+        pytest.param(
+            verbs.patch(kinds.PERSISTENT_VOLUME_CLAIMS, "ns", "c", {"a": 1}),
+            "PATCH",
+            "/api/v1/namespaces/ns/persistentvolumeclaims/c",
+            {"a": 1},
+            id="patch anything",
+        ),
+        pytest.param(
+            verbs.create_lease("ns", "l", {"holderIdentity": "me"}),
+            "POST",
+            "/apis/coordination.k8s.io/v1/namespaces/ns/leases",
+            {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": "l", "namespace": "ns"},
+                "spec": {"holderIdentity": "me"},
+            },
+            id="create a lease",
+        ),
+        pytest.param(
+            verbs.update_lease("ns", "l", "5", {}),
+            "PUT",
+            "/apis/coordination.k8s.io/v1/namespaces/ns/leases/l",
+            {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": "l", "namespace": "ns", "resourceVersion": "5"},
+                "spec": {},
+            },
+            id="renew a lease",
+        ),
+        pytest.param(
+            verbs.create_event("ns", {"reason": "Scheduled"}),
+            "POST",
+            "/apis/events.k8s.io/v1/namespaces/ns/events",
+            {"reason": "Scheduled"},
+            id="an event",
+        ),
+        pytest.param(
+            verbs.review_token("t", ("a",)),
+            "POST",
+            "/apis/authentication.k8s.io/v1/tokenreviews",
+            {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenReview",
+                "spec": {"token": "t", "audiences": ["a"]},
+            },
+            id="whose token",
+        ),
+        pytest.param(
+            verbs.review_access({"user": "u"}),
+            "POST",
+            "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+            {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": "u"}},
+            id="may they",
+        ),
+        pytest.param(
+            verbs.review_own_access("create", kinds.PODS, part="binding"),
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {
+                    "resourceAttributes": {
+                        "verb": "create",
+                        "group": "",
+                        "resource": "pods",
+                        "version": "v1",
+                        "subresource": "binding",
+                    }
+                },
+            },
+            id="may we",
+        ),
+    ],
+)
+def test_a_call(call: Call, method: str, path: str, body: dict) -> None:
+    assert (call.method, call.path, json.loads(call.body)) == (method, path, body)
+
+
+def test_patches_say_what_kind_of_patch_they_are() -> None:
+    assert verbs.patch_pod_status("ns", "p", UID, {}).content_type == "application/strategic-merge-patch+json"
+    assert verbs.patch(kinds.PODS, "ns", "p", {}).content_type == "application/merge-patch+json"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (verbs.get_lease("ns", "l").path, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/l"),
+        (verbs.get(kinds.NODES, "", "n").path, "/api/v1/nodes/n"),
+        (verbs.listing(kinds.PODS).path, "/api/v1/pods"),
+        (verbs.listing(kinds.PODS, namespace="ns", limit=1).path, "/api/v1/namespaces/ns/pods?limit=1"),
+        (
+            verbs.listing(kinds.PODS, more="a+/=", fields=kinds.LIVE).path,
+            "/api/v1/pods?continue=a%2B%2F%3D&fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
+        ),
+        (
+            verbs.watching(kinds.STORAGE_CLASSES, "7", seconds=300),
+            "/apis/storage.k8s.io/v1/storageclasses"
+            "?watch=1&resourceVersion=7&allowWatchBookmarks=true&timeoutSeconds=300",
+        ),
+    ],
+)
+def test_a_path(path: str, expected: str) -> None:
+    assert path == expected
+
+
+def test_names_cannot_break_out_of_a_path() -> None:
+    call = verbs.bind("a/b", "../x y?z#\r\n", UID, "n")
+    assert call.path == "/api/v1/namespaces/a%2Fb/pods/..%2Fx%20y%3Fz%23%0D%0A/binding"
+
+
+@pytest.mark.parametrize(
+    ("resource", "path"),
+    [
+        (kinds.POD_GROUPS, "/apis/scheduling.k8s.io/v1beta1/podgroups"),
+        (kinds.POD_GROUPS_ALPHA, "/apis/scheduling.k8s.io/v1alpha3/podgroups"),
+        (kinds.REPLICA_SETS, "/apis/apps/v1/replicasets"),
+        (kinds.POD_DISRUPTION_BUDGETS, "/apis/policy/v1/poddisruptionbudgets"),
+        (kinds.CSI_STORAGE_CAPACITIES, "/apis/storage.k8s.io/v1/csistoragecapacities"),
+        (kinds.PRIORITY_CLASSES, "/apis/scheduling.k8s.io/v1/priorityclasses"),
+    ],
+)
+def test_where_a_kind_is(resource: Resource, path: str) -> None:
+    assert resource.all == path
+
+
+def test_each_kind_is_watched_once() -> None:
+    assert len({resource.all for resource in kinds.WATCHED}) == len(kinds.WATCHED) == 17
+    assert str(kinds.REPLICA_SETS) == "replicasets.apps"
+    assert kinds.POD_GROUPS.api_version == "scheduling.k8s.io/v1beta1"
