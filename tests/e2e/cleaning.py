@@ -32,7 +32,7 @@ PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 def clean(cluster: Cluster) -> None:
     """Removes what tests make: their namespaces with all that is in them, and what is outside."""
     for namespace in cluster.objects("/api/v1/namespaces"):
-        if namespace.startswith("e2e-"):
+        if namespace != "default" and not namespace.startswith("kube-"):
             for collection in NAMESPACED:
                 _remove(cluster, collection.format(namespace))
             _remove_namespace(cluster, namespace)

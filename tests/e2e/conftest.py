@@ -20,6 +20,7 @@ from tests.e2e.provisioner import Provisioner
 
 NUMBERS = itertools.count(1)
 KEPT = pytest.StashKey[Path]()
+MANIFEST = Path(__file__).parents[2] / "deploy" / "kubenexus-scheduler.yaml"
 # For tests of who may do what: a user without any rights, and one whom tests may give some.
 USERS = {"nobody": ("nobodies",), "somebody": ("somebodies",)}
 
@@ -94,3 +95,11 @@ def provisioner(cluster: Cluster) -> Iterator[Provisioner]:
     """Makes the volumes of claims that wait for their first consumer."""
     with Provisioner(cluster) as running:
         yield running
+
+
+@pytest.fixture
+def installed(plane: ControlPlane, cluster: Cluster) -> Iterator[Path]:
+    """What deploy/ installs is applied; the kubeconfig of its service account."""
+    plane.kubectl("apply", "--validate=strict", f"--filename={MANIFEST}")
+    yield plane.service_account_kubeconfig("kubenexus-system", "kubenexus-scheduler")
+    plane.kubectl("delete", "--wait=false", f"--filename={MANIFEST}")
