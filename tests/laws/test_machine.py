@@ -160,6 +160,7 @@ class Machine(RuleBasedStateMachine):
     def a_pod_cannot_be_read(self, name: str, node: str, how: str) -> None:
         key = f"default/{name}"
         concerned = {node} | {pod.spec.node_name for each, pod in self.world.placed().items() if each == key}
+        concerned.add(self.world.unreadable.get(key, node))  # the node it was said to run on is opened again
         if how == "cannot be counted":
             self.tell("pod_seen", unreadable(name, node))
         else:
@@ -266,7 +267,7 @@ class Machine(RuleBasedStateMachine):
         since = self.events[self.looked.get(id(table), (table, 0))[1] :]
         touched = set[int]().union(*(some for some, _ in since))
         everywhere = built + any(moved for _, moved in since)
-        assert done <= len(touched) + everywhere * size, f"{WATCHED[i].metadata.name}: looked at what nothing touched"
+        assert done <= len(touched) + everywhere * size, f"{WATCHED[i].metadata.name}: looked at what nothing touched: {done} rows, {since}"
         assert cached == fresh_table_of(WATCHED[i], self.ledger, self.lineup)
         self.looked[id(table)] = (table, len(self.events))
 

@@ -14,12 +14,11 @@ from kubenexus.framework.profile import TieBreak
 from kubenexus.state.derived import Derivation
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.resources import PODS
-from kubenexus.state.view import Nodes, OneNode
+from kubenexus.state.view import Nodes
 
 BITS = 32  # of a rank that belong to the lot
-_WORD = (1 << 64) - 1
-_GOLDEN = 0x9E3779B97F4A7C15  # spreads neighbouring numbers far apart
-_LOT = np.uint64(64 - BITS)
+_WORD = (1 << BITS) - 1
+_GOLDEN = 0x9E3779B1  # spreads neighbouring numbers far apart
 _BUSY = 1 << (BITS - 1)
 
 
@@ -28,34 +27,36 @@ class Lots:
 
     def __init__(self, tie_break: TieBreak, seed: int, signature: bytes) -> None:
         self._tie_break = tie_break
-        self._salt = np.uint64(zlib.crc32(signature, seed & 0xFFFFFFFF) * _GOLDEN & _WORD | 1)
+        self._salt = zlib.crc32(signature, seed & _WORD) | 1
+        self._column_salt = np.uint32(self._salt)
+        self._by_name = tie_break is TieBreak.NAME
+        self._in_use = tie_break is TieBreak.IN_USE
         self._ranks: tuple[int, Any] = (-1, None)
 
     def many(self, columns: NodeColumns, rows: Any) -> Any:
-        """For a slice or an array of rows, as int64."""
-        if self._tie_break is TieBreak.NAME:
-            return self._by_name(columns)[rows].copy()  # the caller adds scores to it
+        """For a slice or an array of rows."""
+        if self._by_name:
+            return self._names(columns)[rows]
         if isinstance(rows, slice):
             mixed = columns.derived.all(_MIXED, columns)[rows]
         else:
             mixed = columns.derived.some(_MIXED, columns, rows)
-        lots = mixed * self._salt
-        lots >>= _LOT
-        if self._tie_break is TieBreak.IN_USE:
-            lots >>= np.uint64(1)
-            lots |= (columns.resources.used[PODS, rows] > 0).astype(np.uint64) << np.uint64(BITS - 1)
-        return lots.view(np.int64)
+        lots = mixed * self._column_salt  # modulo 2**32: what is carried out of it is not missed
+        if self._in_use:
+            lots >>= 1
+            lots |= (columns.resources.used[PODS, rows] > 0).astype(np.uint32) << (BITS - 1)
+        return lots
 
     def one(self, columns: NodeColumns, row: int) -> int:
-        if self._tie_break is TieBreak.NAME:
-            return int(self._by_name(columns)[row])
+        if self._by_name:
+            return int(self._names(columns)[row])
         pods = columns.resources.used.item(PODS, row)
-        lot = (_mix(pods, columns.lot.item(row)) * int(self._salt) & _WORD) >> (64 - BITS)
-        if self._tie_break is TieBreak.IN_USE:
+        lot = _mix(pods, columns.lot.item(row)) * self._salt & _WORD
+        if self._in_use:
             lot = lot >> 1 | (_BUSY if pods > 0 else 0)
         return lot
 
-    def _by_name(self, columns: NodeColumns) -> Any:
+    def _names(self, columns: NodeColumns) -> Any:
         """The first name draws the highest lot. Sorted again when nodes came or went."""
         if self._ranks[0] != columns.cluster_version:
             ranks = np.zeros(columns.size, np.int64)
@@ -65,20 +66,15 @@ class Lots:
         return self._ranks[1]
 
 
-def _mixed(nodes: Nodes) -> Any:
-    """Names and numbers of pods, mixed: what all classes' lots have in common."""
-    mixed = nodes.used("pods").astype(np.uint64)
-    mixed *= np.uint64(_GOLDEN)
-    mixed ^= nodes.columns.lot[nodes.where]
-    return mixed
-
-
-def _mixed_one(node: OneNode) -> int:
-    return _mix(node.uses[PODS], node.columns.lot.item(node.row))
-
-
-_MIXED = Derivation("lots", _mixed, _mixed_one)
-
-
 def _mix(pods: int, lot: int) -> int:
-    return (pods * _GOLDEN ^ lot) & _WORD
+    """A node's name and its number of pods, mixed: what all classes' lots have in common."""
+    mixed = (pods * _GOLDEN ^ lot) & _WORD
+    return mixed ^ mixed >> 15
+
+
+def _mixed(nodes: Nodes) -> Any:
+    mixed = nodes.used("pods").astype(np.uint32) * np.uint32(_GOLDEN) ^ nodes.columns.lot[nodes.where].astype(np.uint32)
+    return mixed ^ mixed >> 15
+
+
+_MIXED = Derivation("lots", _mixed, lambda node: _mix(node.uses[PODS], node.columns.lot.item(node.row)))

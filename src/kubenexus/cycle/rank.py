@@ -52,7 +52,7 @@ def best_among(table: ClassTable, rows: Any, columns: NodeColumns) -> Choice | N
     totals = np.zeros(len(rows), np.int64)
     for score in scores:
         totals += score.weight * score.normalized
-    order = np.argsort((totals << BITS) + table.lots.many(columns, rows))[::-1][:2]
+    order = np.argsort((totals << BITS) + table.lots.many(columns, rows).astype(np.int64))[::-1][:2]
     first, *others = order.tolist()
     return Choice(
         row=int(rows[first]),

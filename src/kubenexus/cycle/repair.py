@@ -192,9 +192,7 @@ def _repair_many(
         table.spread |= score.put(rows, raw, size)
         if score.traits.trusted and isinstance(raw, np.ndarray):
             fresh[score] = raw
-    steady = table.steady_totals(rows, fresh)
-    steady <<= BITS
-    steady = steady + table.lots.many(columns, rows)
+    steady = table.rank_of(columns, rows, fresh)
     if table.steady is not None:
         table.steady[rows] = steady
     return reflag(table, columns, rows, steady)

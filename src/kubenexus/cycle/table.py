@@ -183,10 +183,7 @@ class ClassTable:
         self.varying = [score for score in active if not isinstance(score.raw, int)]
         self.constant = sum(s.part(None) for s in active if isinstance(s.raw, int))
         self.spread = False
-        rank = self.lots.many(columns, slice(0, len(self.ok)))
-        total = self.steady_totals(slice(None))
-        total <<= BITS
-        rank += total
+        rank = self.rank_of(columns, slice(0, len(self.ok)))
         if self.stamped:
             self.steady = rank
             self.add_stamped()
@@ -210,14 +207,24 @@ class ClassTable:
             rank[~self.ok] = NOWHERE
         return rank
 
-    def steady_totals(self, rows: Any, fresh: Mapping[ScoreColumn, Any] = MappingProxyType({})) -> Any:
-        """Weighted sums over some rows, but for scores that are the same on all, or change with every pod placed. `fresh` are raw
-        scores of these rows that are at hand."""
+    def rank_of(self, columns: NodeColumns, rows: Any, fresh: Mapping[ScoreColumn, Any] = MappingProxyType({})) -> Any:
+        """The steady part of the sums over some rows, with the rows' lots below it. `fresh` are raw scores of these
+        rows that are at hand."""
+        rank, lots = self._steady_totals(rows, fresh), self.lots.many(columns, rows)
+        if rank is None:
+            return lots.astype(np.int64)
+        rank <<= BITS
+        rank += lots
+        return rank
+
+    def _steady_totals(self, rows: Any, fresh: Mapping[ScoreColumn, Any]) -> Any:
+        """Weighted sums, but for scores that are the same on all rows, or change with every pod placed anywhere. None
+        if there are no others."""
         total = None
         for score in self.varying:
             part = score.part(rows, raw=fresh.get(score))
             total = part.astype(np.int64) if total is None else np.add(total, part, out=total)
-        return np.int64(0) if total is None else total
+        return total
 
     def stamped_totals(self, rows: Any) -> Any:
         """The rest of the sums."""

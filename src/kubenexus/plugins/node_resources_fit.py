@@ -48,7 +48,7 @@ class NodeResourcesFit:
             nodes = nodes.as_column()
         free = nodes.table("free", asked.names)
         lacking = free < asked.like(free)
-        if lacking.any():
+        if np.count_nonzero(lacking):  # which is quicker than `any`
             for i, name in enumerate(asked.names):
                 self._reject(name, lacking[i], asked.values[i] > nodes.alloc(name), nodes, verdict)
 
