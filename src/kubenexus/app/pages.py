@@ -1,0 +1,56 @@
+"""What the process says about itself besides its health: `/statusz`, `/version`, `/configz`."""
+
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from kubenexus import __version__
+from kubenexus.config.args import as_data
+from kubenexus.config.v1 import KubeSchedulerConfiguration
+
+# kube-scheduler registers its configuration under this name, not under its API group.
+CONFIGURATION: Final = "componentconfig"
+WARNING: Final = (
+    "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "
+    "for debugging purposes only."
+)
+
+
+def statusz(component: str, started: float, now: float, paths: Sequence[str]) -> str:
+    """As upstream's, with Python in the place of Go."""
+    up = max(0, int(now - started))
+    began = datetime.fromtimestamp(started, UTC).strftime("%a %b %e %H:%M:%S UTC %Y")
+    return f"""
+{component} statusz
+{WARNING}
+
+Started: {began}
+Up: {up // 3600} hr {up // 60 % 60:02} min {up % 60:02} sec
+Python version: {platform.python_version()}
+Binary version: {__version__}
+
+Paths: {" ".join(paths)}
+"""
+
+
+def version() -> bytes:
+    """The fields of Kubernetes' own `/version` that mean something here."""
+    major, minor, *_ = __version__.split(".")
+    said = {
+        "major": major,
+        "minor": minor,
+        "gitVersion": f"v{__version__}",
+        "compiler": platform.python_implementation(),
+        "platform": f"{platform.system().lower()}/{platform.machine()}",
+        "pythonVersion": platform.python_version(),
+    }
+    return msgspec.json.encode(said)
+
+
+def configz(configuration: KubeSchedulerConfiguration) -> bytes:
+    """The configuration as it is in effect, defaults included."""
+    said: dict[str, Any] = {CONFIGURATION: as_data(configuration)}
+    return msgspec.json.encode(said)
