@@ -56,6 +56,15 @@ def test_it_builds_every_program_once(machine: Machine) -> None:
     assert machine.builds() == 2
 
 
+def test_what_a_killed_build_left_behind_is_neither_used_nor_kept(machine: Machine) -> None:
+    machine.has_go(MAKES + BUILDS)
+    folder = build.assets(machine.env)
+    left = folder.parent / f"{folder.name}.building-x"
+    left.mkdir(parents=True)
+    assert build.missing(build.provide(machine.env)) == []
+    assert not left.exists()
+
+
 def test_a_folder_that_was_given_is_used_as_it_is(machine: Machine) -> None:
     machine.has_go(MAKES + BUILDS)
     made = build.provide(machine.env)

@@ -226,6 +226,11 @@ def test_heartbeats_go_on_and_make_the_lease_where_there_is_none() -> None:
     assert desk.agents.chores.next_due() is None
 
 
+def test_without_leases_only_the_status_beats() -> None:
+    desk = Desk(Settings(renew=0))
+    assert {chore.what for chore in desk.agents.chores.due(NOW + 1000, 10)} == {"heartbeat"}
+
+
 def test_the_heartbeats_of_many_nodes_are_spread_over_the_period() -> None:
     agents = Agents(Settings(renew=10))
     for number in range(1000):

@@ -35,7 +35,7 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 @click.option("--run-seconds", type=float, help="Pods that do not say how long they run succeed after so long.")
 @click.option("--start-seconds", type=float, default=0.0, help="From bound to running.")
 @click.option("--stop-seconds", type=float, help="From deleted to gone, if less than the grace period.")
-@click.option("--renew-seconds", type=float, default=10.0, show_default=True, help="Between heartbeats of a node.")
+@click.option("--renew-seconds", type=float, default=20.0, show_default=True, help="Between heartbeats; 0: none.")
 @click.option("--kubeconfig", default="", help="As with kubectl.")
 @click.option("--context", default="", help="A context of the kubeconfig.")
 def agents(nodes: int, kubeconfig: str, context: str, **said: Any) -> None:

@@ -33,7 +33,7 @@ OF_PODS = (RUN, SUCCEED, DELETE)
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How agents behave. All in seconds."""
 
-    renew: float = 10.0  # a lease, every so often, as kubelets do
+    renew: float = 20.0  # a lease, every so often; kubelets do it twice as often. 0: no leases
     lease: int = 40
     heartbeat: float = 300.0  # the status, as kubelets do when nothing has changed
     start: float = 0.0  # from bound to running
@@ -151,7 +151,8 @@ class Agents:
     def _adopt(self, name: str, now: float) -> None:
         """First heartbeats spread over a whole period, so that thousands of nodes make a steady trickle."""
         share = (len(self._nodes) * 0.618034) % 1.0
-        self.chores.plan(RENEW, name, now + share * self.settings.renew)
+        if self.settings.renew:
+            self.chores.plan(RENEW, name, now + share * self.settings.renew)
         self.chores.plan(HEARTBEAT, name, now + (0.5 + share / 2) * self.settings.heartbeat)
         for uid in self._stranded.pop(name, ()):
             if uid in self._pods:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import random
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -22,6 +23,7 @@ NODES = Topic(kinds.NODES, Node)
 # Bound and not ended: whoever ends is reported as deleted.
 PODS = Topic(kinds.PODS, Pod, fields="spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
 CONCURRENCY = 32
+LONGEST_WAIT = 60.0  # seconds; then we look at the clock again, which may not be the loop's
 
 Report = Callable[[str], None]
 
@@ -45,6 +47,7 @@ class Live:
         self._concurrency = concurrency
         self._queue: asyncio.Queue[Chore] = asyncio.Queue(2 * concurrency)
         self._wake = asyncio.Event()
+        self._asleep_until = 0.0
         self._report = report
         self._told: set[tuple[str, int]] = set()
         self._reflectors = [
@@ -75,22 +78,28 @@ class Live:
                     raise
 
     async def _hand_out(self) -> None:
-        """What is due now; then the wait for more, which an event may shorten."""
-        self._wake.clear()
+        """What is due now; then the wait for more, which something that is due sooner shortens."""
         for chore in self.agents.chores.due(self._clock.now(), self._concurrency):
             await self._queue.put(chore)
         due = self.agents.chores.next_due()
-        wait = None if due is None else due - self._clock.now()
-        if wait is None or wait > 0:
+        self._asleep_until = math.inf if due is None else due
+        wait = self._asleep_until - self._clock.now()
+        if wait > 0:
+            self._wake.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), wait)
+                await asyncio.wait_for(self._wake.wait(), min(wait, LONGEST_WAIT))
+
+    def _nudge(self) -> None:
+        due = self.agents.chores.next_due()
+        if due is not None and due < self._asleep_until:
+            self._wake.set()
 
     async def _work(self) -> None:
         while True:
             chore = await self._queue.get()
             error = await self._do(chore)
             self.agents.finished(chore, self._clock.now(), error)
-            self._wake.set()
+            self._nudge()
 
     async def _do(self, chore: Chore) -> KubeNexusError | None:
         call = self.agents.call(chore, self._clock.now())
@@ -115,14 +124,14 @@ class Live:
             self.agents.node_gone(name)
         else:
             self.agents.node_seen(node, self._clock.now())
-        self._wake.set()
+        self._nudge()
 
     def _pod(self, uid: str, pod: Pod | None) -> None:
         if pod is None:
             self.agents.pod_gone(uid)
         else:
             self.agents.pod_seen(pod, self._clock.now())
-        self._wake.set()
+        self._nudge()
 
 
 class _Heard:

@@ -78,7 +78,10 @@ def _check_go() -> None:
 
 def _build(folder: Path) -> None:
     """Into a folder beside, which gets its name only when everything is in it."""
-    with tempfile.TemporaryDirectory(prefix="building-", dir=folder.parent) as name:
+    unfinished = f"{folder.name}.building-"
+    for left in folder.parent.glob(f"{unfinished}*"):  # by a build that was killed; we alone build these pins now
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=unfinished, dir=folder.parent) as name:
         made = Path(name) / "made"
         made.mkdir()
         _go_build("etcd", made / "etcd", ["go.etcd.io/etcd/server/v3"], "")
