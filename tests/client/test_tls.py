@@ -137,6 +137,24 @@ def test_what_we_show_is_checked_before_the_first_call(papers: Papers, certifica
         Trust(None, pair).check(now)
 
 
+def test_files_that_cannot_be_read_for_a_moment_change_nothing(papers: Papers, tmp_path: Path) -> None:
+    authority = tmp_path / "ca.crt"
+    shutil.copy(papers.authority, authority)
+    trusted = trust(papers, authority)
+    first = trusted.context()
+    authority.write_text("half a certif")
+    assert trusted.context() is first
+    authority.unlink()
+    assert trusted.context() is first
+    shutil.copy(papers.authority, authority)
+    assert trusted.context() is not first
+
+
+def test_files_that_never_could_be_read_make_the_server_unreachable(papers: Papers, tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match=r"ca: .*gone: No such file"):
+        run(call(papers, papers.serving(), trust(papers, tmp_path / "gone")))
+
+
 def test_an_authority_that_is_none_is_told(papers: Papers) -> None:
     with pytest.raises(AccessError, match="ca: no certificate in PEM form"):
         Trust(Material("ca", data=b"hello")).check(0.0)

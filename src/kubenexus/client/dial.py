@@ -12,6 +12,7 @@ import msgspec
 
 from kubenexus.client.answers import Garbled, Limits, Reader
 from kubenexus.client.calls import Unreachable
+from kubenexus.client.credentials import AccessError
 from kubenexus.client.wire import Connection
 
 # A peer that vanished without a word is noticed within half a minute, and its watches are begun anew.
@@ -58,6 +59,8 @@ class Dialer:
         address = self._address
         try:
             return await (self._tunnelled(address.proxy) if address.proxy else self._straight())
+        except AccessError as error:  # a certificate file that cannot be read any more
+            raise Unreachable(str(error)) from None
         except ssl.SSLCertVerificationError as error:
             said = error.verify_message or error.reason
             raise Unreachable(f"{address}: the server's certificate is not trusted: {said}") from None

@@ -69,10 +69,18 @@ class Trust:
                 raise AccessError(f"{shown.at}: the certificate expired at {until:%Y-%m-%dT%H:%M:%SZ}")
 
     def context(self, given: Pair | None = None) -> ssl.SSLContext:
-        """The context for a new connection; `given` is a certificate that came with the credentials."""
+        """The context for a new connection; `given` is a certificate that came with the credentials.
+
+        Files that cannot be read for a moment, say while they are being replaced, change nothing: the last ones stay.
+        """
         stamp = (self._authority and self._authority.stamp(), given, [each.stamp() for each in self._certificate or ()])
-        if self._made is None or stamp != self._stamp:
+        if self._made is not None and stamp == self._stamp:
+            return self._made
+        try:
             self._made, self._stamp = self._make(given), stamp
+        except AccessError:
+            if self._made is None:
+                raise
         return self._made
 
     def _make(self, given: Pair | None) -> ssl.SSLContext:

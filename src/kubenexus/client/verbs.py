@@ -35,7 +35,8 @@ def delete(
 
 
 def patch_pod_status(namespace: str, name: str, uid: str, status: Mapping[str, Any]) -> Call:
-    """Merge into a pod's status: conditions by their type, other fields as they are; None removes one."""
+    """Merge into a pod's status: conditions by their type, other fields as they are; None removes one. A later pod of
+    the same name is left alone: Invalid, since a UID cannot be changed."""
     body = {"metadata": {"uid": uid}, "status": status}
     return patch(kinds.PODS, namespace, name, body, part="status", content_type=STRATEGIC_PATCH)
 
@@ -43,7 +44,8 @@ def patch_pod_status(namespace: str, name: str, uid: str, status: Mapping[str, A
 def patch(
     resource: Resource, namespace: str, name: str, body: Body, *, part: str = "", content_type: str = MERGE_PATCH
 ) -> Call:
-    """Merge into an object. `metadata.uid` or `metadata.resourceVersion` in the body make it a Conflict otherwise."""
+    """Merge into an object. Another `metadata.resourceVersion` than the one in the body is a Conflict, another
+    `metadata.uid` a Conflict or Invalid."""
     return Call("PATCH", resource.at(namespace, name, part), encode(body), content_type)
 
 

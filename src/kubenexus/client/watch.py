@@ -91,7 +91,7 @@ class Reflector:
         if self._stream is not None:
             self._stream.close()
 
-    async def caught_up(self, *, patience: float = 1.0) -> None:
+    async def caught_up(self, *, patience: float = 0.5) -> None:
         """Until the receiver has been told everything that happened before this call. For the first bind after a start
         or a take-over. Asks the server how far it is; if no event takes us there soon, lists anew.
 

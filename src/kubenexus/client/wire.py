@@ -105,7 +105,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         reader = self._reader
         if reader is not None:
-            why = f"the connection broke: {exc}" if exc else "the server closed the connection before it had answered"
+            ended = "in the middle of the stream" if reader.streaming else "before it had answered"
+            why = f"the connection broke: {exc}" if exc else f"the server closed the connection {ended}"
             self._fail(Lost(why, silent=not reader.begun))
         self._transport = None
 
