@@ -42,8 +42,8 @@ class Amounts:
         self.names = tuple(amounts)
         self.values = [min(amount, LIMIT) for amount in amounts.values()]
         self._cells: tuple[object, list[tuple[int, int]]] = (None, [])
-        self._integers = np.array(self.values, np.int64)[:, None]
-        self._floats = self._integers.astype(np.float64)
+        self._integers: Any = None
+        self._floats: Any = None
 
     def cells(self, rows: list[int]) -> list[tuple[int, int]]:
         """(row of the resource, amount), given the list of rows that stands for `names`."""
@@ -53,4 +53,10 @@ class Amounts:
 
     def like(self, table: Any) -> Any:
         """The column vector in the table's own kind of number."""
-        return self._floats if table.dtype.kind == "f" else self._integers
+        if table.dtype.kind == "f":
+            if self._floats is None:
+                self._floats = np.array(self.values, np.float64)[:, None]
+            return self._floats
+        if self._integers is None:
+            self._integers = np.array(self.values, np.int64)[:, None]
+        return self._integers

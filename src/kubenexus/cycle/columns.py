@@ -190,11 +190,16 @@ class ScoreColumn:
         if isinstance(self.raw, Coded):
             self.extremes = normalize.extremes(self.raw.values[self._codes_present(ok, version)])
         elif not isinstance(self.raw, int):
-            self.extremes = normalize.extremes(self.raw[ok])
+            self.extremes = self._top(ok) if normalize is UP or normalize is DOWN else normalize.extremes(self.raw[ok])
         elif normalize is UP or normalize is DOWN:
             self.extremes = (max(self.raw, 0),)
         else:
             self.extremes = normalize.extremes(np.full(np.count_nonzero(ok), self.raw, np.int64))
+
+    def _top(self, ok: BoolColumn) -> tuple[int]:
+        """The largest over the feasible rows, at least 0: mostly it is the largest of all."""
+        top = int(self.raw.argmax())
+        return (max(self.raw.item(top), 0) if ok.item(top) else int(self.raw[ok].max(initial=0)),)
 
     def _codes_present(self, ok: BoolColumn, version: int) -> Any:
         """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""

@@ -143,7 +143,10 @@ class ClassTable:
 
     def check(self, columns: NodeColumns) -> None:
         """Which rows are feasible, from what the filters said."""
-        ok = columns.alive[: columns.size] & ~columns.fenced[: columns.size]
+        if columns.count == columns.size and not columns.fences:
+            ok = np.ones(columns.size, np.bool_)
+        else:
+            ok = columns.alive[: columns.size] & ~columns.fenced[: columns.size]
         for column in self.filters:
             if column.bits is not None:
                 ok &= column.bits == 0
@@ -204,7 +207,7 @@ class ClassTable:
 
     def _only_feasible(self, rank: IntColumn) -> IntColumn:
         if self.feasible != len(rank):
-            rank[~self.ok] = NOWHERE
+            np.putmask(rank, ~self.ok, NOWHERE)
         return rank
 
     def rank_of(self, columns: NodeColumns, rows: Any, fresh: Mapping[ScoreColumn, Any] = MappingProxyType({})) -> Any:

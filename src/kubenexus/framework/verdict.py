@@ -149,9 +149,11 @@ class NodeVerdict:
         if isinstance(where, bool):
             if where:
                 self.bits |= self.table.bit(reason)
-        elif where.any():
+        elif np.count_nonzero(where):  # which is quicker than `any`
             bit = self.table.bit(reason)
             small = bit < 256 and (isinstance(self.bits, int) or self.bits.dtype == np.uint8)
             kind = np.uint8 if small else np.uint64  # a handful of reasons fit in a byte, and bytes are quick
-            more = np.multiply(where, kind(bit), dtype=kind)
+            more = where.astype(kind)
+            if bit > 1:
+                more *= kind(bit)
             self.bits = more if isinstance(self.bits, int) else np.bitwise_or(self.bits, more)

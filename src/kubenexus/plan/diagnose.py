@@ -52,20 +52,18 @@ def diagnose(member: Member, columns: NodeColumns, yielding: Yielding | None) ->
 def _all_by_one(member: Member, columns: NodeColumns) -> Diagnosis | None:
     """The everyday case, counted in one go: one plugin refused all that are refused, and with few reasons."""
     refusing = [column for column in member.table.filters if column.bits is not None]
-    if len(refusing) != 1 or columns.count != columns.size or refusing[0].bits.dtype != np.uint8:
+    if len(refusing) != 1 or columns.count != columns.size or columns.fences or refusing[0].bits.dtype != np.uint8:
         return None
-    if len(refusing[0].reasons.reasons) == 1:
-        found = np.array([member.table.feasible, columns.count - member.table.feasible])
-    else:
-        found = np.bincount(refusing[0].bits)
-    if int(found[0]) != member.table.feasible or columns.fenced[: columns.size].any():
+    known = refusing[0].reasons
+    if known.failing:
         return None
+    found = {1: columns.count - member.table.feasible}
+    if len(known.reasons) > 1:
+        found = {i: number for i, number in enumerate(np.bincount(refusing[0].bits).tolist()) if i and number}
     counts: dict[str, int] = {}
-    for value in found[1:].nonzero()[0].tolist():
-        for reason in refusing[0].reasons.read(value + 1):
-            if reason.code is Code.ERROR:
-                return None
-            counts[reason.text] = counts.get(reason.text, 0) + int(found[value + 1])
+    for bits, number in found.items():
+        for reason in known.read(bits):
+            counts[reason.text] = counts.get(reason.text, 0) + number
     plugins = (refusing[0].plugin.name,) if counts else ()
     return Diagnosis(columns.count, tuple(sorted(counts.items())), plugins)
 

@@ -31,6 +31,8 @@ from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, V
 from kubenexus.plugins.terms import where
 from kubenexus.state.view import Nodes
 
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
 
 class NodeAffinity:
     name = "NodeAffinity"
@@ -58,26 +60,35 @@ class NodeAffinity:
         return None if concerned else SKIP
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        if self._added is not None:
-            enforced = ~_any(self._added.terms, nodes)
+        asked = pod.once(self.name, lambda: (self, "filter", _words(pod)))
+        enforced, unfit = nodes.remembered(asked, lambda nodes: self._refused(pod, nodes))
+        if enforced is not None:
             verdict.reject(enforced, self.ENFORCED)
+        verdict.reject(unfit, self.MISMATCH)
+
+    def _refused(self, pod: PodClass, nodes: Nodes) -> tuple[BoolColumn | None, BoolColumn]:
+        """By the configuration, and by the pod: only the first of the two is reported, as upstream stops there."""
+        enforced = None if self._added is None else ~_any(self._added.terms, nodes)
         fits = where(exactly(pod.spec.node_selector), nodes)
-        terms = pod.once(self.name, lambda: _terms(pod))
+        terms = pod.once(self.name + " terms", lambda: _terms(pod))
         if terms is not None:
             fits &= _any(terms.terms, nodes)
-        if self._added is not None:  # only the first of the two is reported, as upstream stops there
-            fits |= enforced
-        verdict.reject(~fits, self.MISMATCH)
+        return enforced, ~fits if enforced is None else ~(fits | enforced)
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int | Skip | Verdict:
+        if not self._added_preferences and not _prefers(pod):
+            return SKIP
+        asked = pod.once(self.name + " score", lambda: (self, "score", _words(pod)))
+        points: IntColumn | Verdict = nodes.remembered(asked, lambda nodes: self._points(pod, nodes))
+        return points
+
+    def _points(self, pod: PodClass, nodes: Nodes) -> IntColumn | Verdict:
         try:
-            wishes = pod.once(self.name + " score", lambda: _wishes(pod))
+            wishes = pod.once(self.name + " wishes", lambda: _wishes(pod))
         except Malformed as problem:
             return Verdict(Code.ERROR, (problem.problem,))
-        if wishes is None and not self._added_preferences:
-            return SKIP
         total: IntColumn = np.zeros(nodes.width, np.int64)
-        for preference in (*self._added_preferences, *(wishes or ())):
+        for preference in (*self._added_preferences, *wishes):
             total += preference.weight * where(preference.term, nodes)
         return np.maximum(total, 0)  # the API server admits no negative weight; one that got in must not win
 
@@ -121,12 +132,21 @@ def _terms(pod: PodClass) -> RequiredTerms | None:
     return terms
 
 
-def _wishes(pod: PodClass) -> tuple[Preference, ...] | None:
-    """None when the pod states no preferences at all; an empty tuple when none of them counts."""
+def _words(pod: PodClass) -> bytes:
+    """All that the answers depend on, in a form that can be compared."""
     affinity = pod.spec.affinity
-    if affinity is None or affinity.node_affinity is None or not affinity.node_affinity.preferred:
-        return None
-    return preferred(affinity.node_affinity.preferred)
+    return _encode((pod.spec.node_selector, affinity and affinity.node_affinity, pod.pinned))
+
+
+def _prefers(pod: PodClass) -> bool:
+    affinity = pod.spec.affinity
+    return affinity is not None and affinity.node_affinity is not None and bool(affinity.node_affinity.preferred)
+
+
+def _wishes(pod: PodClass) -> tuple[Preference, ...]:
+    """Those of the pod's preferences that count."""
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    return preferred(affinity.preferred) if affinity else ()
 
 
 def _any(terms: Iterable[Term], nodes: Nodes) -> BoolColumn:

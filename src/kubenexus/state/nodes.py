@@ -7,7 +7,8 @@ there are, moves `cluster_version`.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -31,6 +32,7 @@ from kubenexus.state.taints import TaintColumn
 from kubenexus.state.volumes.store import VolumeStore
 
 _FIRST_CAPACITY = 64
+_MOST_REMEMBERED = 64
 
 
 class NodeColumns:
@@ -63,6 +65,7 @@ class NodeColumns:
         self.usage_changes = Changes()
         self.cluster_version = 0
         self._free: list[int] = []
+        self._remembered: tuple[int, dict[Hashable, Any]] = (0, {})
         self._seals: dict[int, bytes] = {}
 
     def set(self, node: Node) -> tuple[int, list[str]]:
@@ -169,6 +172,18 @@ class NodeColumns:
             self.delegated = resources
             for row in self.row_of.values():
                 self.node_changes.note(row)
+
+    def remembered(self, question: Hashable, answer: Callable[[], Any]) -> Any:
+        """What follows from the nodes alone, whatever runs there: many classes ask in the same words, and until a node
+        changes they are answered once. Nobody may write into an answer."""
+        if self._remembered[0] != self.node_changes.mark:
+            self._remembered = (self.node_changes.mark, {})
+        known = self._remembered[1]
+        if question not in known:
+            if len(known) >= _MOST_REMEMBERED:
+                known.clear()
+            known[question] = answer()
+        return known[question]
 
     def _cordon(self, row: int, cordoned: bool) -> None:
         self.cordons += int(cordoned) - int(self.cordoned[row])

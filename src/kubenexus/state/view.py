@@ -7,7 +7,7 @@ asked after every placement also know how to look at `OneNode`.
 """
 
 import operator
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
 import numpy as np
@@ -165,6 +165,13 @@ class Nodes:
             self._gathered = self.derived(_COMMON_AMOUNTS)
         first = _KINDS[kind]
         return self._gathered[first : first + number]
+
+    def remembered(self, question: Hashable, answer: Callable[["Nodes"], Any]) -> Any:
+        """What follows from the nodes alone. Over all rows it is answered once for all who ask in the same words, until
+        a node changes; nobody may write into it."""
+        if self.rows is not None:
+            return answer(self)
+        return self.columns.remembered(question, lambda: answer(self))
 
     def delegated(self, resource: str) -> bool:
         """Whether a device class backs this extended resource."""
