@@ -104,6 +104,8 @@ def named(selector: NodeSelector) -> frozenset[str] | None:
     """
     names: set[str] = set()
     for term in selector.node_selector_terms:
+        if not term.match_fields:
+            return None
         allowed = [
             set(wanted.values) for wanted in term.match_fields if (wanted.key, wanted.operator) == (NAME_FIELD, "In")
         ]

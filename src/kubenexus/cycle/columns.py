@@ -237,9 +237,10 @@ class ScoreColumn:
 
     def shown_at(self, row: int) -> PluginScore:
         """The plugin's part in the total of one row. Mostly the same as last time: then it is the same object."""
-        raw, normalize = self.at(row), self.plugin.normalize
+        raw = self.raw if isinstance(self.raw, int) else self.at(row)
         key = raw if self.kept else (raw, self.extremes)
         if self._shown[0] != key or self._shown[1] is None:
+            normalize = self.plugin.normalize
             normalized = raw if normalize.apply is None else self._normalized_at(row)
             self._shown = (key, PluginScore(self.plugin.name, normalize.shown(raw), normalized, self.weight))
         return self._shown[1]  # type: ignore[return-value]

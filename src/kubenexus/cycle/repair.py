@@ -149,7 +149,9 @@ def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
             column.put(row, bits, size)
             table.version += 1
     for column in table.filters:
-        refused = refused or column.at(row) != 0
+        if column.bits is not None and column.bits.item(row):
+            refused = True
+            break
     ok = not refused and bool(columns.alive[row]) and not columns.fenced[row]
     for score in table.usage_scores:
         table.spread |= score.put(row, score.ask(table.pod, node, ALONE), size)

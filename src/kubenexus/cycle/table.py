@@ -5,7 +5,7 @@ plugins whose answer depends on usage, a changed node by all of them. Sums are r
 extremes moved. The work is counted, and tests hold it to what changed.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -19,8 +19,8 @@ from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Only
-from kubenexus.framework.profile import Lineup, Traits
-from kubenexus.framework.verdict import Code, Skip, Verdict
+from kubenexus.framework.profile import Lineup
+from kubenexus.framework.verdict import SKIP, Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
@@ -67,10 +67,8 @@ class ClassTable:
         self.untrusted: list[ScoreColumn] = []
         self.constant = 0  # what the scores that are the same on all rows add up to; ranks do without it
         self.spread = False  # one of these no longer is the same on all rows: the sums are to be redone
-        # A plugin that signed nothing for this class has nothing to say of it, whatever happens elsewhere.
-        quiet = lineup.signing.difference(pod.signed)
-        self.stamped = [p for p in lineup.stamped if p.name not in quiet]
-        self.assigns = [p for p in lineup.assigns if p.name not in quiet]
+        self.cast = lineup.cast(pod.signed)
+        self.stamped = self.cast.stamped
         self.feasible_version = 0  # the version whose feasible rows were last shown to scores that look at them
         self.stamps: dict[tuple[str, str], Hashable] = {}  # by plugin and point: what its last answer stood on
         self.built = False
@@ -93,13 +91,17 @@ class ClassTable:
         """Ask every plugin about every row."""
         self.work.builds += 1
         self.work.rows += columns.size
-        view, traits = Nodes(columns), self._traits()
+        view = Nodes(columns)
         self.only, self.refused, self.failed = [], None, None
-        self.filters = [FilterColumn(p, traits[p.name]) for p in self.lineup.filters if self._concerned(p, view)]
+        self.filters = [
+            FilterColumn(plugin, traits)
+            for plugin, prepare, traits in self.cast.filters
+            if prepare is None or self._concerned(plugin, prepare, view)
+        ]
         for column in self.filters:
             column.fill(column.ask(self.pod, view))
         self.check(columns)
-        self.scores = [ScoreColumn(p, self.lineup.weights[p.name], traits[p.name]) for p in self.lineup.scores]
+        self.scores = [ScoreColumn(*each) for each in self.cast.scores]
         for score in self.scores:
             self.ask_score(score, view)
         for plugin in self.stamped:
@@ -111,11 +113,6 @@ class ClassTable:
         self.feasible_version = self.version
         self.built = True
 
-    def _traits(self) -> dict[str, Traits]:
-        quiet = {p.name for p in self.lineup.stamped} - {p.name for p in self.stamped}
-        known = self.lineup.traits
-        return {**known, **{name: known[name]._replace(stamped=False) for name in quiet}}
-
     def watch_usage(self) -> None:
         """Which plugins are to be asked again where a placement changed what runs on a row."""
         self.usage_filters = [column for column in self.filters if column.traits.usage and not column.traits.stamped]
@@ -124,17 +121,14 @@ class ClassTable:
         watching = [c.traits.scalar for c in self.usage_filters] + [s.traits.scalar for s in self.usage_scores]
         self.usage_scalar = all(watching)
 
-    def _concerned(self, plugin: Any, view: Nodes) -> bool:
-        """PreFilter: whether this plugin has anything to say about the class. One that signs, and signed nothing, has
-        not."""
-        if plugin.name in self.lineup.signing and plugin.name not in self.pod.signed:
-            return False
-        if not hasattr(plugin, "prepare"):
-            return True
+    def _concerned(self, plugin: Any, prepare: Callable[..., Any], view: Nodes) -> bool:
+        """PreFilter: whether this plugin has anything to say about the class."""
         try:
-            answer = plugin.prepare(self.pod, view)
+            answer = prepare(self.pod, view)
         except Exception as error:
             raise blamed(plugin, error) from error
+        if answer is None or answer is SKIP:
+            return answer is None
         if isinstance(answer, Only):
             self.only.append((plugin.name, answer.names))
         elif isinstance(answer, Verdict) and (self.refused is None or self.refused.code is Code.UNSCHEDULABLE):

@@ -1,7 +1,7 @@
 """A profile as data (which plugins, in which order, how heavy), and the lineup built from it."""
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -65,6 +65,16 @@ class Traits(NamedTuple):
     feasible: bool = False
 
 
+class Cast(NamedTuple):
+    """Who has anything to say about a class. A plugin that signs, and signed nothing for it, has nothing against any
+    node and nothing to assign, whatever happens elsewhere."""
+
+    filters: list[tuple[Filter, Callable[..., Any] | None, Traits]]  # with `prepare`, if there is one
+    scores: list[tuple[Score, int, Traits]]
+    stamped: list[Stamped]
+    assigns: list[Assign]
+
+
 class Lineup:
     """The plugins of a profile by point, in order. Built once at start-up."""
 
@@ -93,6 +103,24 @@ class Lineup:
         self.signing = {p.name for p in self.signs}
         self.stamped = [p for p in self.plugins if isinstance(p, Stamped)]
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
+        self._casts: dict[frozenset[str], Cast] = {}
+
+    def cast(self, signed: Iterable[str]) -> Cast:
+        """For a class that these plugins signed something for."""
+        speaking = frozenset(signed)
+        known = self._casts.get(speaking)
+        if known is None:
+            known = self._casts[speaking] = self._cast(self.signing - speaking)
+        return known
+
+    def _cast(self, quiet: set[str]) -> Cast:
+        traits = {name: each._replace(stamped=each.stamped and name not in quiet) for name, each in self.traits.items()}
+        return Cast(
+            [(p, getattr(p, "prepare", None), traits[p.name]) for p in self.filters if p.name not in quiet],
+            [(p, self.weights[p.name], traits[p.name]) for p in self.scores],
+            [p for p in self.stamped if p.name not in quiet],
+            [p for p in self.assigns if p.name not in quiet],
+        )
 
     def _at(self, point: str) -> list[Plugin]:
         """Those that are on at a point, by its name in a configuration, in the order they are asked there."""

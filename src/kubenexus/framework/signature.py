@@ -160,6 +160,8 @@ def unpinned(pod: Pod) -> core.NodeAffinity | None:
     if affinity is None or affinity.required is None or pod.spec.topology_spread_constraints:
         return None  # spreading counts only nodes the affinity admits: there the names belong to the class
     terms = affinity.required.node_selector_terms
+    if not terms or not terms[0].match_fields:
+        return None
     pinned = {_names(term) for term in terms}
     if len(pinned) != 1 or None in pinned:
         return None

@@ -89,7 +89,7 @@ class Usher:
     def _assign(self, member: Member, row: int, columns: NodeColumns) -> Assignment | Verdict:
         """All that the pod would take on this row, or the verdict of the plugin that cannot give it."""
         taken = NOTHING
-        for plugin in member.table.assigns:
+        for plugin in member.table.cast.assigns:
             try:
                 answer = plugin.assign(member.table.pod, row, Nodes(columns))
             except Exception as error:
