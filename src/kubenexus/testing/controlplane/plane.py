@@ -125,8 +125,9 @@ class ControlPlane:
 
     def kubectl(self, *arguments: str, user: str = credentials.ADMIN, stdin: str = "") -> str:
         """What kubectl prints. Raises KubectlFailed."""
-        command = [str(self._assets / "kubectl"), f"--kubeconfig={self.kubeconfig(user)}", *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        files = [f"--kubeconfig={self.kubeconfig(user)}", f"--cache-dir={self.folder / 'kubectl'}"]
+        command = [str(self._assets / "kubectl"), *files, *arguments]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
         if done.returncode:
             raise KubectlFailed(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
