@@ -70,6 +70,11 @@ class Bench:
         refresh(table, columns)
         return self._member(pod, table)
 
+    def signature(self, pod: Pod, columns: NodeColumns, *, lift: bool = True) -> bytes:
+        """The pod's class as bytes; without `lift` its pins are part of it, as the queue wants it."""
+        pinned = lift and pod.spec.affinity is not None and self.lineup.pins
+        return self.signer.sign(pod, unpinned(pod) if pinned else None, self._signed(pod, columns))
+
     def classify(self, pod: Pod, columns: NodeColumns, *, lift: bool = True) -> PodClass:
         """The pod's class, made anew; without `lift` its pins are left in. For tests and explanations."""
         lifted = unpinned(pod) if lift else None

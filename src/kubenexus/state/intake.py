@@ -1,30 +1,64 @@
 """How the ledger is told of each kind of object: one table for the live watch, for files and for tests."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
+from kubenexus.api import storage
 from kubenexus.api.core import DeviceClass, Node, Pod
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.state.ledger import Ledger
 
 
 class Kind(NamedTuple):
-    """The type a kind is decoded as, and the ledger's method for one that was added or changed."""
+    """The type a kind is decoded as, and the ledger's methods: for one that was added or changed, and for one that is
+    gone, by its key (`key_of`)."""
 
     type: type[Any]
     seen: Callable[[Ledger, Any], object]
+    gone: Callable[[Ledger, str], object]
+
+
+def _owner_gone(kind: type[Any], ledger: Ledger, key: str) -> None:
+    namespace, _, name = key.partition("/")
+    ledger.owner_gone(kind, namespace, name)
+
+
+def _storage_gone(kind: type[Any], ledger: Ledger, key: str) -> None:
+    ledger.storage_gone(kind, key)
+
+
+def _owner(kind: type[Any]) -> Kind:
+    return Kind(kind, Ledger.owner_seen, partial(_owner_gone, kind))
+
+
+def _stored(kind: type[Any]) -> Kind:
+    return Kind(kind, Ledger.storage_seen, partial(_storage_gone, kind))
 
 
 KINDS: dict[str, Kind] = {
-    "Namespace": Kind(Namespace, Ledger.namespace_seen),
-    "DeviceClass": Kind(DeviceClass, Ledger.device_class_seen),
-    "Service": Kind(Service, Ledger.owner_seen),
-    "ReplicationController": Kind(ReplicationController, Ledger.owner_seen),
-    "ReplicaSet": Kind(ReplicaSet, Ledger.owner_seen),
-    "StatefulSet": Kind(StatefulSet, Ledger.owner_seen),
-    "Node": Kind(Node, Ledger.node_seen),
-    "Pod": Kind(Pod, Ledger.pod_seen),
+    "Namespace": Kind(Namespace, Ledger.namespace_seen, Ledger.namespace_gone),
+    "DeviceClass": Kind(DeviceClass, Ledger.device_class_seen, Ledger.device_class_gone),
+    "Service": _owner(Service),
+    "ReplicationController": _owner(ReplicationController),
+    "ReplicaSet": _owner(ReplicaSet),
+    "StatefulSet": _owner(StatefulSet),
+    "StorageClass": _stored(storage.StorageClass),
+    "CSIDriver": _stored(storage.CSIDriver),
+    "CSINode": _stored(storage.CSINode),
+    "CSIStorageCapacity": _stored(storage.CSIStorageCapacity),
+    "PersistentVolume": _stored(storage.PersistentVolume),
+    "PersistentVolumeClaim": _stored(storage.PersistentVolumeClaim),
+    "VolumeAttachment": _stored(storage.VolumeAttachment),
+    "Node": Kind(Node, Ledger.node_seen, Ledger.node_gone),
+    "Pod": Kind(Pod, Ledger.pod_seen, Ledger.pod_gone),
 }
+
+
+def key_of(thing: Any) -> str:
+    """`namespace/name`, or the name alone where there is no namespace."""
+    meta = thing.metadata
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
 
 
 def tell(ledger: Ledger, kind: str, thing: Any) -> None:
