@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from bench import objects
 from bench.objects import PLAIN_NODES, NodeKind, Template
+from bench.wishes import claim_for, surroundings
 from kubenexus.api.codec import decode_list, decode_pod
 from kubenexus.api.core import Node, Pod
 from kubenexus.framework.decision import Decision
@@ -49,6 +50,7 @@ class Cluster:
         self.ledger = Ledger()
         self.numbers = itertools.count()
         self.placed: list[Job] = []
+        surroundings(self.ledger)
         fill_nodes(self.ledger, nodes, kind.nodes)
         fill_pods(self.ledger, spread(nodes, int(nodes * kind.residents)), self.numbers)
 
@@ -58,7 +60,12 @@ class Cluster:
 
     def pods(self, templates: Iterable[Template]) -> list[Pod]:
         """One new pod of each template, decoded from its own bytes."""
-        return [decode_pod(objects.pod(template, next(self.numbers)).encode()) for template in templates]
+        return [self._pod(template, next(self.numbers)) for template in templates]
+
+    def _pod(self, template: Template, number: int) -> Pod:
+        if template.wish == "volumes":
+            claim_for(self.ledger, number)
+        return decode_pod(objects.pod(template, number).encode())
 
     def drain(self) -> None:
         """Take back everything that was placed."""
@@ -88,10 +95,10 @@ def mixture(classes: int, cpu: int = 50, memory: int = 250 << 10, zones: bool = 
     ]
 
 
-def never_seen(zones: bool = False) -> Iterator[Template]:
+def never_seen(zones: bool = False, wish: str = "") -> Iterator[Template]:
     """Templates without end, each of another class. All close to the ordinary pod in size."""
     for i in itertools.count():
-        yield Template(100 + i % 50, (500 << 10) + i, _two_zones(i) if zones else (), i % 60)
+        yield Template(100 + i % 50, (500 << 10) + i, _two_zones(i) if zones else (), i % 60, wish)
 
 
 def small_classes() -> list[Template]:

@@ -85,12 +85,12 @@ def place_mixed(cluster: Cluster, zones: bool, calls: int) -> Round:
     return Rounds(cluster, mixture(CLASSES, zones=zones), calls).place
 
 
-def cold(cluster: Cluster, zones: bool, calls: int) -> Round:
+def cold(cluster: Cluster, zones: bool, calls: int, wish: str = "") -> Round:
     """A class that was never seen before, on a cluster where nothing else changed.
 
     The planner keeps the tables of earlier classes until its cache is full, as it would in life.
     """
-    planner, templates = cluster.planner(), never_seen(zones)
+    planner, templates = cluster.planner(), never_seen(zones, wish)
 
     def round_() -> float:
         jobs = [Job.of(pod) for pod in cluster.pods(itertools.islice(templates, calls))]

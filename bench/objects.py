@@ -12,6 +12,8 @@ import functools
 import json
 from typing import Any, Final, NamedTuple
 
+from bench.wishes import WISHES
+
 ZONES: Final = ("zone-1", "zone-2", "zone-3")
 KINDS: Final = ("m5.xlarge", "m6i.xlarge", "m7i.xlarge", "r6i.xlarge")
 _POOL: Final = 60  # different images in the cluster
@@ -25,6 +27,7 @@ class Template(NamedTuple):
     memory: int = 500 << 10  # Ki
     zones: tuple[str, ...] = ()  # required; with it comes one preferred term
     image: int = 0
+    wish: str = ""  # one of bench.wishes
 
 
 class NodeKind(NamedTuple):
@@ -87,6 +90,8 @@ def _pod_text(template: Template, bound: bool) -> str:
         "spec": _pod_spec(template, bound),
         "status": _running(template) if bound else {"phase": "Pending", "qosClass": "Guaranteed"},
     }
+    if template.wish:
+        WISHES[template.wish](data)
     return json.dumps(data, separators=(",", ":"))
 
 

@@ -4,17 +4,20 @@ import fnmatch
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from bench import decisions, decoding, events, memory
+from bench import decisions, decoding, events, memory, queue
 from bench.cluster import CROWDED, PAGE, PLAIN, Cluster, Kind
 from bench.kernel import Kernel
 from bench.measure import Pair, Result, Round, interleaved, settle_down, timing
 from bench.objects import ZONES, Template
+from bench.wishes import WISHES
 
 SIZES = (1_000, 5_000, 15_000, 50_000)
 # Thirty pods on each node: beyond this the filling takes minutes and gigabytes, and tells nothing new.
 MOST_CROWDED = 5_000
 # Whose yardstick a bench is compared with that has nothing to do with nodes.
 USUAL = 5_000
+
+FEW = 100  # pods of a kind that run before the first new class of it is looked at
 
 BASIC = Template()
 AFFINE = Template(zones=ZONES[:2])
@@ -28,6 +31,7 @@ class Plan(NamedTuple):
     rounds: int = 60  # of each bench, or what `seconds` allow
     seconds: float = 2.0
     memory: tuple[int, int, int] | None = (5_000, 50_000, 50_000)  # nodes, pods, further pods
+    waiting: int = queue.WAITING
 
     def wants(self, bench: str, case: str) -> bool:
         """Whether the pattern, which may have wildcards, is found in `bench/case`."""
@@ -64,6 +68,20 @@ ON_CROWDED = (
 )
 
 
+def _wishing(wish: str) -> tuple[Entry, ...]:
+    """Warm and cold for pods that look beyond their node; cold with some of their kind running already."""
+    template = Template(wish=wish)
+
+    def cold(cluster: Cluster, calls: int) -> Round:
+        decisions.warm(cluster, template, FEW)()
+        return decisions.cold(cluster, False, calls, wish)
+
+    return (
+        Entry("decide.warm", wish, 50, lambda cluster, calls: decisions.warm(cluster, template, calls)),
+        Entry("decide.cold", wish, 16, cold),
+    )
+
+
 def run(plan: Plan) -> Iterator[Result]:
     """Results as they come."""
     settle_down()
@@ -71,6 +89,9 @@ def run(plan: Plan) -> Iterator[Result]:
         yield from _on_cluster(PLAIN, nodes, ON_PLAIN, plan)
         if nodes <= MOST_CROWDED:
             yield from _on_cluster(CROWDED, nodes, ON_CROWDED, plan)
+            for wish in WISHES:
+                yield from _on_cluster(PLAIN, nodes, _wishing(wish), plan)
+    yield from _queue(plan)
     yield from _decode(plan)
     yield from _memory(plan)
 
@@ -89,6 +110,16 @@ def _on_cluster(kind: Kind, nodes: int, entries: tuple[Entry, ...], plan: Plan) 
 
 def _rounds(round_: Round, kernel: Kernel, plan: Plan) -> list[Pair]:
     return interleaved(round_, kernel.seconds, plan.rounds, plan.seconds)
+
+
+def _queue(plan: Plan) -> Iterator[Result]:
+    nodes = USUAL if USUAL in plan.sizes else plan.sizes[0]
+    kernel = Kernel(nodes)
+    for (bench, case), (calls, make) in queue.CASES.items():
+        if plan.wants(bench, case):
+            round_ = make(calls, plan.waiting)
+            settle_down()
+            yield timing(bench, case, nodes, _rounds(round_, kernel, plan))
 
 
 def _decode(plan: Plan) -> Iterator[Result]:

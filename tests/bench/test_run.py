@@ -12,7 +12,7 @@ from bench.measure import Memory, Pair, Result, Timing, timing
 from bench.suite import Plan
 from bench.targets import growth, judge
 
-TINY = Plan(sizes=(60,), rounds=1, seconds=0.0, memory=(60, 200, 200))
+TINY = Plan(sizes=(60,), rounds=1, seconds=0.0, memory=(60, 200, 200), waiting=200)
 
 
 @pytest.fixture(scope="module")
