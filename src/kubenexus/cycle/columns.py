@@ -79,6 +79,7 @@ class ScoreColumn:
     """
 
     __slots__ = (
+        "_former",
         "_normal",
         "_present",
         "_shown",
@@ -104,6 +105,7 @@ class ScoreColumn:
         self._shown: tuple[Any, PluginScore | None] = (None, None)
         self.unusable: Any = None  # rows where a rule from outside gave no number
         self._normal: Any = None  # the few values of a coded score, normalised and weighted
+        self._former: Any = None  # what they were before the last answer, if the codes are still the same
 
     def ask(self, pod: PodClass, nodes: Nodes, job: JobView) -> Any:
         """What the plugin says of these rows: scores, SKIP or a Verdict."""
@@ -114,11 +116,13 @@ class ScoreColumn:
 
     def fill(self, raw: Any, width: int) -> None:
         """Take the scores of all rows."""
-        self._normal = None
-        if isinstance(
-            raw, Coded
-        ):  # a copy: a node's label, and so its code, may change before the plugin is asked again
-            self.raw = Coded(raw.codes.copy(), raw.values, raw.key)
+        former, self._normal, self._former = self._normal, None, None
+        if isinstance(raw, Coded):
+            if isinstance(self.raw, Coded) and self.raw.key == raw.key:
+                codes, self._former = self.raw.codes, former
+            else:  # a copy: a node's label, and so its code, may change before the plugin is asked again
+                codes = raw.codes.astype(np.intp)
+            self.raw = Coded(codes, raw.values, raw.key)
         elif self.traits.trusted:
             self.raw = raw if isinstance(raw, int) else raw.astype(np.uint8 if self.kept else np.int64)
         else:
@@ -157,6 +161,10 @@ class ScoreColumn:
         if self.unusable is not None and (self.unusable & ok).any():
             raise PluginFailedError(self.plugin.name, "the score of a feasible node is no usable number")
         in_range(self.normalized(self.raw if isinstance(self.raw, int) else self.take(ok)), self.plugin.name)
+
+    def differs(self) -> bool:
+        """Whether the last answer changed anything that is added to the sums."""
+        return self._former is None or not np.array_equal(self._former, self._normalized_values())
 
     def take(self, rows: Any) -> Any:
         """Raw scores of some rows, as int64 or an int."""
@@ -198,8 +206,10 @@ class ScoreColumn:
 
     def _top(self, ok: BoolColumn) -> tuple[int]:
         """The largest over the feasible rows, at least 0: mostly it is the largest of all."""
+        if not len(ok):
+            return (0,)
         top = int(self.raw.argmax())
-        return (max(self.raw.item(top), 0) if ok.item(top) else int(self.raw[ok].max(initial=0)),)
+        return (max(self.raw.item(top), 0) if ok.item(top) else int((self.raw * ok).max(initial=0)),)
 
     def _codes_present(self, ok: BoolColumn, version: int) -> Any:
         """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""
@@ -224,7 +234,8 @@ class ScoreColumn:
         the raw scores of these rows, where they are at hand."""
         weight = self.weight << shift
         if isinstance(self.raw, Coded):
-            return (self._normalized_values() << shift if shift else self._normalized_values())[self.raw.codes[rows]]
+            values = self._normalized_values() << shift if shift else self._normalized_values()
+            return values.take(self.raw.codes[rows])
         if raw is None:
             raw = self.raw if isinstance(self.raw, int) else self.raw[rows]
         part = raw if self.kept else self.normalized(raw)

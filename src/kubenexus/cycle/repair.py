@@ -8,7 +8,7 @@ from kubenexus.cycle import stamped
 from kubenexus.cycle.border import PluginFailedError
 from kubenexus.cycle.columns import FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS
-from kubenexus.cycle.stamped import reflag
+from kubenexus.cycle.stamped import reflag, reflag_one
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.profile import TieBreak
@@ -142,32 +142,18 @@ def _repair(
 
 def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
     """One row as plain integers; whether it became feasible or ceased to be."""
-    node, size, refused = OneNode(columns, row), len(table.ok), False
+    node, size = OneNode(columns, row), len(table.ok)
     for column in table.usage_filters:
         bits = column.ask(table.pod, node)
         if bits != column.at(row):
             column.put(row, bits, size)
             table.version += 1
-    for column in table.filters:
-        if column.bits is not None and column.bits.item(row):
-            refused = True
-            break
-    ok = not refused and bool(columns.alive[row]) and not columns.fenced[row]
     for score in table.usage_scores:
         table.spread |= score.put(row, score.ask(table.pod, node, ALONE), size)
-    was = bool(table.ok[row])
-    if ok != was:
-        table.ok[row] = ok
-        table.feasible += 1 if ok else -1
     rank = (_total_at(table, row) << BITS) + table.lots.one(columns, row)
     if table.steady is not None:
         table.steady[row] = rank
-        if table.stamped_scores and ok:
-            rank += int(table.stamped_totals(row)) << BITS
-    table.rank[row] = rank if ok else NOWHERE
-    if ok != was:
-        table.version += 1
-    return ok != was
+    return reflag_one(table, columns, row, rank)
 
 
 def _total_at(table: ClassTable, row: int) -> int:

@@ -14,34 +14,36 @@ from kubenexus.cycle.lots import BITS
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.verdict import Skip
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.view import Nodes
+from kubenexus.state.view import Nodes, OneNode
 
 _MANY = 64  # from so many rows on, all of them are as cheap
+_FEW = 4  # up to so many rows, plain integers beat NumPy
 
 
 def catch_up(table: ClassTable, columns: NodeColumns) -> None:
     """Ask again whose stamp moved, and bring feasibility and ranks up to date."""
-    active = [score.active for score in table.scores]
+    active = [score.active for score in table.looking]
     rows = _filters(table, columns)
     if rows is None:
         table.build(columns)  # a plugin is concerned now that was not, or no longer is
         return
     if len(rows) > _MANY:
         table.check(columns)
-    elif len(rows):
+    elif len(rows) > _FEW:
         reflag(table, columns, rows)
+    else:
+        for row in rows.tolist():
+            reflag_one(table, columns, row, table.steady.item(row))
+            table.version += 1  # it may be refused for another reason now
     of_feasible = table.feasible_version != table.version
-    scored = _scores(table, columns, of_feasible)
+    moved = _scores(table, columns, of_feasible)
     if of_feasible and _steady_moved(table):
         table.work.renormalized += 1
         table.sum(columns)
-    elif scored or len(rows) > _MANY or (of_feasible and table.stamped_scores):
-        for score in table.scores:
-            if score.traits.stamped and score.active:
-                score.measure(table.ok, table.version)
+    elif moved or len(rows) > _MANY:
         table.add_stamped()
     table.feasible_version = table.version
-    if active != [score.active for score in table.scores]:
+    if active != [score.active for score in table.looking]:
         table.watch_usage()
 
 
@@ -66,6 +68,24 @@ def reflag(table: ClassTable, columns: NodeColumns, rows: Any, steady: Any = Non
     return number > 0
 
 
+def reflag_one(table: ClassTable, columns: NodeColumns, row: int, rank: int) -> bool:
+    """The same for one row, as plain integers."""
+    ok = bool(columns.alive[row]) and not columns.fenced[row]
+    for column in table.filters:
+        if column.bits is not None and column.bits.item(row):
+            ok = False
+            break
+    if ok and table.stamped_scores:
+        rank += int(table.stamped_totals(row)) << BITS
+    table.rank[row] = rank if ok else NOWHERE
+    if table.ok.item(row) == ok:
+        return False
+    table.ok[row] = ok
+    table.feasible += 1 if ok else -1
+    table.version += 1
+    return True
+
+
 def _refused(table: ClassTable, columns: NodeColumns, rows: Any) -> Any:
     """Which of the rows cannot be used; None when all can."""
     refused = None
@@ -78,21 +98,23 @@ def _refused(table: ClassTable, columns: NodeColumns, rows: Any) -> Any:
     return refused
 
 
+_NONE: Any = np.zeros(0, np.int64)
+
+
 def _filters(table: ClassTable, columns: NodeColumns) -> Any:
     """The rows whose reasons changed; None when the table must be built anew."""
-    view = Nodes(columns)
-    changed: BoolColumn = np.zeros(columns.size, np.bool_)
-    stamped = {plugin.name for plugin in table.stamped}
-    for plugin in table.lineup.filters:
+    changed: BoolColumn | None = None
+    for plugin in table.cast.stamped_filters:
         before = table.stamps.get((plugin.name, "filter"))
-        if plugin.name not in stamped or not _moved(table, plugin, "filter", columns):
+        if not _moved(table, plugin, "filter", columns):
             continue
         column = next((c for c in table.filters if c.plugin is plugin), None)
-        if _concerned(table, plugin, view) != (column is not None):
+        if _concerned(table, plugin, Nodes(columns)) != (column is not None):
             return None
         if column is not None:
+            changed = np.zeros(columns.size, np.bool_) if changed is None else changed
             _ask(table, column, columns, before, changed)
-    return changed.nonzero()[0]
+    return _NONE if changed is None else changed.nonzero()[0]
 
 
 def _ask(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: Any, changed: BoolColumn) -> None:
@@ -100,6 +122,11 @@ def _ask(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: 
     if some is None:
         changed |= _refill(column, column.ask(table.pod, Nodes(columns)), columns.size)
         table.work.beyond += columns.size
+    elif len(some) <= _FEW and column.traits.scalar:
+        for row in some.tolist():
+            column.put(row, column.ask(table.pod, OneNode(columns, row)), columns.size)
+        table.work.beyond += len(some)
+        changed[some] = True
     elif len(some):
         column.put(some, column.ask(table.pod, Nodes(columns, some)), columns.size)
         table.work.beyond += len(some)
@@ -107,16 +134,19 @@ def _ask(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: 
 
 
 def _scores(table: ClassTable, columns: NodeColumns, of_feasible: bool) -> bool:
-    """Whether any score was asked again."""
-    asked = False
-    for score in table.scores:
-        if score.traits.stamped:
-            moved = _moved(table, score.plugin, "score", columns)
-            if moved or (of_feasible and score.traits.feasible and score.active):
-                table.ask_score(score, Nodes(columns))
-                table.work.beyond += columns.size
-                asked = True
-    return asked
+    """Ask again whose stamp moved, or who looks at the feasible rows; whether what is added to any sum changed."""
+    changed = False
+    for score in table.looking:
+        was, asked = score.active, False
+        moved = _moved(table, score.plugin, "score", columns)
+        if moved or (of_feasible and score.traits.feasible and was):
+            table.ask_score(score, Nodes(columns))
+            table.work.beyond += columns.size
+            asked = True
+        if score.active and (asked or of_feasible):
+            changed |= score.measure(table.ok, table.version) or (asked and score.differs())
+        changed |= was != score.active
+    return changed
 
 
 def _steady_moved(table: ClassTable) -> bool:

@@ -63,7 +63,8 @@ class ClassTable:
         self.usage_scores: list[ScoreColumn] = []
         self.usage_scalar = False  # whether all of these can look at a single row as plain numbers
         self.varying: list[ScoreColumn] = []
-        self.stamped_scores: list[ScoreColumn] = []
+        self.looking: list[ScoreColumn] = []  # scores that look beyond a row
+        self.stamped_scores: list[ScoreColumn] = []  # those of them that have something to add
         self.untrusted: list[ScoreColumn] = []
         self.constant = 0  # what the scores that are the same on all rows add up to; ranks do without it
         self.spread = False  # one of these no longer is the same on all rows: the sums are to be redone
@@ -102,6 +103,7 @@ class ClassTable:
             column.fill(column.ask(self.pod, view))
         self.check(columns)
         self.scores = [ScoreColumn(*each) for each in self.cast.scores]
+        self.looking = [score for score in self.scores if score.traits.stamped]
         for score in self.scores:
             self.ask_score(score, view)
         for plugin in self.stamped:
@@ -193,7 +195,7 @@ class ClassTable:
 
     def add_stamped(self) -> None:
         """Ranks from the steady part of the sums and the scores that change with every pod placed anywhere."""
-        self.stamped_scores = [score for score in self.scores if score.active and score.traits.stamped]
+        self.stamped_scores = [score for score in self.looking if score.active]
         rank = self.steady
         for score in self.stamped_scores:
             rank = rank + score.part(slice(None), BITS)

@@ -72,6 +72,7 @@ class Cast(NamedTuple):
     filters: list[tuple[Filter, Callable[..., Any] | None, Traits]]  # with `prepare`, if there is one
     scores: list[tuple[Score, int, Traits]]
     stamped: list[Stamped]
+    stamped_filters: list[Any]  # those of them that filter, in the filters' order
     assigns: list[Assign]
 
 
@@ -119,6 +120,7 @@ class Lineup:
             [(p, getattr(p, "prepare", None), traits[p.name]) for p in self.filters if p.name not in quiet],
             [(p, self.weights[p.name], traits[p.name]) for p in self.scores],
             [p for p in self.stamped if p.name not in quiet],
+            [p for p in self.filters if traits[p.name].stamped],
             [p for p in self.assigns if p.name not in quiet],
         )
 

@@ -58,7 +58,10 @@ def _all_by_one(member: Member, columns: NodeColumns) -> Diagnosis | None:
     if known.failing:
         return None
     found = {1: columns.count - member.table.feasible}
-    if len(known.reasons) > 1:
+    if len(known.reasons) == 2:  # counting twice is quicker than NumPy's way of counting everything at once
+        both, second = (int(np.count_nonzero(refusing[0].bits == bits)) for bits in (3, 2))
+        found = {bits: number for bits, number in ((1, found[1] - both - second), (2, second), (3, both)) if number}
+    elif len(known.reasons) > 2:
         found = {i: number for i, number in enumerate(np.bincount(refusing[0].bits).tolist()) if i and number}
     counts: dict[str, int] = {}
     for bits, number in found.items():

@@ -6,7 +6,7 @@ comparison.
 """
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from kubenexus.state.counters import Counter
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.podcolumns import Carrier
 from kubenexus.state.podterms import Carried, Kind, carried_terms
-from kubenexus.state.view import Nodes
+from kubenexus.state.view import Nodes, OneNode
 
 _SIGNS = {Kind.JOIN: 1, Kind.AVOID: -1}
 
@@ -42,6 +42,7 @@ class InterPodAffinity:
     name = "InterPodAffinity"
     reads = ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity")
     depends = Depends.NODE
+    scalar = True
     normalize = own(_least_and_most, _stretched)
     FAR = Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE)
     NEAR = Reason("node(s) didn't match pod anti-affinity rules", Code.UNSCHEDULABLE)
@@ -66,21 +67,18 @@ class InterPodAffinity:
         return [pod.metadata.namespace, {key: labels[key] for key in keys if key in labels}]
 
     def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
-        affinity = self._affinity(pod, nodes)
-        counters = affinity.required if point == "filter" else affinity.preferred
-        carriers = affinity.carriers(nodes)
-        mark = nodes.node_changes.mark
+        affinity, mark = self._affinity(pod, nodes), nodes.node_changes.mark
+        others = affinity.others(nodes)
         if point == "filter":
-            strict = [c for c in carriers if c.carried.kind is Kind.MUST_AVOID]
-            alone = bool(affinity.joins) and affinity.joins_itself(nodes)
-            return mark, tuple([c.flips for c in counters]), tuple([(id(c), c.counter.flips) for c in strict]), alone
-        lenient = [c for c in carriers if c.carried.kind is not Kind.MUST_AVOID]
-        return mark, tuple([c.version for c in counters]), tuple([(id(c), c.counter.version) for c in lenient])
+            flips = tuple([c.flips for c in affinity.required])
+            return mark, flips, tuple([(id(c), c.counter.flips) for c in others.strict]), others.joins_itself
+        versions = tuple([c.version for c in affinity.preferred])
+        return mark, versions, tuple([(id(c), c.counter.version) for c in others.lenient])
 
     def touched(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
         """Rows in a domain that flipped. Not with required affinity: its first pod changes the answer everywhere."""
         affinity = self._affinity(pod, nodes)
-        strict = [c for c in affinity.carriers(nodes) if c.carried.kind is Kind.MUST_AVOID]
+        strict = affinity.others(nodes).strict
         if affinity.joins or before[0] != after[0] or [i for i, _ in before[2]] != [i for i, _ in after[2]]:
             return None
         terms = [*affinity.avoids, *((c.carried.topology, c.counter) for c in strict)]
@@ -104,11 +102,16 @@ class InterPodAffinity:
             return Verdict(Code.UNRESOLVABLE, (f"parsing pod: {problem}",))
         if affinity.joins or affinity.avoids:
             return None
-        unwelcome = (c for c in affinity.carriers(nodes.columns) if c.carried.kind is Kind.MUST_AVOID)
+        unwelcome = affinity.others(nodes.columns).strict
         return None if any(c.counter.domain(c.carried.topology)[1:].any() for c in unwelcome) else SKIP
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         affinity = self._affinity(pod, nodes.columns)
+        if isinstance(nodes, OneNode) and not affinity.joins:
+            self._filter_one(affinity, nodes, verdict)
+            return
+        if isinstance(nodes, OneNode):
+            nodes = nodes.as_column()
         refused: BoolColumn = np.zeros(nodes.width, np.bool_)
         if affinity.joins:
             refused = ~_together(affinity, nodes)
@@ -117,10 +120,16 @@ class InterPodAffinity:
         if near is not None:
             verdict.reject(near & ~refused, self.NEAR)
             refused = refused | near
-        strict = [c for c in affinity.carriers(nodes.columns) if c.carried.kind is Kind.MUST_AVOID]
+        strict = affinity.others(nodes.columns).strict
         unwelcome = _any([(c.carried.topology, c.counter) for c in strict], nodes)
         if unwelcome is not None:
             verdict.reject(unwelcome & ~refused, self.UNWELCOME)
+
+    def _filter_one(self, affinity: "_Affinity", node: OneNode, verdict: NodeVerdict) -> None:
+        if any([_there(topology, counter, node) for topology, counter in affinity.avoids]):  # noqa: C419
+            verdict.reject(True, self.NEAR)
+        elif any([_there(c.carried.topology, c.counter, node) for c in affinity.others(node.columns).strict]):  # noqa: C419
+            verdict.reject(True, self.UNWELCOME)
 
     # --- where it would like to --------------------------------------------------------------------------------------
 
@@ -133,11 +142,9 @@ class InterPodAffinity:
         tables: dict[str, IntColumn] = {}
         for topology, weight, counter in (*affinity.wishes, *self._others_wishes(affinity, nodes.columns)):
             counts = counter.domain(topology)
-            if counts[1:].any():
+            if np.count_nonzero(counts[1:]):
                 known = tables.get(topology)
-                size = len(nodes.columns.labels.column(topology).values)
-                tables[topology] = np.zeros(size, np.int64) if known is None else known
-                tables[topology][: len(counts)] += weight * counts
+                tables[topology] = weight * counts if known is None else _sum(known, weight * counts)
         if not tables:
             return SKIP
         if len(tables) == 1:
@@ -153,17 +160,23 @@ class InterPodAffinity:
 
     def _others_wishes(self, affinity: "_Affinity", nodes: NodeColumns) -> list[tuple[str, int, Counter]]:
         found = []
-        for carrier in affinity.carriers(nodes):
+        for carrier in affinity.others(nodes).lenient:
             carried = carrier.carried
-            weight = carried.weight * _SIGNS.get(carried.kind, 0)
-            if carried.kind is Kind.MUST_JOIN:
-                weight = self._hard_weight
-            if carried.kind in _SIGNS or (carried.kind is Kind.MUST_JOIN and weight > 0):
+            weight = self._hard_weight if carried.kind is Kind.MUST_JOIN else carried.weight * _SIGNS[carried.kind]
+            if carried.kind is not Kind.MUST_JOIN or weight > 0:
                 found.append((carried.topology, weight, carrier.counter))
         return found
 
     def _affinity(self, pod: PodClass, nodes: NodeColumns) -> "_Affinity":
         return pod.once("InterPodAffinity", lambda: _Affinity(pod, nodes))
+
+
+class _Others(NamedTuple):
+    """Terms carried by pods on the cluster that speak of a class: those that refuse it, and those with wishes."""
+
+    strict: list[Carrier]
+    lenient: list[Carrier]
+    joins_itself: bool
 
 
 class _Affinity:
@@ -173,7 +186,7 @@ class _Affinity:
         signed: tuple[str, dict[str, str]] | None = pod.signed.get("InterPodAffinity")
         self._namespace, self._labels = signed or ("", {})
         self._known = signed is not None
-        self._carriers: tuple[int, list[Carrier]] = (-1, [])
+        self._others: tuple[int, _Others] = (-1, _Others([], [], False))
         terms = carried_terms(pod.pod, self._namespace)  # the specimen has no namespace of its own
         must = [c for c in terms if c.kind is Kind.MUST_JOIN]
         together = nodes.pods.counter(tuple(c.term for c in must)) if must else None
@@ -182,27 +195,20 @@ class _Affinity:
         self.wishes = [
             (c.topology, c.weight * _SIGNS[c.kind], nodes.pods.counter((c.term,))) for c in terms if c.kind in _SIGNS
         ]
+        self.required = [counter for _, counter in (*self.joins, *self.avoids)]
+        self.preferred = [counter for _, _, counter in self.wishes]
         self._must = must
 
-    def joins_itself(self, nodes: NodeColumns) -> bool:
-        """Whether the pod is one of those it wants to join; a namespace's labels may have a say in it."""
-        return all(self._matches(carried, nodes) for carried in self._must)
-
-    @property
-    def required(self) -> list[Counter]:
-        return [counter for _, counter in (*self.joins, *self.avoids)]
-
-    @property
-    def preferred(self) -> list[Counter]:
-        return [counter for _, _, counter in self.wishes]
-
-    def carriers(self, nodes: NodeColumns) -> list[Carrier]:
-        """Terms carried by pods on the cluster that select pods of this class; looked up again when any came."""
-        if not self._known:
-            return []
-        if self._carriers[0] != nodes.pods.carrier_version:
-            self._carriers = nodes.pods.carrier_version, nodes.pods.matching_carriers(self._namespace, self._labels)
-        return self._carriers[1]
+    def others(self, nodes: NodeColumns) -> _Others:
+        """Looked up again when a term came or went, or a namespace changed."""
+        if self._known and self._others[0] != nodes.pods.carrier_version:
+            carriers = nodes.pods.matching_carriers(self._namespace, self._labels)
+            strict = [c for c in carriers if c.carried.kind is Kind.MUST_AVOID]
+            lenient = [c for c in carriers if c.carried.kind is not Kind.MUST_AVOID]
+            # Whether the pod is one of those it wants to join; a namespace's labels may have a say in it.
+            itself = bool(self._must) and all(self._matches(carried, nodes) for carried in self._must)
+            self._others = nodes.pods.carrier_version, _Others(strict, lenient, itself)
+        return self._others[1]
 
     def _matches(self, carried: Carried, nodes: NodeColumns) -> bool:
         covered = nodes.pods.covers(carried.term, self._namespace)
@@ -216,6 +222,14 @@ def _terms(pod: Pod) -> tuple[Carried, ...]:
         return ()  # said again, and reported, when the class is prepared
 
 
+def _sum(known: IntColumn, more: IntColumn) -> IntColumn:
+    """Tables by code; one may have been made before the other's last value was seen."""
+    if len(known) < len(more):
+        known, more = more, known
+    known[: len(more)] += more
+    return known
+
+
 def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:
     """Rows that join the pods all required terms select; or, if there are none yet, any row the first may start on."""
     fits: BoolColumn = np.ones(nodes.width, np.bool_)
@@ -226,7 +240,13 @@ def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:
         nobody = nobody and not counts[1:].any()
         labelled &= codes != 0
         fits &= (counts > 0)[codes]
-    return labelled if nobody and affinity.joins_itself(nodes.columns) else fits & labelled
+    return labelled if nobody and affinity.others(nodes.columns).joins_itself else fits & labelled
+
+
+def _there(topology: str, counter: Counter, node: OneNode) -> bool:
+    """Whether the term counts somebody in the node's domain."""
+    code = node.columns.labels.column(topology).codes.item(node.row)
+    return bool(code) and counter.domain(topology).item(code) > 0
 
 
 def _any(terms: list[tuple[str, Counter]], nodes: Nodes) -> BoolColumn | None:
