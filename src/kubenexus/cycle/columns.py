@@ -15,6 +15,8 @@ from kubenexus.framework.profile import Traits
 from kubenexus.framework.verdict import NodeVerdict, ReasonTable
 from kubenexus.state.view import Nodes
 
+_MANY = 64
+
 
 class FilterColumn:
     """`bits[n]` holds the reasons against row n, 0 if there are none; None while no row was ever refused.
@@ -118,7 +120,9 @@ class ScoreColumn:
         """Take the scores of all rows."""
         former, self._normal, self._former = self._normal, None, None
         if isinstance(raw, Coded):
-            if isinstance(self.raw, Coded) and self.raw.key == raw.key:
+            if raw.key is None:
+                raw.key, codes = object(), raw.codes
+            elif isinstance(self.raw, Coded) and self.raw.key == raw.key:
                 codes, self._former = self.raw.codes, former
             else:  # a copy: a node's label, and so its code, may change before the plugin is asked again
                 codes = raw.codes.astype(np.intp)
@@ -215,9 +219,11 @@ class ScoreColumn:
         """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""
         key = (self.raw.key, version)
         if self._present[0] != key:
-            codes = self.raw.codes if ok.all() else self.raw.codes[ok]
-            counts = np.bincount(codes, minlength=len(self.raw.values))
-            self._present = (key, counts[: len(self.raw.values)] > 0)
+            codes = self.raw.codes if np.count_nonzero(ok) == len(ok) else self.raw.codes[ok]
+            present: Any = np.bincount(codes, minlength=len(self.raw.values)) > 0
+            if len(present) > _MANY and np.count_nonzero(present[1:]) == len(present) - 1 and not present[0]:
+                present = slice(1, None)  # every node has a value of its own, as with hostnames
+            self._present = (key, present)
         return self._present[1]
 
     def normalized(self, raw: Any, extremes: tuple[int, ...] | None = None) -> Any:

@@ -70,17 +70,16 @@ class PodTopologySpread:
             return [meta.namespace, {key: meta.labels[key] for key in keys if key in meta.labels}, None]
         if not self._defaults:
             return None
-        selector = nodes.owners.selector_of(pod)
-        if not selector.requirements:
-            return None
-        labels = {key: meta.labels[key] for key in selector.keys if key in meta.labels}
-        return [meta.namespace, labels, [(r.key, r.op.value, r.values) for r in selector.requirements]]
+        belongs = nodes.owners.of(pod)
+        return None if belongs is None else [meta.namespace, belongs.labels, belongs.wanted]
 
     def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
         plan = self._plan(pod, nodes)
         if point == "filter":
+            if not plan.hard:
+                return 0
             overfull = [domains.overfull().tobytes() for domains in plan.hard_domains(nodes)]
-            return nodes.node_changes.mark if overfull else 0, tuple(overfull)
+            return nodes.node_changes.mark, tuple(overfull)
         return nodes.node_changes.mark, tuple([domains.counter.version for domains in plan.soft])
 
     def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
@@ -105,11 +104,10 @@ class PodTopologySpread:
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | Skip:
         if self.name not in pod.signed or not (plan := self._plan(pod, nodes.columns)).soft:
             return SKIP
-        everywhere = Nodes(nodes.columns)
         scored: BoolColumn = nodes.feasible
         if plan.all_labels:
-            scored = scored & labelled([domains.constraint for domains in plan.soft], everywhere)
-        pieces = [_points(domains, nodes, everywhere, scored) for domains in plan.soft_domains(nodes.columns)]
+            scored = scored & labelled([domains.constraint for domains in plan.soft], Nodes(nodes.columns))
+        pieces = [_points(domains, nodes, scored) for domains in plan.soft_domains(nodes.columns)]
         return _added(pieces, plan.all_labels, nodes)
 
     def _plan(self, pod: PodClass, nodes: NodeColumns) -> "_Plan":
@@ -157,36 +155,46 @@ class _Piece(msgspec.Struct, gc=False):
     points: Any
 
 
-def _points(domains: Domains, nodes: Nodes, everywhere: Nodes, scored: BoolColumn) -> _Piece:
+def _points(domains: Domains, nodes: Nodes, scored: BoolColumn) -> _Piece:
     """More pods in a node's domain are more points; domains of a topology with many values weigh more."""
     constraint, counter = domains.constraint, domains.counter
-    codes = nodes.label(constraint.topology)[0]
+    codes, missing = domains.axis()
     if constraint.topology == HOSTNAME:
         index = _on_rows(counter.rows, nodes)
-        size, counts = int(np.count_nonzero(scored)), np.arange(int(index.max(initial=0)) + 1)
+        size, counts = int(np.count_nonzero(scored)), np.arange(counter.most + 1)
     else:
-        index, counts = codes, domains.counts
-        size = domains.in_use(everywhere.label(constraint.topology)[0], scored)
-    points = np.append(counts * math.log(size + 2) + float(constraint.max_skew - 1), 0.0)
-    missing = codes == 0
-    if missing.any():
-        index = np.where(missing, len(points) - 1, index)
+        index, counts = codes[nodes.where], domains.counts
+        size = domains.in_use(scored)
+    points = np.zeros(len(counts) + 1)
+    np.multiply(counts, math.log(size + 2), out=points[:-1])
+    points[:-1] += float(constraint.max_skew - 1)
+    if missing is not None:
+        index = np.where(missing[nodes.where], len(points) - 1, index)
     return _Piece(index, points)
 
 
 def _added(pieces: list[_Piece], all_labels: bool, nodes: Nodes) -> IntColumn | Coded:
     """All constraints together, for each combination of their points; there are few, however many nodes."""
     index, points = pieces[0].index, pieces[0].points
-    ignored = np.arange(len(points)) == len(points) - 1
     for piece in pieces[1:]:
-        index = index * len(piece.points) + piece.index
-        points = (points[:, None] + piece.points[None, :]).ravel()
-        last = np.arange(len(piece.points)) == len(piece.points) - 1
-        ignored = (ignored[:, None] | last[None, :]).ravel()
+        index = index * len(piece.points)
+        index += piece.index
+        points = np.add.outer(points, piece.points).ravel()
     raw = np.floor(points + 0.5).astype(np.int64)
     if all_labels:
-        raw[ignored] = _IGNORED
-    return Coded(index, raw, object()) if len(raw) <= max(1024, nodes.width) else raw[index]
+        raw[_ignored([len(piece.points) for piece in pieces])] = _IGNORED
+    if len(raw) > max(1024, nodes.width):
+        column: IntColumn = raw[index]
+        return column
+    return Coded(index if len(pieces) > 1 else index.copy(), raw)
+
+
+def _ignored(sizes: list[int]) -> BoolColumn:
+    """The combinations in which some constraint's label is missing."""
+    ignored: BoolColumn = np.zeros(1, np.bool_)
+    for size in sizes:
+        ignored = np.logical_or.outer(ignored, np.arange(size) == size - 1).ravel()
+    return ignored
 
 
 def _on_rows(rows: IntColumn, nodes: Nodes) -> Any:

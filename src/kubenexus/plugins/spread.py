@@ -97,6 +97,7 @@ class Domains:
         self._marks = (-1, -1)
         self._column: Any = None
         self._in_use: tuple[int, Any, int] = (-1, None, 0)
+        self._axis: tuple[tuple[int, Any], Any, Any] = ((-1, None), None, None)
         self._overfull: tuple[tuple[int, int], Any] = ((-1, -1), None)
 
     def refresh(self, pod: PodClass, nodes: NodeColumns, others: list[Constraint], all_keys: bool) -> None:
@@ -126,10 +127,23 @@ class Domains:
         self.present = np.bincount(there, minlength=size) > 0
         self.counts = np.bincount(there, weights=rows[self._counted], minlength=size).astype(np.int64)
 
-    def in_use(self, codes: Any, scored: BoolColumn) -> int:
+    def axis(self) -> tuple[Any, BoolColumn | None]:
+        """The code of each row's domain, and which rows have none (None: all have one). As of the last refresh."""
+        if self._axis[0][0] != self._marks[0] or self._axis[0][1] is not self._column:
+            codes = self._column.codes[: len(self._counted)].astype(np.intp)
+            missing = codes == 0
+            self._axis = ((self._marks[0], self._column), codes, missing if missing.any() else None)
+        return self._axis[1], self._axis[2]
+
+    def in_use(self, scored: BoolColumn) -> int:
         """How many domains (or none: nodes without the label) the scored rows are in."""
-        if self._in_use[0] != self._marks[0] or not np.array_equal(self._in_use[1], scored):
-            self._in_use = (self._marks[0], scored.copy(), int(np.count_nonzero(np.bincount(codes[scored]))))
+        # None stands for all rows, which is the usual case and quick to see.
+        wanted = None if np.count_nonzero(scored) == len(scored) else scored
+        same = self._in_use[1] is wanted or (wanted is not None and np.array_equal(self._in_use[1], wanted))
+        if self._in_use[0] != self._marks[0] or not same:
+            codes = self.axis()[0][scored]
+            known = None if wanted is None else scored.copy()
+            self._in_use = (self._marks[0], known, int(np.count_nonzero(np.bincount(codes))))
         return self._in_use[2]
 
     def overfull(self) -> BoolColumn:

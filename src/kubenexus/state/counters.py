@@ -16,11 +16,12 @@ class Counter:
     back: required terms ask no more than that. Shared by all classes with the same question, dropped when none asks.
     """
 
-    __slots__ = ("__weakref__", "_domains", "_flipped", "_labels", "_log", "flips", "rows", "total", "version")
+    __slots__ = ("__weakref__", "_domains", "_flipped", "_labels", "_log", "flips", "most", "rows", "total", "version")
 
     def __init__(self, rows: NDArray[np.int64], labels: LabelColumns) -> None:
         self.rows = rows
         self.total = int(rows.sum())
+        self.most = int(rows.max(initial=0))  # on any one row, now or at some time before
         self.version = 0
         self.flips = 0
         self._labels = labels
@@ -43,6 +44,7 @@ class Counter:
             self.rows = np.concatenate([self.rows, np.zeros(max(row + 1, len(self.rows)), np.int64)])
         before = self.rows.item(row)
         self.rows[row] = before + delta
+        self.most = max(self.most, before + delta)
         self.total += delta
         self.version += 1
         self._log.append((row, delta))

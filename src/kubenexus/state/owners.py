@@ -1,13 +1,17 @@
 """Which pods belong together: services and controllers, and the selector they give a pod that has no constraints of
 its own to spread by."""
 
+from collections.abc import Hashable
 from typing import Any
+
+import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.selectors import EVERYTHING, NOTHING, Op, Requirement, Selector, compile_selector
 from kubenexus.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.base.errors import Malformed
 
+_MOST_KNOWN = 1024
 Pairs = tuple[tuple[str, str], ...]
 
 _KINDS = {
@@ -17,8 +21,16 @@ _KINDS = {
 }
 
 
+class Belonging(msgspec.Struct, frozen=True):
+    """What a pod is selected by, as plain data, and which of its labels that asks about."""
+
+    labels: dict[str, str]
+    wanted: list[tuple[str, str, tuple[str, ...]]]
+
+
 class Owners:
     def __init__(self) -> None:
+        self._known: dict[Hashable, Belonging | None] = {}  # pods of one template ask the same again and again
         self._services: dict[str, dict[str, Pairs]] = {}  # by namespace and name: the labels a service selects by
         self._by_label: dict[tuple[str, str, str], set[str]] = {}  # services of a namespace by one label they ask for
         self._selectors: dict[tuple[str, str, str], Selector] = {}  # by kind, namespace and name of a controller
@@ -26,6 +38,7 @@ class Owners:
     def seen(self, owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
         """Raises Malformed when a controller's selector cannot be read; it then selects nothing."""
         namespace, name = owner.metadata.namespace, owner.metadata.name
+        self._known.clear()
         self.gone(type(owner), namespace, name)
         if isinstance(owner, Service):
             pairs = tuple(sorted(owner.spec.selector.items()))
@@ -43,10 +56,31 @@ class Owners:
             raise problem.within("spec.selector", f"{key[0]} {namespace}/{name}") from None
 
     def gone(self, kind: type[Any], namespace: str, name: str) -> None:
+        self._known.clear()
         self._selectors.pop((kind.__name__, namespace, name), None)
         pairs = self._services.get(namespace, {}).pop(name, None) if kind is Service else None
         if pairs:
             self._by_label[namespace, *pairs[0]].discard(name)
+
+    def of(self, pod: Pod) -> Belonging | None:
+        """What the pod's services and its controller select by; None when there is nothing."""
+        if not self._services and not (self._selectors and pod.metadata.owner_references):
+            return None
+        meta = pod.metadata
+        owners = tuple([(o.kind, o.api_version, o.name, o.controller) for o in meta.owner_references])
+        asked = (meta.namespace, owners, tuple(meta.labels.items()))
+        if asked not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[asked] = self._belonging(pod)
+        return self._known[asked]
+
+    def _belonging(self, pod: Pod) -> Belonging | None:
+        selector = self.selector_of(pod)
+        if not selector.requirements:
+            return None
+        labels = {key: pod.metadata.labels[key] for key in selector.keys if key in pod.metadata.labels}
+        return Belonging(labels, [(r.key, r.op.value, r.values) for r in selector.requirements])
 
     def selector_of(self, pod: Pod) -> Selector:
         """What the pod's services and its controller select by, taken together; empty when there is nothing."""
