@@ -34,7 +34,7 @@ def test_the_defaults_are_kube_schedulers_but_for_our_name_and_lease() -> None:
             "resourceName": "kubenexus-scheduler",
             "resourceNamespace": "kubenexus-system",
         },
-        "clientConnection": {"contentType": "application/json", "qps": 50.0, "burst": 100},
+        "clientConnection": {"contentType": "application/json", "qps": 1000.0, "burst": 2000},
         "enableProfiling": True,
         "enableContentionProfiling": True,
         "percentageOfNodesToScore": 0,
@@ -116,7 +116,7 @@ def test_contention_profiling_goes_with_profiling(said: str, expected: tuple[boo
 @pytest.mark.parametrize(
     ("said", "path", "expected"),
     [
-        ("clientConnection: {qps: 0, burst: 0, contentType: ''}", "client_connection", "50.0 100 application/json"),
+        ("clientConnection: {qps: 0, burst: 0, contentType: ''}", "client_connection", "1000.0 2000 application/json"),
         ("leaderElection: {leaseDuration: 0s, resourceName: ''}", "leader_election", "15s kubenexus-scheduler"),
     ],
 )

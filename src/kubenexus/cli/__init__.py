@@ -6,6 +6,7 @@ from kubenexus import __version__
 from kubenexus.cli.agents import agents
 from kubenexus.cli.config import config
 from kubenexus.cli.explain import explain
+from kubenexus.cli.run import run
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,6 +18,7 @@ def main() -> None:
 main.add_command(agents)
 main.add_command(config)
 main.add_command(explain)
+main.add_command(run)
 
 
 @main.command()

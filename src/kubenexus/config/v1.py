@@ -1,8 +1,8 @@
 """`KubeSchedulerConfiguration`, version `kubescheduler.config.k8s.io/v1`: its fields as they stand in a file.
 
-The defaults of the structs are the defaults of the configuration: kube-scheduler's, but for what names *us*. Two
-schedulers that share a lease take turns being idle, so ours is our own; and a pod that asks for no scheduler is
-kube-scheduler's, so our profile has a name of its own, too (DESIGN, rulings).
+The defaults of the structs are the defaults of the configuration: kube-scheduler's, but for the rate of calls
+and for what names *us*. Two schedulers that share a lease take turns being idle, so ours is our own; and a pod that
+asks for no scheduler is kube-scheduler's, so our profile has a name of its own, too (DESIGN, rulings).
 
 `config.args` has the arguments of plugins, `config.catalogue` the plugins that are on when nothing is said.
 """
@@ -10,6 +10,7 @@ kube-scheduler's, so our profile has a name of its own, too (DESIGN, rulings).
 from typing import Annotated, Any, Final
 
 from kubenexus.api.meta import Int32, Int64, Object
+from kubenexus.client.limits import BURST, QPS
 from kubenexus.config.durations import Duration
 from kubenexus.config.shape import OR_DEFAULT
 
@@ -57,13 +58,14 @@ class LeaderElection(Part):
 
 
 class ClientConnection(Part):
-    """`contentType` is JSON here, whatever it says: that is what we decode."""
+    """`contentType` is JSON here, whatever it says: that is what we decode. `qps` and `burst` are the client's own when
+    nothing is said: kube-scheduler's 50 a second would be what limits us."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: Text = "application/json"
-    qps: Annotated[float, OR_DEFAULT] = 50.0
-    burst: Annotated[Int32, OR_DEFAULT] = 100
+    qps: Annotated[float, OR_DEFAULT] = QPS
+    burst: Annotated[Int32, OR_DEFAULT] = BURST
 
 
 class Plugin(Part):

@@ -1,0 +1,211 @@
+"""The feed: what the watches say goes to the ledger and to the waiting room, and to nobody else.
+
+One handler for each kind; `app.hearing` makes them the receivers of reflectors. Everything here is told what is there
+now, whatever was told before: a lost event, a repeated one or a pod made again under its old name are no special case.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from kubenexus.api.codec import Unreadable
+from kubenexus.api.core import Node, Pod
+from kubenexus.app.known import Known, slim_node
+from kubenexus.base.errors import Malformed
+from kubenexus.framework.events import Action, Event, Resource
+from kubenexus.framework.job import Job
+from kubenexus.observe import logs
+from kubenexus.queue import changes
+from kubenexus.queue.entry import Place
+from kubenexus.queue.room import WaitingRoom
+from kubenexus.state.intake import KINDS, key_of
+from kubenexus.state.ledger import Ledger
+from kubenexus.state.pods import Stage, finished
+
+# Kinds that some refused pod may wait for, and how events name them.
+EVENTS = {
+    "StorageClass": Resource.STORAGE_CLASS,
+    "CSIDriver": Resource.CSI_DRIVER,
+    "CSINode": Resource.CSI_NODE,
+    "CSIStorageCapacity": Resource.CSI_STORAGE_CAPACITY,
+    "PersistentVolume": Resource.PERSISTENT_VOLUME,
+    "PersistentVolumeClaim": Resource.PERSISTENT_VOLUME_CLAIM,
+    "VolumeAttachment": Resource.VOLUME_ATTACHMENT,
+    "DeviceClass": Resource.DEVICE_CLASS,
+}
+REMEMBERED = 1024  # objects whose problem was logged
+
+Arrived = Callable[[Pod, Place], None]
+Left = Callable[[Pod], None]
+Heard = Callable[[str, Any], None]
+
+log = logs.get("feed")
+
+
+def _nobody(*_: Any) -> None:
+    """Nobody wants to know."""
+
+
+class Feed:
+    """`profiles` are the names of the schedulers that we are.
+
+    `arrived` hears of pods that wait for a node and where they wait; `left` of pods that are gone; `vanished` of bound
+    ones that ended before they ran; `heard` of all other kinds, after the ledger.
+    """
+
+    def __init__(self, ledger: Ledger, room: WaitingRoom, profiles: Iterable[str]) -> None:
+        self.ledger, self.room, self.known = ledger, room, Known()
+        self.profiles = frozenset(profiles)
+        self.arrived: Arrived = _nobody
+        self.left: Left = _nobody
+        self.vanished: Left = _nobody
+        self.heard: Heard = _nobody
+        self._unread: dict[str, str] = {}  # pods that cannot be read, and why
+        self._complained: dict[str, str] = {}
+
+    # --- pods -----------------------------------------------------------------------------------------------------
+
+    def pod_keys(self) -> set[str]:
+        return {*self.known.pods, *self._unread}
+
+    def pod_seen(self, pod: Pod) -> None:
+        key = pod.key
+        old = self.known.pods.get(key)
+        if finished(pod) or (old is not None and old.metadata.uid != pod.metadata.uid):
+            self.pod_gone(key)
+            old = None
+        if finished(pod):
+            return
+        before = self.ledger.pods.get(key)
+        held = "" if before is None else before.node
+        try:
+            self.ledger.pod_seen(pod)
+        except Malformed as problem:
+            self._quarantine(key, str(problem))
+            return
+        self._unread.pop(key, None)
+        slim = self.known.pods[key] = self.known.slim(pod)
+        if held and pod.spec.node_name and held != pod.spec.node_name:
+            self.room.on_event(changes.pod_forgotten(slim, held))  # somebody else took it elsewhere
+        if pod.spec.node_name:
+            self._bound(old, slim)
+        else:
+            self._waits(old, pod)
+
+    def pod_gone(self, key: str, last: Pod | None = None) -> None:
+        """Deleted, or ended. `last` is its last state, if the watch told."""
+        old, record = self.known.pods.pop(key, None), self.ledger.pods.get(key)
+        self._unread.pop(key, None)
+        self.room.delete(key)
+        self.ledger.pod_gone(key)
+        if old is None:
+            return
+        if old.spec.node_name:
+            self.room.on_event(changes.pod_gone(old))
+            ended = last or old
+            if old.status.phase == "Pending" and not ended.metadata.deletion_timestamp:
+                self.vanished(old)
+        elif record is not None and record.stage is Stage.ASSUMED:
+            self.room.on_event(changes.pod_forgotten(old, record.node))
+        elif old.status.nominated_node_name:
+            self.room.on_event(changes.nomination_ended(old))
+        self.left(old)
+
+    def pod_unreadable(self, bad: Unreadable) -> None:
+        key = f"{bad.namespace}/{bad.name}"
+        if bad.phase in ("Succeeded", "Failed"):
+            self.pod_gone(key)
+            return
+        self.ledger.pod_unreadable(key, bad.node)
+        self._quarantine(key, str(bad.error))
+
+    def _quarantine(self, key: str, problem: str) -> None:
+        self.room.delete(key)
+        self.known.pods.pop(key, None)
+        self._unread[key] = problem
+        self.complain(f"Pod {key}", problem)
+
+    def _bound(self, old: Pod | None, pod: Pod) -> None:
+        self.room.delete(pod.key)
+        if old is None or not old.spec.node_name:
+            self.room.on_event(changes.pod_bound(pod))
+        elif old != pod:
+            for event in changes.pod_changed(old, pod):
+                self.room.on_event(event)
+
+    def _waits(self, old: Pod | None, pod: Pod) -> None:
+        key = pod.key
+        if old is not None and old.status.nominated_node_name not in ("", pod.status.nominated_node_name):
+            self.room.on_event(changes.nomination_ended(old))
+        if pod.spec.scheduler_name not in self.profiles or pod.metadata.deletion_timestamp:
+            self.room.delete(key)
+        elif key in self.room or key not in self.ledger.pods:  # else it is bound, and this news is old
+            self.arrived(pod, self.room.add(Job.of(pod), since(pod)))
+
+    # --- nodes ----------------------------------------------------------------------------------------------------
+
+    def node_keys(self) -> set[str]:
+        return set(self.known.nodes)
+
+    def node_seen(self, node: Node) -> None:
+        name = node.metadata.name
+        try:
+            self.ledger.node_seen(node)
+        except Malformed as problem:
+            self.complain(f"Node {name}", str(problem))
+            return
+        slim, old, delegated = slim_node(node), self.known.nodes.get(name), self.ledger.nodes.delegated
+        self.known.nodes[name] = slim
+        if old is None:
+            self.room.on_event(changes.node_added(slim, delegated))
+            return
+        for event in changes.node_changed(old, slim, delegated):
+            self.room.on_event(event)
+
+    def node_gone(self, name: str) -> None:
+        old = self.known.nodes.pop(name, None)
+        self.ledger.node_gone(name)
+        if old is not None:
+            self.room.on_event(changes.node_gone(old))
+
+    # --- all other kinds ------------------------------------------------------------------------------------------
+
+    def seen(self, kind: str, thing: Any) -> None:
+        key, known = key_of(thing), self.known.of(kind)
+        try:
+            KINDS[kind].seen(self.ledger, thing)
+        except Malformed as problem:
+            self.complain(f"{kind} {key}", str(problem))
+            return
+        resource, fresh = EVENTS.get(kind), key not in known
+        old, known[key] = known.get(key), None if resource is None else thing
+        self.heard(kind, thing)
+        if resource is not None and (fresh or old != thing):
+            self.room.on_event(Event(resource, Action.ADD if fresh else Action.UPDATE, old, thing))
+
+    def gone(self, kind: str, key: str) -> None:
+        known = self.known.of(kind)
+        if key not in known:
+            return
+        old, resource = known.pop(key), EVENTS.get(kind)
+        KINDS[kind].gone(self.ledger, key)
+        if resource is not None:
+            self.heard(kind, old)
+            self.room.on_event(Event(resource, Action.DELETE, old=old))
+
+    def complain(self, subject: str, problem: str) -> None:
+        """One bad object: said once, and again when something else is wrong with it."""
+        if self._complained.get(subject) == problem:
+            return
+        if len(self._complained) >= REMEMBERED:
+            self._complained.clear()
+        self._complained[subject] = problem
+        log.error("Cannot use an object", err=problem, object=subject)
+
+
+def since(pod: Pod) -> float | None:
+    """When it was made, by the API server's clock."""
+    try:
+        return datetime.fromisoformat(pod.metadata.creation_timestamp).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,57 @@
+"""What was said on the command line, laid over the configuration: a flag wins over the file."""
+
+from typing import Any
+
+import msgspec
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.config import Configuration, InvalidConfiguration
+from kubenexus.config.problems import Place
+from kubenexus.config.rules import check
+from kubenexus.config.v1 import KubeSchedulerConfiguration
+
+
+class Flags(msgspec.Struct, frozen=True, kw_only=True):
+    """None or "" means not said. `leader_election` has fields of the configuration's part of that name."""
+
+    scheduler_name: str = ""
+    leader_election: dict[str, Any] = {}
+    bind_address: str = "0.0.0.0"
+    secure_port: int = 10259
+    health_bind_address: str = ""
+    tls_cert_file: str = ""
+    tls_private_key_file: str = ""
+
+
+def overridden(configuration: Configuration, flags: Flags) -> Configuration:
+    """The configuration that holds. Raises KubeNexusError when a flag does not fit."""
+    if flags.scheduler_name:
+        configuration = _renamed(configuration, flags.scheduler_name)
+    document = configuration.document
+    if flags.leader_election:
+        election = msgspec.structs.replace(document.leader_election, **flags.leader_election)
+        document = msgspec.structs.replace(document, leader_election=election)
+        _check(document)
+    if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
+        raise KubeNexusError("--tls-cert-file and --tls-private-key-file belong together")
+    return msgspec.structs.replace(configuration, document=document)
+
+
+def _check(document: KubeSchedulerConfiguration) -> None:
+    place = Place()
+    check(document, place)
+    if place.found:
+        raise InvalidConfiguration(place.found)
+
+
+def _renamed(configuration: Configuration, name: str) -> Configuration:
+    if len(configuration.profiles) != 1:
+        raise KubeNexusError(f"--scheduler-name: the configuration has {len(configuration.profiles)} profiles, not one")
+    (profile,), document = configuration.profiles, configuration.document
+    said = msgspec.structs.replace(document.profiles[0], scheduler_name=name)
+    return msgspec.structs.replace(
+        configuration,
+        document=msgspec.structs.replace(document, profiles=[said]),
+        profiles=(msgspec.structs.replace(profile, name=name),),
+        args={name: configuration.args[profile.name]},
+    )

@@ -1,0 +1,114 @@
+"""From reflectors to the feed: lists and changes as objects that are there, or gone. After a list, whatever was known
+and not in it is gone."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from kubenexus.api.codec import Unreadable
+from kubenexus.api.core import Pod
+from kubenexus.app.feed import Feed
+from kubenexus.client import kinds
+from kubenexus.client.changes import DELETED, Change
+from kubenexus.client.kinds import LIVE, Resource
+from kubenexus.client.topics import Topic, Trouble
+from kubenexus.observe import logs
+from kubenexus.state.intake import KINDS, key_of
+
+# Pods last: what a pod refers to is better known before it. PodDisruptionBudgets, PriorityClasses and PodGroups are not
+# here, because no rule reads them yet: priorities stand in the pods.
+WATCHED = (
+    kinds.NODES,
+    kinds.NAMESPACES,
+    kinds.STORAGE_CLASSES,
+    kinds.CSI_DRIVERS,
+    kinds.CSI_NODES,
+    kinds.CSI_STORAGE_CAPACITIES,
+    kinds.PERSISTENT_VOLUMES,
+    kinds.PERSISTENT_VOLUME_CLAIMS,
+    kinds.VOLUME_ATTACHMENTS,
+    kinds.DEVICE_CLASSES,
+    kinds.SERVICES,
+    kinds.REPLICATION_CONTROLLERS,
+    kinds.REPLICA_SETS,
+    kinds.STATEFUL_SETS,
+    kinds.PODS,
+)
+
+log = logs.get("watch")
+
+
+def topic(resource: Resource) -> Topic:
+    """How a kind is watched: of pods, only those that have not ended."""
+    return Topic(resource, KINDS[resource.kind].type, LIVE if resource is kinds.PODS else "")
+
+
+class Hearing:
+    """A `Receiver` for one kind. `woken` is called after each batch: there may be something to do."""
+
+    def __init__(self, feed: Feed, resource: Resource, woken: Callable[[], None] = lambda: None) -> None:
+        self._feed, self._kind, self._woken = feed, resource.kind, woken
+        self._seen, self._gone, self._keys = _handlers(feed, resource.kind)
+        self._listed: set[str] = set()
+
+    def begin(self) -> None:
+        self._listed = set()
+
+    def listed(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
+        for item in items:
+            self._listed.add(key_of(item))
+            self._seen(item)
+        for bad in unreadable:
+            self._bad(bad)
+
+    def end(self) -> None:
+        for key in set(self._keys()) - self._listed:
+            self._gone(key)
+        self._listed = set()
+        self._woken()
+
+    def changed(self, changes: list[Change]) -> None:
+        for change in changes:
+            thing = change.object
+            if isinstance(thing, Unreadable):
+                if change.type == DELETED:
+                    self._gone(_key(thing))
+                else:
+                    self._bad(thing)
+            elif change.type != DELETED:
+                self._seen(thing)
+            elif isinstance(thing, Pod):
+                self._feed.pod_gone(thing.key, thing)
+            else:
+                self._gone(key_of(thing))
+        self._woken()
+
+    def troubled(self, trouble: Trouble) -> None:
+        if not trouble.text:
+            log.info("Watch is well again", resource=str(trouble.resource))
+        elif trouble.code == 404:
+            log.info("Kind is not served here; looking for it again later", resource=str(trouble.resource))
+        else:
+            log.error("Watch failed; trying again", err=trouble.text, resource=str(trouble.resource))
+
+    def _bad(self, bad: Unreadable) -> None:
+        """What was known of it stays, but for a pod: that may take room that nobody can tell."""
+        self._listed.add(_key(bad))
+        if self._kind == "Pod":
+            self._feed.pod_unreadable(bad)
+        else:
+            self._feed.complain(bad.subject, str(bad.error))
+
+
+def _handlers(
+    feed: Feed, kind: str
+) -> tuple[Callable[[Any], None], Callable[[str], None], Callable[[], Iterable[str]]]:
+    if kind == "Pod":
+        return feed.pod_seen, feed.pod_gone, feed.pod_keys
+    if kind == "Node":
+        return feed.node_seen, feed.node_gone, feed.node_keys
+    return partial(feed.seen, kind), partial(feed.gone, kind), lambda: list(feed.known.of(kind))
+
+
+def _key(bad: Unreadable) -> str:
+    return f"{bad.namespace}/{bad.name}" if bad.namespace else bad.name

@@ -1,0 +1,110 @@
+"""What became of pods that we cannot see: one the watch has not confirmed, and one that ended before it ran.
+
+The watch leaves out pods that have ended and so does not say how. Whoever ends without having run was perhaps refused
+by its kubelet; that is worth a look, and if so its class stays away from that node for a while.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from kubenexus.api.codec import decode_pod
+from kubenexus.api.core import Pod
+from kubenexus.api.meta import Object
+from kubenexus.app.feed import Feed
+from kubenexus.app.landing import Landing
+from kubenexus.base.errors import Malformed
+from kubenexus.bind.commitment import Bind
+from kubenexus.bind.shunned import Shunned, refused_by_kubelet
+from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
+from kubenexus.client.kinds import PODS
+from kubenexus.client.verbs import get
+from kubenexus.observe import logs
+from kubenexus.plan.decide import Planner
+
+PERIOD = 5.0
+MOST = 1024  # pods that wait for an inquest; of a thousand, the last ones tell as much as the first
+
+log = logs.get("inquest")
+
+
+class _Status(Object):
+    phase: str = ""
+    reason: str = ""
+
+
+class _Ended(Object):
+    status: _Status = _Status()
+
+
+class Inquest:
+    def __init__(
+        self, api: Api, feed: Feed, landing: Landing, planners: Mapping[str, Planner], shunned: Shunned
+    ) -> None:
+        self._api, self._feed, self._landing = api, feed, landing
+        self._planners, self._shunned = planners, shunned
+        self._vanished: deque[Pod] = deque(maxlen=MOST)
+        self._work = asyncio.Event()
+
+    def vanished(self, pod: Pod) -> None:
+        """A bound pod of ours is no longer among the living, and never ran."""
+        if pod.spec.scheduler_name in self._planners:
+            self._vanished.append(pod)
+            self._work.set()
+
+    async def run(self, woken: Callable[[], None] = lambda: None) -> None:
+        """Until cancelled."""
+        while True:
+            self._work.clear()
+            try:
+                async with asyncio.timeout(PERIOD):
+                    await self._work.wait()
+            except TimeoutError:
+                pass
+            await self.step()
+            woken()
+
+    async def step(self) -> None:
+        """Look into all that is open."""
+        for bind in self._landing.overdue():
+            await self._confirm(bind)
+        while self._vanished:
+            await self._examine(self._vanished.popleft())
+
+    async def _confirm(self, bind: Bind) -> None:
+        meta = bind.pod.metadata
+        try:
+            pod = decode_pod(await self._api.send(get(PODS, meta.namespace, meta.name)))
+        except ApiError as error:
+            if error.code == 404:
+                self._feed.pod_gone(bind.key)
+            else:
+                self._landing.doubt(bind)
+        except (Unreachable, Uncertain, Malformed):
+            self._landing.doubt(bind)
+        else:
+            self._feed.pod_seen(pod)
+
+    async def _examine(self, pod: Pod) -> None:
+        meta = pod.metadata
+        try:
+            body = await self._api.send(get(PODS, meta.namespace, meta.name))
+            ended, found = msgspec.json.decode(body, type=_Ended), decode_pod(body)
+        except (ApiError, Unreachable, Uncertain, Malformed, msgspec.DecodeError):
+            return  # deleted by now, most likely; nothing depends on it
+        reason = ended.status.reason
+        if found.metadata.uid == meta.uid and ended.status.phase == "Failed" and refused_by_kubelet(reason):
+            self._refused(found, reason)
+
+    def _refused(self, pod: Pod, reason: str) -> None:
+        node = pod.spec.node_name
+        waiting = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
+        bench = self._planners[pod.spec.scheduler_name].bench
+        try:
+            signature = bench.signature(waiting, self._feed.ledger.nodes)
+        except Malformed:
+            return
+        self._shunned.add(signature, node)
+        log.warning("Kubelet refused pod; its like stay away for a while", pod=pod, node=node, reason=reason)

@@ -1,0 +1,60 @@
+"""What the watches last said: needed to tell what an update changed, and what a deleted object was.
+
+Pods are kept slim. A hundred thousand of them come from a few hundred templates, so their parts are shared, and what no
+rule asks about a pod that runs is dropped.
+"""
+
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.core import Node, Pod, PodStatus, Volume
+
+SHARED = 8192  # parts; beyond that sharing begins anew
+
+_encode = msgspec.msgpack.encode
+
+
+class Known:
+    """`things` are all other kinds, by kind and key."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Pod] = {}
+        self.nodes: dict[str, Node] = {}
+        self.things: dict[str, dict[str, Any]] = {}
+        self._parts: dict[bytes, Any] = {}
+
+    def of(self, kind: str) -> dict[str, Any]:
+        return self.things.setdefault(kind, {})
+
+    def slim(self, pod: Pod) -> Pod:
+        """The pod as far as events and hints look at it."""
+        meta, spec, status = pod.metadata, pod.spec, pod.status
+        owners: Any = self._shared(meta.owner_references) if meta.owner_references else []
+        template = msgspec.structs.replace(spec, node_name="", volumes=[v for v in spec.volumes if _matters(v)])
+        template = self._shared(template)
+        if spec.node_name:
+            template = msgspec.structs.replace(template, node_name=spec.node_name)
+        slight = msgspec.structs.replace(
+            meta, annotations={}, owner_references=owners, resource_version="", generation=0, creation_timestamp=""
+        )
+        short = msgspec.structs.replace(status, conditions=[], start_time="")
+        return Pod(metadata=slight, spec=template, status=_NEW if short == _NEW else self._shared(short))
+
+    def _shared(self, part: Any) -> Any:
+        if len(self._parts) > SHARED:
+            self._parts.clear()
+        return self._parts.setdefault(_encode(part), part)
+
+
+_NEW = PodStatus(phase="Pending")
+
+
+def slim_node(node: Node) -> Node:
+    """Without its images: no event is about them, and they are most of a node."""
+    return msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, images=[]))
+
+
+def _matters(volume: Volume) -> bool:
+    """Not one of the many that only mount something from the pod's own namespace."""
+    return volume != Volume(name=volume.name)

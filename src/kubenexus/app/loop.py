@@ -1,0 +1,140 @@
+"""The loop: whoever's turn it is, is decided, committed and handed to the dispatcher; then everybody else has a turn.
+
+One thread does everything, so a burst of decisions is bounded: by what it costs, in rows, and by how far it may run
+ahead of the API server. Between two bursts watches, leases and probes are served.
+"""
+
+import asyncio
+import contextlib
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.app.herald import Herald
+from kubenexus.base.clock import Clock
+from kubenexus.bind.commitment import committed
+from kubenexus.bind.dispatcher import Dispatcher
+from kubenexus.bind.shunned import Shunned, kept_from
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Code
+from kubenexus.observe import logs
+from kubenexus.observe.metrics import ERROR, UNSCHEDULABLE, Metrics
+from kubenexus.plan.decide import Planner, commit
+from kubenexus.queue.changes import EVERYTHING
+from kubenexus.queue.entry import Turn
+from kubenexus.queue.room import WaitingRoom
+from kubenexus.state.ledger import Ledger
+
+BUDGET = 6400  # of a burst: a few milliseconds
+PER_DECISION = 100  # what a decision costs besides the rows it has to ask about
+LONGEST = 60.0  # seconds without looking whether something is due
+
+log = logs.get("loop")
+
+
+class Loop:
+    """`planners` by the name of their profile."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        room: WaitingRoom,
+        planners: dict[str, Planner],
+        dispatcher: Dispatcher,
+        *,
+        herald: Herald,
+        metrics: Metrics,
+        clock: Clock,
+        shunned: Shunned,
+    ) -> None:
+        self._ledger, self._room, self._planners, self._dispatcher = ledger, room, planners, dispatcher
+        self._herald, self._metrics, self._clock, self.shunned = herald, metrics, clock, shunned
+        self._work = asyncio.Event()
+        self.decisions = 0
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._work.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            if self.idle:
+                await self._wait()
+            self.burst()
+            await asyncio.sleep(0)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing can be done before something happens, or before its time."""
+        return not self._herald.busy and (self._dispatcher.full or not self._room.ready)
+
+    def burst(self) -> int:
+        """As many decisions as the budget allows; returns how many. Then some are told why they wait."""
+        if self.shunned and self.shunned.expire():
+            self._room.on_event(EVERYTHING)
+        spent = count = 0
+        while spent < BUDGET and not self._dispatcher.full:
+            turn = self._room.pop()
+            if turn is None:
+                break
+            before = self._asked()
+            self._take(turn)
+            spent += PER_DECISION + self._asked() - before
+            count += 1
+        self._herald.portion()
+        self.decisions += count
+        return count
+
+    # --- one turn -------------------------------------------------------------------------------------------------
+
+    def _take(self, turn: Turn) -> None:
+        began, job = self._clock.now(), turn.job
+        profile = job.pods[0].spec.scheduler_name
+        planner = self._planners[profile]
+        if self.shunned:
+            job = self._kept_away(job, planner)
+        decision = planner.decide(job, self._ledger.snapshot(), began)
+        self._metrics.algorithm_duration.at().observe(self._clock.now() - began)
+        if decision.placed:
+            commit(decision, job, self._ledger, began)
+            for pod in turn.job.pods:
+                self._herald.placed(pod)
+            self._dispatcher.submit(committed(turn.job, decision, turn, began))
+        else:
+            self._refused(turn, decision, profile, began)
+
+    def _refused(self, turn: Turn, decision: Decision, profile: str, began: float) -> None:
+        self._room.done(turn, decision)
+        result = ERROR if decision.code is Code.ERROR else UNSCHEDULABLE
+        self._metrics.attempt(result, profile, self._clock.now() - began, len(turn.job.pods))
+        if log.on(2):
+            why, number = decision.sentence(), str(turn.number)
+            log.v(2, "Unable to schedule pod; no fit; waiting", pod=turn.job.pods[0], err=why, cycle=number)
+        self._herald.refused(turn.job.key, decision)
+
+    def _kept_away(self, job: Job, planner: Planner) -> Job:
+        """The job, kept from nodes whose kubelets refused pods like its own."""
+        pods = tuple(self._kept_from(pod, planner) for pod in job.pods)
+        return msgspec.structs.replace(job, pods=pods)
+
+    def _kept_from(self, pod: Pod, planner: Planner) -> Pod:
+        nodes = self.shunned.nodes(planner.bench.signature(pod, self._ledger.nodes))
+        return kept_from(pod, nodes) if nodes else pod
+
+    def _asked(self) -> int:
+        """How many rows have been asked about so far, by all planners."""
+        size = self._ledger.nodes.count
+        works = (planner.bench.work for planner in self._planners.values())
+        return sum(work.rows + work.beyond + work.builds * size for work in works)
+
+    # --- waiting --------------------------------------------------------------------------------------------------
+
+    async def _wait(self) -> None:
+        self._work.clear()
+        due = None if self._dispatcher.full else self._room.next_time()
+        seconds = LONGEST if due is None else min(max(due - self._clock.now(), 0.0), LONGEST)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._work.wait()

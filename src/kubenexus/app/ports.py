@@ -1,0 +1,75 @@
+"""The two ports of the process: everything over HTTPS for those who may, health in plain HTTP for probes."""
+
+import ssl
+from pathlib import Path
+
+from kubenexus.app.flags import Flags
+from kubenexus.app.health import Checks
+from kubenexus.app.leader import LeaderElection
+from kubenexus.app.scheduler import Scheduler
+from kubenexus.base.clock import Clock
+from kubenexus.client.transport import Client
+from kubenexus.config.v1 import KubeSchedulerConfiguration
+from kubenexus.observe import logs
+
+log = logs.get("serving")
+
+
+class Ports:
+    def __init__(self, document: KubeSchedulerConfiguration, flags: Flags, client: Client, clock: Clock) -> None:
+        self._document, self._flags, self._client, self._clock = document, flags, client, clock
+        self._server: object = None
+
+    async def open(self, scheduler: Scheduler, election: LeaderElection | None) -> None:
+        """Raises KubeNexusError when a port is taken or a certificate cannot be used."""
+        flags = self._flags
+        if not flags.secure_port and not flags.health_bind_address:
+            return
+        # Imported here: a process without ports has no need of a web server.
+        from kubenexus.app.doors import Doors
+        from kubenexus.app.serving import Content, Server, address
+
+        checks = _checks(scheduler, self._client, election)
+        now = self._clock.now()
+        content = Content(checks, scheduler.metrics.text, self._document, self._clock, now)
+        self._server = server = Server(content, Doors(self._client, self._clock))
+        if flags.health_bind_address:
+            host, port = address(flags.health_bind_address)
+            log.info("Serving health", port=await server.start_health(host, port))
+        if flags.secure_port:
+            context = await self._certificate()
+            port = await server.start_secure(flags.bind_address, flags.secure_port, context)
+            log.info("Serving securely", address=flags.bind_address, port=port)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            await self._server.stop()  # type: ignore[attr-defined]
+
+    async def _certificate(self) -> ssl.SSLContext:
+        from kubenexus.app.certificates import ServingFiles, client_authority, self_signed
+
+        authority = await client_authority(self._client)
+        flags = self._flags
+        if flags.tls_cert_file:
+            files = ServingFiles(Path(flags.tls_cert_file), Path(flags.tls_private_key_file), authority, _problem)
+            return files.context
+        return await self_signed("localhost", authority)
+
+
+def _problem(text: str) -> None:
+    log.error("Cannot use the new certificate; keeping the old one", err=text)
+
+
+def _checks(scheduler: Scheduler, client: Client, election: LeaderElection | None) -> dict[str, Checks]:
+    def synced() -> str | None:
+        missing = scheduler.unsynced
+        return f"not listed yet: {', '.join(missing)}" if missing else None
+
+    def known() -> str | None:
+        return None if client.unknown_since is None else "the API server answers 401 Unauthorized"
+
+    def leads() -> str | None:
+        return None if election is None else election.check()
+
+    ready: Checks = {"leaderElection": leads, "informer-sync": synced, "api-server-access": known}
+    return {"livez": {"leaderElection": leads}, "readyz": ready, "healthz": {"leaderElection": leads}}

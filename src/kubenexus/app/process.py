@@ -1,0 +1,230 @@
+"""The life of the process: reach the server, watch, lead, schedule, and end so that nothing is left half done.
+
+    reach ─▶ may we? ─▶ serve health ─▶ watch ─▶ lead ─▶ caught up ─▶ schedule ─▶ TERM: finish binds ─▶ release
+
+Leadership lost ends it with an error, since whatever it believes may be outdated; so does a server that no longer
+knows us. Whoever starts us starts us again.
+"""
+
+import asyncio
+import contextlib
+import gc
+import random
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from kubenexus.app.candidate import Candidate
+from kubenexus.app.flags import Flags
+from kubenexus.app.hearing import WATCHED
+from kubenexus.app.leader import LeaderElection
+from kubenexus.app.lease import Terms
+from kubenexus.app.ports import Ports
+from kubenexus.app.rights import USEFUL, complaint, lacking, needed
+from kubenexus.app.scheduler import Scheduler, Settings
+from kubenexus.base.clock import Clock
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.client import kinds
+from kubenexus.client.access import Access
+from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
+from kubenexus.client.limits import Limiter
+from kubenexus.client.transport import Client
+from kubenexus.config import Configuration
+from kubenexus.framework.profile import Factory
+from kubenexus.observe import logs
+
+UNKNOWN_FOR = 60.0  # seconds of nothing but 401 before we give up
+FAREWELL = 2.0  # seconds for the last events
+OPTIONAL = frozenset({kinds.DEVICE_CLASSES})  # young kinds: an older cluster's role does not name them
+
+log = logs.get("app")
+
+
+class Process:
+    """One for each process. `identity` is ours alone among the candidates for leadership."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        plugins: Mapping[str, Factory],
+        access: Access,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        flags: Flags,
+        identity: str,
+    ) -> None:
+        self._configuration, self._plugins, self._flags = configuration, plugins, flags
+        self._clock, self._rng, self._identity = clock, rng, identity
+        connection = configuration.document.client_connection
+        self._client = Client(access, clock, limiter=Limiter(clock, qps=connection.qps, burst=connection.burst))
+        # The lease has a client of its own: no burst of binds stands before a renewal.
+        self._lease_client = Client(access, clock, connections=2)
+        self._election = self._candidacy()
+        self._scheduler: Scheduler | None = None
+        self._ports: Ports | None = None
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._holding: asyncio.Task[Any] | None = None
+        self._stopping, self._news = False, asyncio.Event()
+
+    def stop(self) -> None:
+        """Asked to end: finish what is under way."""
+        self._stopping = True
+        self._news.set()
+
+    async def run(self) -> None:
+        """Until `stop`. Raises KubeNexusError when it has to end for another reason."""
+        try:
+            await self._begin()
+            await self._until_stopped()
+        finally:
+            await self._end()
+
+    # --- the beginning --------------------------------------------------------------------------------------------
+
+    async def _begin(self) -> None:
+        await self._reach()
+        watched = await self._allowed()
+        self._scheduler = scheduler = Scheduler(
+            self._configuration,
+            self._plugins,
+            self._client,
+            self._clock,
+            self._rng,
+            guard=self._election,
+            settings=Settings(host=self._identity.partition("_")[0], watched=watched),
+        )
+        self._ports = Ports(self._configuration.document, self._flags, self._client, self._clock)
+        await self._ports.open(scheduler, self._election)
+        log.info("Starting", source=self._client.access.source, profiles=sorted(scheduler.planners))
+        self._start(self._known())
+        if not self._configuration.document.delay_cache_until_active:
+            self._start(scheduler.watch())
+        self._start(self._lead(scheduler))
+
+    async def _reach(self) -> None:
+        """Whether there is a server that knows us."""
+        try:
+            await self._client.send(Call("GET", "/version"))
+        except ApiError as error:
+            raise KubeNexusError(f"cannot use {self._where()}: {error}") from None
+        except (Unreachable, Uncertain) as error:
+            raise KubeNexusError(f"cannot reach {self._where()}: {error}") from None
+
+    async def _allowed(self) -> tuple[kinds.Resource, ...]:
+        """The kinds to watch. Raises when something is missing that nothing works without."""
+        terms = None if self._election is None else self._election.terms
+        missing = await lacking(self._client, [*needed(WATCHED, terms), *USEFUL])
+        unseen = {deed.resource for deed in missing if deed.resource in OPTIONAL}
+        useful = [deed for deed in missing if deed in USEFUL]
+        vital = [deed for deed in missing if deed not in USEFUL and deed.resource not in unseen]
+        if vital:
+            raise complaint(vital)
+        if useful or unseen:
+            log.warning("Some rights are missing", rights=[str(deed) for deed in missing])
+        return tuple(kind for kind in WATCHED if kind not in unseen)
+
+    def _candidacy(self) -> LeaderElection | None:
+        wanted = self._configuration.document.leader_election
+        if not wanted.leader_elect:
+            return None
+        return LeaderElection(
+            self._lease_client,
+            self._clock,
+            Candidate(self._identity, Terms.of(wanted)),
+            self._rng,
+            on_problem=lambda problem: log.error("Failed to acquire or renew the lease", err=problem),
+            on_leader=lambda leader: log.info("New leader", leader=leader),
+        )
+
+    # --- the middle -----------------------------------------------------------------------------------------------
+
+    async def _lead(self, scheduler: Scheduler) -> None:
+        if self._election is not None:
+            await self._election.acquire()
+            self._holding = self._start(self._election.hold())
+        if self._configuration.document.delay_cache_until_active:
+            self._start(scheduler.watch())
+        await self._caught_up(scheduler)
+        gc.collect()
+        gc.freeze()  # what has been listed stays; nobody need look at it again and again
+        log.info("Scheduling", nodes=scheduler.ledger.nodes.count, pods=len(scheduler.ledger.pods))
+        await scheduler.schedule()
+
+    async def _caught_up(self, scheduler: Scheduler) -> None:
+        waited = 0
+        while scheduler.unsynced:
+            waited += 1
+            if waited % 200 == 0:
+                log.warning("Still waiting for the first lists", kinds=scheduler.unsynced)
+            await asyncio.sleep(0.05)
+        while True:
+            try:
+                await scheduler.caught_up()
+                return
+            except (ApiError, Unreachable, Uncertain) as error:
+                log.error("Cannot tell yet whether all is seen; trying again", err=str(error))
+                await asyncio.sleep(1.0)
+
+    async def _known(self) -> None:
+        """A server that answers nothing but 401 will not come round: our account was made anew, or is gone."""
+        while True:
+            await asyncio.sleep(5.0)
+            since = self._client.unknown_since
+            if since is not None and self._clock.now() - since > UNKNOWN_FOR:
+                raise KubeNexusError(f"{self._where()} has not known us for {UNKNOWN_FOR:g} s (401 Unauthorized)")
+
+    async def _until_stopped(self) -> None:
+        """Until somebody asks us to end, or a task does."""
+        try:
+            while not self._stopping:
+                await self._news.wait()
+                self._news.clear()
+                for task in [each for each in self._tasks if each.done()]:
+                    self._tasks.remove(task)
+                    task.result()
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+
+    def _start(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.ensure_future(doing)
+        task.add_done_callback(lambda _: self._news.set())
+        self._tasks.append(task)
+        return task
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    async def _end(self) -> None:
+        """Nothing new is decided; binds in flight end; then another may lead."""
+        scheduler = self._scheduler
+        await _cancelled([task for task in self._tasks if task is not self._holding])
+        if scheduler is not None:
+            timeout = scheduler.guard.write_timeout
+            given_up = await scheduler.dispatcher.close(timeout + 1.0)
+            log.info("Stopping", inFlight=given_up)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FAREWELL):
+                    await scheduler.recorder.drain(self._client)
+        await _cancelled([] if self._holding is None else [self._holding])
+        if self._election is not None and self._election.may_write():
+            await self._election.release()
+        if self._ports is not None:
+            await self._ports.close()
+        await self._client.close()
+        await self._lease_client.close()
+
+    def _where(self) -> str:
+        access = self._client.access
+        scheme = "https" if access.address.tls else "http"
+        return f"{scheme}://{access.address.authority} ({access.source})"
+
+
+async def _cancelled(tasks: list[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first cause in a group, however deep."""
+    cause = group.exceptions[0]
+    return _first(cause) if isinstance(cause, BaseExceptionGroup) else cause

@@ -1,0 +1,193 @@
+"""All parts of a scheduler, put together: from a configuration and somebody who carries calls.
+
+It owns the state and the tasks that work on it. Who leads, what is served and when the process ends is not known here
+(`app.process`), so a test or a simulation can have a whole scheduler in one line.
+"""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.app.feed import Feed
+from kubenexus.app.hearing import WATCHED, Hearing, topic
+from kubenexus.app.herald import Herald
+from kubenexus.app.inquest import Inquest
+from kubenexus.app.landing import Landing
+from kubenexus.app.loop import Loop
+from kubenexus.base.clock import Clock
+from kubenexus.bind.commitment import Always, Bind, Guard, Points
+from kubenexus.bind.dispatcher import LIMIT, Dispatcher
+from kubenexus.bind.notes import Notes
+from kubenexus.bind.shunned import Shunned
+from kubenexus.bind.volumes import VolumeBinding
+from kubenexus.client.kinds import Resource
+from kubenexus.client.topics import Source
+from kubenexus.client.watch import Reflector
+from kubenexus.config import Configuration
+from kubenexus.framework.profile import Factory, Lineup
+from kubenexus.observe import logs
+from kubenexus.observe.metrics import Metrics
+from kubenexus.observe.recorder import EventRecorder
+from kubenexus.plan.decide import Planner
+from kubenexus.queue.entry import Place
+from kubenexus.queue.policy import Policy
+from kubenexus.queue.room import WaitingRoom
+from kubenexus.queue.rules import Rules
+from kubenexus.state.ledger import Ledger
+
+log = logs.get("scheduler")
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What is not in the configuration. `host` is how events name us."""
+
+    host: str = "localhost"
+    in_flight: int = LIMIT
+    watched: tuple[Resource, ...] = WATCHED
+
+
+class Scheduler:
+    """`guard` says whether a write may start. Watches may run long before the loop does: a standby is warm."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        plugins: Mapping[str, Factory],
+        api: Source,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        guard: Guard | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        settings, self.guard = settings or Settings(), guard or Always()
+        self.api, self._clock, self._rng = api, clock, rng
+        self.metrics, self.ledger = Metrics(), Ledger()
+        self.planners = {each.name: Planner(Lineup(each, plugins)) for each in configuration.profiles}
+        self.room = self._waiting_room(configuration)
+        self.feed = Feed(self.ledger, self.room, self.planners)
+        self.recorder = EventRecorder(clock, settings.host, rng)
+        self.notes = Notes(api, self.guard, self._still_waits, self._unwritten)
+        self.herald = Herald(self.room, self.recorder, self.notes, clock)
+        self.landing = Landing(self.ledger, self.room, self.herald, self.recorder, self.metrics, clock)
+        self.volumes = self._volumes(configuration)
+        self.dispatcher = self._dispatcher(settings)
+        self.shunned = Shunned(clock)
+        self.inquest = Inquest(api, self.feed, self.landing, self.planners, self.shunned)
+        self.loop = self._loop()
+        self._connect()
+        self.reflectors = [self._reflector(each) for each in settings.watched]
+
+    # --- what runs ------------------------------------------------------------------------------------------------
+
+    async def watch(self) -> None:
+        """Follow the cluster, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in self.reflectors:
+                tasks.create_task(reflector.run())
+
+    async def schedule(self) -> None:
+        """Decide and bind, until cancelled. Only after `caught_up`."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.loop.run())
+            tasks.create_task(self.notes.run(self.dispatcher.room))
+            tasks.create_task(self.recorder.run(self.api, self.dispatcher.room))
+            tasks.create_task(self.inquest.run(self.loop.wake))
+
+    @property
+    def unsynced(self) -> list[str]:
+        """The kinds that have never been listed completely."""
+        return [str(each.resource) for each in self.reflectors if not each.synced]
+
+    async def caught_up(self) -> None:
+        """Until everything that happened before this call is in the ledger: no decision may stand on less."""
+        await asyncio.gather(*(each.caught_up() for each in self.reflectors))
+
+    # --- how it is put together -----------------------------------------------------------------------------------
+
+    def _waiting_room(self, configuration: Configuration) -> WaitingRoom:
+        document = configuration.document
+        policy = Policy(float(document.pod_initial_backoff_seconds), float(document.pod_max_backoff_seconds))
+        rules = {name: self._rules(planner) for name, planner in self.planners.items()}
+        return WaitingRoom(rules | {"": next(iter(rules.values()))}, self._clock, policy)
+
+    def _rules(self, planner: Planner) -> Rules:
+        columns = self.ledger.nodes
+
+        def sign(pod: Pod) -> bytes:
+            return planner.bench.signature(pod, columns, lift=False)
+
+        def context() -> tuple[frozenset[str], bool]:
+            return frozenset(columns.pods.carrier_keys), bool(columns.pods.carriers)
+
+        return Rules.of(planner.lineup, sign, context)
+
+    def _volumes(self, configuration: Configuration) -> VolumeBinding:
+        known = self.feed.known
+        timeouts = {
+            name: float(args["VolumeBinding"]["bindTimeoutSeconds"])
+            for name, args in configuration.args.items()
+            if args.get("VolumeBinding", {}).get("bindTimeoutSeconds")
+        }
+        claims, volumes = known.of("PersistentVolumeClaim"), known.of("PersistentVolume")
+        return VolumeBinding(self.api, self.guard, claims, volumes, timeouts)
+
+    def _dispatcher(self, settings: Settings) -> Dispatcher:
+        return Dispatcher(
+            self.api,
+            self.guard,
+            self.landing,
+            self._rng,
+            limit=settings.in_flight,
+            points=Points((self.notes, self.volumes)),
+            still=self._still_wanted,
+        )
+
+    def _loop(self) -> Loop:
+        return Loop(
+            self.ledger,
+            self.room,
+            self.planners,
+            self.dispatcher,
+            herald=self.herald,
+            metrics=self.metrics,
+            clock=self._clock,
+            shunned=self.shunned,
+        )
+
+    def _connect(self) -> None:
+        """Who hears of what."""
+        self.feed.arrived = self.herald.arrived
+        self.feed.left = self.herald.placed
+        self.feed.vanished = self.inquest.vanished
+        self.feed.heard = self._heard
+        self.landing.learn = self.feed.pod_seen
+        self.landing.woken = self.loop.wake
+        self.metrics.add_source(lambda: self.metrics.read_queue(self.room))
+
+    def _reflector(self, resource: Resource) -> Reflector:
+        hearing = Hearing(self.feed, resource, self.loop.wake)
+        return Reflector(self.api, topic(resource), hearing, clock=self._clock, rng=self._rng)
+
+    def _heard(self, kind: str, thing: Any) -> None:
+        if kind == "PersistentVolumeClaim":
+            self.volumes.heard(f"{thing.metadata.namespace}/{thing.metadata.name}")
+
+    def _still_wanted(self, bind: Bind) -> str:
+        record = self.ledger.pods.get(bind.key)
+        if record is None or record.uid != bind.uid or record.node != bind.node:
+            return "the pod is gone, or somebody else has bound it"
+        return "" if bind.node in self.ledger.nodes.row_of else f"node {bind.node} is gone"
+
+    def _still_waits(self, pod: Pod) -> bool:
+        job = self.room.job(pod.key)
+        here = job is not None and any(each.metadata.uid == pod.metadata.uid for each in job.pods)
+        return here and self.room.place(pod.key) is not Place.IN_FLIGHT
+
+    def _unwritten(self, pod: Pod, why: str) -> None:
+        log.error("Failed to update pod status", err=why, pod=pod)
+        self.herald.missed(pod)

@@ -1,0 +1,85 @@
+"""Notes on pods: patches of their status that say why they wait. Less urgent than any bind, and never in its way.
+
+What waits to be written about a pod is replaced by what is newer, so that a pod that is refused a hundred times while
+the server is away costs one call. A note must not reach a pod after it was bound (it says that there is no node): it
+is dropped when the pod has taken off meanwhile, and a bind waits for a note that is on its way.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from kubenexus.api.core import Pod
+from kubenexus.bind.commitment import Bind, Guard
+from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
+
+WRITERS = 8
+
+Room = Callable[[], Awaitable[None]]
+Still = Callable[[Pod], bool]
+Failed = Callable[[Pod, str], None]
+
+
+class Notes:
+    """A `PreBind` point, too. `still`: whether the note is still true; `failed` hears of those that were refused."""
+
+    name = "Notes"
+
+    def __init__(self, api: Api, guard: Guard, still: Still, failed: Failed = lambda pod, why: None) -> None:
+        self._api, self._guard, self._still, self._failed = api, guard, still, failed
+        self._waiting: dict[str, tuple[Pod, Call]] = {}  # by UID
+        self._on_the_way: dict[str, asyncio.Event] = {}
+        self._work = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def write(self, pod: Pod, call: Call) -> None:
+        """Never waits."""
+        self._waiting[pod.metadata.uid] = (pod, call)
+        self._work.set()
+
+    def drop(self, uid: str) -> None:
+        """The pod is gone, or placed."""
+        self._waiting.pop(uid, None)
+
+    def concerns(self, bind: Bind) -> bool:
+        self.drop(bind.uid)
+        return bind.uid in self._on_the_way
+
+    async def pre_bind(self, bind: Bind) -> str:
+        await self._on_the_way[bind.uid].wait()
+        return ""
+
+    async def run(self, room: Room) -> None:
+        """Until cancelled. `room` returns when no bind waits for its turn."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(WRITERS):
+                tasks.create_task(self._write_on(room))
+
+    async def _write_on(self, room: Room) -> None:
+        while True:
+            while not self._waiting:
+                self._work.clear()
+                await self._work.wait()
+            await room()
+            uid = next((each for each in self._waiting if each not in self._on_the_way), "")
+            if not uid:
+                await asyncio.sleep(0.01)  # all that is left is on its way, and follows when that is done
+                continue
+            pod, call = self._waiting.pop(uid)
+            if self._still(pod) and self._guard.may_write():
+                await self._send(uid, pod, call)
+
+    async def _send(self, uid: str, pod: Pod, call: Call) -> None:
+        done = self._on_the_way[uid] = asyncio.Event()
+        try:
+            await self._api.send(call, timeout=self._guard.write_timeout)
+        except ApiError as error:
+            # 404 and Invalid: the pod is gone, or another has its name. Neither is anybody's concern.
+            if error.code not in (404, 409, 422):
+                self._failed(pod, str(error))
+        except (Unreachable, Uncertain) as error:
+            self._failed(pod, str(error))
+        finally:
+            del self._on_the_way[uid]
+            done.set()

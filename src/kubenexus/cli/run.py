@@ -1,0 +1,129 @@
+"""`kubenexus run`: the scheduler."""
+
+import asyncio
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from kubenexus.app.flags import Flags
+    from kubenexus.app.process import Process
+    from kubenexus.config import Configuration
+    from kubenexus.framework.profile import Factory
+
+ELECTION = {
+    "leader_elect": "leader_elect",
+    "leader_elect_lease_duration": "lease_duration",
+    "leader_elect_renew_deadline": "renew_deadline",
+    "leader_elect_retry_period": "retry_period",
+    "leader_elect_resource_name": "resource_name",
+    "leader_elect_resource_namespace": "resource_namespace",
+}
+
+
+@click.command()
+@click.option("--config", "config_file", type=click.Path(dir_okay=False), help="A KubeSchedulerConfiguration.")
+@click.option("--kubeconfig", default="", help="As with kubectl; without it, the pod's own service account.")
+@click.option("--context", default="", help="A context of the kubeconfig.")
+@click.option("--master", default="", help="The address of the API server, instead of the kubeconfig's.")
+@click.option("--scheduler-name", default="", help="The name of the single profile: pods ask for it.")
+@click.option("--leader-elect", is_flag=False, flag_value="true", type=bool, help="Of several, one schedules. [true]")
+@click.option("--leader-elect-lease-duration", metavar="DURATION", help="[15s]")
+@click.option("--leader-elect-renew-deadline", metavar="DURATION", help="[10s]")
+@click.option("--leader-elect-retry-period", metavar="DURATION", help="[2s]")
+@click.option("--leader-elect-resource-name", help="[kubenexus-scheduler]")
+@click.option("--leader-elect-resource-namespace", help="[kubenexus-system]")
+@click.option("--bind-address", default="0.0.0.0", show_default=True, help="Of --secure-port.")
+@click.option("--secure-port", type=click.IntRange(0, 65535), default=10259, show_default=True, help="HTTPS; 0: none.")
+@click.option("--health-bind-address", default="", metavar="HOST:PORT", help="Health alone, in plain HTTP.")
+@click.option("--tls-cert-file", default="", help="For --secure-port; without it one is made for this start.")
+@click.option("--tls-private-key-file", default="", help="Its key.")
+@click.option("-v", "--v", "verbosity", type=click.IntRange(0, 10), default=0, help="0 (quiet) to 10.")
+@click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def run(config_file: str | None, verbosity: int, logging_format: Any, **said: Any) -> None:
+    """Schedule the pods of a cluster, until it is asked to end."""
+    from kubenexus.base.errors import KubeNexusError
+    from kubenexus.config import InvalidConfiguration
+    from kubenexus.observe import logs
+
+    logs.configure(verbosity, logging_format)
+    try:
+        _run(config_file, said)
+    except InvalidConfiguration as error:
+        raise click.ClickException("; ".join(map(str, error.problems))) from None
+    except KubeNexusError as error:
+        raise click.ClickException(" ".join(str(error).split())) from None
+
+
+def _run(config_file: str | None, said: Mapping[str, Any]) -> None:
+    import random
+    import secrets
+    import socket
+
+    from kubenexus.app.flags import overridden
+    from kubenexus.app.process import Process
+    from kubenexus.base.clock import WallClock
+    from kubenexus.client.access import Wish, find_access
+    from kubenexus.framework.registry import with_entry_points
+    from kubenexus.observe import logs
+    from kubenexus.plugins import BUILT_IN
+
+    plugins, flags, clock = with_entry_points(BUILT_IN), _flags(said), WallClock()
+    configuration = overridden(_configuration(config_file, plugins), flags)
+    for note in configuration.notes:
+        logs.get("config").info("Configuration", note=str(note))
+    named = said["kubeconfig"] or configuration.document.client_connection.kubeconfig
+    access = find_access(Wish(kubeconfig=named, context=said["context"], master=said["master"]), clock)
+    identity = f"{socket.gethostname()}_{secrets.token_hex(8)}"
+
+    async def life() -> None:
+        process = Process(configuration, plugins, access, clock, random.Random(), flags=flags, identity=identity)
+        await _until_signalled(process)
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(life())
+
+
+async def _until_signalled(process: "Process") -> None:
+    loop = asyncio.get_running_loop()
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(ending, process.stop)
+    await process.run()
+
+
+def _configuration(file: str | None, plugins: "Mapping[str, Factory]") -> "Configuration":
+    from kubenexus.config import defaults, load
+
+    return defaults(plugins) if file is None else load(Path(file), plugins)
+
+
+def _flags(said: Mapping[str, Any]) -> "Flags":
+    from kubenexus.app.flags import Flags
+    from kubenexus.base.errors import KubeNexusError
+    from kubenexus.config.durations import Duration
+
+    election: dict[str, Any] = {}
+    for option, field in ELECTION.items():
+        value = said[option]
+        if value is None:
+            continue
+        try:
+            timed = field in ("lease_duration", "renew_deadline", "retry_period")
+            election[field] = Duration.of(value) if timed else value
+        except ValueError as error:
+            raise KubeNexusError(f"--{option.replace('_', '-')}: {error}") from None
+    plain = ("scheduler_name", "bind_address", "secure_port", "health_bind_address")
+    files = ("tls_cert_file", "tls_private_key_file")
+    return Flags(leader_election=election, **{name: said[name] for name in (*plain, *files)})
+
+
+def _loop_factory() -> Any:
+    """uvloop where it is installed: about twice the task switches a second."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
