@@ -33,6 +33,7 @@ class Kind(NamedTuple):
 
     nodes: NodeKind
     residents: float
+    wish: str = ""  # of those that run already
 
 
 # As scheduler_perf has it: equal nodes without taints or images, a pod on every fifth.
@@ -52,7 +53,7 @@ class Cluster:
         self.placed: list[Job] = []
         surroundings(self.ledger)
         fill_nodes(self.ledger, nodes, kind.nodes)
-        fill_pods(self.ledger, spread(nodes, int(nodes * kind.residents)), self.numbers)
+        fill_pods(self.ledger, spread(nodes, int(nodes * kind.residents), kind.wish), self.numbers)
 
     def planner(self) -> Planner:
         """With all built-in plugins, and knowing no class yet."""
@@ -106,9 +107,9 @@ def small_classes() -> list[Template]:
     return mixture(100, cpu=40, memory=100 << 10)
 
 
-def spread(nodes: int, pods: int) -> Iterator[tuple[Template, str]]:
+def spread(nodes: int, pods: int, wish: str = "") -> Iterator[tuple[Template, str]]:
     """So many pods of the small classes, spread evenly over the nodes; each node has its own mixture."""
-    small = small_classes()
+    small = [template._replace(wish=wish) for template in small_classes()]
     for i in range(pods):
         lap, number = divmod(i, nodes)
         yield small[(7 * number + 13 * lap) % len(small)], objects.node_name(number)

@@ -1,4 +1,5 @@
-"""How much memory a cluster takes, measured in a process of its own: `python -m bench.memory NODES PODS MORE IMAGES`.
+"""How much memory a cluster takes, measured in a process of its own:
+`python -m bench.memory NODES PODS MORE IMAGES WISH`, where the wish may be empty.
 
 The process does what a scheduler does at its start: it lists nodes and bound pods page by page, decodes them from
 JSON, tells the ledger, and drops the page; then it decides one pod of each class. What it then holds (VmRSS, so the
@@ -28,10 +29,10 @@ class Sizes(msgspec.Struct, frozen=True):
     more: int
 
 
-def measure(nodes: int, pods: int, more: int, images: int = 0) -> list[Memory]:
-    """In a fresh process, whose memory nothing else has touched."""
-    also = f", {images} images a node" if images else ""
-    arguments = [sys.executable, "-m", "bench.memory", *map(str, (nodes, pods, more, images))]
+def measure(nodes: int, pods: int, more: int, images: int = 0, wish: str = "") -> list[Memory]:
+    """In a fresh process, whose memory nothing else has touched. With a wish, all pods have such terms."""
+    also = f", {images} images a node" if images else f", {wish}" if wish else ""
+    arguments = [sys.executable, "-m", "bench.memory", *map(str, (nodes, pods, more, images)), wish]
     done = subprocess.run(arguments, cwd=ROOT, stdout=subprocess.PIPE, check=True)
     sizes = msgspec.json.decode(done.stdout, type=Sizes)
     return [
@@ -40,17 +41,18 @@ def measure(nodes: int, pods: int, more: int, images: int = 0) -> list[Memory]:
     ]
 
 
-def fill(nodes: int, pods: int, more: int, images: int) -> Sizes:
+def fill(nodes: int, pods: int, more: int, images: int, wish: str = "") -> Sizes:
     """Run in the fresh process: fill a ledger and look, twice."""
     settle_down()
-    cluster = Cluster(Kind(NodeKind(images=images), residents=pods / nodes), nodes)
+    cluster = Cluster(Kind(NodeKind(images=images), residents=pods / nodes, wish=wish), nodes)
     planner = cluster.planner()
-    for pod in cluster.pods(small_classes()):
+    for pod in cluster.pods(template._replace(wish=wish) for template in small_classes()):
         placed(planner.decide(Job.of(pod), cluster.ledger.snapshot(), 0.0))
     settle_down()
     objects.forget_texts()
     filled = resident()
-    fill_pods(cluster.ledger, itertools.islice(spread(nodes, pods + more), pods, None), cluster.numbers)
+    further = itertools.islice(spread(nodes, pods + more, wish), pods, None)
+    fill_pods(cluster.ledger, further, cluster.numbers)
     settle_down()
     objects.forget_texts()
     held = len(cluster.ledger.pods)
@@ -72,4 +74,5 @@ def _mb(size: int) -> float:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(fill(*map(int, sys.argv[1:]))))
+    *numbers, wish = sys.argv[1:]
+    sys.stdout.buffer.write(msgspec.json.encode(fill(*map(int, numbers), wish=wish)))

@@ -17,6 +17,7 @@ MOST_CROWDED = 5_000
 # Whose yardstick a bench is compared with that has nothing to do with nodes.
 USUAL = 5_000
 
+PREFERRED = "preferred-affinity"
 FEW = 100  # pods of a kind that run before the first new class of it is looked at
 
 BASIC = Template()
@@ -68,16 +69,19 @@ ON_CROWDED = (
 )
 
 
-def _wishing(wish: str) -> tuple[Entry, ...]:
-    """Warm and cold for pods that look beyond their node; cold with some of their kind running already."""
+def _wishing(wish: str, nodes: int) -> tuple[Entry, ...]:
+    """Warm and cold for pods that look beyond their node; cold with some of their kind running already. Not so many
+    that those who avoid each other find no node."""
     template = Template(wish=wish)
 
     def cold(cluster: Cluster, calls: int) -> Round:
-        decisions.warm(cluster, template, FEW)()
+        decisions.warm(cluster, template, min(FEW, nodes // 4))()
         return decisions.cold(cluster, False, calls, wish)
 
     return (
-        Entry("decide.warm", wish, 50, lambda cluster, calls: decisions.warm(cluster, template, calls)),
+        Entry(
+            "decide.warm", wish, min(50, nodes // 4), lambda cluster, calls: decisions.warm(cluster, template, calls)
+        ),
         Entry("decide.cold", wish, 16, cold),
     )
 
@@ -90,7 +94,7 @@ def run(plan: Plan) -> Iterator[Result]:
         if nodes <= MOST_CROWDED:
             yield from _on_cluster(CROWDED, nodes, ON_CROWDED, plan)
             for wish in WISHES:
-                yield from _on_cluster(PLAIN, nodes, _wishing(wish), plan)
+                yield from _on_cluster(PLAIN, nodes, _wishing(wish, nodes), plan)
     yield from _queue(plan)
     yield from _decode(plan)
     yield from _memory(plan)
@@ -139,3 +143,5 @@ def _memory(plan: Plan) -> Iterator[Result]:
     for images, case in ((0, "plain"), (CROWDED.nodes.images, "images")):
         if plan.wants("memory", case):
             yield from memory.measure(*plan.memory, images)
+    if plan.wants("memory", PREFERRED):
+        yield from memory.measure(*plan.memory, wish=PREFERRED)

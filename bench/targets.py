@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from bench.measure import Memory, Result, Timing
+from bench.wishes import WISHES
 
-HARDER = ("crowded", "images a node")
+HARDER = ("crowded", "images a node", "volumes")
+TERMS_LIMIT = 1.3
 
 
 class Target(NamedTuple):
@@ -37,10 +39,14 @@ class Judgement(NamedTuple):
         return self.case.endswith(HARDER)
 
 
-def _ratio(bench: str, nodes: int) -> Callable[[Result], float | None]:
+def _ratio(bench: str, nodes: int, beyond: bool = False, case: str = "") -> Callable[[Result], float | None]:
+    """Of the pods that look beyond their node, or of the others."""
+
     def of(result: Result) -> float | None:
-        mine = isinstance(result, Timing) and (result.bench, result.nodes) == (bench, nodes)
-        return result.ratio if mine and isinstance(result, Timing) else None
+        if not isinstance(result, Timing) or (result.bench, result.nodes) != (bench, nodes):
+            return None
+        mine = (result.case in WISHES) == beyond and (not case or result.case.startswith(case))
+        return result.ratio if mine else None
 
     return of
 
@@ -51,6 +57,9 @@ TARGETS = (
     Target("decide.mixed at 5,000 nodes, kernels", 4.0, _ratio("decide.mixed", 5_000)),
     Target("place at 5,000 nodes, kernels", 5.5, _ratio("place", 5_000)),
     Target("decide.warm at 50,000 nodes, kernels", 0.6, _ratio("decide.warm", 50_000)),
+    Target("decide.warm at 5,000 nodes, looking beyond, kernels", 4.0, _ratio("decide.warm", 5_000, beyond=True)),
+    Target("decide.cold at 5,000 nodes, looking beyond, kernels", 15.0, _ratio("decide.cold", 5_000, beyond=True)),
+    Target("a job whose class was just refused, kernels", 0.2, _ratio("queue.refused", 5_000, case="each")),
     Target("process, MB", 150.0, lambda r: r.mb if isinstance(r, Memory) and r.mb else None),
     Target("each further pod, bytes", 1_500.0, lambda r: r.bytes if isinstance(r, Memory) and r.bytes else None),
 )
@@ -66,8 +75,20 @@ def judge(results: Iterable[Result]) -> Iterator[Judgement]:
             found = target.of(result)
             if found is not None:
                 yield Judgement(target.what, result.case, target.limit, found)
+    yield from _terms(results)
     for case, exponent in growth(results, "decide.cold", 1_000, 50_000).items():
         yield Judgement(GROWTH, case, GROWTH_LIMIT, round(exponent, 3))
+
+
+def _terms(results: list[Result]) -> Iterator[Judgement]:
+    """How much more memory the same number of pods takes when all have affinity terms."""
+    sizes = {r.case: r.mb for r in results if isinstance(r, Memory) and r.mb}
+    for case, size in sizes.items():
+        plain, _, wish = case.partition(", ")
+        if wish in WISHES and sizes.get(plain):
+            yield Judgement(
+                "process with affinity terms, times without", case, TERMS_LIMIT, round(size / sizes[plain], 2)
+            )
 
 
 def growth(results: Iterable[Result], bench: str, small: int, large: int) -> dict[str, float]:
