@@ -74,5 +74,5 @@ def _mb(size: int) -> float:
 
 
 if __name__ == "__main__":
-    *numbers, wish = sys.argv[1:]
-    sys.stdout.buffer.write(msgspec.json.encode(fill(*map(int, numbers), wish=wish)))
+    n_nodes, n_pods, n_more, n_images = map(int, sys.argv[1:5])
+    sys.stdout.buffer.write(msgspec.json.encode(fill(n_nodes, n_pods, n_more, n_images, sys.argv[5])))
