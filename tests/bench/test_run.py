@@ -24,6 +24,10 @@ def test_every_bench_of_the_issue_is_there(results: list[Result]) -> None:
     found = {(result.bench, result.case) for result in results}
     both = ("basic", "node-affinity")
     assert {(f"decide.{how}", case) for how in ("cold", "warm", "mixed") for case in (*both, "crowded")} <= found
+    wishes = ("required-affinity", "anti-affinity", "spread", "preferred-affinity", "deployment", "volumes")
+    assert {(f"decide.{how}", case) for how in ("cold", "warm") for case in wishes} <= found
+    assert {"queue.churn", "queue.refused"} <= {bench for bench, _ in found}
+    assert ("memory", "200 pods, preferred-affinity") in found
     assert {("place", case) for case in (*both, "crowded", "100 classes")} <= found
     assert {("decode", "pod"), ("decode", "list of 500"), ("memory", "200 pods"), ("memory", "per pod")} <= found
     events = {case for bench, case in found if bench == "ledger.refresh"}
