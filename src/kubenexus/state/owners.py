@@ -32,6 +32,7 @@ class Owners:
     def __init__(self) -> None:
         self._known: dict[Hashable, Belonging | None] = {}  # pods of one template ask the same again and again
         self._services: dict[str, dict[str, Pairs]] = {}  # by namespace and name: the labels a service selects by
+        self._keys: dict[str, dict[str, int]] = {}  # by namespace: the label keys that so many services ask about
         self._by_label: dict[tuple[str, str, str], set[str]] = {}  # services of a namespace by one label they ask for
         self._selectors: dict[tuple[str, str, str], Selector] = {}  # by kind, namespace and name of a controller
 
@@ -45,6 +46,7 @@ class Owners:
             if pairs:
                 self._services.setdefault(namespace, {})[name] = pairs
                 self._by_label.setdefault((namespace, *pairs[0]), set()).add(name)
+                self._count_keys(namespace, pairs, +1)
             return
         key = (type(owner).__name__, namespace, name)
         if isinstance(owner, ReplicationController):
@@ -61,14 +63,29 @@ class Owners:
         pairs = self._services.get(namespace, {}).pop(name, None) if kind is Service else None
         if pairs:
             self._by_label[namespace, *pairs[0]].discard(name)
+            self._count_keys(namespace, pairs, -1)
+
+    def _count_keys(self, namespace: str, pairs: Pairs, by: int) -> None:
+        asked = self._keys.setdefault(namespace, {})
+        for key, _ in pairs:
+            asked[key] = asked.get(key, 0) + by
+            if not asked[key]:
+                del asked[key]
+        if not asked:
+            del self._keys[namespace]
 
     def of(self, pod: Pod) -> Belonging | None:
         """What the pod's services and its controller select by; None when there is nothing."""
-        if not self._services and not (self._selectors and pod.metadata.owner_references):
-            return None
         meta = pod.metadata
-        owners = tuple([(o.kind, o.api_version, o.name, o.controller) for o in meta.owner_references])
-        asked = (meta.namespace, owners, tuple(meta.labels.items()))
+        keys = self._keys.get(meta.namespace)
+        refs = meta.owner_references if self._selectors else ()
+        owners = [(o.kind, o.name) for o in refs if o.controller and _KINDS.get(o.kind) == o.api_version]
+        if not owners and keys is None:
+            return None
+        labels = meta.labels if owners else {key: meta.labels[key] for key in keys or () if key in meta.labels}
+        if not owners and not labels:
+            return None
+        asked = (meta.namespace, *owners, *labels.items())
         if asked not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
