@@ -17,6 +17,7 @@ from kubenexus.testing.controlplane import Cluster, ControlPlane, Program
 from tests.e2e.cleaning import clean
 from tests.e2e.controlplane import build
 from tests.e2e.provisioner import Provisioner
+from tests.e2e.scheduling import Starter
 
 NUMBERS = itertools.count(1)
 KEPT = pytest.StashKey[Path]()
@@ -88,6 +89,13 @@ def agents(plane: ControlPlane, cluster: Cluster) -> Iterator[Callable[..., Prog
     yield start
     for program in started:
         program.stop()
+
+
+@pytest.fixture
+def scheduler(plane: ControlPlane) -> Iterator[Callable[..., Program]]:
+    """`scheduler("--leader-elect=true", ...)`: `kubenexus run` with these options, once it schedules; see `Starter`."""
+    with Starter(plane) as starter:
+        yield starter
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 import itertools
 import sys
 from collections.abc import Callable
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from kubenexus.testing.controlplane import Cluster, ControlPlane, Object, Objects, Program
 
@@ -12,17 +13,37 @@ NUMBERS = itertools.count(1)
 Start = Callable[..., Program]
 
 
-def start(plane: ControlPlane, *options: str, kubeconfig: object = None, wait: bool = True) -> Program:
-    """`kubenexus run` with these options; alone, without ports, unless they say otherwise."""
-    usual = [f"--kubeconfig={kubeconfig or plane.kubeconfig()}", "--secure-port=0", "--leader-elect=false"]
-    given = {option.partition("=")[0] for option in options}
-    command = [option for option in usual if option.partition("=")[0] not in given]
-    program = plane.family.start(
-        [sys.executable, "-m", "kubenexus", "run", *command, *options], f"scheduler-{next(NUMBERS)}"
-    )
-    if wait:
-        program.until(lambda: '"Scheduling"' in program.said())
-    return program
+class Starter:
+    """Starts schedulers, and ends them with the test."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._started: list[Program] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for program in self._started:
+            program.stop()
+
+    def __call__(self, *options: str, kubeconfig: object = None, wait: bool = True) -> Program:
+        """`kubenexus run` with these options; alone and without ports, unless they say otherwise."""
+        file = kubeconfig or self._plane.kubeconfig()
+        usual = [f"--kubeconfig={file}", "--secure-port=0", "--leader-elect=false"]
+        given = {option.partition("=")[0] for option in options}
+        kept = [option for option in usual if option.partition("=")[0] not in given]
+        command = [sys.executable, "-m", "kubenexus", "run", *kept, *options]
+        program = self._plane.family.start(command, f"scheduler-{next(NUMBERS)}")
+        self._started.append(program)
+        if wait:
+            program.until(lambda: schedules(program))
+        return program
+
+
+def schedules(program: Program) -> bool:
+    """Whether it leads, has seen everything and decides."""
+    return '"Scheduling"' in program.said()
 
 
 def pods(namespace: str) -> str:

@@ -1,20 +1,20 @@
 """A real API server hands us pods and we bind them."""
 
-from kubenexus.testing.controlplane import Cluster, ControlPlane
-from tests.e2e.scheduling import a_node, a_pod, condition, events, make_nodes, placed, pods, start
+from kubenexus.testing.controlplane import Cluster
+from tests.e2e.scheduling import Start, a_node, a_pod, condition, events, make_nodes, placed, pods
 
 
-def test_plain_pods_are_bound(plane: ControlPlane, cluster: Cluster, namespace: str) -> None:
+def test_plain_pods_are_bound(scheduler: Start, cluster: Cluster, namespace: str) -> None:
     make_nodes(cluster, a_node("n1"), a_node("n2"))
     cluster.create(a_pod("early", "1"), namespace)
     cluster.create(a_pod("foreign", "1", scheduler="somebody-else"), namespace)
-    scheduler = start(plane)
+    program = scheduler()
     cluster.create(a_pod("late", "1"), namespace)
     seen = cluster.until(pods(namespace), lambda all: len(placed(all)) == 2, "two pods are bound")
     assert sorted(placed(seen)) == ["early", "late"]
     assert len(set(placed(seen).values())) == 2, "they are spread over the nodes"
     assert condition(seen, "late")["status"] == "True"
-    scheduler.stop()
+    program.stop()
     said = events(cluster, namespace, "late")
     assert [(each["type"], each["reason"], each["action"]) for each in said] == [("Normal", "Scheduled", "Binding")]
     assert said[0]["note"] == f"Successfully assigned {namespace}/late to {placed(seen)['late']}"

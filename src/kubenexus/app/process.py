@@ -157,7 +157,7 @@ class Process:
             if waited % 200 == 0:
                 log.warning("Still waiting for the first lists", kinds=scheduler.unsynced)
             await asyncio.sleep(0.05)
-        while True:
+        while self._election is not None:  # alone, nobody has written since the lists began
             try:
                 await scheduler.caught_up()
                 return
@@ -197,13 +197,8 @@ class Process:
         """Nothing new is decided; binds in flight end; then another may lead."""
         scheduler = self._scheduler
         await _cancelled([task for task in self._tasks if task is not self._holding])
-        if scheduler is not None:
-            timeout = scheduler.guard.write_timeout
-            given_up = await scheduler.dispatcher.close(timeout + 1.0)
-            log.info("Stopping", inFlight=given_up)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(FAREWELL):
-                    await scheduler.recorder.drain(self._client)
+        if scheduler is not None and self._tasks:
+            await self._finish(scheduler)
         await _cancelled([] if self._holding is None else [self._holding])
         if self._election is not None and self._election.may_write():
             await self._election.release()
@@ -211,6 +206,15 @@ class Process:
             await self._ports.close()
         await self._client.close()
         await self._lease_client.close()
+
+    async def _finish(self, scheduler: Scheduler) -> None:
+        given_up = await scheduler.dispatcher.close(scheduler.guard.write_timeout + 1.0)
+        log.info("Stopping", givenUp=given_up)
+        if not scheduler.guard.may_write():
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL):
+                await scheduler.recorder.drain(self._client)
 
     def _where(self) -> str:
         access = self._client.access

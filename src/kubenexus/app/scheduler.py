@@ -24,6 +24,7 @@ from kubenexus.bind.dispatcher import LIMIT, Dispatcher
 from kubenexus.bind.notes import Notes
 from kubenexus.bind.shunned import Shunned
 from kubenexus.bind.volumes import VolumeBinding
+from kubenexus.client import kinds
 from kubenexus.client.kinds import Resource
 from kubenexus.client.topics import Source
 from kubenexus.client.watch import Reflector
@@ -38,6 +39,9 @@ from kubenexus.queue.policy import Policy
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.queue.rules import Rules
 from kubenexus.state.ledger import Ledger
+
+# What schedulers write to, and so must have read before they decide.
+WRITTEN = frozenset({kinds.PODS, kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS})
 
 log = logs.get("scheduler")
 
@@ -104,8 +108,10 @@ class Scheduler:
         return [str(each.resource) for each in self.reflectors if not each.synced]
 
     async def caught_up(self) -> None:
-        """Until everything that happened before this call is in the ledger: no decision may stand on less."""
-        await asyncio.gather(*(each.caught_up() for each in self.reflectors))
+        """Until every bind before this call is in the ledger, a predecessor's last one too: no decision may stand on
+        less. The other kinds are as old as their watches, as always."""
+        written = [each for each in self.reflectors if each.resource in WRITTEN]
+        await asyncio.gather(*(each.caught_up(patience=0.2) for each in written))
 
     # --- how it is put together -----------------------------------------------------------------------------------
 

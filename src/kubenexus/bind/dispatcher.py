@@ -105,15 +105,19 @@ class Dispatcher:
     # --- one commitment -------------------------------------------------------------------------------------------
 
     async def _carry_out(self, commitment: Commitment) -> None:
-        binds = commitment.binds
+        try:
+            outcomes = await self._outcomes(commitment.binds)
+        except Exception as error:  # a mistake of ours, or of a plugin's, must not cost anybody a pod
+            outcomes = [Outcome(Fate.REFUSED, f"{type(error).__name__}: {error}")] * len(commitment.binds)
+        self._land(commitment, outcomes)
+
+    async def _outcomes(self, binds: tuple[Bind, ...]) -> list[Outcome]:
         problem = await self._prepare(binds) if self._points.pre_binds else ""
         if problem:
-            outcomes = [Outcome(Fate.REFUSED, problem)] * len(binds)
-        elif len(binds) == 1:
-            outcomes = [await self._bind(binds[0])]
-        else:
-            outcomes = await asyncio.gather(*(self._bind(each) for each in binds))
-        self._land(commitment, outcomes)
+            return [Outcome(Fate.REFUSED, problem)] * len(binds)
+        if len(binds) == 1:
+            return [await self._bind(binds[0])]
+        return await asyncio.gather(*(self._bind(each) for each in binds))
 
     async def _prepare(self, binds: tuple[Bind, ...]) -> str:
         for point in self._points.pre_binds:

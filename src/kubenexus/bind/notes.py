@@ -47,7 +47,9 @@ class Notes:
         return bind.uid in self._on_the_way
 
     async def pre_bind(self, bind: Bind) -> str:
-        await self._on_the_way[bind.uid].wait()
+        on_the_way = self._on_the_way.get(bind.uid)
+        if on_the_way is not None:
+            await on_the_way.wait()
         return ""
 
     async def run(self, room: Room) -> None:

@@ -24,7 +24,17 @@ ELECTION = {
 }
 
 
-@click.command()
+class OneLine(click.Command):
+    """What is wrong with a flag is told as everything else is: in one line, with exit code 1."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            raise click.ClickException(error.format_message()) from None
+
+
+@click.command(cls=OneLine)
 @click.option("--config", "config_file", type=click.Path(dir_okay=False), help="A KubeSchedulerConfiguration.")
 @click.option("--kubeconfig", default="", help="As with kubectl; without it, the pod's own service account.")
 @click.option("--context", default="", help="A context of the kubeconfig.")

@@ -22,6 +22,10 @@ class DidNotStart(KubeNexusError):
     """A program ended, or was not ready in time; the message has the end of its log."""
 
 
+class StillRuns(KubeNexusError):
+    """A program that should have ended has not; the message has the end of its log."""
+
+
 class Program:
     """One program of a family, which can be started again after it was stopped. What it prints goes to its log."""
 
@@ -68,6 +72,19 @@ class Program:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
+
+    @property
+    def code(self) -> int | None:
+        """What it ended with; None while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    def ended(self, seconds: float) -> int:
+        """Waits until it has ended by itself; returns its code."""
+        assert self._process is not None, f"{self.name} was not started"
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise StillRuns(f"{self.name} has not ended within {seconds:g} s\n{self.tail()}") from None
 
     def kill(self) -> None:
         """At once, as a power cut would."""
