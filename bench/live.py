@@ -119,10 +119,9 @@ async def emptied(client: Client, which: str, plane: ControlPlane, pods: int) ->
         if took > 600:
             raise SystemExit(f"{which}: {left} pods are still waiting\n{program.tail()}")
     rate, flowing = pods / took, pods / max(took - first, 0.1)
-    click.echo(
-        f"{which}: {pods} pods in {took:.1f} s ({rate:.0f} pods/s; first after {first:.1f} s, then {flowing:.0f} pods/s), "
-        f"{cpu_of(program.pid):.1f} CPU s, {memory_of(program.pid):.0f} MB"
-    )
+    speed = f"{rate:.0f} pods/s; first after {first:.1f} s, then {flowing:.0f} pods/s"
+    used = f"{cpu_of(program.pid):.1f} CPU s, {memory_of(program.pid):.0f} MB"
+    click.echo(f"{which}: {pods} pods in {took:.1f} s ({speed}), {used}")
     await asyncio.sleep(3)
     click.echo(f"{which}: {cpu_of(program.pid):.1f} CPU s when all events are told")
     program.stop()
