@@ -61,9 +61,10 @@ class Sign(Plugin, Protocol):
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
         """What else of this very pod the answers depend on, beyond `reads`, given what the cluster asks about now:
         for instance its labels, but only those that some other pod's affinity selects by. Plain data, or None: then
-        the plugin has nothing to say or to assign for this pod, and is not asked. Called for each pod; pods
-        that differ in it are different classes, and the class has it as `pod.signed[name]`. A plugin with the class
-        attribute `of_volumes = True` is only asked about pods that mount a claim or a disk."""
+        the plugin has nothing to say or to assign for this pod, and is not asked; its score is left out, or is its
+        class attribute `at_rest` on every node. Called for each pod; pods that differ in it are different classes, and
+        the class has it as `pod.signed[name]`. A plugin with the class attribute `of_volumes = True` is only asked
+        about pods that mount a claim or a disk."""
 
 
 @runtime_checkable

@@ -67,10 +67,10 @@ class Traits(NamedTuple):
 
 class Cast(NamedTuple):
     """Who has anything to say about a class. A plugin that signs, and signed nothing for it, has nothing against any
-    node and nothing to assign, whatever happens elsewhere."""
+    node and nothing to assign, whatever happens elsewhere; and is not asked for scores."""
 
     filters: list[tuple[Filter, Callable[..., Any] | None, Traits]]  # with `prepare`, if there is one
-    scores: list[tuple[Score, int, Traits]]
+    scores: list[tuple[Score, int, Traits, bool]]  # the last: it signed nothing, and adds what it adds `at_rest`
     stamped: list[Stamped]
     stamped_filters: list[Any]  # those of them that filter, in the filters' order
     assigns: list[Assign]
@@ -118,7 +118,11 @@ class Lineup:
         traits = {name: each._replace(stamped=each.stamped and name not in quiet) for name, each in self.traits.items()}
         return Cast(
             [(p, getattr(p, "prepare", None), traits[p.name]) for p in self.filters if p.name not in quiet],
-            [(p, self.weights[p.name], traits[p.name]) for p in self.scores],
+            [
+                (p, self.weights[p.name], traits[p.name], p.name in quiet)
+                for p in self.scores
+                if p.name not in quiet or hasattr(p, "at_rest")
+            ],
             [p for p in self.stamped if p.name not in quiet],
             [p for p in self.filters if traits[p.name].stamped],
             [p for p in self.assigns if p.name not in quiet],

@@ -39,6 +39,7 @@ _EMPTIER_IS_BETTER = ({"utilization": 0, "score": 10}, {"utilization": 100, "sco
 
 class VolumeBinding:
     name = "VolumeBinding"
+    at_rest = 0
     of_volumes = True  # pods without volumes need not be signed
     reads = ()
     depends = Depends.NODE
