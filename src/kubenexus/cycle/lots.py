@@ -5,7 +5,6 @@ A lot comes from the node's name, the class and how many pods the node runs: it 
 nodes arrived, and it is drawn anew when something is placed there, so that equal nodes fill evenly.
 """
 
-import sys
 import zlib
 from typing import Any
 
@@ -18,7 +17,6 @@ from kubenexus.state.resources import PODS
 from kubenexus.state.view import Nodes
 
 BITS = 32  # of a rank that belong to the lot
-LOWER = 0 if sys.byteorder == "little" else 1  # where these are, when a rank is seen as two numbers
 _WORD = (1 << BITS) - 1
 _GOLDEN = 0x9E3779B1  # spreads neighbouring numbers far apart
 _BUSY = 1 << (BITS - 1)

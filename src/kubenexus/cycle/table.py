@@ -14,7 +14,7 @@ import numpy as np
 from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.cycle.border import PluginFailedError, blamed
 from kubenexus.cycle.columns import FilterColumn, ScoreColumn
-from kubenexus.cycle.lots import BITS, LOWER, Lots
+from kubenexus.cycle.lots import BITS, Lots
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.podclass import PodClass
@@ -214,22 +214,23 @@ class ClassTable:
     def rank_of(self, columns: NodeColumns, rows: Any, fresh: Mapping[ScoreColumn, Any] = MappingProxyType({})) -> Any:
         """The steady part of the sums over some rows, with the rows' lots below it. `fresh` are raw scores of these
         rows that are at hand."""
-        lots = self.lots.many(columns, rows)
-        halves = np.empty((len(lots), 2), np.uint32)  # of a rank: written side by side, nothing has to be shifted
-        halves[:, LOWER] = lots
-        self._steady_totals(rows, fresh, halves[:, 1 - LOWER])
-        return halves.view(np.int64)[:, 0]
+        rank, lots = self._steady_totals(rows, fresh), self.lots.many(columns, rows)
+        if rank is None:
+            return lots.astype(np.int64)
+        rank <<= BITS
+        rank |= lots
+        return rank
 
-    def _steady_totals(self, rows: Any, fresh: Mapping[ScoreColumn, Any], out: Any) -> None:
-        """Weighted sums, but for scores that are the same on all rows, or change with every pod placed anywhere."""
+    def _steady_totals(self, rows: Any, fresh: Mapping[ScoreColumn, Any]) -> Any:
+        """Weighted sums, but for scores that are the same on all rows, or change with every pod placed anywhere. None
+        if there are no others."""
         parts = [score.part(rows, raw=fresh.get(score)) for score in self.varying]
-        if len(parts) == 2:  # as it is for pods without wishes
-            np.add(parts[0], parts[1], out=out, dtype=np.uint32, casting="unsafe")
-            return
-        total = parts[0].astype(np.int64) if parts else 0
+        if not parts:
+            return None
+        total = parts[0].astype(np.int64)
         for part in parts[1:]:
             total += part
-        out[:] = total
+        return total
 
     def stamped_totals(self, rows: Any) -> Any:
         """The rest of the sums."""
