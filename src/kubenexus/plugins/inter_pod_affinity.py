@@ -13,10 +13,12 @@ import numpy as np
 from kubenexus.api.core import Pod
 from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Coded, Depends, own
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
+from kubenexus.plugins import affinity_hints
 from kubenexus.state.counters import Counter
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.podcolumns import Carrier
@@ -169,6 +171,18 @@ class InterPodAffinity:
 
     def _affinity(self, pod: PodClass, nodes: NodeColumns) -> "_Affinity":
         return pod.once("InterPodAffinity", lambda: _Affinity(pod, nodes))
+
+    wakes = (
+        Wake(
+            Resource.ASSIGNED_POD,
+            Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE,
+            affinity_hints.neighbour_changed,
+        ),
+        Wake(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
+        Wake(Resource.NODE, Action.ADD, affinity_hints.node_came),
+        # By which labels others keep this pod away is not known here: any of them may have been the one.
+        Wake(Resource.NODE, Action.DELETE | Action.UPDATE_NODE_LABEL),
+    )
 
 
 class _Others(NamedTuple):

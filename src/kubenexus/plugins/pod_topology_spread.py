@@ -15,10 +15,12 @@ from kubenexus.api.core import Pod, TopologySpreadConstraint
 from kubenexus.api.selectors import Op, Requirement, Selector
 from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Coded, Depends, own
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
+from kubenexus.plugins import spread_hints
 from kubenexus.plugins.spread import HARD, HOSTNAME, SOFT, Domains, labelled, parse
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -60,7 +62,7 @@ class PodTopologySpread:
     def __init__(self, args: Mapping[str, Any]) -> None:
         self._system = (args.get("defaultingType") or "System") == "System"
         given = args.get("defaultConstraints") or []
-        self._defaults = _SYSTEM if self._system else msgspec.convert(given, list[TopologySpreadConstraint])
+        self.defaults = _SYSTEM if self._system else msgspec.convert(given, list[TopologySpreadConstraint])
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
         """Namespace, the labels its constraints ask about, and what it is spread by where it has none of its own."""
@@ -68,7 +70,7 @@ class PodTopologySpread:
         if constraints:
             keys = {key for c in constraints for key in _keys(c)}
             return [meta.namespace, {key: meta.labels[key] for key in keys if key in meta.labels}, None]
-        if not self._defaults:
+        if not self.defaults:
             return None
         belongs = nodes.owners.of(pod)
         return None if belongs is None else [meta.namespace, belongs.labels, belongs.wanted]
@@ -111,7 +113,17 @@ class PodTopologySpread:
         return _added(pieces, plan.all_labels, nodes)
 
     def _plan(self, pod: PodClass, nodes: NodeColumns) -> "_Plan":
-        return pod.once("PodTopologySpread", lambda: _Plan(pod, nodes, self._defaults, self._system))
+        return pod.once("PodTopologySpread", lambda: _Plan(pod, nodes, self.defaults, self._system))
+
+    wakes = (
+        Wake(Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE | Action.DELETE, spread_hints.pod_counted),
+        Wake(Resource.TARGET_POD, Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION, spread_hints.pod_differs),
+        Wake(
+            Resource.NODE,
+            Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT,
+            spread_hints.node_moved,
+        ),
+    )
 
 
 class _Plan:

@@ -1,0 +1,84 @@
+"""What may help a pod that PodTopologySpread refused: a pod that counts, a domain that comes or goes, or other wishes.
+
+Each function answers for one event and one waiting pod, and says no only when the event cannot have made a difference.
+Upstream's hints, and more where these lose a pod until the flush: a pod that is being deleted no longer counts, a node
+may leave its domain because it is no longer one the pod could use, and `matchLabelKeys` may select other pods now.
+
+Where the constraints are the profile's, services and controllers say which pods count. They are not known here, so any
+pod of the namespace may be one.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubenexus.api.core import Node, Pod, TopologySpreadConstraint
+from kubenexus.api.node_selectors import exactly, matches, required
+from kubenexus.api.selectors import compile_selector
+from kubenexus.api.tolerations import untolerated
+from kubenexus.framework.events import Event
+from kubenexus.plugins.spread import HARD, parse
+
+Constraints = Sequence[TopologySpreadConstraint]
+
+
+def pod_counted(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A pod counts in some domain that did not before, or no longer does."""
+    before, after = _shown(pod, event.old), _shown(pod, event.new)
+    if before == after:  # as with most of what is heard about pods that run
+        return False
+    own = pod.spec.topology_spread_constraints
+    selectors = [parse(each, "", pod.metadata.labels, None).term.selector for each in _hard(own)]
+    return not own or any(
+        (before is not None and selector.matches(before)) != (after is not None and selector.matches(after))
+        for selector in selectors
+    )
+
+
+def pod_differs(plugin: Any, pod: Pod, event: Event) -> bool:
+    """The pod itself tolerates more where taints matter, or has other labels of those that are asked about."""
+    old, new, own = event.old, event.new, pod.spec.topology_spread_constraints
+    constraints = _hard(own or plugin.defaults)
+    honoured = any(each.node_taints_policy == "Honor" for each in constraints)
+    if honoured and old.spec.tolerations != new.spec.tolerations:
+        return True
+    before, after = old.metadata.labels, new.metadata.labels
+    keys = {key for each in constraints for key in _asked(each)} if own else {*before, *after}
+    return any(before.get(key) != after.get(key) for key in keys)
+
+
+def node_moved(plugin: Any, pod: Pod, event: Event) -> bool:
+    """A node is in a domain that it was not in before, or counts there otherwise."""
+    constraints = _hard(pod.spec.topology_spread_constraints or plugin.defaults)
+    return _role(constraints, pod, event.old) != _role(constraints, pod, event.new)
+
+
+def _hard(constraints: Constraints) -> list[TopologySpreadConstraint]:
+    return [each for each in constraints if each.when_unsatisfiable == HARD]
+
+
+def _asked(constraint: TopologySpreadConstraint) -> set[str]:
+    return {*compile_selector(constraint.label_selector).keys, *constraint.match_label_keys}
+
+
+def _shown(pod: Pod, other: Pod | None) -> dict[str, str] | None:
+    """The labels by which another pod may count; None if it cannot."""
+    if other is None or other.metadata.deletion_timestamp or other.metadata.namespace != pod.metadata.namespace:
+        return None
+    return other.metadata.labels
+
+
+def _role(constraints: Constraints, pod: Pod, node: Node | None) -> list[tuple[str, bool]] | None:
+    """A node's domain for each constraint and whether it counts there; None where it is in no domain at all."""
+    if node is None or any(each.topology_key not in node.metadata.labels for each in constraints):
+        return None
+    return [(node.metadata.labels[each.topology_key], _counts(each, pod, node)) for each in constraints]
+
+
+def _counts(constraint: TopologySpreadConstraint, pod: Pod, node: Node) -> bool:
+    name, labels, spec = node.metadata.name, node.metadata.labels, pod.spec
+    if constraint.node_taints_policy == "Honor" and untolerated(spec.tolerations, node.spec.taints):
+        return False
+    if constraint.node_affinity_policy != "Honor":
+        return True
+    wanted = spec.affinity and spec.affinity.node_affinity and spec.affinity.node_affinity.required
+    return matches(exactly(spec.node_selector), name, labels) and (not wanted or required(wanted).matches(name, labels))
