@@ -10,22 +10,24 @@ time until the first bind.
 
 import asyncio
 import os
+import random
 import sys
 import tempfile
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kubenexus.api.codec import decode_list
-from kubenexus.api.core import Pod
+from kubenexus.api.meta import Object, ObjectMeta
 from kubenexus.base.clock import WallClock
 from kubenexus.client import kinds
 from kubenexus.client.access import Wish, find_access
+from kubenexus.client.changes import Change
 from kubenexus.client.limits import Limiter
+from kubenexus.client.topics import Topic, Trouble
 from kubenexus.client.transport import Client
-from kubenexus.client.verbs import create, listing, patch
+from kubenexus.client.verbs import create, patch
+from kubenexus.client.watch import Reflector
 from kubenexus.testing.controlplane import ControlPlane, Program
 from tests.e2e.controlplane import build
 
@@ -99,30 +101,68 @@ async def in_lots(calls: list[Any]) -> None:
         await asyncio.gather(*calls[start : start + 200])
 
 
-async def unbound(client: Client) -> AsyncIterator[int]:
-    """How many pods still have no node, a few times a second."""
-    while True:
-        page = decode_list(await client.send(listing(kinds.PODS, fields="spec.nodeName="), timeout=60), Pod)
-        yield len(page.items)
-        await asyncio.sleep(0.1)
+class _Spec(Object):
+    node_name: str = ""
+
+
+class Seen(Object):
+    """As little of a pod as there can be: whoever measures should not be in the way."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+
+
+class Counting:
+    """A receiver that counts pods with a node, and notes when the first and the last of them came."""
+
+    def __init__(self, pods: int) -> None:
+        self._pods, self._bound = pods, set[str]()
+        self.first = self.last = 0.0
+        self.done = asyncio.Event()
+
+    def begin(self) -> None: ...
+
+    def end(self) -> None: ...
+
+    def troubled(self, trouble: Trouble) -> None: ...
+
+    def listed(self, items: list[Any], unreadable: tuple[Any, ...]) -> None:
+        for item in items:
+            self._count(item)
+
+    def changed(self, changes: list[Change]) -> None:
+        for change in changes:
+            self._count(change.object)
+
+    def _count(self, pod: Seen) -> None:
+        if pod.spec.node_name:
+            self._bound.add(pod.metadata.name)
+            self.last = CLOCK.now()
+            self.first = self.first or self.last
+        if len(self._bound) == self._pods:
+            self.done.set()
 
 
 async def emptied(client: Client, which: str, plane: ControlPlane, pods: int) -> None:
+    counting = Counting(pods)
+    reflector = Reflector(client, Topic(kinds.PODS, Seen), counting, clock=CLOCK, rng=random.Random(0))
+    watching = asyncio.ensure_future(reflector.run())
+    while not reflector.watching:
+        await asyncio.sleep(0.1)
     began = CLOCK.now()
     program = started(which, plane)
-    first = 0.0
-    async for left in unbound(client):
-        took = CLOCK.now() - began
-        first = first or (took if left < pods else 0.0)
-        if not left:
-            break
-        if took > 600:
-            raise SystemExit(f"{which}: {left} pods are still waiting\n{program.tail()}")
+    try:
+        async with asyncio.timeout(600):
+            await counting.done.wait()
+    except TimeoutError:
+        raise SystemExit(f"{which}: not all pods are bound\n{program.tail()}") from None
+    watching.cancel()
+    took, first = counting.last - began, counting.first - began
     rate, flowing = pods / took, pods / max(took - first, 0.1)
     speed = f"{rate:.0f} pods/s; first after {first:.1f} s, then {flowing:.0f} pods/s"
     used = f"{cpu_of(program.pid):.1f} CPU s, {memory_of(program.pid):.0f} MB"
     click.echo(f"{which}: {pods} pods in {took:.1f} s ({speed}), {used}")
-    await asyncio.sleep(3)
+    await asyncio.sleep(5)
     click.echo(f"{which}: {cpu_of(program.pid):.1f} CPU s when all events are told")
     program.stop()
 
