@@ -103,7 +103,7 @@ class Feed:
         if old.spec.node_name:
             self.room.on_event(changes.pod_gone(old))
             ended = last or old
-            if old.status.phase == "Pending" and not ended.metadata.deletion_timestamp:
+            if old.status.phase in ("", "Pending") and not ended.metadata.deletion_timestamp:
                 self.vanished(old)
         elif record is not None and record.stage is Stage.ASSUMED:
             self.room.on_event(changes.pod_forgotten(old, record.node))

@@ -1,0 +1,205 @@
+"""From a pod that is seen to a pod that is bound, and what becomes of it when that does not work."""
+
+import msgspec
+import pytest
+
+from kubenexus.queue.entry import Place
+from kubenexus.state.pods import Stage
+from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.harness import on_node
+from tests.app.town import Town, in_town
+from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT
+
+
+def test_a_pod_is_bound_confirmed_and_told() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        town.pods(a_pod("web"))
+        assert await town.work() == 1
+        assert town.server.binds == ["web to n"]
+        assert town.ledger.pods["default/web"].stage is Stage.ASSUMED
+        assert town.told() == ["Scheduled web: Successfully assigned default/web to n"]
+        town.echo()
+        assert town.ledger.pods["default/web"].stage is Stage.BOUND
+        assert len(town.room) == 0
+
+    in_town(life)
+
+
+def test_only_pods_of_our_profiles_that_live_are_ours() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        leaving = a_pod("leaving")
+        meta = msgspec.structs.replace(leaving.metadata, deletion_timestamp="2026-11-16T00:00:00Z")
+        foreign = a_pod("foreign")
+        spec = msgspec.structs.replace(foreign.spec, scheduler_name="other")
+        packed = a_pod("packed")
+        packing = msgspec.structs.replace(packed.spec, scheduler_name="packing")
+        town.pods(
+            msgspec.structs.replace(leaving, metadata=meta),
+            msgspec.structs.replace(foreign, spec=spec),
+            msgspec.structs.replace(packed, spec=packing),
+        )
+        await town.work()
+        assert town.server.binds == ["packed to n"]
+
+    in_town(life)
+
+
+@pytest.mark.parametrize("fault", [FORBIDDEN, BUSY, AWAY], ids=["forbidden", "busy", "away"])
+def test_a_bind_that_fails_frees_its_room_and_is_tried_again_later(fault: Exception) -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=1))
+        town.pods(a_pod("a", cpu=1))
+        town.server.script.append(fault)
+        await town.work()
+        assert town.where() == {}
+        assert town.room.place("default/a") is Place.BACKOFF
+        assert await town.work() == 0, "no hot loop"
+        town.clock.advance(2)
+        await town.work()
+        assert town.where() == {"a": "n"}
+
+    in_town(life)
+
+
+def test_f55_a_pod_whose_bind_is_always_refused_backs_off_and_stands_in_nobodys_way() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=2))
+        town.pods(a_pod("bad", cpu=1, priority=1000))
+        town.server.script.extend([FORBIDDEN] * 100)
+        tries = []
+        for _ in range(60):
+            await town.work()
+            tries.append(len(town.server.binds))
+            town.clock.advance(1)
+        assert tries[-1] < 12, "about every ten seconds in the end"
+        assert tries[-1] > 5, "but it is not given up"
+        assert any("FailedScheduling bad: binding rejected: pods" in each for each in town.told())
+        town.server.script.clear()
+        town.pods(a_pod("good", cpu=1))
+        await town.work()
+        assert "good" in town.where()
+
+    in_town(life)
+
+
+def test_a_bind_that_may_have_happened_keeps_its_room_until_that_is_known() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=1))
+        town.pods(a_pod("a", cpu=1), a_pod("b", cpu=1))
+        town.server.script.append(LOST)
+        town.server.looks.append(SILENT)
+        await town.work()
+        assert town.server.binds == ["a to n"], "the other never gets the room"
+        assert town.ledger.pods["default/a"].stage is Stage.BOUND, "the look told"
+
+    in_town(life)
+
+
+def test_somebody_else_was_faster() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=1), a_node("m", cpu=1))
+        pod = a_pod("a", cpu=1)
+        town.pods(pod)
+        town.server.pods[pod.key] = on_node(pod, "m")
+        chosen = "n"
+        await town.work()
+        assert town.where() == {"a": "m"}
+        assert town.ledger.pods["default/a"].stage is Stage.BOUND
+        assert "default/a" not in town.room
+        town.pods(a_pod("b", cpu=1))
+        await town.work()
+        assert town.where() == {"a": "m", "b": chosen}
+
+    in_town(life)
+
+
+def test_a_pod_that_is_deleted_while_it_is_bound_leaves_nothing_behind() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=1))
+        town.pods(a_pod("a", cpu=1))
+        town.scheduler.loop.burst()
+        assert town.where() == {"a": "n"}
+        town.delete("default/a")
+        assert town.where() == {}
+        await town.work()
+        assert town.server.binds == [], "nothing was sent for it"
+        assert (len(town.room), town.scheduler.dispatcher.open) == (0, 0)
+
+    in_town(life)
+
+
+def test_a_node_that_vanishes_before_the_bind_gets_none() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=1))
+        town.pods(a_pod("a", cpu=1))
+        town.scheduler.loop.burst()
+        town.feed.node_gone("n")
+        await town.work()
+        assert (town.server.binds, town.where()) == ([], {})
+        town.nodes(a_node("m", cpu=1))
+        town.clock.advance(2)
+        await town.work()
+        assert town.where() == {"a": "m"}
+
+    in_town(life)
+
+
+def test_old_news_of_a_pod_that_was_just_bound_does_not_queue_it_again() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        pod = a_pod("a")
+        town.pods(pod)
+        await town.work()
+        town.feed.pod_seen(pod)
+        assert "default/a" not in town.room
+        assert town.where() == {"a": "n"}
+
+    in_town(life)
+
+
+def test_a_bind_that_the_watch_never_confirms_is_looked_after() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        town.pods(a_pod("a"), a_pod("b"))
+        await town.work()
+        del town.server.pods["default/b"]
+        await town.scheduler.inquest.step()
+        assert town.ledger.pods["default/a"].stage is Stage.ASSUMED, "there is still time"
+        town.clock.advance(31)
+        town.server.looks.extend([AWAY, AWAY])
+        await town.scheduler.inquest.step()
+        assert len(town.where()) == 2, "nobody could say"
+        town.clock.advance(31)
+        await town.scheduler.inquest.step()
+        assert town.where() == {"a": "n"}
+        assert town.ledger.pods["default/a"].stage is Stage.BOUND
+
+    in_town(life)
+
+
+def test_decisions_run_only_so_far_ahead_of_the_server() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(*(a_node(f"n{i}") for i in range(10)))
+        town.pods(*(a_pod(f"p{i}") for i in range(400)))
+        while town.scheduler.loop.burst():
+            pass
+        assert len(town.where()) >= 128
+        assert len(town.where()) <= 400
+        await town.work()
+        assert len(town.where()) == 400
+
+    in_town(life)
+
+
+def test_without_the_lease_nothing_is_sent() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        town.pods(a_pod("a"))
+        town.guard.leads = False
+        await town.work()
+        await town.notes()
+        assert town.server.calls == []
+
+    in_town(life)

@@ -1,0 +1,113 @@
+"""A whole scheduler over a server of three lines: what happens is said by the test, time moves when it says so."""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.core import Node, Pod
+from kubenexus.app.scheduler import Scheduler, Settings
+from kubenexus.base.clock import VirtualClock
+from kubenexus.config import load
+from kubenexus.framework.registry import with_entry_points
+from kubenexus.plugins import BUILT_IN
+from tests.bind.server import PodServer
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: default-scheduler}, {schedulerName: packing}]
+"""
+
+
+class Guard:
+    def __init__(self) -> None:
+        self.leads, self.write_timeout = True, 5.0
+
+    def may_write(self) -> bool:
+        return self.leads
+
+
+class Town:
+    """Made inside a running loop; see `in_town`."""
+
+    def __init__(self) -> None:
+        self.server, self.clock, self.guard = PodServer(), VirtualClock(1_000_000.0), Guard()
+        plugins = with_entry_points(BUILT_IN)
+        self.scheduler = Scheduler(
+            load(CONFIG, plugins),
+            plugins,
+            self.server,
+            self.clock,
+            random.Random(1),
+            guard=self.guard,
+            settings=Settings(host="here"),
+        )
+        self.ledger, self.room, self.feed = self.scheduler.ledger, self.scheduler.room, self.scheduler.feed
+
+    def nodes(self, *nodes: Node) -> None:
+        for node in nodes:
+            self.feed.node_seen(node)
+
+    def pods(self, *pods: Pod) -> None:
+        """Made at the server, and seen by the watch."""
+        for pod in pods:
+            self.server.pods[pod.key] = pod
+            self.feed.pod_seen(pod)
+
+    def things(self, *things: Any) -> None:
+        """Volumes, claims and what belongs to them."""
+        for thing in things:
+            self.feed.seen(type(thing).__name__, thing)
+
+    def echo(self) -> None:
+        """The watch tells all that the server has."""
+        for pod in self.server.pods.values():
+            self.feed.pod_seen(pod)
+
+    def delete(self, key: str) -> None:
+        self.server.pods.pop(key, None)
+        self.feed.pod_gone(key)
+
+    async def work(self, waiting: int = 0) -> int:
+        """Until nothing more can be done now, and only so many wait for their volumes. Returns how many decisions
+        that took."""
+        before = self.scheduler.loop.decisions
+        for _ in range(1000):
+            self.scheduler.loop.burst()
+            idle = self.scheduler.loop.idle
+            if idle and self.scheduler.dispatcher.open <= waiting:
+                return self.scheduler.loop.decisions - before
+            await asyncio.sleep(0.001 if idle else 0)
+        raise AssertionError("it never comes to rest")
+
+    async def notes(self) -> None:
+        """Write what is to be written about pods."""
+        task = asyncio.ensure_future(self.scheduler.notes.run(self.scheduler.dispatcher.room))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def where(self) -> dict[str, str]:
+        """Pods on nodes, by the ledger."""
+        return {record.name: record.node for record in self.ledger.pods.values()}
+
+    def told(self) -> list[str]:
+        """The events that wait to be sent."""
+        stories = list(self.scheduler.recorder._waiting)
+        return [f"{story.what.reason} {story.what.regarding.name}: {story.what.note}" for story in stories]
+
+
+def in_town(life: Callable[[Town], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(20):
+            await life(Town())
+
+    asyncio.run(run())
+
+
+def ended(pod: Pod, phase: str = "Failed") -> Pod:
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, phase=phase))

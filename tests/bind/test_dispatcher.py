@@ -1,0 +1,253 @@
+"""Every answer to a bind has its own consequence, and no commitment is ever lost."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from kubenexus.api.core import Pod
+from kubenexus.bind.commitment import Bind, Commitment, Points
+from kubenexus.bind.dispatcher import TRIES, Dispatcher
+from kubenexus.bind.outcome import Fate, Outcome
+from kubenexus.client.calls import ApiError
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.verdict import Code
+from kubenexus.testing.builders import a_pod
+from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT, PodServer
+
+NOTHING = Decision("job", Code.SUCCESS, 0, 0.0)
+
+
+class Guard:
+    def __init__(self) -> None:
+        self.leads, self.write_timeout = True, 5.0
+
+    def may_write(self) -> bool:
+        return self.leads
+
+
+class Landed:
+    """Who draws the consequences, and here only notes them."""
+
+    def __init__(self) -> None:
+        self.all: list[list[Outcome]] = []
+
+    def __call__(self, commitment: Commitment, outcomes: Sequence[Outcome]) -> None:
+        self.all.append(list(outcomes))
+
+    @property
+    def fates(self) -> list[str]:
+        return [outcome.fate.value for outcomes in self.all for outcome in outcomes]
+
+
+def committed(*pods: Pod, node: str = "n") -> Commitment:
+    return Commitment(tuple(Bind(pod, node) for pod in pods), NOTHING)
+
+
+def run(
+    server: PodServer,
+    *commitments: Commitment,
+    guard: Guard | None = None,
+    points: Points | None = None,
+    limit: int = 4,
+) -> Landed:
+    """All of them carried out to the end."""
+    landed = Landed()
+
+    async def life() -> None:
+        async def sleep(seconds: float) -> None:
+            await asyncio.sleep(0)
+
+        dispatcher = Dispatcher(
+            server, guard or Guard(), landed, random.Random(1), limit=limit, points=points or Points(), sleep=sleep
+        )
+        for each in commitments:
+            dispatcher.submit(each)
+        async with asyncio.timeout(10):
+            while dispatcher.open:
+                await asyncio.sleep(0)
+
+    asyncio.run(life())
+    return landed
+
+
+def changed(pod: Pod, *, node: str = "", uid: str = "", deleted: bool = False) -> Pod:
+    meta = msgspec.structs.replace(
+        pod.metadata, uid=uid or pod.metadata.uid, deletion_timestamp="2026-11-16T00:00:00Z" if deleted else ""
+    )
+    return msgspec.structs.replace(pod, metadata=meta, spec=msgspec.structs.replace(pod.spec, node_name=node))
+
+
+WEB = a_pod("web")
+
+
+@pytest.mark.parametrize(
+    ("there", "script", "looks", "fate", "binds"),
+    [
+        pytest.param(WEB, [], [], "bound", 1, id="accepted"),
+        pytest.param(None, [], [], "gone", 1, id="deleted meanwhile"),
+        pytest.param(changed(WEB, uid="new"), [], [], "gone", 1, id="made again under its name"),
+        pytest.param(changed(WEB, deleted=True), [], [], "gone", 1, id="being deleted"),
+        pytest.param(changed(WEB, node="n"), [], [], "bound", 1, id="bound already, as we would have"),
+        pytest.param(changed(WEB, node="m"), [], [], "elsewhere", 1, id="bound elsewhere by somebody"),
+        pytest.param(WEB, [FORBIDDEN], [], "refused", 1, id="forbidden"),
+        pytest.param(WEB, [ApiError(422, "Invalid", "no")], [], "refused", 1, id="invalid"),
+        pytest.param(WEB, [ApiError(409, "Conflict", "gates")], [], "refused", 1, id="a conflict with nobody"),
+        pytest.param(WEB, [BUSY], [], "busy", 1, id="server cannot"),
+        pytest.param(WEB, [ApiError(429, "TooManyRequests")], [], "busy", 1, id="server will not"),
+        pytest.param(WEB, [AWAY], [], "never", 1, id="never sent"),
+        pytest.param(WEB, [LOST], [], "bound", 1, id="done, answer lost"),
+        pytest.param(WEB, [SILENT], [], "bound", 2, id="lost on the way: the same bind again"),
+        pytest.param(WEB, [LOST], [AWAY, BUSY], "bound", 1, id="done, and the server away before it can be asked"),
+        pytest.param(WEB, [SILENT, AWAY, SILENT], [], "bound", 4, id="without an answer, again and again"),
+        pytest.param(WEB, [SILENT] * 9, [], "busy", TRIES, id="never an answer"),
+        pytest.param(WEB, [SILENT, FORBIDDEN], [], "refused", 2, id="lost, then forbidden"),
+        pytest.param(None, [SILENT], [], "gone", 1, id="lost, then deleted"),
+        pytest.param(WEB, [SILENT], [FORBIDDEN], "bound", 2, id="lost, and we may not look"),
+    ],
+)
+def test_what_an_answer_means(
+    there: Pod | None, script: list[Exception | str], looks: list[Exception], fate: str, binds: int
+) -> None:
+    server = PodServer(*([there] if there else []))
+    server.script.extend(script)
+    server.looks.extend(looks)
+    assert run(server, committed(WEB)).fates == [fate]
+    assert len(server.binds) == binds
+    assert set(server.binds) == {"web to n"}, "whatever happens, it is the node on which the pod is counted"
+
+
+def test_at_most_so_many_are_in_flight_and_all_arrive() -> None:
+    pods = [a_pod(f"p{i}") for i in range(50)]
+    server = PodServer(*pods)
+    landed = run(server, *(committed(pod) for pod in pods), limit=4)
+    assert (server.most, landed.fates) == (4, ["bound"] * 50)
+
+
+def test_binds_of_one_job_go_out_together_and_land_together() -> None:
+    gang, other = [a_pod(f"g{i}") for i in range(6)], a_pod("other")
+    server = PodServer(*gang, other)
+    server.script.extend([None, FORBIDDEN])
+    landed = run(server, committed(*gang), committed(other), limit=8)
+    first = server.binds.index("g0 to n")
+    assert server.binds[first : first + 6] == [f"g{i} to n" for i in range(6)]
+    assert sorted(map(len, landed.all)) == [1, 6]
+    assert landed.fates.count("refused") == 1
+
+
+def test_no_bind_starts_without_the_lease() -> None:
+    server, guard = PodServer(WEB), Guard()
+    guard.leads = False
+    assert run(server, committed(WEB), guard=guard).fates == ["never"]
+    assert server.calls == []
+
+
+class Slow:
+    """A PreBind point that takes its time, or fails."""
+
+    name = "Slow"
+
+    def __init__(self, problem: str = "", error: Exception | None = None) -> None:
+        self.problem, self.error = problem, error
+        self.done: list[str] = []
+
+    def concerns(self, bind: Bind) -> bool:
+        return True
+
+    async def pre_bind(self, bind: Bind) -> str:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        if self.error:
+            raise self.error
+        self.done.append(bind.key)
+        return self.problem
+
+    def post_bind(self, bind: Bind) -> None:
+        self.done.append(f"after {bind.key}")
+
+
+def test_points_are_passed_in_order() -> None:
+    slow, server = Slow(), PodServer(WEB)
+    assert run(server, committed(WEB), points=Points((slow,), (slow,))).fates == ["bound"]
+    assert slow.done == ["default/web", "after default/web"]
+
+
+@pytest.mark.parametrize(
+    ("slow", "said"),
+    [
+        (Slow("no volume"), 'running PreBind plugin "Slow": no volume'),
+        (Slow(error=ValueError("a bug")), "ValueError: a bug"),
+    ],
+)
+def test_what_fails_before_the_bind_leaves_nobody_bound_and_nobody_lost(slow: Slow, said: str) -> None:
+    gang = [a_pod("a"), a_pod("b")]
+    server = PodServer(*gang)
+    landed = run(server, committed(*gang), points=Points((slow,)))
+    assert [(each.fate, each.message) for each in landed.all[0]] == [(Fate.REFUSED, said)] * 2
+    assert server.binds == []
+
+
+def test_closing_finishes_what_is_sent_and_sends_no_more() -> None:
+    pods = [a_pod(f"p{i}") for i in range(4)]
+    server, landed = PodServer(*pods), Landed()
+
+    async def life() -> int:
+        server.held = asyncio.Event()
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=2)
+        for pod in pods:
+            dispatcher.submit(committed(pod))
+        await asyncio.sleep(0.01)
+        assert dispatcher.full, "twice as many as may be in flight"
+        assert not dispatcher.calm
+        closing = asyncio.ensure_future(dispatcher.close(5.0))
+        await asyncio.sleep(0.01)
+        server.held.set()
+        return await closing
+
+    assert asyncio.run(life()) == 0
+    assert sorted(landed.fates) == ["bound", "bound", "never", "never"]
+    assert len(server.binds) == 2
+
+
+def test_closing_does_not_wait_for_ever() -> None:
+    server, landed = PodServer(WEB), Landed()
+
+    async def life() -> int:
+        server.held = asyncio.Event()
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1))
+        dispatcher.submit(committed(WEB))
+        await asyncio.sleep(0)
+        return await dispatcher.close(0.05)
+
+    assert asyncio.run(life()) == 1
+    assert landed.all == []
+
+
+def test_less_urgent_calls_wait_while_binds_do() -> None:
+    pods = [a_pod(f"p{i}") for i in range(3)]
+    server = PodServer(*pods)
+
+    async def life() -> list[str]:
+        log: list[str] = []
+        server.held = asyncio.Event()
+        dispatcher = Dispatcher(server, Guard(), lambda *_: log.append("landed"), random.Random(1), limit=2)
+        await dispatcher.room()
+        for pod in pods:
+            dispatcher.submit(committed(pod))
+        await asyncio.sleep(0)
+
+        async def event() -> None:
+            await dispatcher.room()
+            log.append("event")
+
+        waiting = asyncio.ensure_future(event())
+        await asyncio.sleep(0.01)
+        assert log == []
+        server.held.set()
+        await waiting
+        await dispatcher.room(0.0)
+        return log
+
+    assert "event" in asyncio.run(life())

@@ -1,0 +1,61 @@
+"""A node that refused a pod is left alone by its class, for longer each time, and not for ever."""
+
+import pytest
+
+from kubenexus.api.core import Pod
+from kubenexus.base.clock import VirtualClock
+from kubenexus.bind.shunned import LEAST, MOST, REMEMBERED, Shunned, kept_from, refused_by_kubelet
+from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.harness import run
+
+
+@pytest.mark.parametrize(
+    "reason", ["OutOfcpu", "OutOfpods", "OutOfnvidia.com/gpu", "TopologyAffinityError", "NodeAffinity"]
+)
+def test_reasons_of_kubelets(reason: str) -> None:
+    assert refused_by_kubelet(reason)
+
+
+@pytest.mark.parametrize("reason", ["", "Evicted", "DeadlineExceeded", "NodeLost", "Preempting"])
+def test_other_ends_are_no_refusals(reason: str) -> None:
+    assert not refused_by_kubelet(reason)
+
+
+def test_longer_each_time_and_never_for_ever() -> None:
+    clock = VirtualClock(0.0)
+    shunned = Shunned(clock)
+    pauses = []
+    for _ in range(6):
+        until = shunned.add(b"class", "n")
+        pauses.append(until - clock.now())
+        assert shunned.nodes(b"class") == ["n"]
+        assert shunned.nodes(b"other") == []
+        clock.advance_to(until)
+        assert shunned.expire()
+        assert not shunned
+    assert pauses == [LEAST, 120.0, 240.0, 480.0, MOST, MOST]
+    clock.advance(MOST)
+    shunned.expire()
+    assert shunned.add(b"class", "n") - clock.now() == LEAST, "long ago is forgotten"
+
+
+def test_memory_is_bounded() -> None:
+    shunned = Shunned(VirtualClock(0.0))
+    for i in range(2 * REMEMBERED):
+        shunned.add(b"class %d" % i, "n")
+    assert len(shunned._times) == len(shunned._nodes) == REMEMBERED
+
+
+@pytest.mark.parametrize(
+    ("pod", "where"),
+    [
+        pytest.param(a_pod(), "b", id="no affinity of its own"),
+        pytest.param(a_pod(requires=["disk In ssd"]), "c", id="one term"),
+        pytest.param(a_pod(requires=["disk In ssd", "metadata.name In a"]), "c", id="two, one of them names the node"),
+        pytest.param(a_pod(requires=["metadata.name In a"]), None, id="made for the node"),
+        pytest.param(a_pod(requires=[]), None, id="no term matches nothing"),
+    ],
+)
+def test_a_pod_is_kept_from_nodes_whatever_else_it_wants(pod: Pod, where: str | None) -> None:
+    nodes = [a_node("a", cpu=64), a_node("b", cpu=4), a_node("c", cpu=2, labels={"disk": "ssd"})]
+    assert run(nodes=nodes, pods=[kept_from(pod, ["a"])]).placements.get("pod") == where
