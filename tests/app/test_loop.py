@@ -17,10 +17,10 @@ def test_a_pod_is_bound_confirmed_and_told() -> None:
         town.pods(a_pod("web"))
         assert await town.work() == 1
         assert town.server.binds == ["web to n"]
-        assert town.ledger.pods["default/web"].stage is Stage.ASSUMED
+        assert town.stage("web") is Stage.ASSUMED
         assert town.told() == ["Scheduled web: Successfully assigned default/web to n"]
         town.echo()
-        assert town.ledger.pods["default/web"].stage is Stage.BOUND
+        assert town.stage("web") is Stage.BOUND
         assert len(town.room) == 0
 
     in_town(life)
@@ -92,7 +92,7 @@ def test_a_bind_that_may_have_happened_keeps_its_room_until_that_is_known() -> N
         town.server.looks.append(SILENT)
         await town.work()
         assert town.server.binds == ["a to n"], "the other never gets the room"
-        assert town.ledger.pods["default/a"].stage is Stage.BOUND, "the look told"
+        assert town.stage("a") is Stage.BOUND, "the look told"
 
     in_town(life)
 
@@ -106,7 +106,7 @@ def test_somebody_else_was_faster() -> None:
         chosen = "n"
         await town.work()
         assert town.where() == {"a": "m"}
-        assert town.ledger.pods["default/a"].stage is Stage.BOUND
+        assert town.stage("a") is Stage.BOUND
         assert "default/a" not in town.room
         town.pods(a_pod("b", cpu=1))
         await town.work()
@@ -166,7 +166,7 @@ def test_a_bind_that_the_watch_never_confirms_is_looked_after() -> None:
         await town.work()
         del town.server.pods["default/b"]
         await town.scheduler.inquest.step()
-        assert town.ledger.pods["default/a"].stage is Stage.ASSUMED, "there is still time"
+        assert town.stage("a") is Stage.ASSUMED, "there is still time"
         town.clock.advance(31)
         town.server.looks.extend([AWAY, AWAY])
         await town.scheduler.inquest.step()
@@ -174,7 +174,7 @@ def test_a_bind_that_the_watch_never_confirms_is_looked_after() -> None:
         town.clock.advance(31)
         await town.scheduler.inquest.step()
         assert town.where() == {"a": "n"}
-        assert town.ledger.pods["default/a"].stage is Stage.BOUND
+        assert town.stage("a") is Stage.BOUND
 
     in_town(life)
 

@@ -13,6 +13,7 @@ from kubenexus.base.clock import VirtualClock
 from kubenexus.config import load
 from kubenexus.framework.registry import with_entry_points
 from kubenexus.plugins import BUILT_IN
+from kubenexus.state.pods import Stage
 from tests.bind.server import PodServer
 
 CONFIG = """
@@ -94,6 +95,9 @@ class Town:
     def where(self) -> dict[str, str]:
         """Pods on nodes, by the ledger."""
         return {record.name: record.node for record in self.ledger.pods.values()}
+
+    def stage(self, name: str) -> Stage:
+        return self.ledger.pods[f"default/{name}"].stage
 
     def told(self) -> list[str]:
         """The events that wait to be sent."""

@@ -72,6 +72,6 @@ def test_a_condition_is_what_autoscalers_read_and_is_written_once(
     told = condition(seen, "waits")
     assert (told["status"], told.get("reason"), told.get("message")) == ("True", None, None)
     program.stop()
-    told = [(each["reason"], each["note"]) for each in events(cluster, namespace, "waits")]
-    assert told[0] == ("FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.")
-    assert told[-1] == ("Scheduled", f"Successfully assigned {namespace}/waits to n2")
+    heard = [(each["reason"], each["note"]) for each in events(cluster, namespace, "waits")]
+    assert heard[0] == ("FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.")
+    assert heard[-1] == ("Scheduled", f"Successfully assigned {namespace}/waits to n2")

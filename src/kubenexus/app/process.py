@@ -15,6 +15,7 @@ from typing import Any
 
 from kubenexus.app.candidate import Candidate
 from kubenexus.app.flags import Flags
+from kubenexus.app.gauges import Gauges
 from kubenexus.app.hearing import WATCHED
 from kubenexus.app.leader import LeaderElection
 from kubenexus.app.lease import Terms
@@ -97,6 +98,7 @@ class Process:
         await self._ports.open(scheduler, self._election)
         log.info("Starting", source=self._client.access.source, profiles=sorted(scheduler.planners))
         self._start(self._known())
+        self._start(Gauges(scheduler, self._election, self._clock).feel())
         if not self._configuration.document.delay_cache_until_active:
             self._start(scheduler.watch())
         self._start(self._lead(scheduler))

@@ -24,6 +24,13 @@ ELECTION = {
 }
 
 
+class Verbosity(click.IntRange):
+    """Also `-v=2`, as Go's flags have it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(value.removeprefix("=") if isinstance(value, str) else value, param, ctx)
+
+
 class OneLine(click.Command):
     """What is wrong with a flag is told as everything else is: in one line, with exit code 1."""
 
@@ -51,7 +58,7 @@ class OneLine(click.Command):
 @click.option("--health-bind-address", default="", metavar="HOST:PORT", help="Health alone, in plain HTTP.")
 @click.option("--tls-cert-file", default="", help="For --secure-port; without it one is made for this start.")
 @click.option("--tls-private-key-file", default="", help="Its key.")
-@click.option("-v", "--v", "verbosity", type=click.IntRange(0, 10), default=0, help="0 (quiet) to 10.")
+@click.option("-v", "--v", "verbosity", type=Verbosity(0, 10), default=0, help="0 (quiet) to 10.")
 @click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def run(config_file: str | None, verbosity: int, logging_format: Any, **said: Any) -> None:
     """Schedule the pods of a cluster, until it is asked to end."""

@@ -72,6 +72,7 @@ _OWN: Final = {
 
 # Names without a plugin: the planner does this work, and the arguments under these names are its settings.
 PLANNER: Final = ("Coscheduling", "GangPreemption")
+BINDER: Final = "DefaultBinder"  # no plugin either: the dispatcher is
 
 # What kube-scheduler had once and refuses by name.
 REMOVED: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
@@ -124,7 +125,7 @@ class Catalogue:
         return name in _UPSTREAM and name not in KINDS
 
     def is_built(self, name: str) -> bool:
-        return name in self.factories or name in PLANNER
+        return name in self.factories or name in PLANNER or name == BINDER
 
 
 def _points_of(factory: Factory) -> frozenset[str]:

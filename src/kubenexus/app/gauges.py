@@ -1,0 +1,45 @@
+"""What is cheaper to look up when somebody reads `/metrics` than to follow all the time."""
+
+import asyncio
+from typing import NoReturn
+
+from kubenexus.app.leader import LeaderElection
+from kubenexus.app.scheduler import Scheduler
+from kubenexus.base.clock import Clock
+from kubenexus.state.pods import Stage
+
+PERIOD = 1.0
+
+
+class Gauges:
+    """Added to the scheduler's metrics as a source."""
+
+    def __init__(self, scheduler: Scheduler, election: LeaderElection | None, clock: Clock) -> None:
+        self._scheduler, self._election, self._clock = scheduler, election, clock
+        self._dropped: dict[str, int] = {}
+        scheduler.metrics.add_source(self.read)
+
+    def read(self) -> None:
+        metrics, scheduler = self._scheduler.metrics, self._scheduler
+        stages = [record.stage for record in scheduler.ledger.pods.values()]
+        metrics.cache_size.at("nodes").set(scheduler.ledger.nodes.count)
+        metrics.cache_size.at("pods").set(len(stages))
+        metrics.cache_size.at("assumed_pods").set(sum(stage is Stage.ASSUMED for stage in stages))
+        metrics.tasks.at("binding").set(scheduler.dispatcher.open)
+        metrics.pending_api_calls.at("pod_status_patch").set(len(scheduler.notes))
+        if self._election is not None:
+            metrics.leader.at(self._election.terms.name).set(self._election.may_write())
+        for reflector in scheduler.reflectors:
+            if reflector.synced and reflector.served:
+                metrics.watch_lag.at(reflector.resource.kind).set(self._clock.now() - reflector.heard_at)
+        for reason, count in scheduler.recorder.dropped.items():
+            metrics.events_dropped.at(reason).add(count - self._dropped.get(reason, 0))
+            self._dropped[reason] = count
+
+    async def feel(self) -> NoReturn:
+        """How late the loop is, once a second."""
+        lag = self._scheduler.metrics.loop_lag.at()
+        while True:
+            asked = self._clock.now()
+            await asyncio.sleep(PERIOD)
+            lag.observe(max(0.0, self._clock.now() - asked - PERIOD))
