@@ -35,7 +35,7 @@ NODES = [f"n{i}" for i in range(6)]
 PODS = [f"p{i}" for i in range(10)]
 NAMESPACES = ["default", "team", "stranger"]
 TOPOLOGIES = [ZONE, ZONE, ZONE, HOSTNAME, HOSTNAME, RACK, RACK, NOWHERE]
-ZONES = [{ZONE: "a"}, {ZONE: "a"}, {ZONE: "b"}, {ZONE: "b"}, {ZONE: "c"}, {}]
+ZONES = [{ZONE: "a"}, {ZONE: "a"}, {ZONE: "b"}, {ZONE: "b"}, {ZONE: "c"}, {ZONE: ""}, {}]
 RACKS = [{RACK: "1"}, {RACK: "1"}, {RACK: "2"}, {}]
 TAINTS = [[], [], [], [], ["gpu:NoSchedule"], ["spot=yes:NoExecute"], ["slow:PreferNoSchedule"]]
 
@@ -185,7 +185,7 @@ class Dice(Random):
             ("bound", self.pod(name, terms=0.25), self.choice(self.names)) for name in PODS if self.random() < 0.6
         ]
         self.shuffle(events)
-        return events
+        return [*events, *[("leaving", name) for name in self.sample(PODS, 2)]]
 
     def event(self) -> tuple[Any, ...]:
         events: list[tuple[Any, ...]] = [*[self.pod_event()] * 3, self.node_event(), self.other_event()]
@@ -198,6 +198,7 @@ class Dice(Random):
             ("bound", pod, node),
             ("schedule", pod),
             ("schedule", pod),
+            ("considered", [self.pod(f"j{i}", terms=0.25) for i in range(3)]),
             ("gone", name),
             ("gone", name),
             ("forget", name),
@@ -232,3 +233,9 @@ class Few(Dice):
         return msgspec.structs.replace(
             super().constraint(), when_unsatisfiable="DoNotSchedule", label_selector=selector, max_skew=skew
         )
+
+    def start(self) -> list[tuple[Any, ...]]:
+        service = Service(
+            metadata=ObjectMeta(name="all", namespace="default"), spec=ServiceSpec(selector={"app": "web"})
+        )
+        return [("group_seen", service), *super().start()]

@@ -84,6 +84,10 @@ class Scene:
         self.assumed.add(name)
         return [changes.pod_bound(self.pods[name])]
 
+    def considered(self, pods: list[Pod]) -> None:
+        """A whole job is seated, member by member, and everything taken back."""
+        self.planner.decide(Job("default/job", tuple(pods), 1), self.ledger.snapshot(), 0.0)
+
     def forget(self, name: str) -> list[Event]:
         if name not in self.assumed:
             return []

@@ -27,7 +27,8 @@ PLAIN = {
     "NodeDeclaredFeatures": naive.NodeDeclaredFeatures(),
 }
 NO_NODES_IN_THEIR_ANSWERS = {"SchedulingGates", "PrioritySort"}
-# They look beyond a node, at other pods or volumes; upstream's recorded answers judge them.
+# They look beyond a node, at other pods or volumes, and so do their twins: see `test_affinity_twins`,
+# `test_spread_twins` and `tests/volumes`.
 BEYOND_A_NODE = {
     *("InterPodAffinity", "PodTopologySpread"),
     *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),

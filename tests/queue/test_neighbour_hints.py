@@ -1,20 +1,15 @@
-"""Which event wakes a pod that was refused because of other pods: kube-scheduler's queueing hints and what they forget;
-and whatever happens, nothing that lets a pod in goes unheard."""
+"""Which event wakes a pod that was refused because of other pods: kube-scheduler's queueing hints and what they
+forget, case by case."""
 
-from collections import Counter
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kubenexus.api.core import Node, Pod, PodAffinityTerm, TopologySpreadConstraint
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 from kubenexus.framework.events import Event
-from kubenexus.framework.job import Job
-from kubenexus.framework.profile import Lineup
 from kubenexus.queue.changes import (
     node_added,
     node_changed,
@@ -25,11 +20,8 @@ from kubenexus.queue.changes import (
     pod_forgotten,
     pod_gone,
 )
-from kubenexus.queue.rules import NOBODY, Rules
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod
-from tests.plugins.dice import Dice, Few
-from tests.plugins.scene import LEAVING, Scene, only
-from tests.queue.easy import by_image
+from tests.plugins.scene import LEAVING
 from tests.queue.test_hints import case, changed, woken
 
 WEB, DB = {"app": "web"}, {"app": "db"}
@@ -217,74 +209,3 @@ def test_pod_topology_spread(pod: Pod, events: Event, expected: bool) -> None:
 def test_pod_topology_spread_by_the_profiles_constraints(events: Event, expected: bool) -> None:
     hard = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
     assert woken("PodTopologySpread", PLAIN, events, defaultingType="List", defaultConstraints=hard) is expected
-
-
-# --- whatever happens -------------------------------------------------------------------------------------------------
-
-HARD_DEFAULTS = {
-    "defaultingType": "List",
-    "defaultConstraints": [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}],
-}
-# How likely a waiting pod has constraints of its own, and who judges it.
-LINEUPS = {
-    "affinity": (0.0, only("InterPodAffinity")),
-    "spread": (1.0, only("PodTopologySpread")),
-    "spread by the profile": (0.0, only("PodTopologySpread", **HARD_DEFAULTS)),
-    "all": (0.5, only("NodeUnschedulable", "TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity")),
-}
-
-
-def let_in(seed: int, own: float, lineup: Lineup) -> Counter[str]:
-    """What let waiting pods in, by the event's label; fails if nobody who had refused them would have tried again."""
-    dice, rules, heard = Few(seed), Rules.of(lineup, by_image), Counter[str]()
-    scene = Scene.of(dice, lineup)
-    waiting = [dice.pod(f"w{i}", terms=1.0, constraints=own) for i in range(8)]
-    refused = [blamed(scene, pod) for pod in waiting]
-    for _ in range(8):
-        events = scene.tell(*(dice.node_event() if dice.random() < 0.4 else dice.pod_event()))
-        after = [blamed(scene, pod) for pod in waiting] if events else refused
-        for pod, by, still in zip(waiting, refused, after, strict=True):
-            if by and not still:
-                assert any(rules.helps(by, event, [pod]) for event in events), (pod, by, events)
-                heard.update(event.label for event in events)
-        refused = after
-    for pod, by in zip(waiting, refused, strict=True):
-        heard.update(own_changes(scene, rules, dice, pod) if by else [])
-    return heard
-
-
-def own_changes(scene: Scene, rules: Rules, dice: Dice, pod: Pod) -> list[str]:
-    """The waiting pod itself is given other labels, or tolerates more."""
-    by = blamed(scene, pod)
-    meta = msgspec.structs.replace(pod.metadata, labels=dice.labels())
-    spec = msgspec.structs.replace(
-        pod.spec, tolerations=[*pod.spec.tolerations, *a_pod(tolerates=["*"]).spec.tolerations]
-    )
-    fresh = dice.choice([msgspec.structs.replace(pod, metadata=meta), msgspec.structs.replace(pod, spec=spec)])
-    if not by or blamed(scene, fresh):
-        return []
-    events = pod_changed(pod, fresh, target=True)
-    assert any(rules.helps(by, event, [fresh]) for event in events), (pod, fresh, by)
-    return [event.label for event in events]
-
-
-def blamed(scene: Scene, pod: Pod) -> tuple[str, ...]:
-    """Who refuses the pod now, if anybody does; where there are no nodes it is nobody we know."""
-    decision = scene.planner.decide(Job.of(pod), scene.ledger.snapshot(), 0.0)
-    return () if decision.placed or decision.diagnosis is None else decision.diagnosis.refused_by or (NOBODY,)
-
-
-@pytest.mark.parametrize(("own", "lineup"), LINEUPS.values(), ids=LINEUPS)
-@settings(max_examples=settings().max_examples // 2)
-@given(seed=st.integers(0, 2**32))
-def test_an_event_that_lets_a_pod_in_wakes_it(own: float, lineup: Lineup, seed: int) -> None:
-    let_in(seed, own, lineup)
-
-
-@pytest.mark.parametrize(("own", "lineup"), LINEUPS.values(), ids=LINEUPS)
-def test_events_of_all_kinds_let_pods_in(own: float, lineup: Lineup) -> None:
-    """The test above looks at something."""
-    heard: Counter[str] = sum((let_in(seed, own, lineup) for seed in range(60)), Counter())
-    assert heard.keys() >= {"NodeAdd", "NodeUpdateNodeLabel", "TargetPodUpdatePodLabel"}
-    if lineup is not LINEUPS["spread by the profile"][1]:
-        assert heard.keys() >= {"NodeDelete", "AssignedPodAdd", "AssignedPodDelete", "AssignedPodUpdatePodLabel"}

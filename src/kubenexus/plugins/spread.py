@@ -96,6 +96,7 @@ class Domains:
         self._counted: BoolColumn = np.zeros(0, np.bool_)
         self._marks = (-1, -1)
         self._column: Any = None
+        self._unlabelled = 0  # the code that stands for nodes without the label
         self._in_use: tuple[int, Any, int] = (-1, None, 0)
         self._axis: tuple[tuple[int, Any], Any, Any] = ((-1, None), None, None)
         self._overfull: tuple[tuple[int, int], Any] = ((-1, -1), None)
@@ -109,12 +110,14 @@ class Domains:
         steps = self.counter.since(self._marks[1]) if same else None
         self._column = column
         if steps is None:
+            # Where nodes without the label take part, they are in one domain with those whose label is empty.
+            self._unlabelled = 0 if all_keys else max(column.values.find(""), 0)
             self._recount(pod, Nodes(nodes), others if all_keys else [])
         else:
             codes = column.codes
             for row, delta in steps:
                 if self._counted[row]:
-                    self.counts[codes[row]] += delta
+                    self.counts[codes[row] or self._unlabelled] += delta
         self._marks = (nodes.node_changes.mark, self.counter.version)
 
     def _recount(self, pod: PodClass, nodes: Nodes, others: list[Constraint]) -> None:
@@ -123,9 +126,12 @@ class Domains:
         rows = np.zeros(nodes.width, np.int64)
         known = min(len(self.counter.rows), nodes.width)
         rows[:known] = self.counter.rows[:known]
-        size, there = len(column.values), codes[self._counted]
+        size, there = len(column.values), self._domains(codes[self._counted])
         self.present = np.bincount(there, minlength=size) > 0
         self.counts = np.bincount(there, weights=rows[self._counted], minlength=size).astype(np.int64)
+
+    def _domains(self, codes: Any) -> Any:
+        return np.where(codes == 0, self._unlabelled, codes) if self._unlabelled else codes
 
     def axis(self) -> tuple[Any, BoolColumn | None]:
         """The code of each row's domain, and which rows have none (None: all have one). As of the last refresh."""
@@ -141,7 +147,7 @@ class Domains:
         wanted = None if np.count_nonzero(scored) == len(scored) else scored
         same = self._in_use[1] is wanted or (wanted is not None and np.array_equal(self._in_use[1], wanted))
         if self._in_use[0] != self._marks[0] or not same:
-            codes = self.axis()[0][scored]
+            codes = self._domains(self.axis()[0][scored])
             known = None if wanted is None else scored.copy()
             self._in_use = (self._marks[0], known, int(np.count_nonzero(np.bincount(codes))))
         return self._in_use[2]

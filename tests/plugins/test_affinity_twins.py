@@ -1,0 +1,129 @@
+"""InterPodAffinity says of each node what its naive twin says, whatever happened before."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.api.core import Pod
+from kubenexus.framework.points import own
+from kubenexus.plugins import inter_pod_affinity
+from kubenexus.plugins.inter_pod_affinity import InterPodAffinity
+from kubenexus.state.podcolumns import PodColumns
+from kubenexus.state.podterms import Kind, Term
+from tests.plugins.judging import caught, judge
+from tests.plugins.naive_affinity import FAR, NEAR, UNWELCOME, NaiveAffinity, away, means, near, placed, together
+from tests.plugins.scene import Scene
+
+seeds = st.integers(0, 2**32)
+affinity = partial(judge, plugin="InterPodAffinity")
+Patch = pytest.MonkeyPatch
+
+
+@given(seed=seeds)
+def test_affinity_says_of_each_node_what_its_twin_says(seed: int) -> None:
+    affinity(seed, twin=NaiveAffinity())
+
+
+@given(seed=seeds, weight=st.sampled_from([0, 1, 7, 100]), own_only=st.booleans())
+def test_affinity_follows_its_arguments(seed: int, weight: int, own_only: bool) -> None:
+    arguments: dict[str, Any] = {"hardPodAffinityWeight": weight, "ignorePreferredTermsOfExistingPods": own_only}
+    affinity(seed, twin=NaiveAffinity(weight, own_only), steps=3, **arguments)
+
+
+@given(seed=seeds)
+def test_affinity_keeps_saying_so_after_many_events(seed: int) -> None:
+    affinity(seed, twin=NaiveAffinity(), steps=40, pods=2)
+
+
+# --- do these tests look at anything? ---------------------------------------------------------------------------------
+
+
+def seen(scene: Scene, pod: Pod) -> Iterator[str]:
+    """Which of the less common things there are to see."""
+    joins, avoids = near(pod).required, away(pod).required
+    friends = [(p, n) for p, n in placed(scene) if joins and all(means(t, pod, p, scene) for t in joins)]
+    refused = {name: NaiveAffinity().refusal(pod, node, scene) for name, node in scene.nodes.items()}
+    if joins and not all(refused.values()):
+        yield "joins" if friends else "is the first"
+    if len(joins) > 1 and friends and not all(refused.values()):
+        yield "joins by two terms"
+    for term in (*joins, *avoids):
+        for other, _ in placed(scene):
+            if other.metadata.namespace != pod.metadata.namespace and means(term, pod, other, scene):
+                yield "across namespaces"
+                if term.namespace_selector is not None and term.namespace_selector.match_labels:
+                    yield "by a namespace's labels"
+    for name, node in scene.nodes.items():
+        near_it = [p for p, n in placed(scene) for t in avoids if means(t, pod, p, scene) and together(t, node, n)]
+        if refused[name] == NEAR and all(p.metadata.deletion_timestamp for p in near_it):
+            yield "avoids one that is being deleted"
+    points = NaiveAffinity().scores(pod, list(scene.nodes.values()), scene) or {}
+    if min(points.values(), default=0) < 0 < max(points.values(), default=0):
+        yield "good and bad points"
+
+
+RARE = ["joins by two terms", "by a namespace's labels", "avoids one that is being deleted", "is the first"]
+COMMON = [
+    FAR[0],
+    NEAR[0],
+    UNWELCOME[0],
+    "accepted",
+    "joins",
+    "across namespaces",
+    "good and bad points",
+    "scores differ",
+]
+
+
+def test_all_that_can_happen_happens() -> None:
+    counts: Counter[str] = sum((affinity(seed, twin=NaiveAffinity(), watch=seen) for seed in range(40)), Counter())
+    assert {what: counts[what] for what in RARE if counts[what] < 5} == {}
+    assert {what: counts[what] for what in COMMON if counts[what] < 50} == {}
+
+
+def _without_signs(patch: Patch) -> None:
+    patch.setattr(inter_pod_affinity, "_SIGNS", {Kind.JOIN: 1, Kind.AVOID: 1})
+
+
+def _missing_label_is_a_domain(patch: Patch) -> None:
+    def there(topology: str, counter: Any, node: Any) -> bool:
+        code = node.columns.labels.column(topology).codes.item(node.row)
+        return bool(counter.domain(topology).item(code) > 0)
+
+    patch.setattr(inter_pod_affinity, "_there", there)
+
+
+def _stale(attribute: str, answer: Any) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(InterPodAffinity, attribute, lambda *_: answer)
+
+
+MUTANTS: dict[str, Callable[[Patch], None]] = {
+    "anybody may be the first": lambda p: p.setattr(inter_pod_affinity._Affinity, "_matches", lambda *_: True),
+    "nobody may be the first": lambda p: p.setattr(inter_pod_affinity._Affinity, "_matches", lambda *_: False),
+    "wishes to be apart count as wishes to be near": _without_signs,
+    "nodes without the label are neighbours": _missing_label_is_a_domain,
+    "filters are never asked again": _stale("touched", np.zeros(0, np.int64)),
+    "answers are never old": _stale("stamp", 0),
+    "namespaces are not selected by label": lambda p: p.setattr(
+        Term, "covers", lambda self, namespace, labels: namespace in self.namespaces
+    ),
+    "pods that come are not counted": lambda p: p.setattr(PodColumns, "_answers", lambda *_: False),
+    "others' terms are not looked at": lambda p: p.setattr(PodColumns, "matching_carriers", lambda *_: []),
+    "points are rounded up": lambda p: p.setattr(
+        InterPodAffinity,
+        "normalize",
+        own(inter_pod_affinity._least_and_most, lambda raw, e: -(-100 * (raw - e[0]) // max(e[1] - e[0], 1))),
+    ),
+}
+
+
+@pytest.mark.parametrize("mutate", MUTANTS.values(), ids=MUTANTS)
+def test_the_twin_finds_a_rule_where(mutate: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    mutate(monkeypatch)
+    assert caught(partial(affinity, twin=NaiveAffinity()))
