@@ -29,6 +29,7 @@ from kubenexus.client.transport import Client
 from kubenexus.client.verbs import create, patch
 from kubenexus.client.watch import Reflector
 from kubenexus.testing.controlplane import ControlPlane, Program
+from kubenexus.testing.controlplane.plane import free_ports
 from tests.e2e.controlplane import build
 
 CLOCK = WallClock()
@@ -55,13 +56,13 @@ def memory_of(pid: int) -> float:
 
 
 def started(which: str, plane: ControlPlane) -> Program:
+    """As it would run in a cluster: with its secure port, and as fast as it can."""
     config = plane.folder / "measured.yaml"
     config.write_text(FAST % plane.kubeconfig())
-    if which == "kubenexus":
-        command = [sys.executable, "-m", "kubenexus", "run", f"--config={config}", "--secure-port=0"]
-        return plane.family.start(command, which)
-    assets = build.assets()
-    return plane.family.start([str(assets / which), f"--config={config}", "--secure-port=0"], which)
+    ours = [sys.executable, "-m", "kubenexus", "run"]
+    command = ours if which == "kubenexus" else [str(build.assets() / which)]
+    serve = ["--bind-address=127.0.0.1", f"--secure-port={free_ports(1)[0]}"]
+    return plane.family.start([*command, f"--config={config}", *serve], which)
 
 
 def a_node(name: str) -> dict[str, Any]:
