@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from kubenexus.api.codec import Unreadable, encode
 from kubenexus.api.core import Pod
@@ -12,7 +13,7 @@ from kubenexus.client.calls import Call
 from kubenexus.client.changes import ADDED, DELETED, MODIFIED, Change
 from kubenexus.queue.entry import Place
 from kubenexus.state.digest import digest
-from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.builders import a_container, a_node, a_pod
 from kubenexus.testing.harness import on_node
 from tests.app.town import Town, in_town
 
@@ -185,5 +186,42 @@ def test_a_pod_that_was_deleted_before_it_ran_blames_nobody() -> None:
         town.delete("default/a")
         await town.scheduler.inquest.step()
         assert not town.scheduler.shunned
+
+    in_town(life)
+
+
+def test_f64_an_object_that_brings_its_handler_down_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def life(town: Town) -> None:
+        seen = town.ledger.pod_seen
+
+        def breaks(pod: Pod) -> set[int]:
+            if pod.metadata.name == "odd":
+                raise KeyError("a bug")
+            return seen(pod)
+
+        monkeypatch.setattr(town.ledger, "pod_seen", breaks)
+        town.nodes(a_node("n"), a_node("m"))
+        hearing(town).changed([Change(ADDED, a_pod("odd", node="n")), Change(ADDED, a_pod("fine", node="m"))])
+        assert town.where() == {"fine": "m"}
+        assert town.ledger.fences == {"n": ["default/odd"]}
+
+    in_town(life)
+
+
+def test_f26_a_pod_takes_what_its_kubelet_will_count() -> None:
+    """Sidecars are summed with what runs beside and after them, overhead and the pod's own requests count."""
+
+    async def life(town: Town) -> None:
+        sidecar, step = a_container(cpu=1), a_container(cpu=2)
+        town.nodes(a_node("n", cpu=8))
+        town.pods(
+            a_pod("three", cpu="500m", sidecars=[sidecar], init=[step]),
+            a_pod("two", cpu=1, overhead={"cpu": "1"}),
+            a_pod("one", cpu="100m", pod_level={"cpu": "1"}),
+        )
+        await town.work()
+        town.pods(a_pod("large", cpu="2001m"), a_pod("last", cpu=2))
+        await town.work()
+        assert sorted(town.where()) == ["last", "one", "three", "two"]
 
     in_town(life)

@@ -1,8 +1,13 @@
 """From a pod that is seen to a pod that is bound, and what becomes of it when that does not work."""
 
+import asyncio
+from typing import Any
+
 import msgspec
 import pytest
 
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
 from kubenexus.queue.entry import Place
 from kubenexus.state.pods import Stage
 from kubenexus.testing.builders import a_node, a_pod
@@ -201,5 +206,43 @@ def test_without_the_lease_nothing_is_sent() -> None:
         await town.work()
         await town.notes()
         assert town.server.calls == []
+
+    in_town(life)
+
+
+def test_f64_a_job_that_brings_the_planner_down_stands_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def life(town: Town) -> None:
+        planner = town.scheduler.planners["default-scheduler"]
+        decide = planner.decide
+
+        def breaks(job: Job, *rest: Any) -> Decision:
+            if job.key == "default/odd":
+                raise ZeroDivisionError("a bug")
+            return decide(job, *rest)
+
+        monkeypatch.setattr(planner, "decide", breaks)
+        town.nodes(a_node("n"))
+        town.pods(a_pod("odd", priority=9), a_pod("fine"))
+        await town.work()
+        assert town.where() == {"fine": "n"}
+        assert town.room.place("default/odd") is Place.BACKOFF
+        assert any("FailedScheduling odd: ZeroDivisionError: a bug" in each for each in town.told())
+
+    in_town(life)
+
+
+def test_while_the_server_is_away_nothing_piles_up() -> None:
+    async def life(town: Town) -> None:
+        town.scheduler.dispatcher.rest = 0.2
+        town.nodes(a_node("n"), a_node("m"), a_node("o"))
+        town.pods(*(a_pod(f"p{i}") for i in range(300)))
+        town.server.script.extend([AWAY] * 128)
+        await town.work()
+        assert len(town.server.binds) <= 128
+        assert town.where() == {}
+        await asyncio.sleep(0.25)
+        town.clock.advance(60)
+        await town.work()
+        assert len(town.where()) == 300
 
     in_town(life)

@@ -46,6 +46,7 @@ class Town:
             guard=self.guard,
             settings=Settings(host="here"),
         )
+        self.scheduler.dispatcher.rest = 0.0
         self.ledger, self.room, self.feed = self.scheduler.ledger, self.scheduler.room, self.scheduler.feed
 
     def nodes(self, *nodes: Node) -> None:

@@ -86,6 +86,10 @@ CASES: dict[str, tuple[Callable[[Wrong], list[str]], str]] = {
     "nobody listens": (lambda w: [w.server(f"https://127.0.0.1:{free_ports(1)[0]}")], "cannot reach https://127.0.0.1"),
     "not a server of ours": (lambda w: [w.user(token="wrong")], "Unauthorized"),
     "certificate expired": (lambda w: [w.user(**w.expired())], "expired"),
+    "no namespace for the lease": (
+        lambda w: [w.good(), "--leader-elect-resource-namespace=nowhere"],
+        'the namespace "nowhere" of the lease does not exist',
+    ),
     "key without certificate": (lambda w: [w.good(), "--tls-private-key-file=/x"], "belong together"),
     "certificate not there": (
         lambda w: [w.good(), "--secure-port=1", "--tls-private-key-file=/x", "--tls-cert-file=/y"],

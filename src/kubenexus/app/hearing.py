@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from kubenexus.api.codec import Unreadable
+from kubenexus.api.codec import Unreadable, unreadable
 from kubenexus.api.core import Pod
 from kubenexus.app.feed import Feed
+from kubenexus.base.errors import Malformed
 from kubenexus.client import kinds
 from kubenexus.client.changes import DELETED, Change
 from kubenexus.client.kinds import LIVE, Resource
@@ -57,7 +58,7 @@ class Hearing:
     def listed(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
         for item in items:
             self._listed.add(key_of(item))
-            self._seen(item)
+            self._take(item)
         for bad in unreadable:
             self._bad(bad)
 
@@ -76,7 +77,7 @@ class Hearing:
                 else:
                     self._bad(thing)
             elif change.type != DELETED:
-                self._seen(thing)
+                self._take(thing)
             elif isinstance(thing, Pod):
                 self._feed.pod_gone(thing.key, thing)
             else:
@@ -90,6 +91,13 @@ class Hearing:
             log.info("Kind is not served here; looking for it again later", resource=str(trouble.resource))
         else:
             log.error("Watch failed; trying again", err=trouble.text, resource=str(trouble.resource))
+
+    def _take(self, thing: Any) -> None:
+        """An object that brings its handler down is set aside as one that cannot be read: the watch goes on."""
+        try:
+            self._seen(thing)
+        except Exception as error:
+            self._bad(unreadable(thing, Malformed(f"{type(error).__name__}: {error}")))
 
     def _bad(self, bad: Unreadable) -> None:
         """What was known of it stays, but for a pod: that may take room that nobody can tell."""

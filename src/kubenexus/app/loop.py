@@ -80,7 +80,7 @@ class Loop:
             if turn is None:
                 break
             before = self._asked()
-            self._take(turn)
+            self._try(turn)
             spent += PER_DECISION + self._asked() - before
             count += 1
         self._herald.portion()
@@ -88,6 +88,16 @@ class Loop:
         return count
 
     # --- one turn -------------------------------------------------------------------------------------------------
+
+    def _try(self, turn: Turn) -> None:
+        """A job that brings the planner down (a mistake of ours, or of a plugin) must not bring down the others."""
+        try:
+            self._take(turn)
+        except Exception as error:
+            log.error("Failed to decide; trying again later", error, job=turn.job.key)  # noqa: PLE1205 - our own log
+            self._room.failed(turn)
+            for pod in turn.job.pods:
+                self._herald.failed(pod, f"{type(error).__name__}: {error}")
 
     def _take(self, turn: Turn) -> None:
         began, job = self._clock.now(), turn.job

@@ -29,6 +29,7 @@ from kubenexus.client.access import Access
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
 from kubenexus.client.limits import Limiter
 from kubenexus.client.transport import Client
+from kubenexus.client.verbs import get
 from kubenexus.config import Configuration
 from kubenexus.framework.profile import Factory
 from kubenexus.observe import logs
@@ -112,9 +113,20 @@ class Process:
         except (Unreachable, Uncertain) as error:
             raise KubeNexusError(f"cannot reach {self._where()}: {error}") from None
 
+    async def _housed(self, terms: Terms) -> None:
+        """A lease in a namespace that does not exist could be waited for in vain."""
+        try:
+            await self._client.send(get(kinds.NAMESPACES, "", terms.namespace))
+        except ApiError as error:
+            if error.code == 404:
+                said = f'the namespace "{terms.namespace}" of the lease does not exist'
+                raise KubeNexusError(f"{said}; make it, name another, or run with --leader-elect=false") from None
+
     async def _allowed(self) -> tuple[kinds.Resource, ...]:
         """The kinds to watch. Raises when something is missing that nothing works without."""
         terms = None if self._election is None else self._election.terms
+        if terms is not None:
+            await self._housed(terms)
         missing = await lacking(self._client, [*needed(WATCHED, terms), *USEFUL])
         unseen = {deed.resource for deed in missing if deed.resource in OPTIONAL}
         useful = [deed for deed in missing if deed in USEFUL]

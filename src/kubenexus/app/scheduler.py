@@ -172,7 +172,7 @@ class Scheduler:
         self.feed.vanished = self.inquest.vanished
         self.feed.heard = self._heard
         self.landing.learn = self.feed.pod_seen
-        self.landing.woken = self.loop.wake
+        self.landing.woken = self.dispatcher.rested = self.loop.wake
         self.metrics.add_source(lambda: self.metrics.read_queue(self.room))
 
     def _reflector(self, resource: Resource) -> Reflector:

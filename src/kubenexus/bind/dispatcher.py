@@ -29,6 +29,7 @@ LIMIT = 64  # binds in flight
 AHEAD = 2  # times as many may be decided and not yet answered
 OPEN = 64  # times as many commitments may wait for volumes or for a look
 TRIES = 4  # binds without an answer before we believe a look that says "no node"
+REST = 1.0  # seconds without decisions after the server could not be reached: they would only pile up
 
 Sleep = Callable[[float], Awaitable[object]]
 Still = Callable[[Bind], str]
@@ -61,12 +62,16 @@ class Dispatcher:
         self._binding = 0  # in flight, or waiting for a slot
         self._calm = asyncio.Event()  # nobody waits for a slot
         self._calm.set()
-        self._closing = False
+        self._closing = self._resting = False
+        self.rest = REST
+        self.rested: Callable[[], None] = lambda: None
 
     @property
     def full(self) -> bool:
-        """Whether the loop should wait before it decides more: it is far enough ahead of the API server."""
-        return self._binding >= AHEAD * self._limit or len(self._open) >= OPEN * self._limit
+        """Whether the loop should wait before it decides more: it is far enough ahead of the API server, or that is
+        away. `rested` is called when it may go on in the latter case, `land` in the former."""
+        ahead = self._binding >= AHEAD * self._limit or len(self._open) >= OPEN * self._limit
+        return ahead or self._resting
 
     @property
     def open(self) -> int:
@@ -160,8 +165,19 @@ class Dispatcher:
         try:
             await self._api.send(bind.call, timeout=self._guard.write_timeout)
         except (ApiError, Unreachable, Uncertain) as error:
+            if isinstance(error, Unreachable):
+                self._take_a_rest()
             return outcome_of(error)
         return BOUND
+
+    def _take_a_rest(self) -> None:
+        if self.rest and not self._resting:
+            self._resting = True
+            asyncio.get_running_loop().call_later(self.rest, self._go_on)
+
+    def _go_on(self) -> None:
+        self._resting = False
+        self.rested()
 
     # --- what is not known yet ------------------------------------------------------------------------------------
 
