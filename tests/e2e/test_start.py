@@ -92,7 +92,10 @@ CASES: dict[str, tuple[Callable[[Wrong], list[str]], str]] = {
     ),
     "key without certificate": (lambda w: [w.good(), "--tls-private-key-file=/x"], "belong together"),
     "certificate not there": (
-        lambda w: [w.good(), "--secure-port=1", "--tls-private-key-file=/x", "--tls-cert-file=/y"],
+        lambda w: [
+            *(w.good(), "--leader-elect=false", "--secure-port=1"),
+            *("--tls-private-key-file=/x", "--tls-cert-file=/y"),
+        ],
         "cannot use the certificate /y",
     ),
     "health address wrong": (

@@ -28,7 +28,8 @@ class Verbosity(click.IntRange):
     """Also `-v=2`, as Go's flags have it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return super().convert(value.removeprefix("=") if isinstance(value, str) else value, param, ctx)
+        said: Any = value.removeprefix("=") if isinstance(value, str) else value
+        return super().convert(said, param, ctx)
 
 
 class OneLine(click.Command):
