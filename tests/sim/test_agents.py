@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubenexus.api.core import Taint
@@ -208,6 +209,25 @@ def test_a_fresh_node_becomes_ready_and_loses_only_its_taint_of_freshness() -> N
         "metadata": {"resourceVersion": "7"},
         "spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]},
     }
+
+
+@pytest.mark.parametrize(
+    ("capacity", "allocatable", "said"),
+    [
+        ({"cpu": "4", "example.com/gpu": "2"}, {"cpu": "4"}, {"example.com/gpu": "2"}),
+        ({"cpu": "4"}, {"cpu": "4", "example.com/gpu": "2"}, {"example.com/gpu": None}),
+        ({"cpu": "4", "example.com/gpu": "2"}, {"cpu": "3", "example.com/gpu": "2"}, None),
+    ],
+    ids=["one more", "one less", "nothing new"],
+)
+def test_an_extended_resource_written_into_the_capacity_is_offered(
+    capacity: dict[str, str], allocatable: dict[str, str], said: dict[str, Any] | None
+) -> None:
+    desk, node = Desk(), a_node()
+    status = msgspec.structs.replace(node.status, capacity=capacity, allocatable=allocatable)
+    desk.agents.node_seen(msgspec.structs.replace(node, status=status), NOW)
+    found = [body["status"]["allocatable"] for _, body in desk.say(NOW, "offer")]
+    assert found == ([] if said is None else [said])
 
 
 def test_heartbeats_go_on_and_make_the_lease_where_there_is_none() -> None:

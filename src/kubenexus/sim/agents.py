@@ -24,9 +24,9 @@ from kubenexus.sim.statuses import Refusal
 
 Refuse = Callable[[Pod, Node], Refusal | None]
 
-UNTAINT, READY, HEARTBEAT, RENEW, LEASE = "untaint", "ready", "heartbeat", "renew", "lease"
+UNTAINT, READY, OFFER, HEARTBEAT, RENEW, LEASE = "untaint", "ready", "offer", "heartbeat", "renew", "lease"
 RUN, SUCCEED, DELETE = "run", "succeed", "delete"
-OF_NODES = (UNTAINT, READY, HEARTBEAT, RENEW, LEASE)
+OF_NODES = (UNTAINT, READY, OFFER, HEARTBEAT, RENEW, LEASE)
 OF_PODS = (RUN, SUCCEED, DELETE)
 
 
@@ -74,6 +74,8 @@ class Agents:
             self.chores.plan(READY, name, now)
         elif nodes.untainted(node) is not None:
             self.chores.plan(UNTAINT, name, now)
+        if nodes.offered(node) is not None:
+            self.chores.plan(OFFER, name, now)
         if fresh:
             self._adopt(name, now)
 
@@ -187,8 +189,8 @@ class Agents:
 
     def _node_call(self, what: str, node: Node, now: float) -> Call | None:
         name = node.metadata.name
-        if what == UNTAINT:
-            return nodes.untainted(node)
+        if what in (UNTAINT, OFFER):
+            return nodes.untainted(node) if what == UNTAINT else nodes.offered(node)
         if what == LEASE:
             return nodes.lease(node, now, self.settings.lease)
         return {READY: nodes.ready, HEARTBEAT: nodes.still_ready, RENEW: nodes.renewed}[what](name, now)

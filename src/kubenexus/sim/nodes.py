@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from kubenexus.api.core import Taint
+from kubenexus.api.resources import is_extended
 from kubenexus.client import kinds, verbs
 from kubenexus.client.calls import STRATEGIC_PATCH, Call
 from kubenexus.observe.times import micros_text, seconds_text
@@ -72,6 +73,17 @@ def untainted(node: Node) -> Call | None:
     left = [taint for taint in node.spec.taints if taint.key not in UNWELL]
     body = {"metadata": {"resourceVersion": node.metadata.resource_version}, "spec": {"taints": left}}
     return verbs.patch(kinds.NODES, "", node.metadata.name, body)
+
+
+def offered(node: Node) -> Call | None:
+    """Extended resources that somebody wrote into the capacity (or took out of it) are offered from now on (or no
+    longer), as kubelets do it; None if they are already."""
+    capacity = {name: amount for name, amount in node.status.capacity.items() if is_extended(name)}
+    known = {name: amount for name, amount in node.status.allocatable.items() if is_extended(name)}
+    if capacity == known:
+        return None
+    body = {"status": {"allocatable": {**dict.fromkeys(known), **capacity}}}  # null takes a resource away
+    return verbs.patch(kinds.NODES, "", node.metadata.name, body, part="status", content_type=STRATEGIC_PATCH)
 
 
 def lease(node: Node, now: float, seconds: int) -> Call:

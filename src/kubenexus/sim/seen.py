@@ -19,6 +19,8 @@ class NodeSpec(Object):
 
 
 class NodeStatus(Object):
+    capacity: dict[str, str] = {}
+    allocatable: dict[str, str] = {}
     conditions: list[Condition] = []
     addresses: list[Address] = []
 
