@@ -69,7 +69,7 @@ def compare(scene: Scene, pod: Pod, plugin: str, twin: Twin) -> Counter[str]:
     expected: Said = {name: twin.refusal(pod, node, scene) for name, node in scene.nodes.items()}
     for shown, said in _refusals(table, plugin, scene):
         assert said == {name: expected[name] for name in said}, (shown, pod)
-    feasible = [node for name, node in scene.nodes.items() if not expected[name] and _usable(pod, node)]
+    feasible = [node for name, node in scene.nodes.items() if not expected[name] and usable(pod, node)]
     assert {name for name, row in columns.row_of.items() if table.ok[row]} == {n.metadata.name for n in feasible}
     seen = Counter(why[0] if why else "accepted" for why in expected.values())
     raw = twin.scores(pod, feasible, scene) if feasible else {}
@@ -92,7 +92,7 @@ def _compare_scores(
     assert {name: each.normalized for name, each in shown.items()} == normalized
 
 
-def _usable(pod: Pod, node: Node) -> bool:
+def usable(pod: Pod, node: Node) -> bool:
     return not any(rule.filter_one(pod, NodeInfo(node, (), World())) for rule in BEFORE.values())
 
 

@@ -144,11 +144,13 @@ def exactly(key: str, value: str) -> LabelSelectorRequirement:
 
 
 def matching(wanted: Wanted, pod: Pod, node: Node, scene: Scene) -> int:
-    """Pods of the same namespace on a node that count. Those that are being deleted do not, and where nothing at all is
-    asked of them, nobody does."""
+    """Pods of the same namespace on a node that count. Those that are being deleted do not; and where nothing at all is
+    asked of them, only those do that are tried there because they are nominated."""
     there = [other.metadata for other in scene.pods_on(node.metadata.name)]
     mates = [meta for meta in there if meta.namespace == pod.metadata.namespace and not meta.deletion_timestamp]
-    return sum(all(holds(each, meta.labels) for each in wanted) for meta in mates) if wanted else 0
+    if wanted == []:
+        mates = [meta for meta in mates if meta.name in scene.tried]
+    return 0 if wanted is None else sum(all(holds(each, meta.labels) for each in wanted) for meta in mates)
 
 
 def counts_for(constraint: TopologySpreadConstraint, pod: Pod, node: Node) -> bool:

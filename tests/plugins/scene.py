@@ -1,6 +1,7 @@
 """A ledger and the same cluster as plain objects, told the same; each thing that happens is returned as the events the
 queue would hear of."""
 
+from copy import copy
 from typing import Any
 
 import msgspec
@@ -38,6 +39,8 @@ class Scene:
         self.namespaces: dict[str, dict[str, str]] = {}
         self.groups: dict[tuple[str, str, str], Group] = {}
         self.assumed: set[str] = set()
+        self.nominees: list[Pod] = []
+        self.tried: frozenset[str] = frozenset()  # names of pods that are here only because they are nominated
 
     @staticmethod
     def of(dice: Dice, lineup: Lineup, steps: int = 0) -> "Scene":
@@ -49,6 +52,20 @@ class Scene:
     def tell(self, kind: str, *about: Any) -> list[Event]:
         events: list[Event] | None = getattr(self, kind)(*about)
         return events or []
+
+    def nominated(self, pod: Pod) -> None:
+        self.nominees.append(pod)
+        self.ledger.pod_seen(pod)
+
+    def with_nominees(self, pod: Pod, node: str) -> "Scene":
+        """The cluster as this pod must look at one node: those that wait for it and are no less important are there."""
+        there = [
+            n for n in self.nominees if n.status.nominated_node_name == node and n.spec.priority >= pod.spec.priority
+        ]
+        scene = copy(self)
+        scene.pods = self.pods | {each.metadata.name: on_node(each, node) for each in there}
+        scene.tried = frozenset(each.metadata.name for each in there)
+        return scene
 
     def pods_on(self, node: str) -> list[Pod]:
         return [pod for pod in self.pods.values() if pod.spec.node_name == node]

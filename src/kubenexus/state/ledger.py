@@ -319,13 +319,14 @@ class Ledger:
             self._withdraw(key)
             self._nominees.setdefault(nominee.node, {})[key] = nominee
             self._nominated_to[key] = nominee.node
+            self.nodes.pods.nominated(nominee, +1)
             self.generation += 1
 
     def _withdraw(self, key: str) -> None:
         node = self._nominated_to.pop(key, None)
         if node is None:
             return
-        del self._nominees[node][key]
+        self.nodes.pods.nominated(self._nominees[node].pop(key), -1)
         if not self._nominees[node]:
             del self._nominees[node]
         self.generation += 1

@@ -5,6 +5,7 @@ each pod that comes or goes. Which counters a pod moves is remembered by its nam
 ask about, so that a pod with a label of its own costs no more than its siblings.
 """
 
+from collections import Counter as Counts
 from collections.abc import Mapping
 from typing import Any
 from weakref import WeakValueDictionary, ref
@@ -17,7 +18,7 @@ from kubenexus.base.numbers import BoolColumn
 from kubenexus.state.counters import Counter
 from kubenexus.state.labels import LabelColumns, holds
 from kubenexus.state.pods import PodRecord, Stage
-from kubenexus.state.podterms import Carried, Term
+from kubenexus.state.podterms import Carried, Kind, Term
 from kubenexus.state.resources import widen
 
 Question = tuple[Term, ...]  # pods that all of these terms select
@@ -51,7 +52,8 @@ class PodColumns:
         self.carriers: dict[Carried, Carrier] = {}
         self._by_label: dict[tuple[str, str] | None, dict[Carried, Carrier]] = {}
         self.carrier_version = 0
-        self.carrier_keys: frozenset[str] = frozenset()
+        self.carrier_keys: frozenset[str] = frozenset()  # what terms ask about, of pods that run or are nominated
+        self._nominated_keys: Counts[str] = Counts()
 
     # --- pods come and go -----------------------------------------------------------------------------------------
 
@@ -121,9 +123,19 @@ class PodColumns:
             del self._by_label[_certain_label(carried.term)][carried]
             self._carriers_changed()
 
+    def nominated(self, record: PodRecord, by: int) -> None:
+        """A pod waits for a node (+1), or no longer does (-1). While it is tried there its terms count, too: the labels
+        they ask about have to be known of every pod that meets it."""
+        avoids = [carried.term.selector.keys for carried in record.terms if carried.kind is Kind.MUST_AVOID]
+        for key in (key for keys in avoids for key in keys):
+            self._nominated_keys[key] += by
+        if avoids:
+            self._nominated_keys = +self._nominated_keys  # without those nobody asks about any more
+            self._carriers_changed()
+
     def _carriers_changed(self) -> None:
         self.carrier_version += 1
-        keys: set[str] = set()
+        keys = set(self._nominated_keys)
         for carried in self.carriers:
             keys |= carried.term.selector.keys
         self.carrier_keys = frozenset(keys)
