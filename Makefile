@@ -14,9 +14,10 @@ ORACLE       ?= ../shared/data/oracle
 FUZZ_OBJECTS ?= 100000
 PYTEST_ARGS  ?=
 BENCH_ARGS   ?=
+SCHEDULER    ?= kubenexus
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test controlplane e2e lint fmt fuzz oracle bench docs changelog constraints clean
+.PHONY: help setup test controlplane e2e conformance lint fmt fuzz oracle bench docs changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +44,9 @@ controlplane: $(READY) ## build etcd and Kubernetes for e2e into the user's cach
 
 e2e: $(READY) ## run the end-to-end tests against a real control plane (after make controlplane)
 	$(PY) -m pytest tests/e2e $(PYTEST_ARGS)
+
+conformance: $(READY) ## run Kubernetes' own scheduling specs against us (SCHEDULER=kube-scheduler for comparison)
+	$(PY) -m tests.conformance.run $(SCHEDULER)
 
 lint: $(READY) ## check style, formatting, types and the order of the rooms
 	$(BIN)/ruff check .

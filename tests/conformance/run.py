@@ -60,7 +60,10 @@ def start(which: str, plane: ControlPlane) -> Program:
 
 def agents(plane: ControlPlane) -> Program:
     command = [sys.executable, "-m", "kubenexus", "agents", f"--kubeconfig={plane.kubeconfig()}", f"--nodes={NODES}"]
-    program = plane.family.start([*command, "--cpu=8", "--memory=32Gi", "--zone=zone-a", "--zone=zone-b"], "agents")
+    program = plane.family.start(
+        [*command, "--cpu=8", "--memory=32Gi", "--resource=ephemeral-storage=100Gi", "--zone=zone-a", "--zone=zone-b"],
+        "agents",
+    )
     program.until(lambda: "agents at work" in program.said())
     return program
 
