@@ -1,6 +1,8 @@
 """Whatever happens in the cluster, an event that lets a waiting pod in is one that wakes it."""
 
 from collections import Counter
+from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,10 +12,14 @@ from hypothesis import strategies as st
 from kubenexus.api.core import Pod
 from kubenexus.framework.job import Job
 from kubenexus.framework.profile import Lineup
+from kubenexus.plugins import affinity_hints, spread_hints
+from kubenexus.plugins.inter_pod_affinity import InterPodAffinity
+from kubenexus.plugins.pod_topology_spread import PodTopologySpread
 from kubenexus.queue.changes import pod_changed
 from kubenexus.queue.rules import NOBODY, Rules
 from kubenexus.testing.builders import ZONE, a_pod
 from tests.plugins.dice import Dice, Few
+from tests.plugins.judging import caught
 from tests.plugins.scene import Scene, only
 from tests.queue.easy import by_image
 
@@ -77,14 +83,29 @@ def test_an_event_that_lets_a_pod_in_wakes_it(own: float, lineup: Lineup, seed: 
     let_in(seed, own, lineup)
 
 
-@pytest.mark.parametrize(("own", "lineup"), LINEUPS.values(), ids=LINEUPS)
-def test_events_of_all_kinds_let_pods_in(own: float, lineup: Lineup) -> None:
-    """The test above looks at something."""
-    missing = {"NodeAdd", "NodeUpdateNodeLabel", "TargetPodUpdatePodLabel"}
-    if lineup is not LINEUPS["spread by the profile"][1]:
-        missing |= {"NodeDelete", "AssignedPodAdd", "AssignedPodDelete", "AssignedPodUpdatePodLabel"}
-    for seed in range(400):
-        missing -= let_in(seed, own, lineup).keys()
-        if not missing:
-            break
-    assert not missing
+# --- does this test look at anything? ---------------------------------------------------------------------------------
+
+RULES: dict[str, Any] = {"affinity": InterPodAffinity, "spread": PodTopologySpread}
+
+
+@pytest.mark.parametrize(("name", "deaf"), [(name, wake) for name in RULES for wake in range(len(RULES[name].wakes))])
+def test_a_rule_that_does_not_hear_of_something_is_found(name: str, deaf: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    wakes = RULES[name].wakes
+    monkeypatch.setattr(RULES[name], "wakes", (*wakes[:deaf], *wakes[deaf + 1 :]))
+    assert caught(partial(let_in, own=LINEUPS[name][0], lineup=LINEUPS[name][1]), most=400)
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "attribute", "answer"),
+    [
+        pytest.param("affinity", affinity_hints, "_all", lambda wanted, pod: False, id="pods to join"),
+        pytest.param("affinity", affinity_hints, "_selects", lambda term, pod: False, id="pods to avoid"),
+        pytest.param("spread", spread_hints, "_counts", lambda constraint, pod, node: True, id="nodes that count"),
+        pytest.param("spread", spread_hints, "_shown", lambda pod, other: None, id="pods that count"),
+    ],
+)
+def test_a_hint_that_forgets_something_is_found(
+    name: str, owner: Any, attribute: str, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, attribute, answer)
+    assert caught(partial(let_in, own=LINEUPS[name][0], lineup=LINEUPS[name][1]), most=400)
