@@ -80,7 +80,7 @@ def test_f55_a_pod_whose_bind_is_always_refused_backs_off_and_stands_in_nobodys_
             town.clock.advance(1)
         assert tries[-1] < 12, "about every ten seconds in the end"
         assert tries[-1] > 5, "but it is not given up"
-        assert any("FailedScheduling bad: binding rejected: pods" in each for each in town.told())
+        assert any('FailedScheduling bad: running Bind plugin "DefaultBinder": pods' in each for each in town.told())
         town.server.script.clear()
         town.pods(a_pod("good", cpu=1))
         await town.work()

@@ -94,7 +94,7 @@ def test_what_cannot_be_written_sends_the_pod_back(fault: Exception, said: str) 
         assert (town.server.binds, town.where()) == ([], {})
         assert town.room.place("default/db") is Place.BACKOFF
         (told,) = town.told()
-        assert told.startswith('FailedScheduling db: binding rejected: running PreBind plugin "VolumeBinding": ')
+        assert told.startswith('FailedScheduling db: running PreBind plugin "VolumeBinding": ')
         assert said in told
 
     in_town(life)

@@ -47,6 +47,7 @@ class Town:
             settings=Settings(host="here"),
         )
         self.scheduler.dispatcher.rest = 0.0
+        self.scheduler.dispatcher._sleep = lambda seconds: asyncio.sleep(0)
         self.ledger, self.room, self.feed = self.scheduler.ledger, self.scheduler.room, self.scheduler.feed
 
     def nodes(self, *nodes: Node) -> None:

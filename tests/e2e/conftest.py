@@ -110,4 +110,4 @@ def installed(plane: ControlPlane, cluster: Cluster) -> Iterator[Path]:
     """What deploy/ installs is applied; the kubeconfig of its service account."""
     plane.kubectl("apply", "--validate=strict", f"--filename={MANIFEST}")
     yield plane.service_account_kubeconfig("kubenexus-system", "kubenexus-scheduler")
-    plane.kubectl("delete", "--wait=false", f"--filename={MANIFEST}")
+    plane.kubectl("delete", "--wait=false", "--ignore-not-found", f"--filename={MANIFEST}")

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections import Counter
+from pathlib import Path
 
 from kubenexus.base.clock import WallClock
 from kubenexus.testing.controlplane import Cluster, ControlPlane, Objects, Program
@@ -138,3 +139,11 @@ def test_f19_a_pod_its_kubelet_refuses_is_not_sent_there_again(
     cluster.create(a_pod("second", "1", affinity={"nodeAffinity": likes}), namespace)
     seen = cluster.until(pods(namespace), lambda all: len(placed(all)) == 2, "its successor is bound")
     assert placed(seen) == {"first": "agent-0", "second": "agent-1"}
+
+
+def test_f66_whose_account_is_gone_ends(installed: Path, scheduler: Start, cluster: Cluster) -> None:
+    """A token of a deleted account is 401 for ever; a process that stays would only look alive."""
+    program = scheduler(*ELECT[:1], *ELECT[2:], kubeconfig=installed)
+    cluster.delete("/api/v1/namespaces/kubenexus-system/serviceaccounts/kubenexus-scheduler")
+    assert program.ended(40) == 1
+    assert "Error: lease kubenexus-scheduler could not be renewed: Unauthorized" in program.said()

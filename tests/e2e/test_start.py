@@ -199,7 +199,9 @@ def test_a_right_that_is_taken_away_later_is_told_by_an_event(
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         seen = cluster.until(path, bool, "an event says why")
         note = next(iter(seen.values()))["note"]
-        assert note.startswith('binding rejected: pods "one" is forbidden: User "somebody" cannot create')
+        assert note.startswith(
+            'running Bind plugin "DefaultBinder": pods "one" is forbidden: User "somebody" cannot create'
+        )
         assert program.running
     finally:
         withdraw(cluster)

@@ -79,7 +79,7 @@ class Landing:
         log.error("Failed to bind pod; trying again", err=outcome.message, pod=pod, node=bind.node, cycle=number)
         self._metrics.attempt(ERROR, pod.spec.scheduler_name, self._clock.now() - commitment.began)
         if outcome.fate is not Fate.NEVER and self._room.job(pod.key) is not None:
-            self._herald.failed(pod, f"binding rejected: {outcome.message}")
+            self._herald.failed(pod, outcome.message)
 
     def _forget(self, bind: Bind) -> None:
         record = self._ledger.pods.get(bind.key)

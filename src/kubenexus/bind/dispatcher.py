@@ -167,7 +167,7 @@ class Dispatcher:
         except (ApiError, Unreachable, Uncertain) as error:
             if isinstance(error, Unreachable):
                 self._take_a_rest()
-            return outcome_of(error)
+            return _said(outcome_of(error))
         return BOUND
 
     def _take_a_rest(self) -> None:
@@ -212,3 +212,8 @@ class Dispatcher:
         except (Unreachable, Uncertain) as error:
             return Outcome(Fate.UNSURE, str(error))
         return found(body, bind.uid, bind.node)
+
+
+def _said(outcome: Outcome) -> Outcome:
+    """In kube-scheduler's words."""
+    return Outcome(outcome.fate, f'running Bind plugin "DefaultBinder": {outcome.message}', outcome.pod)
