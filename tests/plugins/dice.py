@@ -1,6 +1,7 @@
 """Random pods and nodes that have to do with each other, and random events: few names, so that everything meets
 everything. All from a seed."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -188,24 +189,24 @@ class Dice(Random):
         return [*events, *[("leaving", name) for name in self.sample(PODS, 2)]]
 
     def event(self) -> tuple[Any, ...]:
-        events: list[tuple[Any, ...]] = [*[self.pod_event()] * 3, self.node_event(), self.other_event()]
-        return self.choice(events)
+        happens: Callable[[], tuple[Any, ...]] = self.choice([*[self.pod_event] * 3, self.node_event, self.other_event])
+        return happens()
 
     def pod_event(self) -> tuple[Any, ...]:
-        name, node = self.choice(PODS), self.choice(self.names)
-        pod = self.pod(name, terms=0.25)
-        events: list[tuple[Any, ...]] = [
-            ("bound", pod, node),
-            ("schedule", pod),
-            ("schedule", pod),
-            ("considered", [self.pod(f"j{i}", terms=0.25) for i in range(3)]),
-            ("gone", name),
-            ("gone", name),
-            ("forget", name),
-            ("relabelled", name, pod.metadata.labels),
-            ("leaving", name),
-        ]
-        return self.choice(events)
+        name = self.choice(PODS)
+        match self.choice(
+            ["bound", "schedule", "schedule", "considered", "gone", "gone", "forget", "relabelled", "leaving"]
+        ):
+            case "bound":
+                return "bound", self.pod(name, terms=0.25), self.choice(self.names)
+            case "schedule":
+                return "schedule", self.pod(name, terms=0.25)
+            case "considered":
+                return "considered", [self.pod(f"j{i}", terms=0.25) for i in range(3)]
+            case "relabelled":
+                return "relabelled", name, self.labels()
+            case kind:
+                return kind, name
 
     def node_event(self) -> tuple[Any, ...]:
         name = self.choice(self.names)

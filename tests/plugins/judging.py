@@ -37,16 +37,17 @@ def judge(
     *,
     steps: int = 6,
     pods: int = 5,
+    looks: float = 1.0,
     watch: Callable[[Scene, Pod], Iterable[str]] = lambda scene, pod: (),
     **args: Any,
 ) -> Counter[str]:
-    """A random cluster, random events, and after each of them some pods are looked at. Returns how often what was seen,
-    `watch` being a further pair of eyes."""
+    """A random cluster, random events, and after each of them some pods are looked at (`looks`: how likely each is).
+    Returns how often what was seen, `watch` being a further pair of eyes."""
     dice, seen = Dice(seed), Counter[str]()
     scene = Scene.of(dice, only(*BEFORE, plugin, **args))
     waiting = [dice.pod(f"w{i}") for i in range(pods)]
     for _ in range(steps):
-        for pod in waiting:
+        for pod in [pod for pod in waiting if dice.random() < looks]:
             seen += compare(scene, pod, plugin, twin)
             seen.update(watch(scene, pod))
         scene.tell(*dice.event())

@@ -38,7 +38,7 @@ def test_affinity_follows_its_arguments(seed: int, weight: int, own_only: bool) 
 
 @given(seed=seeds)
 def test_affinity_keeps_saying_so_after_many_events(seed: int) -> None:
-    affinity(seed, twin=NaiveAffinity(), steps=40, pods=2)
+    affinity(seed, twin=NaiveAffinity(), steps=40, pods=5, looks=0.2)
 
 
 # --- do these tests look at anything? ---------------------------------------------------------------------------------

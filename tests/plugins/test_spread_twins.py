@@ -49,7 +49,7 @@ def by_profile(seed: int, **options: Any) -> Counter[str]:
 
 @given(seed=seeds)
 def test_spreading_keeps_saying_so_after_many_events(seed: int) -> None:
-    spreading(seed, twin=NaiveSpread(), steps=40, pods=2)
+    spreading(seed, twin=NaiveSpread(), steps=40, pods=5, looks=0.2)
 
 
 def test_by_default_an_empty_zone_is_that_of_nodes_without_one() -> None:
