@@ -14,9 +14,8 @@ from kubenexus.api.codec import decode_pod
 from kubenexus.api.core import Pod
 from kubenexus.api.meta import Object
 from kubenexus.app.feed import Feed
-from kubenexus.app.landing import Landing
+from kubenexus.app.landing import Landing, Unconfirmed
 from kubenexus.base.errors import Malformed
-from kubenexus.bind.commitment import Bind
 from kubenexus.bind.shunned import Shunned, refused_by_kubelet
 from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
 from kubenexus.client.kinds import PODS
@@ -68,22 +67,21 @@ class Inquest:
 
     async def step(self) -> None:
         """Look into all that is open."""
-        for bind in self._landing.overdue():
-            await self._confirm(bind)
+        for pod in self._landing.overdue():
+            await self._confirm(pod)
         while self._vanished:
             await self._examine(self._vanished.popleft())
 
-    async def _confirm(self, bind: Bind) -> None:
-        meta = bind.pod.metadata
+    async def _confirm(self, late: Unconfirmed) -> None:
         try:
-            pod = decode_pod(await self._api.send(get(PODS, meta.namespace, meta.name)))
+            pod = decode_pod(await self._api.send(get(PODS, late.namespace, late.name)))
         except ApiError as error:
             if error.code == 404:
-                self._feed.pod_gone(bind.key)
+                self._feed.pod_gone(late.key)
             else:
-                self._landing.doubt(bind)
+                self._landing.doubt(late)
         except (Unreachable, Uncertain, Malformed):
-            self._landing.doubt(bind)
+            self._landing.doubt(late)
         else:
             self._feed.pod_seen(pod)
 

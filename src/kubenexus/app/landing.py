@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,6 +26,18 @@ CONFIRMED_WITHIN = 30.0  # seconds; then we look ourselves
 log = logs.get("bind")
 
 
+class Unconfirmed(NamedTuple):
+    """A pod that was bound, as far as the API server's answer goes. No more than its name: there may be thousands."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
 class Landing:
     """A `bind.commitment.Landing`. `learn` takes a pod that a look found, newer than the watch."""
 
@@ -41,7 +54,7 @@ class Landing:
         self._metrics, self._clock = metrics, clock
         self.learn: Callable[[Pod], None] = lambda pod: None
         self.woken: Callable[[], None] = lambda: None
-        self._unconfirmed: deque[tuple[float, Bind]] = deque()
+        self._unconfirmed: deque[tuple[float, Unconfirmed]] = deque()
 
     def __call__(self, commitment: Commitment, outcomes: Sequence[Outcome]) -> None:
         pairs = list(zip(commitment.binds, outcomes, strict=True))
@@ -66,7 +79,7 @@ class Landing:
         if outcome.pod is not None:
             self.learn(outcome.pod)
         else:
-            self._unconfirmed.append((now + CONFIRMED_WITHIN, bind))
+            self.doubt(Unconfirmed(pod.metadata.namespace, pod.metadata.name, bind.uid))
 
     def _not_bound(self, commitment: Commitment, bind: Bind, outcome: Outcome) -> None:
         pod, number = bind.pod, str(commitment.token.number)
@@ -99,19 +112,19 @@ class Landing:
 
     # --- what the watch has yet to say ----------------------------------------------------------------------------
 
-    def overdue(self) -> list[Bind]:
-        """Binds that succeeded, but of which the watch has not spoken for too long; each is named once."""
+    def overdue(self) -> list[Unconfirmed]:
+        """Pods that were bound, but of which the watch has not spoken for too long; each is named once."""
         now, late = self._clock.now(), []
         while self._unconfirmed and self._unconfirmed[0][0] <= now:
-            _, bind = self._unconfirmed.popleft()
-            record = self._ledger.pods.get(bind.key)
-            if record is not None and record.uid == bind.uid and record.stage is Stage.ASSUMED:
-                late.append(bind)
+            _, pod = self._unconfirmed.popleft()
+            record = self._ledger.pods.get(pod.key)
+            if record is not None and record.uid == pod.uid and record.stage is Stage.ASSUMED:
+                late.append(pod)
         return late
 
-    def doubt(self, bind: Bind) -> None:
+    def doubt(self, pod: Unconfirmed) -> None:
         """Nobody could say yet: ask again later."""
-        self._unconfirmed.append((self._clock.now() + CONFIRMED_WITHIN, bind))
+        self._unconfirmed.append((self._clock.now() + CONFIRMED_WITHIN, pod))
 
 
 def _without(decision: Decision, uids: set[str]) -> Decision:
