@@ -46,6 +46,7 @@ def test_a_volume_is_made_where_the_pod_goes_and_only_then_is_it_bound() -> None
         town.things(selected(claim, "n"))
         await asyncio.sleep(0)
         assert town.server.binds == [], "it is not made yet"
+        assert town.server.said("/status") == [], "and nobody is told where it will go"
         town.things(a_volume("pv", claim="data"), bound(claim, "pv"))
         await town.work()
         assert town.server.binds == ["db to n"]
