@@ -7,13 +7,16 @@ import pytest
 
 from kubenexus.api.codec import Unreadable, encode
 from kubenexus.api.core import Pod
+from kubenexus.api.meta import ObjectMeta
+from kubenexus.api.selectors import LabelSelector
+from kubenexus.api.workloads import Namespace
 from kubenexus.app.hearing import Hearing
 from kubenexus.client import kinds
 from kubenexus.client.calls import Call
 from kubenexus.client.changes import ADDED, DELETED, MODIFIED, Change
 from kubenexus.queue.entry import Place
 from kubenexus.state.digest import digest
-from kubenexus.testing.builders import a_container, a_node, a_pod
+from kubenexus.testing.builders import a_container, a_node, a_pod, a_pod_term
 from kubenexus.testing.harness import on_node
 from tests.app.town import Town, in_town
 
@@ -223,5 +226,30 @@ def test_f26_a_pod_takes_what_its_kubelet_will_count() -> None:
         town.pods(a_pod("large", cpu="2001m"), a_pod("last", cpu=2))
         await town.work()
         assert sorted(town.where()) == ["last", "one", "three", "two"]
+
+    in_town(life)
+
+
+def test_a_namespace_that_is_relabelled_wakes_whom_its_pods_kept_away() -> None:
+    """No event of upstream's tells it: whoever waits for this would wait for the flush."""
+
+    def namespace(**labels: str) -> Namespace:
+        return Namespace(metadata=ObjectMeta(name="others", labels=labels))
+
+    async def life(town: Town) -> None:
+        town.feed.seen("Namespace", namespace(team="red"))
+        town.nodes(a_node("n", cpu=2))
+        town.feed.pod_seen(a_pod("there", namespace="others", node="n", labels={"app": "web"}))
+        red = LabelSelector(match_labels={"team": "red"})
+        term = msgspec.structs.replace(a_pod_term("app=web per kubernetes.io/hostname"), namespace_selector=red)
+        town.pods(a_pod("shy", apart=[term]))
+        await town.work()
+        assert town.room.place("default/shy") is Place.UNSCHEDULABLE
+        town.clock.advance(20)
+        town.feed.seen("Namespace", namespace(team="red"))
+        assert town.room.place("default/shy") is Place.UNSCHEDULABLE
+        town.feed.seen("Namespace", namespace(team="blue"))
+        await town.work()
+        assert "shy" in town.where()
 
     in_town(life)

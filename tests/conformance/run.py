@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 EXPECTED = HERE / "expected.txt"
 NODES = 5
 # What later versions promise, by a part of the specs' names.
-LATER = re.compile("preempt|podgroup|pod group|gang|workload", re.IGNORECASE)
+LATER = "(?i)preempt|podgroup|pod group|gang|workload"
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -77,6 +77,7 @@ def run(which: str, focus: str, folder: Path) -> dict[str, str]:
         start(which, plane)
         command = [str(suite()), f"-kubeconfig={plane.kubeconfig()}", "-provider=skeleton", "-ginkgo.no-color"]
         command += [f"-ginkgo.focus={focus}", f"-ginkgo.junit-report={report}", "-ginkgo.timeout=40m"]
+        command += [f"-ginkgo.skip={LATER}"] if which == "kubenexus" else []  # each would wait for minutes
         with (folder / "specs.log").open("wb") as log:
             subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
     return verdicts(report)
@@ -106,7 +107,7 @@ def main(which: str, focus: str, record: bool) -> None:
         EXPECTED.write_text("\n".join(passed) + "\n", encoding="utf-8")
         return
     expected = [name for name in EXPECTED.read_text(encoding="utf-8").splitlines() if re.search(focus, name)]
-    later = [name for name in expected if LATER.search(name) and found.get(name) != "passed"]
+    later = [name for name in expected if re.search(LATER, name)]
     failed = [name for name in expected if found.get(name) != "passed" and name not in later]
     for name in later:
         click.echo(f"not promised yet: {name}")

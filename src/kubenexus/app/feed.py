@@ -171,13 +171,15 @@ class Feed:
     # --- all other kinds ------------------------------------------------------------------------------------------
 
     def seen(self, kind: str, thing: Any) -> None:
-        key, known = key_of(thing), self.known.of(kind)
+        key, known, selected = key_of(thing), self.known.of(kind), self.ledger.nodes.pods.carrier_version
         try:
             KINDS[kind].seen(self.ledger, thing)
         except Malformed as problem:
             self.complain(f"{kind} {key}", str(problem))
             return
         resource, fresh = EVENTS.get(kind), key not in known
+        if kind == "Namespace" and not fresh and selected != self.ledger.nodes.pods.carrier_version:
+            self.room.on_event(changes.EVERYTHING)  # its labels: terms may mean its pods now, or no longer
         old, known[key] = known.get(key), None if resource is None else thing
         self.heard(kind, thing)
         if resource is not None and (fresh or old != thing):

@@ -34,6 +34,7 @@ from kubenexus.observe import logs
 from kubenexus.observe.metrics import Metrics
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.plan.decide import Planner
+from kubenexus.plugins.spread import HARD
 from kubenexus.queue.entry import Place
 from kubenexus.queue.policy import Policy
 from kubenexus.queue.room import WaitingRoom
@@ -123,12 +124,16 @@ class Scheduler:
 
     def _rules(self, planner: Planner) -> Rules:
         columns = self.ledger.nodes
+        # Who a pod belongs to can only refuse it nodes where a default constraint is a hard one.
+        defaults = [each for plugin in planner.lineup.plugins for each in getattr(plugin, "defaults", ())]
+        refuses_by_owner = any(each.when_unsatisfiable == HARD for each in defaults)
 
         def sign(pod: Pod) -> bytes:
             return planner.bench.signature(pod, columns, lift=False)
 
-        def context() -> tuple[frozenset[str], bool]:
-            return frozenset(columns.pods.carrier_keys), bool(columns.pods.carriers)
+        def context() -> tuple[frozenset[str], bool, int]:
+            owners = columns.owners.version if refuses_by_owner else 0
+            return frozenset(columns.pods.carrier_keys), bool(columns.pods.carriers), owners
 
         return Rules.of(planner.lineup, sign, context)
 

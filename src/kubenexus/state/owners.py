@@ -30,6 +30,7 @@ class Belonging(msgspec.Struct, frozen=True):
 
 class Owners:
     def __init__(self) -> None:
+        self.version = 0  # moves with every change
         self._known: dict[Hashable, Belonging | None] = {}  # pods of one template ask the same again and again
         self._services: dict[str, dict[str, Pairs]] = {}  # by namespace and name: the labels a service selects by
         self._keys: dict[str, dict[str, int]] = {}  # by namespace: the label keys that so many services ask about
@@ -59,6 +60,7 @@ class Owners:
 
     def gone(self, kind: type[Any], namespace: str, name: str) -> None:
         self._known.clear()
+        self.version += 1
         self._selectors.pop((kind.__name__, namespace, name), None)
         pairs = self._services.get(namespace, {}).pop(name, None) if kind is Service else None
         if pairs:
