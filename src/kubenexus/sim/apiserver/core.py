@@ -1,0 +1,82 @@
+"""The core: one store, the kinds, time and chance. Whatever serves requests reads and writes through it."""
+
+import random
+from typing import Any
+
+import msgspec
+
+from kubenexus.base.clock import Clock
+from kubenexus.sim.apiserver.kinds import Kind, Registry
+from kubenexus.sim.apiserver.meta import Stamps
+from kubenexus.sim.apiserver.refusals import Json
+from kubenexus.sim.apiserver.rules.events import inward, outward
+from kubenexus.sim.apiserver.store import Store
+
+encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+NAMESPACES = "namespaces"
+
+
+class Core:
+    """Implements `World` for the rules."""
+
+    def __init__(self, clock: Clock, rng: random.Random, store: Store | None = None) -> None:
+        self.store = store or Store()
+        self.registry = Registry()
+        self.stamps = Stamps(clock, rng)
+
+    # What rules ask.
+
+    def now(self) -> str:
+        return self.stamps.now()
+
+    def find(self, resource: str, key: str) -> Json | None:
+        data = self.store.get(resource, key)
+        return None if data is None else decode(data)
+
+    def all(self, resource: str, namespace: str = "") -> list[Json]:
+        prefix = f"{namespace}/" if namespace else ""
+        objects = self.store.collection(resource).objects
+        return [decode(data) for key, data in objects.items() if key.startswith(prefix)]
+
+    def number(self, below: int) -> int:
+        return self.stamps.rng.randrange(below)
+
+    # Writing.
+
+    def write(self, kind: Kind, key: str, item: Json) -> bytes:
+        """Commits an object; returns it as it is kept."""
+        data = self._stamped(item)
+        self.store.commit(kind.store, key, data)
+        return data
+
+    def remove(self, kind: Kind, key: str, item: Json) -> bytes:
+        """Commits a deletion; returns the last state, with the version of its end."""
+        data = self._stamped(item)
+        self.store.commit(kind.store, key, data, deleted=True)
+        return data
+
+    def _stamped(self, item: Json) -> bytes:
+        item.pop("kind", None)
+        item.pop("apiVersion", None)
+        item["metadata"]["resourceVersion"] = str(self.store.next_version())
+        return encode(item)
+
+
+def decode(data: bytes) -> Json:
+    found: Json = _decode(data)
+    return found
+
+
+def kept(kind: Kind, item: Json) -> Json:
+    """An object as the store keeps it."""
+    return inward(item) if kind.group == "events.k8s.io" else item
+
+
+def shown(kind: Kind, data: bytes) -> bytes:
+    """An object as clients of this kind see it, still without `kind` and `apiVersion`."""
+    return encode(outward(decode(data))) if kind.group == "events.k8s.io" else data
+
+
+def is_empty(value: Any) -> bool:
+    return value is None or value in ("", [], {})

@@ -1,0 +1,192 @@
+"""What controllers do for everybody in a real cluster, in the background: custom kinds come and go with their
+definitions, owned objects follow their owners, namespaces that end are emptied.
+
+Nothing happens while a request is served: changes are noted, and `run` works them off.
+"""
+
+from collections import deque
+
+from kubenexus.sim.apiserver import deleting, verbs
+from kubenexus.sim.apiserver.core import NAMESPACES, Core, decode
+from kubenexus.sim.apiserver.deleting import DeleteOptions
+from kubenexus.sim.apiserver.kinds import Kind
+from kubenexus.sim.apiserver.refusals import Json, Refusal
+from kubenexus.sim.apiserver.rules.definitions import kinds_of
+from kubenexus.sim.apiserver.store import DELETED, Change
+from kubenexus.sim.apiserver.verbs import Target, Wish
+
+_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+_ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
+
+
+class Housekeeping:
+    def __init__(self, core: Core, *, active: bool) -> None:
+        self._core = core
+        self._active = active
+        self._ended: deque[str] = deque()  # uids whose dependents have to go
+        self._waiting: deque[tuple[Kind, str]] = deque()  # objects that wait for a finalizer of ours
+        self._namespaces: set[str] = set()
+        self._listening: set[str] = set()
+        core.store.listen(_DEFINITIONS, self._definition)
+        if active:
+            core.store.listen(NAMESPACES, self._namespace)
+            for kind in core.registry.all():
+                self._listen(kind)
+
+    @property
+    def idle(self) -> bool:
+        return not (self._ended or self._waiting or self._namespaces)
+
+    def run(self) -> None:
+        """Until nothing is left to do now. Cheap when nothing happened."""
+        while self._ended:
+            self._drop_dependents(self._ended.popleft())
+        while self._waiting:
+            self._finish(*self._waiting.popleft())
+        for name in list(self._namespaces):
+            self._empty(name)
+
+    # ---- what is noted -----------------------------------------------------------------------------------------------
+
+    def _listen(self, kind: Kind) -> None:
+        if kind.store not in self._listening:
+            self._listening.add(kind.store)
+            self._core.store.listen(kind.store, lambda change: self._changed(kind, change))
+
+    def _changed(self, kind: Kind, change: Change) -> None:
+        if change.type == DELETED:
+            self._ended.append(decode(change.data)["metadata"]["uid"])
+        elif b'"deletionTimestamp"' in change.data and (
+            b'"orphan"' in change.data or b'"foregroundDeletion"' in change.data
+        ):
+            self._waiting.append((kind, change.key))
+        namespace = change.key.partition("/")[0]
+        if change.type == DELETED and kind.namespaced and self._is_ending(namespace):
+            self._namespaces.add(namespace)
+
+    def _namespace(self, change: Change) -> None:
+        if change.type == DELETED:
+            self._namespaces.discard(change.key)
+        elif b'"deletionTimestamp"' in change.data:
+            self._namespaces.add(change.key)
+
+    def _is_ending(self, namespace: str) -> bool:
+        return b'"deletionTimestamp"' in (self._core.store.get(NAMESPACES, namespace) or b"")
+
+    def _definition(self, change: Change) -> None:
+        for kind in kinds_of(decode(change.before)) if change.before else ():
+            self._core.registry.remove(kind)
+            if change.type == DELETED:
+                self._drop(kind)
+        if change.type != DELETED:
+            for kind in kinds_of(decode(change.data)):
+                self._core.registry.add(kind)
+                if self._active:
+                    self._listen(kind)
+
+    def _drop(self, kind: Kind) -> None:
+        """What there is of a kind that ends goes with it, and whoever watches is told."""
+        for key, data in list(self._core.store.collection(kind.store).objects.items()):
+            self._core.remove(kind, key, decode(data))
+
+    # ---- what is done ------------------------------------------------------------------------------------------------
+
+    def _dependents(self, uid: str) -> list[tuple[Kind, str, Json]]:
+        mark = uid.encode()
+        found = []
+        seen: set[str] = set()
+        for kind in self._core.registry.all():
+            if kind.store not in seen:
+                seen.add(kind.store)
+                objects = self._core.store.collection(kind.store).objects
+                found += [(kind, key, decode(data)) for key, data in objects.items() if mark in data]
+        return [each for each in found if _owned_by(each[2], uid)]
+
+    def _drop_dependents(self, uid: str) -> None:
+        for kind, key, item in self._dependents(uid):
+            others = [each for each in item["metadata"]["ownerReferences"] if each["uid"] != uid]
+            if any(self._lives(each, item) for each in others):
+                self._disown(kind, key, uid)
+            else:
+                self._delete(kind, key)
+
+    def _lives(self, owner: Json, item: Json) -> bool:
+        kind = self._core.registry.of_object(owner["apiVersion"], owner["kind"])
+        if kind is None:
+            return False
+        data = self._core.store.get(kind.store, kind.key(item["metadata"].get("namespace", ""), owner["name"]))
+        return data is not None and decode(data)["metadata"]["uid"] == owner["uid"]
+
+    def _finish(self, kind: Kind, key: str) -> None:
+        """An owner that waits: its dependents are disowned, or go first."""
+        data = self._core.store.get(kind.store, key)
+        if data is None:
+            return
+        head = decode(data)["metadata"]
+        finalizers = head.get("finalizers") or []
+        dependents = self._dependents(head["uid"])
+        if _ORPHAN in finalizers:
+            for each, where, _ in dependents:
+                self._disown(each, where, head["uid"])
+            self._strip(kind, key, _ORPHAN)
+        elif _FOREGROUND in finalizers:
+            for each, where, _ in dependents:
+                self._delete(each, where)
+            if not self._dependents(head["uid"]):
+                self._strip(kind, key, _FOREGROUND)
+
+    def _empty(self, name: str) -> None:
+        """Deletes what is in a namespace that ends; the namespace itself when nothing is left."""
+        left = 0
+        for kind in self._core.registry.all():
+            if kind.namespaced and kind.group != "events.k8s.io" and "delete" in kind.verbs:
+                keys = [key for key in self._core.store.collection(kind.store).objects if key.startswith(f"{name}/")]
+                for key in keys:
+                    self._delete(kind, key)
+                left += sum(1 for key in keys if self._core.store.get(kind.store, key) is not None)
+        self._namespaces.discard(name)
+        if not left:
+            namespaces = self._core.registry.find("v1", "namespaces")
+            assert namespaces is not None
+            if self._core.store.get(NAMESPACES, name) is not None:
+                deleting.finalize(self._core, Target(namespaces, "", name), [])
+
+    # ---- writing -----------------------------------------------------------------------------------------------------
+
+    def _delete(self, kind: Kind, key: str) -> None:
+        namespace, _, name = key.rpartition("/")
+        try:
+            deleting.delete(self._core, Target(kind, namespace, name), DeleteOptions(propagationPolicy="Background"))
+        except Refusal:
+            return  # gone, or not to be deleted: nothing we could do better
+
+    def _disown(self, kind: Kind, key: str, uid: str) -> None:
+        def change(item: Json) -> Json:
+            owners = [each for each in item["metadata"].get("ownerReferences") or () if each["uid"] != uid]
+            item["metadata"].pop("ownerReferences", None)
+            if owners:
+                item["metadata"]["ownerReferences"] = owners
+            return item
+
+        self._update(kind, key, change)
+
+    def _strip(self, kind: Kind, key: str, finalizer: str) -> None:
+        def change(item: Json) -> Json:
+            left = [each for each in item["metadata"].get("finalizers") or () if each != finalizer]
+            item["metadata"]["finalizers"] = left
+            if not left:
+                del item["metadata"]["finalizers"]
+            return item
+
+        self._update(kind, key, change)
+
+    def _update(self, kind: Kind, key: str, change: verbs.Change) -> None:
+        namespace, _, name = key.rpartition("/")
+        try:
+            verbs.update(self._core, Target(kind, namespace, name), change, Wish())
+        except Refusal:
+            return
+
+
+def _owned_by(item: Json, uid: str) -> bool:
+    return any(each.get("uid") == uid for each in item["metadata"].get("ownerReferences") or ())

@@ -1,0 +1,145 @@
+"""What there is: the kinds of the server as data. The file was recorded from a real server; see tests/contract/record.
+
+A kind knows its names, not what becomes of its objects: that is in `rules`.
+"""
+
+import functools
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+DATA = resources.files("kubenexus.sim.apiserver") / "data"
+ALWAYS = ("metadata.name", "metadata.namespace")
+
+
+class Sub(msgspec.Struct, frozen=True):
+    """A subresource: `status`, `scale`, `binding`."""
+
+    kind: str
+    verbs: tuple[str, ...]
+    group: str = ""
+    version: str = "v1"
+
+
+class Kind(msgspec.Struct, frozen=True, rename="camel", eq=False):
+    """One kind. `store` names its collection in the store: core events and those of events.k8s.io are the same."""
+
+    group_version: str
+    resource: str
+    kind: str
+    singular_resource: str = ""
+    scope: str = "Namespaced"
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    subresources: dict[str, Sub] = {}
+    columns: list[dict[str, Any]] = []
+    fields: tuple[str, ...] = ()  # which a field selector may name, beside name and namespace
+    custom: dict[str, Any] | None = None  # the version of its CustomResourceDefinition
+    list_kind: str = ""
+
+    @property
+    def group(self) -> str:
+        return self.group_version.rpartition("/")[0]
+
+    @property
+    def version(self) -> str:
+        return self.group_version.rpartition("/")[2]
+
+    @property
+    def namespaced(self) -> bool:
+        return self.scope == "Namespaced"
+
+    @property
+    def qualified(self) -> str:
+        """`pods`, `leases.coordination.k8s.io`: as messages name it."""
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+    @property
+    def store(self) -> str:
+        return "events" if self.resource == "events" else self.qualified
+
+    def key(self, namespace: str, name: str) -> str:
+        return f"{namespace}/{name}" if self.namespaced else name
+
+
+class Names(msgspec.Struct, frozen=True):
+    """What is asked for often, made once."""
+
+    head: bytes
+    list_head: bytes
+
+
+@functools.cache
+def names(kind: Kind) -> Names:
+    """How objects of the kind begin, and how lists of them do."""
+    named = msgspec.json.encode({"kind": kind.kind, "apiVersion": kind.group_version})
+    listed = msgspec.json.encode({"kind": kind.list_kind or f"{kind.kind}List", "apiVersion": kind.group_version})
+    return Names(head=named[:-1] + b",", list_head=listed[:-1] + b",")
+
+
+def recorded() -> list[Kind]:
+    """The kinds of the real server that we serve, in its order."""
+    kinds = msgspec.json.decode((DATA / "kinds.json").read_bytes(), type=list[Kind])
+    return [msgspec.structs.replace(kind, fields=FIELDS.get(kind.qualified, ())) for kind in kinds]
+
+
+_EVENT_FIELDS = (
+    *(f"involvedObject.{each}" for each in ("kind", "namespace", "name", "uid", "apiVersion")),
+    "involvedObject.resourceVersion",
+    "involvedObject.fieldPath",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+)
+# What a field selector may name. A real server does not publish these.
+FIELDS: dict[str, tuple[str, ...]] = {
+    "pods": (
+        *(f"spec.{each}" for each in ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName")),
+        "spec.hostNetwork",
+        *(f"status.{each}" for each in ("phase", "podIP", "podIPs", "nominatedNodeName")),
+    ),
+    "nodes": ("spec.unschedulable",),
+    "namespaces": ("status.phase",),
+    "events": _EVENT_FIELDS,
+    "events.events.k8s.io": _EVENT_FIELDS,
+    "secrets": ("type",),
+    "services": ("spec.clusterIP", "spec.type"),
+    "replicationcontrollers": ("status.replicas",),
+    "replicasets.apps": ("status.replicas",),
+    "jobs.batch": ("status.successful",),
+    "resourceslices.resource.k8s.io": ("spec.driver", "spec.nodeName"),
+}
+
+
+class Registry:
+    """All kinds by where they are found. Custom ones come and go."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, str], Kind] = {}
+        for kind in recorded():
+            self.add(kind)
+
+    def add(self, kind: Kind) -> None:
+        self._kinds[kind.group_version, kind.resource] = kind
+
+    def remove(self, kind: Kind) -> None:
+        self._kinds.pop((kind.group_version, kind.resource), None)
+
+    def find(self, group_version: str, resource: str) -> Kind | None:
+        return self._kinds.get((group_version, resource))
+
+    def of_object(self, api_version: str, kind: str) -> Kind | None:
+        """By what an ownerReference says."""
+        for each in self._kinds.values():
+            if each.kind == kind and each.group_version == api_version:
+                return each
+        return None
+
+    def all(self) -> list[Kind]:
+        return list(self._kinds.values())
+
+    def has_group_version(self, group_version: str) -> bool:
+        return any(known == group_version for known, _ in self._kinds)

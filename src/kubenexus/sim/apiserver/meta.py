@@ -1,0 +1,81 @@
+"""Metadata: what the server writes into it on create and keeps on update."""
+
+import random
+import uuid
+
+from kubenexus.base.clock import Clock
+from kubenexus.observe.times import seconds_text
+from kubenexus.sim.apiserver.refusals import Flaw, Json, immutable
+
+# No vowels and nothing that looks like something else: a name by chance is never a word.
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
+
+
+class Stamps:
+    """Time and identity, from outside."""
+
+    def __init__(self, clock: Clock, rng: random.Random) -> None:
+        self.clock, self.rng = clock, rng
+        self._second = -1
+        self._text = ""
+
+    def now(self) -> str:
+        """The time in whole seconds; written once a second."""
+        second = int(self.clock.now())
+        if second != self._second:
+            self._second, self._text = second, seconds_text(second)
+        return self._text
+
+    def later(self, seconds: int) -> str:
+        return seconds_text(int(self.clock.now()) + seconds)
+
+    def uid(self) -> str:
+        return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
+
+    def suffix(self) -> str:
+        return "".join(self.rng.choice(_LETTERS) for _ in range(5))
+
+
+def born(meta: Json, stamps: Stamps) -> None:
+    """What a client cannot choose of a new object."""
+    for key in (*_SYSTEM, "resourceVersion"):
+        meta.pop(key, None)
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = meta["generateName"] + stamps.suffix()
+    meta["uid"] = stamps.uid()
+    meta["creationTimestamp"] = stamps.now()
+
+
+def tidied(meta: Json) -> None:
+    """What is empty is not there."""
+    for key in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if key in meta and not meta[key]:
+            del meta[key]
+
+
+def kept(meta: Json, old: Json) -> None:
+    """What an update cannot change, silently; the rest is told by `check`."""
+    for key in _SYSTEM:
+        if key != "uid":
+            meta.pop(key, None)
+        if key in old:
+            meta.setdefault(key, old[key])
+    if old.get("generateName"):
+        meta["generateName"] = old["generateName"]
+    else:
+        meta.pop("generateName", None)
+    if "managedFields" in old:
+        meta.setdefault("managedFields", old["managedFields"])
+
+
+def check_change(meta: Json, old: Json) -> list[Flaw]:
+    flaws = []
+    if meta.get("uid") != old.get("uid"):
+        flaws.append(immutable("metadata.uid", meta.get("uid", "")))
+    new = [each for each in meta.get("finalizers") or () if each not in (old.get("finalizers") or ())]
+    if old.get("deletionTimestamp") and new:
+        shown = ", ".join(f'"{each}"' for each in new)
+        why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
+        flaws.append(Flaw("metadata.finalizers", "FieldValueForbidden", f"Forbidden: {why}"))
+    return flaws

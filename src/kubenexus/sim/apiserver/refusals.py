@@ -1,0 +1,154 @@
+"""What the server says when it does not do what was asked: the Status objects of a real one, word for word."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.sim.apiserver.kinds import Kind
+
+Json = dict[str, Any]
+
+
+class Refusal(KubeNexusError):
+    """Raised by whatever serves a request; the server turns it into the answer."""
+
+    def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
+        self.code, self.reason, self.message, self.details = code, reason, message, details
+        super().__init__(f"{code} {reason}: {message}")
+
+    def status(self) -> Json:
+        said: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        said["message"] = self.message
+        if self.reason:
+            said["reason"] = self.reason
+        if self.details is not None:
+            said["details"] = dict(self.details)
+        said["code"] = self.code
+        return said
+
+
+class Flaw(NamedTuple):
+    """One thing that is wrong with an object, and where."""
+
+    field: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+# ---- flaws of fields -------------------------------------------------------------------------------------------------
+
+
+def required(field: str, detail: str = "") -> Flaw:
+    return Flaw(field, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
+
+
+def invalid(field: str, value: Any, why: str) -> Flaw:
+    return Flaw(field, "FieldValueInvalid", f"Invalid value: {_written(value)}: {why}")
+
+
+def unsupported(field: str, value: Any, known: Iterable[str]) -> Flaw:
+    listed = ", ".join(f'"{each}"' for each in known)
+    return Flaw(field, "FieldValueNotSupported", f"Unsupported value: {_written(value)}: supported values: {listed}")
+
+
+def forbidden(field: str, why: str) -> Flaw:
+    return Flaw(field, "FieldValueForbidden", f"Forbidden: {why}")
+
+
+def duplicate(field: str, value: Any) -> Flaw:
+    return Flaw(field, "FieldValueDuplicate", f"Duplicate value: {_written(value)}")
+
+
+def too_long(field: str, limit: int) -> Flaw:
+    return Flaw(field, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
+
+
+def immutable(field: str, value: Any) -> Flaw:
+    return invalid(field, value, "field is immutable")
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+def bad_request(message: str) -> Refusal:
+    return Refusal(400, "BadRequest", message)
+
+
+def not_found(kind: Kind, name: str) -> Refusal:
+    return Refusal(404, "NotFound", f'{kind.qualified} "{name}" not found', _who(kind, name))
+
+
+def no_such_resource() -> Refusal:
+    return Refusal(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def not_allowed() -> Refusal:
+    message = "the server does not allow this method on the requested resource"
+    return Refusal(405, "MethodNotAllowed", message, {})
+
+
+def already_exists(kind: Kind, name: str) -> Refusal:
+    return Refusal(409, "AlreadyExists", f'{kind.qualified} "{name}" already exists', _who(kind, name))
+
+
+def conflict(kind: Kind, name: str, why: str, resource: str = "") -> Refusal:
+    """`resource` where the message names something else than the kind's resource: `pods/binding`, or the kind."""
+    named = resource or kind.resource
+    shown = f"{named}.{kind.group}" if kind.group else named
+    details = _who(kind, name) | {"kind": named}
+    return Refusal(409, "Conflict", f'Operation cannot be fulfilled on {shown} "{name}": {why}', details)
+
+
+def modified(kind: Kind, name: str) -> Refusal:
+    why = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(kind, name, why)
+
+
+def forbidden_object(kind: Kind, name: str, why: str, causes: list[Json] | None = None) -> Refusal:
+    details = _who(kind, name) | ({"causes": causes} if causes else {})
+    subject = f'{kind.qualified} "{name}"' if name else kind.qualified
+    return Refusal(403, "Forbidden", f"{subject} is forbidden: {why}", details)
+
+
+def invalid_object(kind: Kind, name: str, flaws: Iterable[Flaw]) -> Refusal:
+    return _invalid(kind.kind, kind.group, name, list(flaws))
+
+
+def invalid_options(kind: str, *flaws: Flaw) -> Refusal:
+    return _invalid(kind, "meta.k8s.io", "", list(flaws))
+
+
+def needs_version(kind: Kind, name: str) -> Refusal:
+    """An update without resourceVersion where that is not allowed; here the message names the resource."""
+    flaw = Flaw("metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update")
+    return _invalid(kind.resource, kind.group, name, [flaw])
+
+
+def internal(message: str) -> Refusal:
+    """What a real server answers with 500 though the fault is the caller's."""
+    return Refusal(500, "", message)
+
+
+def _invalid(kind: str, group: str, name: str, flaws: list[Flaw]) -> Refusal:
+    texts = list(dict.fromkeys(map(str, flaws)))
+    why = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    causes = [{"reason": flaw.reason, "message": flaw.message, "field": flaw.field} for flaw in flaws]
+    details: Json = {"name": name} if name else {}
+    details |= {"group": group} if group else {}
+    details |= {"kind": kind, "causes": causes}
+    shown = f"{kind}.{group}" if group else kind
+    return Refusal(422, "Invalid", f'{shown} "{name}" is invalid: {why}', details)
+
+
+def _who(kind: Kind, name: str) -> Json:
+    details: Json = {"name": name} if name else {}
+    details |= {"group": kind.group} if kind.group else {}
+    return details | {"kind": kind.resource}

@@ -1,0 +1,25 @@
+"""Who may do what: everybody who was let in may do everything."""
+
+from kubenexus.sim.apiserver.kinds import Kind
+from kubenexus.sim.apiserver.refusals import Json
+
+USER: Json = {"username": "kubenexus", "groups": ["system:masters", "system:authenticated"]}
+_EVERYTHING: Json = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+REVIEWS: dict[str, Json] = {
+    "subjectaccessreviews": {"allowed": True},
+    "selfsubjectaccessreviews": {"allowed": True},
+    "localsubjectaccessreviews": {"allowed": True},
+    "selfsubjectrulesreviews": {
+        "resourceRules": [_EVERYTHING],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        "incomplete": False,
+    },
+    "tokenreviews": {"authenticated": True, "user": USER},
+    "selfsubjectreviews": {"userInfo": USER},
+}
+
+
+def review(kind: Kind, asked: Json) -> Json:
+    """The question with its answer. Nothing is kept."""
+    seen = {"kind": kind.kind, "apiVersion": kind.group_version, "metadata": asked.get("metadata") or {}}
+    return {**seen, "spec": asked.get("spec") or {}, "status": REVIEWS[kind.resource]}

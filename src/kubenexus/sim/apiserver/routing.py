@@ -1,0 +1,32 @@
+"""Which object, collection or subresource a path names."""
+
+from kubenexus.sim.apiserver.kinds import Registry
+from kubenexus.sim.apiserver.refusals import no_such_resource
+from kubenexus.sim.apiserver.verbs import Target
+
+_NAMESPACE_SUBS = ("status", "finalize")
+
+
+def find(registry: Registry, path: str) -> Target | None:
+    """The target of a path below `/api` or `/apis`; None where even the group is unknown. Raises Refusal (404)."""
+    parts = path.strip("/").split("/")
+    depth = 2 if parts[0] == "api" else 3
+    group_version = "/".join(parts[1:depth])
+    if len(parts) <= depth or not registry.has_group_version(group_version):
+        return None
+    rest = parts[depth:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and not _of_namespace(rest, group_version):
+        namespace, rest = rest[1], rest[2:]
+    kind = registry.find(group_version, rest[0])
+    if kind is None or len(rest) > 3 or (namespace and not kind.namespaced):
+        raise no_such_resource()
+    target = Target(kind, namespace, *rest[1:])
+    if target.sub and target.sub not in kind.subresources:
+        raise no_such_resource()
+    return target
+
+
+def _of_namespace(rest: list[str], group_version: str) -> bool:
+    """`namespaces/x/status` is about the namespace, `namespaces/x/pods` about what is in it."""
+    return group_version == "v1" and len(rest) == 3 and rest[2] in _NAMESPACE_SUBS

@@ -1,0 +1,55 @@
+"""Events: one collection behind two shapes, that of core v1 (kept) and that of events.k8s.io/v1."""
+
+from kubenexus.sim.apiserver.refusals import Flaw, Json, invalid, required
+from kubenexus.sim.apiserver.rules.rule import Rule
+
+# events.k8s.io -> core
+_RENAMED = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_BACK = {core: new for new, core in _RENAMED.items()}
+
+
+def inward(event: Json) -> Json:
+    """As it is kept."""
+    return {_RENAMED.get(key, key): value for key, value in event.items()}
+
+
+def outward(event: Json) -> Json:
+    """As events.k8s.io shows it."""
+    return {_BACK.get(key, key): value for key, value in event.items()}
+
+
+def _default(event: Json) -> None:
+    event.setdefault("source", {})
+    event.setdefault("reportingComponent", "")
+    event.setdefault("reportingInstance", "")
+
+
+def _check(event: Json) -> list[Flaw]:
+    where = event.get("involvedObject", {}).get("namespace", "")
+    own = event["metadata"].get("namespace", "")
+    if (where or "default") != own:
+        return [invalid("involvedObject.namespace", where, "does not match event.namespace")]
+    if not event.get("eventTime"):
+        return []
+    return _check_new(event)
+
+
+def _check_new(event: Json) -> list[Flaw]:
+    """Whoever says when it happened speaks the new language, and must say the rest, too."""
+    needed = {"reportingComponent": "reportingController", "reportingInstance": "reportingInstance"}
+    needed |= {"action": "action", "reason": "reason"}
+    flaws = [required(shown) for key, shown in needed.items() if not event.get(key)]
+    if event.get("type") not in {"Normal", "Warning"}:
+        flaws.append(invalid("type", event.get("type", ""), ""))
+    return flaws
+
+
+EVENT = Rule(default=_default, check=_check, create_on_update=True)

@@ -1,0 +1,207 @@
+"""Pods: what the server adds to them, and what may change once they are there."""
+
+from typing import Any
+
+from kubenexus.sim.apiserver.kinds import Kind
+from kubenexus.sim.apiserver.refusals import Flaw, Json, forbidden, forbidden_object
+from kubenexus.sim.apiserver.rules.pod_spec import check_pod_spec
+from kubenexus.sim.apiserver.rules.rule import Rule, World
+from kubenexus.sim.apiserver.rules.templates import default_pod_spec
+
+_PODS = Kind("v1", "pods", "Pod")
+_CLASSES = "priorityclasses.scheduling.k8s.io"
+_NOT_READY = "node.kubernetes.io/not-ready"
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+_CHANGEABLE = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+def default(pod: Json) -> None:
+    spec = pod.setdefault("spec", {})
+    default_pod_spec(spec)
+    spec.setdefault("enableServiceLinks", True)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+
+
+def admit(pod: Json, world: World) -> None:
+    spec = pod["spec"]
+    _priority(pod, spec, world)
+    _runtime(pod, spec)
+    _tolerations(spec)
+
+
+def admit_update(new: Json, old: Json, _: World) -> None:
+    """What admission once decided stays, if the new state says nothing of it."""
+    for key in ("priority", "priorityClassName", "preemptionPolicy"):
+        if key in old["spec"]:
+            new["spec"].setdefault(key, old["spec"][key])
+    _tolerations(new["spec"])
+
+
+def status(pod: Json) -> Json:
+    """A new pod waits; whatever its maker said about its status is ignored."""
+    first: Json = {"phase": "Pending"}
+    if pod["spec"].get("schedulingGates"):
+        first["conditions"] = [_gated(pod["metadata"]["creationTimestamp"])]
+    first["qosClass"] = quality(pod["spec"])
+    return first
+
+
+def check(pod: Json) -> list[Flaw]:
+    return check_pod_spec(pod["spec"])
+
+
+def check_update(new: Json, old: Json) -> list[Flaw]:
+    if new["spec"] == old["spec"]:
+        return []
+    flaws = [
+        forbidden(f"spec.{group}", "pod updates may not add or remove containers")
+        for group in ("containers", "initContainers")
+        if len(new["spec"].get(group) or ()) != len(old["spec"].get(group) or ())
+    ]
+    return flaws or _spec_change(new["spec"], old["spec"])
+
+
+def _spec_change(new: Json, old: Json) -> list[Flaw]:
+    before, after = _frozen(old), _frozen(new)
+    if not _tolerations_grow(new.get("tolerations") or [], old.get("tolerations") or []):
+        why = "existing toleration can not be modified except its tolerationSeconds"
+        return [forbidden("spec.tolerations", why)]
+    if old.get("schedulingGates"):
+        _forget_gates(before, after, new, old)
+    return [] if before == after else [forbidden("spec", _CHANGEABLE)]
+
+
+def _frozen(spec: Json) -> Json:
+    """The spec without what may change."""
+    frozen = {key: value for key, value in spec.items() if key not in {"activeDeadlineSeconds", "tolerations"}}
+    for group in ("containers", "initContainers"):
+        frozen[group] = [{**each, "image": "", "imagePullPolicy": ""} for each in spec.get(group) or ()]
+    return frozen
+
+
+def _tolerations_grow(new: list[Json], old: list[Json]) -> bool:
+    def bare(each: Json) -> Json:
+        return {key: value for key, value in each.items() if key != "tolerationSeconds"}
+
+    return all(bare(each) in [bare(other) for other in new] for each in old)
+
+
+def _forget_gates(before: Json, after: Json, new: Json, old: Json) -> None:
+    """A gated pod may lose gates, and may be narrowed down to fewer nodes."""
+    left = [gate for gate in new.get("schedulingGates") or () if gate in old["schedulingGates"]]
+    if left == (new.get("schedulingGates") or []):
+        before.pop("schedulingGates", None)
+        after.pop("schedulingGates", None)
+    if (old.get("nodeSelector") or {}).items() <= (new.get("nodeSelector") or {}).items():
+        before.pop("nodeSelector", None)
+        after.pop("nodeSelector", None)
+
+
+# ---- admission -------------------------------------------------------------------------------------------------------
+
+
+def _priority(pod: Json, spec: Json, world: World) -> None:
+    name = spec.get("priorityClassName", "")
+    found = _class(pod, name, world)
+    value = found.get("value", 0)
+    if found and not name:
+        spec["priorityClassName"] = found["metadata"]["name"]
+    if spec.get("priority") is not None and spec["priority"] != value:
+        why = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission "
+            f"controller computed {value} from the given PriorityClass name"
+        )
+        raise forbidden_object(_PODS, pod["metadata"].get("name", ""), why)
+    spec["priority"] = value
+    policy = found.get("preemptionPolicy", "PreemptLowerPriority")
+    if spec.setdefault("preemptionPolicy", policy) != policy:
+        why = (
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name"
+        )
+        raise forbidden_object(_PODS, pod["metadata"].get("name", ""), why)
+
+
+def _runtime(pod: Json, spec: Json) -> None:
+    """There are no runtime classes here, so nobody can name one."""
+    why = ""
+    if spec.get("runtimeClassName"):
+        why = f'pod rejected: RuntimeClass "{spec["runtimeClassName"]}" not found'
+    elif spec.get("overhead"):
+        why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+    if why:
+        raise forbidden_object(_PODS, pod["metadata"].get("name", ""), why)
+
+
+def _class(pod: Json, name: str, world: World) -> Json:
+    """The class of that name; without one the default class, if there is one."""
+    if name:
+        found = world.find(_CLASSES, name)
+        if found is None:
+            why = f"no PriorityClass with name {name} was found"
+            raise forbidden_object(_PODS, pod["metadata"].get("name", ""), why)
+        return found
+    defaults = [each for each in world.all(_CLASSES) if each.get("globalDefault")]
+    return min(defaults, key=lambda each: int(each["value"]), default={})
+
+
+def _tolerations(spec: Json) -> None:
+    """A pod stays five minutes on a node that is in trouble, if it says nothing else."""
+    tolerations: list[Json] = spec.get("tolerations") or []
+    for key in (_NOT_READY, _UNREACHABLE):
+        if not any(_tolerates(each, key) for each in tolerations):
+            tolerations = [
+                *tolerations,
+                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+            ]
+    spec["tolerations"] = tolerations
+
+
+def _tolerates(toleration: Json, key: str) -> bool:
+    return toleration.get("key", "") in {"", key} and toleration.get("effect", "") in {"", "NoExecute"}
+
+
+def _gated(now: str) -> Json:
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "lastTransitionTime": now,
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    }
+
+
+def quality(spec: Json) -> str:
+    """The class of service, by CPU and memory of all containers."""
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    asked = [each.get("resources") or {} for each in containers]
+    if not any(_counted(each.get(side)) for each in asked for side in ("requests", "limits")):
+        return "BestEffort"
+    return "Guaranteed" if all(map(_guaranteed, asked)) else "Burstable"
+
+
+def _counted(amounts: Any) -> dict[str, Any]:
+    return {key: value for key, value in (amounts or {}).items() if key in {"cpu", "memory"} and value != "0"}
+
+
+def _guaranteed(resources: Json) -> bool:
+    limits = _counted(resources.get("limits"))
+    return len(limits) == 2 and _counted(resources.get("requests")) == limits
+
+
+POD = Rule(
+    default=default,
+    admit=admit,
+    admit_update=admit_update,
+    check=check,
+    check_update=check_update,
+    status=status,
+    returns_deleted=True,
+    generation=True,
+    graceful=True,
+)

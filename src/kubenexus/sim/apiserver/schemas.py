@@ -1,0 +1,71 @@
+"""The schemas of the real server: where lists are merged by key, and which definition a field has."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kubenexus.sim.apiserver.kinds import DATA, Kind
+
+Schema = Mapping[str, Any]
+_REF = "#/components/schemas/"
+
+
+@functools.cache
+def definitions() -> dict[str, dict[str, Any]]:
+    """All definitions by name. Read once, when the first object comes."""
+    found: dict[str, dict[str, Any]] = msgspec.json.decode((DATA / "schemas.json").read_bytes())
+    return found
+
+
+@functools.cache
+def _by_kind() -> dict[tuple[str, str], str]:
+    found = {}
+    for name, schema in definitions().items():
+        for each in schema.get("x-kubernetes-group-version-kind", ()):
+            where = f"{each['group']}/{each['version']}" if each["group"] else each["version"]
+            found[where, each["kind"]] = name
+    return found
+
+
+def name_of(group_version: str, kind: str) -> str | None:
+    """The definition of a kind, or None for one we have no schema of."""
+    return _by_kind().get((group_version, kind))
+
+
+def schema_of(kind: Kind) -> Schema | None:
+    """Of a recorded kind, or of a custom one."""
+    if kind.custom is not None:
+        schema: Schema | None = (kind.custom.get("schema") or {}).get("openAPIV3Schema")
+        return schema
+    name = name_of(kind.group_version, kind.kind)
+    return None if name is None else definitions()[name]
+
+
+def reference(schema: Schema) -> str | None:
+    """The name of the definition that a schema refers to."""
+    target = schema.get("$ref") or (schema.get("allOf") or [{}])[0].get("$ref")
+    return None if target is None else str(target).removeprefix(_REF)
+
+
+def resolved(schema: Schema | None) -> Schema:
+    """The schema itself, behind a reference. Unknown things have an empty schema: anything goes."""
+    if schema is None:
+        return {}
+    name = reference(schema)
+    return schema if name is None else definitions()[name]
+
+
+def field(schema: Schema | None, key: str) -> Schema | None:
+    """The schema of a field of an object, references not followed: the patch strategy stands beside them."""
+    whole = resolved(schema)
+    found = (whole.get("properties") or {}).get(key)
+    if found is None and isinstance(whole.get("additionalProperties"), Mapping):
+        return dict(whole["additionalProperties"])
+    return found
+
+
+def items(schema: Schema | None) -> Schema | None:
+    found: Schema | None = resolved(schema).get("items")
+    return found

@@ -1,0 +1,115 @@
+"""The server without sockets: a Request in, an Answer out. Synchronous; never raises for what a client did."""
+
+import random
+
+from kubenexus.base.clock import Clock
+from kubenexus.base.errors import Malformed
+from kubenexus.sim.apiserver import discovery, openapi, routing
+from kubenexus.sim.apiserver.answers import Answer, Request, answer, plain, refused
+from kubenexus.sim.apiserver.core import Core
+from kubenexus.sim.apiserver.housekeeping import Housekeeping
+from kubenexus.sim.apiserver.refusals import Json, Refusal
+from kubenexus.sim.apiserver.resources import Resources
+from kubenexus.sim.apiserver.rules.cluster import SYSTEM_CLASSES
+from kubenexus.sim.apiserver.store import Store
+from kubenexus.sim.apiserver.verbs import Target, Wish, create
+
+NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_HEALTH = {"/healthz", "/livez", "/readyz"}
+
+
+class ApiServer:
+    """One cluster. With `housekeeping` it also does what controllers do for everybody: owned objects follow their
+    owners, namespaces are emptied. Call `tidy` when there is time for that."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        store: Store | None = None,
+        housekeeping: bool = True,
+        token: str = "",
+    ) -> None:
+        self.core = Core(clock, rng, store)
+        self._token = f"Bearer {token}" if token else ""
+        self._resources = Resources(self.core)
+        self._furnish()
+        self.housekeeping = Housekeeping(self.core, active=housekeeping)
+
+    def handle(self, request: Request) -> Answer:
+        try:
+            return self._known(request) or plain(404, "404 page not found\n")
+        except Refusal as refusal:
+            return refused(refusal)
+        except Malformed as error:
+            return refused(Refusal(400, "BadRequest", str(error)))
+
+    def tidy(self) -> None:
+        """What follows from the last changes. May be called at any time, by whoever runs the loop."""
+        self.housekeeping.run()
+
+    # ---- within ------------------------------------------------------------------------------------------------------
+
+    def _known(self, request: Request) -> Answer | None:
+        path = request.path
+        if path in _HEALTH or path.startswith(("/livez/", "/readyz/", "/healthz/")):
+            return plain(200, "ok")
+        if self._token and request.header("authorization") != self._token:
+            raise Refusal(401, "Unauthorized", "Unauthorized")
+        _acceptable(request)
+        if path.startswith(("/api/", "/apis/")):
+            target = routing.find(self.core.registry, path)
+            if target is not None:
+                return self._resources.serve(target, request)
+        found = self._document(path.rstrip("/"), request)
+        return None if found is None else answer(200, found)
+
+    def _document(self, path: str, request: Request) -> Json | None:
+        registry = self.core.registry
+        if path in {"/api", "/apis"} and discovery.wants_aggregated(request.header("accept")):
+            return discovery.aggregated(registry, core=path == "/api")
+        parts = path.split("/")
+        if path == "/api":
+            return discovery.versions(request.header("host"))
+        if path == "/apis":
+            return discovery.groups(registry)
+        if parts[1] == "openapi" and len(parts) > 2 and parts[2] == "v3":
+            where = "/".join(parts[3:])
+            return openapi.document(registry, where) if where else openapi.index(registry)
+        return _small(path) if len(parts) < 3 else self._listing(parts)
+
+    def _listing(self, parts: list[str]) -> Json | None:
+        if parts[1] == "apis" and len(parts) == 3:
+            return discovery.group(self.core.registry, parts[2])
+        return discovery.resources(self.core.registry, "/".join(parts[2:]))
+
+    def _furnish(self) -> None:
+        """What every cluster has from the beginning."""
+        for name in NAMESPACES:
+            self._make("v1", "namespaces", {"metadata": {"name": name}})
+        for name, value in SYSTEM_CLASSES.items():
+            text = {"description": "Used for system critical pods that must not be moved from their current node."}
+            self._make("scheduling.k8s.io/v1", "priorityclasses", {"metadata": {"name": name}, "value": value, **text})
+
+    def _make(self, group_version: str, resource: str, item: Json) -> None:
+        kind = self.core.registry.find(group_version, resource)
+        assert kind is not None
+        create(self.core, Target(kind), item, Wish())
+
+
+def _small(path: str) -> Json | None:
+    if path == "/version":
+        return discovery.VERSION
+    if path == "":
+        return {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]}
+    return None
+
+
+def _acceptable(request: Request) -> None:
+    """We speak JSON only. Raises Refusal (406)."""
+    accept = request.headers.get("accept", "")
+    if accept and "json" not in accept and "*/*" not in accept and "application/*" not in accept:
+        known = "application/json, application/json;stream=watch"
+        text = f"406: Not Acceptable\n\nAvailable representations: {known}"
+        raise Refusal(406, "NotAcceptable", text, {})

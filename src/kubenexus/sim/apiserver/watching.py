@@ -1,0 +1,134 @@
+"""Watches: every change of a collection that somebody wants to see, as lines made once for all who want the same.
+
+An object that comes to match a selector is ADDED, one that ceases to is DELETED, whatever happened to it in the store.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from kubenexus.sim.apiserver import selecting
+from kubenexus.sim.apiserver.core import Core, decode, encode, shown
+from kubenexus.sim.apiserver.kinds import Kind, names
+from kubenexus.sim.apiserver.listing import Query
+from kubenexus.sim.apiserver.refusals import Refusal, internal
+from kubenexus.sim.apiserver.store import ADDED, DELETED, Change, Compacted
+
+Sink = Callable[[bytes], None]
+Render = Callable[[bytes], bytes]  # an object as it is kept -> the object of an event
+_END: Final = "k8s.io/initial-events-end"
+
+
+class Watch:
+    """One watch. `open` sends what is due and then every change, until `close`. Nothing is kept for a slow reader:
+    that is the sink's business, which may close the watch."""
+
+    def __init__(self, core: Core, kind: Kind, scope: str, query: Query, render: Render | None = None) -> None:
+        """`scope` is the key of the one object that is watched, or what keys begin with (`namespace/`), or nothing.
+
+        Raises Refusal.
+        """
+        self._core, self._kind, self._scope, self.query = core, kind, scope, query
+        self._matches = selecting.matcher(kind, query.labels, query.fields)
+        self._render = render
+        self._from = _since(query)
+        self._sink: Sink = lambda _: None
+        self._leave: Callable[[], None] = lambda: None
+
+    def open(self, sink: Sink) -> None:
+        self._sink = sink
+        store = self._core.store
+        if self._snapshot_first():
+            self._send_state()
+        else:
+            try:
+                for change in store.collection(self._kind.store).since(self._from):
+                    self._hear(change)
+            except Compacted as error:
+                sink(_line("ERROR", encode(Refusal(410, "Expired", str(error)).status())))
+                return
+        self._leave = store.listen(self._kind.store, self._hear)
+
+    def close(self) -> None:
+        self._leave()
+
+    def bookmark(self, **annotations: str) -> None:
+        """Tells the reader how far it has come."""
+        meta: dict[str, object] = {"resourceVersion": str(self._core.store.version)}
+        if annotations:
+            meta["annotations"] = annotations
+        self._sink(_line("BOOKMARK", names(self._kind).head + encode({"metadata": meta})[1:]))
+
+    def _snapshot_first(self) -> bool:
+        return self.query.initial or (self.query.initial is None and self._from == 0)
+
+    def _send_state(self) -> None:
+        collection = self._core.store.collection(self._kind.store)
+        for key in collection.keys():  # noqa: SIM118 - not a dict
+            data = collection.objects[key]
+            if self._within(key) and (self._matches is None or self._matches(data)):
+                self._sink(self._line(ADDED, data))
+        if self.query.initial and self.query.bookmarks:
+            self.bookmark(**{_END: "true"})
+
+    def _within(self, key: str) -> bool:
+        scope = self._scope
+        return not scope or key == scope or (scope.endswith("/") and key.startswith(scope))
+
+    def _hear(self, change: Change) -> None:
+        if change.version <= self._from or not self._within(change.key):
+            return
+        type, data = change.type, change.data
+        if self._matches is not None:
+            type, data = self._judged(change)
+            if not type:
+                return
+        self._sink(self._cached(change, type, data))
+
+    def _judged(self, change: Change) -> tuple[str, bytes]:
+        """What the change is for one who sees only part of the objects."""
+        assert self._matches is not None
+        was = change.before is not None and self._matches(change.before)
+        is_now = change.type != DELETED and self._matches(change.data)
+        if is_now:
+            return change.type if was else ADDED, change.data
+        if not was:
+            return "", b""
+        if change.type == DELETED:
+            return DELETED, change.data
+        return DELETED, _as_of(change)
+
+    def _cached(self, change: Change, type: str, data: bytes) -> bytes:
+        if self._render is not None or data is not change.data:
+            return self._line(type, data)
+        mark = (self._kind, type)
+        found = change.cache.get(mark)
+        if found is None:
+            found = change.cache[mark] = self._line(type, data)
+        line: bytes = found
+        return line
+
+    def _line(self, type: str, data: bytes) -> bytes:
+        if self._render is not None:
+            return _line(type, self._render(data))
+        return _line(type, names(self._kind).head + shown(self._kind, data)[1:])
+
+
+def _line(type: str, item: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (type.encode(), item)
+
+
+def _as_of(change: Change) -> bytes:
+    """What the reader had, with the version at which it ceased to see it."""
+    assert change.before is not None
+    item = decode(change.before)
+    item["metadata"]["resourceVersion"] = str(change.version)
+    return encode(item)
+
+
+def _since(query: Query) -> int:
+    if not query.version:
+        return 0
+    if not query.version.isdigit():
+        why = f'strconv.ParseUint: parsing "{query.version}": invalid syntax'
+        raise internal(f'resourceVersion: Invalid value: "{query.version}": {why}')
+    return int(query.version)
