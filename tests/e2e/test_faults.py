@@ -146,4 +146,5 @@ def test_f66_whose_account_is_gone_ends(installed: Path, scheduler: Start, clust
     program = scheduler(*ELECT[:1], *ELECT[2:], kubeconfig=installed)
     cluster.delete("/api/v1/namespaces/kubenexus-system/serviceaccounts/kubenexus-scheduler")
     assert program.ended(40) == 1
-    assert "Error: lease kubenexus-scheduler could not be renewed: Unauthorized" in program.said()
+    assert "Error: lease kubenexus-scheduler could not be renewed" in program.said(), program.tail()
+    assert 'err="Unauthorized"' in program.said(), program.tail()
