@@ -267,7 +267,8 @@ class Machine(RuleBasedStateMachine):
         since = self.events[self.looked.get(id(table), (table, 0))[1] :]
         touched = set[int]().union(*(some for some, _ in since))
         everywhere = built + any(moved for _, moved in since)
-        assert done <= len(touched) + everywhere * size, f"{WATCHED[i].metadata.name}: looked at what nothing touched: {done} rows, {since}"
+        what = f"{WATCHED[i].metadata.name}: looked at {done} rows, of which {since} touched fewer"
+        assert done <= len(touched) + everywhere * size, what
         assert cached == fresh_table_of(WATCHED[i], self.ledger, self.lineup)
         self.looked[id(table)] = (table, len(self.events))
 
