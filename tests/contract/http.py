@@ -40,6 +40,7 @@ class Http:
         self._url = urllib.parse.urlsplit(server)
         self._trust = trust
         self._fields = {"Authorization": f"Bearer {token}"} if token else {}
+        self.patience = 10.0  # seconds between two events of a watch
         self._connection = self._connect()
 
     @classmethod
@@ -58,9 +59,9 @@ class Http:
             self._connection.close()
             return self._once(method, path, sent, fields)
 
-    def watch(self, path: str, *, seconds: float = 10.0) -> "Watch":
+    def watch(self, path: str) -> "Watch":
         """Begins at once: when this returns the server has sent the head of its answer."""
-        connection = self._connect(seconds)
+        connection = self._connect(self.patience)
         connection.request("GET", path, headers={**self._fields, "Accept": "application/json"})
         return Watch(connection, connection.getresponse())
 

@@ -28,8 +28,9 @@ WANTED = {
     "coordination.k8s.io/v1": "leases",
     "events.k8s.io/v1": "events",
     "scheduling.k8s.io/v1": "priorityclasses",
-    "storage.k8s.io/v1": "storageclasses csinodes csidrivers csistoragecapacities volumeattachments",
-    "resource.k8s.io/v1": "resourceclaims resourceclaimtemplates resourceslices deviceclasses",
+    "storage.k8s.io/v1": "storageclasses csinodes csidrivers csistoragecapacities volumeattachments "
+    "volumeattributesclasses",
+    "resource.k8s.io/v1": "resourceclaims resourceclaimtemplates resourceslices deviceclasses devicetaintrules",
     "discovery.k8s.io/v1": "endpointslices",
     "rbac.authorization.k8s.io/v1": "roles rolebindings clusterroles clusterrolebindings",
     "authentication.k8s.io/v1": "tokenreviews selfsubjectreviews",

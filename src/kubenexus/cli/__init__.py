@@ -4,6 +4,7 @@ import click
 
 from kubenexus import __version__
 from kubenexus.cli.agents import agents
+from kubenexus.cli.cluster import cluster
 from kubenexus.cli.config import config
 from kubenexus.cli.explain import explain
 from kubenexus.cli.run import run
@@ -16,6 +17,7 @@ def main() -> None:
 
 
 main.add_command(agents)
+main.add_command(cluster)
 main.add_command(config)
 main.add_command(explain)
 main.add_command(run)

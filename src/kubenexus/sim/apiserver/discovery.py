@@ -20,6 +20,10 @@ VERSION: Json = {
 }
 
 
+# Clients look here, not into the body, for what they got.
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
 def wants_aggregated(accept: str) -> bool:
     return "as=APIGroupDiscoveryList" in accept and "v=v2" in accept
 

@@ -90,6 +90,11 @@ def no_such_resource() -> Refusal:
     return Refusal(404, "NotFound", "the server could not find the requested resource", {})
 
 
+def no_containers(wish: str) -> Refusal:
+    """Logs and shells: a polite no."""
+    return Refusal(501, "NotImplemented", f"pods run in name only here: there is no container to {wish} from or into")
+
+
 def not_allowed() -> Refusal:
     message = "the server does not allow this method on the requested resource"
     return Refusal(405, "MethodNotAllowed", message, {})

@@ -61,7 +61,7 @@ class Resources:
     def _create(self, target: Target, request: Request) -> Answer:
         kind = target.kind
         if kind.resource in reviews.REVIEWS:
-            return answer(201, reviews.review(kind, decode(request.body or b"{}")))
+            return answer(201, reviews.review(kind, reading.item(self._core.registry, kind, request)))
         if kind.resource == "bindings":
             return self._bindings(target, request)
         item = reading.item(self._core.registry, kind, request)

@@ -1,10 +1,11 @@
 """Which object, collection or subresource a path names."""
 
 from kubenexus.sim.apiserver.kinds import Registry
-from kubenexus.sim.apiserver.refusals import no_such_resource
+from kubenexus.sim.apiserver.refusals import no_containers, no_such_resource
 from kubenexus.sim.apiserver.verbs import Target
 
 _NAMESPACE_SUBS = ("status", "finalize")
+_INSIDE = ("log", "exec", "attach", "portforward")
 
 
 def find(registry: Registry, path: str) -> Target | None:
@@ -23,7 +24,7 @@ def find(registry: Registry, path: str) -> Target | None:
         raise no_such_resource()
     target = Target(kind, namespace, *rest[1:])
     if target.sub and target.sub not in kind.subresources:
-        raise no_such_resource()
+        raise no_containers(target.sub) if kind.store == "pods" and target.sub in _INSIDE else no_such_resource()
     return target
 
 

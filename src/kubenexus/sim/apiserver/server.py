@@ -1,12 +1,13 @@
 """The server without sockets: a Request in, an Answer out. Synchronous; never raises for what a client did."""
 
+import logging
 import random
 
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import Malformed
 from kubenexus.sim.apiserver import discovery, openapi, routing
 from kubenexus.sim.apiserver.answers import Answer, Request, answer, plain, refused
-from kubenexus.sim.apiserver.core import Core
+from kubenexus.sim.apiserver.core import Core, encode
 from kubenexus.sim.apiserver.housekeeping import Housekeeping
 from kubenexus.sim.apiserver.refusals import Json, Refusal
 from kubenexus.sim.apiserver.resources import Resources
@@ -14,6 +15,7 @@ from kubenexus.sim.apiserver.rules.cluster import SYSTEM_CLASSES
 from kubenexus.sim.apiserver.store import Store
 from kubenexus.sim.apiserver.verbs import Target, Wish, create
 
+log = logging.getLogger(__name__)
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _HEALTH = {"/healthz", "/livez", "/readyz"}
 
@@ -44,6 +46,9 @@ class ApiServer:
             return refused(refusal)
         except Malformed as error:
             return refused(Refusal(400, "BadRequest", str(error)))
+        except Exception as error:  # a mistake of ours ends one request, not the cluster
+            log.exception("%s %s", request.method, request.path)
+            return refused(Refusal(500, "InternalError", f"Internal error occurred: {error!r}"))
 
     def tidy(self) -> None:
         """What follows from the last changes. May be called at any time, by whoever runs the loop."""
@@ -62,13 +67,14 @@ class ApiServer:
             target = routing.find(self.core.registry, path)
             if target is not None:
                 return self._resources.serve(target, request)
-        found = self._document(path.rstrip("/"), request)
-        return None if found is None else answer(200, found)
+        if path in {"/api", "/apis"} and discovery.wants_aggregated(request.header("accept")):
+            found = discovery.aggregated(self.core.registry, core=path == "/api")
+            return Answer(200, encode(found), discovery.AGGREGATED)
+        document = self._document(path.rstrip("/"), request)
+        return None if document is None else answer(200, document)
 
     def _document(self, path: str, request: Request) -> Json | None:
         registry = self.core.registry
-        if path in {"/api", "/apis"} and discovery.wants_aggregated(request.header("accept")):
-            return discovery.aggregated(registry, core=path == "/api")
         parts = path.split("/")
         if path == "/api":
             return discovery.versions(request.header("host"))

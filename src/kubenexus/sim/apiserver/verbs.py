@@ -98,6 +98,7 @@ def finish(core: Core, target: Target, new: Json, old: Json, wish: Wish) -> Resu
     meta.tidied(new["metadata"])
     if target.sub == "status":
         new = _with_status(kind, new, old)
+        rule.default(new)
         flaws = meta.check_change(new["metadata"], old["metadata"]) + rule.check_status(new, old)
     else:
         flaws = _prepare(core, kind, rule, new, old)

@@ -85,7 +85,12 @@ class Applied:
         mine |= {"fieldsType": "FieldsV1", "fieldsV1": field_sets.build(self._mine)}
         if self._sub:
             mine["subresource"] = self._sub
-        return [*entries, _unless_same(mine, [entry for entry in self._others if self._is_mine(entry)])]
+        before = [entry for entry in self._others if self._is_mine(entry)]
+        return sorted([*entries, _unless_same(mine, before)], key=_rank)
+
+
+def _rank(entry: Json) -> tuple[str, str, str]:
+    return entry["operation"], entry.get("time", ""), entry["manager"]
 
 
 def _unless_same(mine: Json, before: list[Json]) -> Json:

@@ -36,7 +36,7 @@ def _one(document: Any, operation: Json) -> Any:
         _take(document, path)
         return document
     if kind == "replace":
-        _get(document, path)
+        # As a real server: what an object lacks is added, what a list lacks is not.
         return _put(document, path, operation["value"], replace=True)
     if kind == "add":
         return _put(document, path, operation["value"])

@@ -19,7 +19,7 @@ from kubenexus.sim.apiserver.refusals import (
     unsupported,
 )
 from kubenexus.sim.apiserver.rules.rule import Rule, World
-from kubenexus.sim.apiserver.rules.templates import fill
+from kubenexus.sim.apiserver.rules.templates import drop_false, fill
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _HIGHEST = 1_000_000_000
@@ -39,7 +39,7 @@ _INFO = (
 
 
 def _default_node(node: Json) -> None:
-    node.setdefault("spec", {})
+    drop_false(node.setdefault("spec", {}), "unschedulable")
     status = node.setdefault("status", {})
     fill(status.setdefault("nodeInfo", {}), dict.fromkeys(_INFO, ""))
     status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {"Port": 0})

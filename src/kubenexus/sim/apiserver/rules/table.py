@@ -45,6 +45,7 @@ RULES = {
     "resourceclaimtemplates.resource.k8s.io": storage.RESOURCE_TEMPLATE,
     "resourceslices.resource.k8s.io": storage.RESOURCE_SLICE,
     "deviceclasses.resource.k8s.io": storage.DEVICE_CLASS,
+    "devicetaintrules.resource.k8s.io": storage.DEVICE_CLASS,
     "endpointslices.discovery.k8s.io": Rule(generation=True, counted=_slice),
     "roles.rbac.authorization.k8s.io": _RBAC,
     "rolebindings.rbac.authorization.k8s.io": _RBAC,

@@ -15,6 +15,13 @@ def fill(target: Json, defaults: Json) -> None:
             target[key] = value
 
 
+def drop_false(target: Json, *keys: str) -> None:
+    """No is as good as nothing, and is written so."""
+    for key in keys:
+        if target.get(key) is False:
+            del target[key]
+
+
 def default_pod_spec(spec: Json) -> None:
     for containers in ("initContainers", "containers"):
         for container in spec.get(containers) or ():
@@ -25,6 +32,7 @@ def default_pod_spec(spec: Json) -> None:
     fill(spec, {"securityContext": {}, "schedulerName": "default-scheduler"})
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
+    drop_false(spec, "hostNetwork", "hostPID", "hostIPC")
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -33,6 +41,7 @@ def default_pod_spec(spec: Json) -> None:
 
 
 def _default_container(container: Json) -> None:
+    drop_false(container, "stdin", "stdinOnce", "tty")
     for port in container.get("ports") or ():
         fill(port, {"protocol": "TCP"})
     resources = container.setdefault("resources", {})

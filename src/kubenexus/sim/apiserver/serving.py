@@ -1,0 +1,109 @@
+"""A served cluster: who may come in, with which certificate, and the kubeconfig that leads to it."""
+
+import asyncio
+import base64
+import ipaddress
+import json
+import random
+import ssl
+from pathlib import Path
+
+import msgspec
+
+from kubenexus.app.certificates import self_signed, server_context
+from kubenexus.base.clock import Clock
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.sim.apiserver.listening import Listener, listen
+from kubenexus.sim.apiserver.server import ApiServer
+
+NAME = "kubenexus"
+
+
+class Door(msgspec.Struct, frozen=True):
+    """Where a cluster is served, and to whom. With a token it is HTTPS: kubectl sends no token over plain HTTP."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str = ""
+    certificate: str = ""
+    key: str = ""
+
+    @property
+    def secure(self) -> bool:
+        return bool(self.token or self.certificate)
+
+
+class Served:
+    """An open door. `close` it."""
+
+    def __init__(self, server: ApiServer, listener: Listener, door: Door, authority: str) -> None:
+        self.server, self._listener, self._door, self._authority = server, listener, door, authority
+
+    @property
+    def address(self) -> str:
+        host = f"[{self._door.host}]" if ":" in self._door.host else self._door.host
+        return f"{'https' if self._door.secure else 'http'}://{host}:{self._listener.port}"
+
+    def kubeconfig(self) -> str:
+        """For kubectl, and for whatever else reads kubeconfigs. JSON is YAML, too."""
+        cluster: dict[str, str] = {"server": self.address}
+        if self._authority:
+            cluster["certificate-authority-data"] = base64.b64encode(self._authority.encode()).decode()
+            cluster["tls-server-name"] = "localhost"
+        user = {"token": self._door.token} if self._door.token else {}
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": NAME, "cluster": cluster}],
+            "users": [{"name": NAME, "user": user}],
+            "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
+            "current-context": NAME,
+        }
+        return json.dumps(content, indent=2) + "\n"
+
+    async def close(self) -> None:
+        await self._listener.close()
+
+
+async def serve(door: Door, clock: Clock, rng: random.Random) -> Served:
+    """Opens a fresh cluster. Raises KubeNexusError: a port in use, a door that is open to the world."""
+    if not door.token and not _loopback(door.host):
+        raise KubeNexusError(f"--host {door.host} is open to others: set --token, or serve the loopback only")
+    context = await _context(door)
+    server = ApiServer(clock, rng, token=door.token)
+    listener = await listen(server, door.host, door.port, context)
+    authority = await _authority(listener.port, door) if context else ""
+    return Served(server, listener, door, authority)
+
+
+def write_kubeconfig(served: Served, path: Path) -> None:
+    """Readable by its owner only: a token may be in it."""
+    try:
+        path.touch(mode=0o600)
+        path.write_text(served.kubeconfig(), encoding="utf-8")
+    except OSError as error:
+        raise KubeNexusError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _context(door: Door) -> ssl.SSLContext | None:
+    if door.certificate:
+        return server_context(door.certificate, door.key or door.certificate)
+    return await self_signed(door.host) if door.token else None
+
+
+async def _authority(port: int, door: Door) -> str:
+    """A certificate of our own is its own authority; one from files is its owner's affair."""
+    if door.certificate:
+        return ""
+    host = door.host if _loopback(door.host) else "127.0.0.1"
+    try:
+        return await asyncio.to_thread(ssl.get_server_certificate, (host, port), timeout=5)
+    except OSError:
+        return ""
