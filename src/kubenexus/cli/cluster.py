@@ -49,6 +49,7 @@ async def _serve(door: "Door", kubeconfig: Path | None, rng: random.Random) -> N
     from kubenexus.sim.apiserver.serving import serve as open_door
     from kubenexus.sim.apiserver.serving import write_kubeconfig
 
+    ended = _interrupts()  # before anybody can know that we are here
     served = await open_door(door, WallClock(), rng)
     try:
         if kubeconfig is not None:
@@ -56,21 +57,24 @@ async def _serve(door: "Door", kubeconfig: Path | None, rng: random.Random) -> N
         click.echo(f"serving an empty cluster at {served.address}; Ctrl-C ends it")
         how = f"--kubeconfig={kubeconfig}" if kubeconfig is not None else f"--server={served.address}"
         click.echo(f"  kubectl {how} get nodes")
-        await _interrupted()
+        await ended.wait()
     finally:
         await served.close()
 
 
-async def _interrupted() -> None:
-    """Until somebody wants us to end. The second time we end at once."""
+def _interrupts() -> asyncio.Event:
+    """Set when somebody wants us to end. The second time we end at once."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    endings = (signal.SIGINT, signal.SIGTERM)
-    for ending in endings:
-        loop.add_signal_handler(ending, ended.set)
-    await ended.wait()
-    for ending in endings:
-        loop.remove_signal_handler(ending)
+
+    def end() -> None:
+        ended.set()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(each)
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, end)
+    return ended
 
 
 def _loops() -> "type[asyncio.AbstractEventLoop] | None":

@@ -1,5 +1,6 @@
 """What names, labels and annotations may be, in the words of the API server."""
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -57,6 +58,7 @@ def path_segment(name: str) -> str:
     return f"may not contain '{found[0]}'" if found else ""
 
 
+@functools.lru_cache(8192)
 def qualified(key: str) -> str:
     """Why it is no key of a label, or nothing."""
     prefix, slash, name = key.rpartition("/")
@@ -69,6 +71,7 @@ def qualified(key: str) -> str:
     return "" if _NAME_PART.fullmatch(name) else _KEY_RULE
 
 
+@functools.lru_cache(8192)
 def label_value(value: str) -> str:
     if len(value) > 63:
         return "must be no more than 63 bytes"

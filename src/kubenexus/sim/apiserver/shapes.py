@@ -154,9 +154,11 @@ def _walk(trail: Any, seen: Any) -> None:
 
 def _walk_all(inner: Any, pairs: Any, holder: Any) -> None:
     fix = inner.get("*")
+    only = next(iter(inner)) if len(inner) == 1 else ""
     for key, each in pairs:
         if fix is None:
-            _walk(inner, each)
+            if not only or only in each:  # most entries of `env` have nothing to look at
+                _walk(inner, each)
         elif callable(fix):
             holder[key] = fix(each)
         else:

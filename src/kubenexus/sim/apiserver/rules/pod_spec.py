@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kubenexus.api.quantity import Quantity
+from kubenexus.api.quantity import to_nano
 from kubenexus.sim.apiserver import names
 from kubenexus.sim.apiserver.refusals import Flaw, Json, duplicate, forbidden, invalid, required, unsupported
 
@@ -74,11 +74,11 @@ def check_resources(resources: Json, at: str) -> Iterator[Flaw]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for group, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
-            if Quantity.parse(amount).sign < 0:
+            if to_nano(amount) < 0:
                 yield invalid(f"{at}.{group}[{name}]", amount, "must be greater than or equal to 0")
     for name, amount in requests.items():
         limit = limits.get(name)
-        if limit is not None and Quantity.parse(amount) > Quantity.parse(limit):
+        if limit is not None and to_nano(amount) > to_nano(limit):
             yield invalid(f"{at}.requests", amount, f"must be less than or equal to {name} limit of {limit}")
         elif not _shareable(name) and amount != limit:
             if limit is None:

@@ -1,0 +1,172 @@
+"""Programs that were written for a real API server, against the embedded one: kubectl, and kube-scheduler.
+
+The strongest proof that it is a faithful API: nobody told them.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubenexus.testing.controlplane import ControlPlane, Family, Program
+from tests.contract.http import Http
+from tests.contract.record import DATA, kinds, lines, schemas
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: "nginx:1"}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one, labels: {app: one}}
+spec: {containers: [{name: c, image: "nginx:1", resources: {requests: {cpu: 100m}}}]}
+"""
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, labels: {{app: spread}}}}
+spec:
+  containers: [{{name: c, image: i, resources: {{requests: {{cpu: "2"}}}}}}]
+  topologySpreadConstraints:
+  - {{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule,
+     labelSelector: {{matchLabels: {{app: spread}}}}}}
+"""
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}, contentType: application/json, acceptContentTypes: application/json}}
+"""
+
+
+class Box:
+    """`kubenexus cluster serve`, as a user starts it, and programs that speak to it."""
+
+    def __init__(self, folder: Path, assets: Path, *options: str) -> None:
+        self.folder, self.assets = folder, assets
+        self.family = Family(folder)
+        self.kubeconfig = folder / "kubeconfig"
+        command = [sys.executable, "-m", "kubenexus", "cluster", "serve", "--port=0"]
+        self.server = self.family.start([*command, f"--kubeconfig-out={self.kubeconfig}", *options], "cluster")
+        self.server.until(lambda: "Ctrl-C" in self.server.said())
+
+    def kubectl(self, *arguments: str, stdin: str = "", fails: bool = False) -> str:
+        files = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.folder / 'cache'}"]
+        command = [str(self.assets / "kubectl"), *files, *arguments]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+        assert bool(done.returncode) is fails, f"kubectl {arguments}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def agents(self, *options: str) -> Program:
+        command = [sys.executable, "-m", "kubenexus", "agents", f"--kubeconfig={self.kubeconfig}", *options]
+        program = self.family.start(command, "agents")
+        program.until(lambda: "agents at work" in program.said())
+        return program
+
+
+@pytest.fixture
+def box(tmp_path: Path, assets: Path) -> Iterator[Box]:
+    opened = Box(tmp_path, assets)
+    yield opened
+    opened.family.close()
+
+
+def test_kubectl_works_as_always(box: Box) -> None:
+    kubectl = box.kubectl
+    assert "deployment.apps/web created" in kubectl("apply", "--filename=-", stdin=WEB)
+    assert "deployment.apps/web unchanged" in kubectl("apply", "--filename=-", stdin=WEB)
+    assert "deployment.apps/web configured" in kubectl("apply", "-f-", stdin=WEB.replace("replicas: 2", "replicas: 3"))
+    assert kubectl("get", "deploy", "web").split("\n")[1].split()[:2] == ["web", "0/3"]
+    kubectl("scale", "deployment/web", "--replicas=5")
+    assert kubectl("get", "deploy", "web", "-ojsonpath={.spec.replicas}") == "5"
+    wide = kubectl("get", "pods", "-owide").split("\n")
+    assert wide[0].split()[:6] == ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP"]
+    assert wide[1].split()[:3] == ["one", "0/1", "Pending"]
+    described = kubectl("describe", "pod", "one")
+    assert "QoS Class:" in described
+    assert "node.kubernetes.io/not-ready:NoExecute op=Exists for 300s" in described
+    kubectl("label", "pod", "one", "tier=front")
+    assert kubectl("get", "pods", "-l", "tier=front", "-oname").strip() == "pod/one"
+    assert "pod/one condition met" in kubectl("wait", "--for=jsonpath={.status.phase}=Pending", "pod/one")
+    assert "List of containers" in kubectl("explain", "pod.spec.containers")
+    assert "unknown field" in kubectl("apply", "-f-", stdin=WEB.replace("replicas:", "replicaz:"), fails=True)
+    assert "no container" in kubectl("logs", "one", fails=True)
+    assert "serverside-applied" in kubectl("apply", "--server-side", "--force-conflicts", "-f-", stdin=WEB)
+    assert 'pod "one" deleted' in kubectl("delete", "pod", "one")
+    assert "not found" in kubectl("get", "pod", "one", fails=True)
+
+
+def test_kubectl_watches(box: Box) -> None:
+    files = [f"--kubeconfig={box.kubeconfig}", f"--cache-dir={box.folder / 'cache'}"]
+    watching = box.family.start([str(box.assets / "kubectl"), *files, "get", "pods", "--watch"], "watch")
+    box.kubectl("run", "one", "--image=i")
+    watching.until(lambda: "one" in watching.said())
+    box.kubectl("label", "pod", "one", "x=y")
+    box.kubectl("delete", "pod", "one")
+    watching.until(lambda: watching.said().count("one ") >= 3)
+
+
+def test_pods_run_and_a_node_is_drained(box: Box) -> None:
+    box.agents("--nodes=2")
+    assert [line.split()[1] for line in box.kubectl("get", "nodes").strip().split("\n")[1:]] == ["Ready"] * 2
+    box.kubectl("apply", "-f-", stdin=POD.format(name="one").replace("spec:\n", "spec:\n  nodeName: agent-0\n"))
+    box.kubectl("wait", "--for=condition=Ready", "pod/one", "--timeout=20s")
+    box.kubectl("drain", "agent-0", "--force", "--grace-period=1", "--timeout=30s")
+    assert "SchedulingDisabled" in box.kubectl("get", "node", "agent-0")
+    assert "not found" in box.kubectl("get", "pod", "one", fails=True)
+
+
+def test_a_namespace_goes_with_all_that_is_in_it(box: Box) -> None:
+    namespace = '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"short"}}'
+    box.kubectl("apply", "-f-", stdin=namespace)
+    box.kubectl("apply", "--namespace=short", "-f-", stdin=WEB)
+    box.kubectl("delete", "namespace", "short", "--timeout=20s")
+    assert "No resources found" in box.kubectl("get", "pods,deployments", "--namespace=short")
+
+
+def test_kube_scheduler_schedules(box: Box) -> None:
+    box.agents("--nodes=3")
+    config = box.folder / "scheduler.yaml"
+    config.write_text(CONFIG.format(kubeconfig=box.kubeconfig), encoding="utf-8")
+    box.family.start([str(box.assets / "kube-scheduler"), f"--config={config}", "--secure-port=0"])
+    for name in ("a", "b", "c"):
+        box.kubectl("apply", "-f-", stdin=POD.format(name=name))
+    box.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=40s")
+    nodes = box.kubectl("get", "pods", "-ojsonpath={.items[*].spec.nodeName}").split()
+    assert sorted(nodes) == ["agent-0", "agent-1", "agent-2"]
+    hopeless = POD.format(name="hopeless").replace("spec:\n", "spec:\n  nodeSelector: {no: where}\n")
+    box.kubectl("apply", "-f-", stdin=hopeless)
+    box.kubectl("wait", "--for=condition=PodScheduled=false", "pod/hopeless", "--timeout=20s")
+    assert "0/3 nodes are available" in box.kubectl("describe", "pod", "hopeless")
+
+
+def test_a_token_opens_the_door(tmp_path: Path, assets: Path) -> None:
+    box = Box(tmp_path, assets, "--token=secret")
+    try:
+        assert "default" in box.kubectl("get", "namespaces")
+        text = box.kubeconfig.read_text(encoding="utf-8")
+        box.kubeconfig.write_text(text.replace('"secret"', '"wrong"'), encoding="utf-8")
+        assert "Unauthorized" in box.kubectl("get", "namespaces", fails=True) or "logged in" in box.server.said()
+    finally:
+        box.family.close()
+
+
+def test_the_files_are_what_the_real_server_says(plane: ControlPlane) -> None:
+    """`python -m tests.contract.record` writes them anew."""
+    server = Http.of_plane(plane)
+
+    def ask(path: str, accept: str) -> Any:
+        return server.ask("GET", path, accept=accept).json
+
+    assert lines(kinds(ask)) == (DATA / "kinds.json").read_text(encoding="utf-8")
+    assert lines(schemas(ask)) == (DATA / "schemas.json").read_text(encoding="utf-8")
+    server.close()
