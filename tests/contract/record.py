@@ -3,8 +3,8 @@
     python -m tests.contract.record
 
 starts the control plane of `make controlplane` and writes `src/kubenexus/sim/apiserver/data` anew: kinds with their
-names, verbs and table columns, and the schemas with their first sentences. `tests/e2e/test_contract.py` fails when the
-files and the real server disagree.
+names, verbs and table columns, the schemas with their first sentences, and the numbers of fields in protobuf.
+`tests/e2e/test_contract_programs.py` fails when the files and the real server disagree.
 """
 
 import json
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kubenexus.testing.controlplane import ControlPlane
+from tests.contract.record_messages import messages
 from tests.e2e.controlplane import build
 
 DATA = Path(__file__).parents[2] / "src" / "kubenexus" / "sim" / "apiserver" / "data"
@@ -130,6 +131,7 @@ def write(ask: Ask) -> None:
     DATA.mkdir(parents=True, exist_ok=True)
     (DATA / "kinds.json").write_text(lines(kinds(ask)), encoding="utf-8")
     (DATA / "schemas.json").write_text(lines(schemas(ask)), encoding="utf-8")
+    (DATA / "messages.json").write_text(lines(messages()), encoding="utf-8")
 
 
 def lines(content: Any) -> str:

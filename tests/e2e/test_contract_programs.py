@@ -3,6 +3,7 @@
 The strongest proof that it is a faithful API: nobody told them.
 """
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -103,6 +104,25 @@ def test_kubectl_works_as_always(box: Box) -> None:
     assert "serverside-applied" in kubectl("apply", "--server-side", "--force-conflicts", "-f-", stdin=WEB)
     assert 'pod "one" deleted' in kubectl("delete", "pod", "one")
     assert "not found" in kubectl("get", "pod", "one", fails=True)
+
+
+def test_kubectl_creates_in_protobuf(box: Box) -> None:
+    """What kubectl knows the type of it does not send as JSON."""
+    kubectl = box.kubectl
+    kubectl("create", "namespace", "pb")
+    kubectl("config", "set-context", "--current", "--namespace=pb")
+    kubectl("create", "deployment", "web", "--image=i:1", "--replicas=0", "--port=80")
+    spec = json.loads(kubectl("get", "deployment", "web", "-ojson"))["spec"]
+    assert spec["replicas"] == 0
+    assert "creationTimestamp" not in spec["template"]["metadata"]
+    container = spec["template"]["spec"]["containers"][0]
+    assert (container["image"], container["ports"]) == ("i:1", [{"containerPort": 80, "protocol": "TCP"}])
+    kubectl("create", "configmap", "some", "--from-literal=a=b")
+    assert kubectl("get", "configmap", "some", "-ojsonpath={.data.a}") == "b"
+    kubectl("create", "poddisruptionbudget", "half", "--selector=app=web", "--min-available=50%")
+    assert kubectl("get", "pdb", "half", "-ojsonpath={.spec.minAvailable}") == "50%"
+    kubectl("create", "job", "once", "--image=i")
+    assert kubectl("auth", "can-i", "get", "pods").strip() == "yes"
 
 
 def test_kubectl_watches(box: Box) -> None:

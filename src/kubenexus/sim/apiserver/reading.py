@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from kubenexus.sim.apiserver import shapes
+from kubenexus.sim.apiserver import protobuf, shapes
 from kubenexus.sim.apiserver.answers import Request
 from kubenexus.sim.apiserver.core import kept
 from kubenexus.sim.apiserver.kinds import Kind, Registry
@@ -47,6 +47,8 @@ def item(registry: Registry, kind: Kind, request: Request) -> Json:
     content = request.header("content-type").partition(";")[0].strip()
     if content in {"application/yaml", "application/apply-patch+yaml"}:
         return decoded(registry, kind, from_yaml(request.body), request)
+    if content == protobuf.CONTENT:
+        return decoded(registry, kind, protobuf.decode(request.body), request)
     if content not in {"application/json", ""}:
         why = "the body of the request was in an unknown format - accepted media types include"
         raise Refusal(415, "UnsupportedMediaType", f"{why}: {_FORMATS}")

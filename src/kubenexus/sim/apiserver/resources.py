@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kubenexus.sim.apiserver import changing, deleting, listing, reading, reviews, subresources, tables, verbs
+from kubenexus.sim.apiserver import changing, deleting, listing, protobuf, reading, reviews, subresources, tables, verbs
 from kubenexus.sim.apiserver.answers import Answer, Request, answer
 from kubenexus.sim.apiserver.core import Core, decode, encode, shown
 from kubenexus.sim.apiserver.kinds import Kind, names
@@ -177,6 +177,8 @@ def _written(kind: Kind, code: int, data: bytes, request: Request, now: float | 
 
 
 def _plain(request: Request) -> Json:
+    if request.header("content-type").startswith(protobuf.CONTENT):
+        return protobuf.decode(request.body)
     try:
         found = reading.from_yaml(request.body)
     except Refusal:
