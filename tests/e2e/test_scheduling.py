@@ -18,3 +18,16 @@ def test_plain_pods_are_bound(scheduler: Start, cluster: Cluster, namespace: str
     said = events(cluster, namespace, "late")
     assert [(each["type"], each["reason"], each["action"]) for each in said] == [("Normal", "Scheduled", "Binding")]
     assert said[0]["note"] == f"Successfully assigned {namespace}/late to {placed(seen)['late']}"
+
+
+def test_a_kind_that_is_not_served_is_said_once_and_nothing_waits_for_it(
+    scheduler: Start, cluster: Cluster, namespace: str
+) -> None:
+    make_nodes(cluster, a_node("n1"))
+    program = scheduler()
+    cluster.create(a_pod("a", "1"), namespace)
+    cluster.until(pods(namespace), lambda all: len(placed(all)) == 1, "the pod is bound")
+    program.stop()
+    said = [line for line in program.said().splitlines() if "Kind is not served here" in line]
+    assert len(said) == 1
+    assert "podgroups" in said[0]

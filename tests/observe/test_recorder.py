@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubenexus.base.clock import VirtualClock
-from kubenexus.client.calls import ApiError, Uncertain, Unreachable
+from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
 from kubenexus.observe.events import failed_scheduling, scheduled
 from kubenexus.observe.recorder import EventRecorder, Limits
 from kubenexus.testing.builders import a_pod
@@ -212,3 +212,26 @@ def test_a_pod_that_was_placed_is_not_remembered() -> None:
     desk.recorder.record(scheduled(WEB, "n1"), NAME)
     desk.drain()
     assert desk.recorder.remembered == 0
+
+
+def test_what_was_on_its_way_when_the_writers_were_stopped_is_sent_by_the_drain() -> None:
+    """Whoever ends the process right after a bind would otherwise never hear of it."""
+    desk = Desk()
+
+    class Slow:
+        async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def for_a_while() -> None:
+        task = asyncio.create_task(desk.recorder.run(Slow(), _always))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    desk.recorder.record(scheduled(WEB, "n1"), NAME)
+    asyncio.run(for_a_while())
+    assert desk.recorder.waiting == 1
+    assert [body["reason"] for _, body in desk.drain()] == ["Scheduled"]

@@ -8,6 +8,24 @@ class Namespace(Object):
     metadata: ObjectMeta = ObjectMeta()
 
 
+class Named(Object):
+    """A kind of which no rule reads more, yet, than that it is there."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class PodDisruptionBudget(Named):
+    """How many pods of an application may be away at the same time."""
+
+
+class PriorityClass(Named):
+    """A priority by name; admission writes the number into the pods."""
+
+
+class PodGroup(Named):
+    """Pods that start together, in Kubernetes' own form."""
+
+
 class ServiceSpec(Object):
     selector: dict[str, str] = {}
 

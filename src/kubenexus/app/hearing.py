@@ -16,8 +16,7 @@ from kubenexus.client.topics import Topic, Trouble
 from kubenexus.observe import logs
 from kubenexus.state.intake import KINDS, key_of
 
-# Pods last: what a pod refers to is better known before it. PodDisruptionBudgets, PriorityClasses and PodGroups are not
-# here, because no rule reads them yet: priorities stand in the pods.
+# Pods last: what a pod refers to is better known before it.
 WATCHED = (
     kinds.NODES,
     kinds.NAMESPACES,
@@ -33,6 +32,9 @@ WATCHED = (
     kinds.REPLICATION_CONTROLLERS,
     kinds.REPLICA_SETS,
     kinds.STATEFUL_SETS,
+    kinds.POD_DISRUPTION_BUDGETS,
+    kinds.PRIORITY_CLASSES,
+    kinds.POD_GROUPS,
     kinds.PODS,
 )
 
@@ -40,8 +42,9 @@ log = logs.get("watch")
 
 
 def topic(resource: Resource) -> Topic:
-    """How a kind is watched: of pods, only those that have not ended."""
-    return Topic(resource, KINDS[resource.kind].type, LIVE if resource is kinds.PODS else "")
+    """How a kind is watched: of pods, only those that have not ended; of pod groups, the form the server knows."""
+    older = (kinds.POD_GROUPS_ALPHA,) if resource is kinds.POD_GROUPS else ()
+    return Topic(resource, KINDS[resource.kind].type, LIVE if resource is kinds.PODS else "", older)
 
 
 class Hearing:

@@ -36,7 +36,8 @@ from kubenexus.observe import logs
 
 UNKNOWN_FOR = 60.0  # seconds of nothing but 401 before we give up
 FAREWELL = 2.0  # seconds for the last events
-OPTIONAL = frozenset({kinds.DEVICE_CLASSES})  # young kinds: an older cluster's role does not name them
+# An older cluster's role does not name them, and pods are placed without them all the same.
+OPTIONAL = frozenset({kinds.DEVICE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.PRIORITY_CLASSES, kinds.POD_GROUPS})
 
 log = logs.get("app")
 

@@ -118,7 +118,15 @@ class EventRecorder:
                 await self._work.wait()
             await room()
             if self._waiting:  # another writer may have taken it meanwhile
-                await self._tell(self._waiting.popleft(), api, room, self.limits.tries)
+                await self._tell_or_leave(self._waiting.popleft(), api, room)
+
+    async def _tell_or_leave(self, story: Story, api: Api, room: Room) -> None:
+        """At the end of the process a writer is stopped in the middle of a call: `drain` is to send it once more."""
+        try:
+            await self._tell(story, api, room, self.limits.tries)
+        except asyncio.CancelledError:
+            self._waiting.appendleft(story)
+            raise
 
     async def _tell(self, story: Story, api: Api, room: Room, tries: int) -> None:
         """Tries until it is told or there is no point. Whatever happens stays here."""

@@ -6,7 +6,16 @@ from typing import Any, NamedTuple
 
 from kubenexus.api import storage
 from kubenexus.api.core import DeviceClass, Node, Pod
-from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
+from kubenexus.api.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    PodGroup,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 from kubenexus.state.ledger import Ledger
 
 
@@ -36,6 +45,11 @@ def _stored(kind: type[Any]) -> Kind:
     return Kind(kind, Ledger.storage_seen, partial(_storage_gone, kind))
 
 
+def _unread(kind: type[Any]) -> Kind:
+    """Known to be there; no decision depends on it yet."""
+    return Kind(kind, lambda ledger, thing: None, lambda ledger, key: None)
+
+
 KINDS: dict[str, Kind] = {
     "Namespace": Kind(Namespace, Ledger.namespace_seen, Ledger.namespace_gone),
     "DeviceClass": Kind(DeviceClass, Ledger.device_class_seen, Ledger.device_class_gone),
@@ -50,6 +64,9 @@ KINDS: dict[str, Kind] = {
     "PersistentVolume": _stored(storage.PersistentVolume),
     "PersistentVolumeClaim": _stored(storage.PersistentVolumeClaim),
     "VolumeAttachment": _stored(storage.VolumeAttachment),
+    "PodDisruptionBudget": _unread(PodDisruptionBudget),
+    "PriorityClass": _unread(PriorityClass),
+    "PodGroup": _unread(PodGroup),
     "Node": Kind(Node, Ledger.node_seen, Ledger.node_gone),
     "Pod": Kind(Pod, Ledger.pod_seen, Ledger.pod_gone),
 }
