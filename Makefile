@@ -15,9 +15,10 @@ FUZZ_OBJECTS ?= 100000
 PYTEST_ARGS  ?=
 BENCH_ARGS   ?=
 SCHEDULER    ?= kubenexus
+DEMO_ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test controlplane e2e conformance lint fmt fuzz oracle bench docs changelog constraints clean
+.PHONY: help setup demo test controlplane e2e conformance lint fmt fuzz oracle bench docs changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +36,9 @@ $(READY): pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt hatchling editables
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@
+
+demo: $(READY) ## see it work: a cluster in the box, the real scheduler, a story in acts (DEMO_ARGS=--keep)
+	$(PY) -m kubenexus demo $(DEMO_ARGS)
 
 test: $(READY) ## run all tests but e2e (PYTEST_ARGS='-k keys' for some)
 	$(PY) -m pytest -n auto $(PYTEST_ARGS)

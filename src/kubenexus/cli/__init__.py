@@ -6,6 +6,7 @@ from kubenexus import __version__
 from kubenexus.cli.agents import agents
 from kubenexus.cli.cluster import cluster
 from kubenexus.cli.config import config
+from kubenexus.cli.demo import demo
 from kubenexus.cli.explain import explain
 from kubenexus.cli.run import run
 
@@ -19,6 +20,7 @@ def main() -> None:
 main.add_command(agents)
 main.add_command(cluster)
 main.add_command(config)
+main.add_command(demo)
 main.add_command(explain)
 main.add_command(run)
 
