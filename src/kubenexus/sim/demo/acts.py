@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from kubenexus.sim.demo.stage import NotTrue, Stage, all_placed, node_of, refusal
+from kubenexus.sim.demo.stage import NotTrue, Pods, Stage, all_placed, node_of, refusal
 
 SERVICE, BATCH = 12, 40
 
@@ -31,9 +31,12 @@ async def a_service_spreads(stage: Stage) -> str:
 async def a_batch_runs_through(stage: Stage) -> str:
     for number in range(BATCH):
         await stage.pod(f"batch-{number}", "2", app="batch", seconds=1)
-    done = lambda pods: all(pod["status"].get("phase") == "Succeeded" for pod in pods.values())  # noqa: E731
-    pods = await stage.until("batch", lambda pods: len(pods) == BATCH and done(pods), "every pod of the batch succeeds")
+    pods = await stage.until("batch", _all_done, "every pod of the batch succeeds")
     return f"{len(pods)} pods of a second each, all succeeded, on {len({node_of(p) for p in pods.values()})} nodes"
+
+
+def _all_done(pods: Pods) -> bool:
+    return len(pods) == BATCH and all(pod["status"].get("phase") == "Succeeded" for pod in pods.values())
 
 
 async def gpus_go_to_who_asks(stage: Stage) -> str:

@@ -36,9 +36,7 @@ async def play(say: Say, *, nodes: int, seed: int, patience: float, keep: bool, 
         client = Client(find_access(Wish(kubeconfig=str(kubeconfig)), clock), clock)
         try:
             async with _agents(client, clock, rng, nodes), _scheduler(kubeconfig, scheduler):
-                say(
-                    f"A cluster of {nodes + world.GPU_NODES} nodes at {served.address}; look around with another terminal:"
-                )
+                say(f"A cluster of {nodes + world.GPU_NODES} nodes at {served.address}; from another terminal:")
                 say(f"  kubectl --server={served.address} get pods -o wide\n")
                 await _acts(say, Stage(client, clock, patience))
                 if keep:
@@ -58,9 +56,7 @@ async def _acts(say: Say, stage: Stage) -> None:
         say(f"{number}. {act.title}: {shown}")
     waits = sorted(stage.bound[name] - stage.created[name] for name in stage.bound)
     middle, last = waits[len(waits) // 2], waits[-1]
-    say(
-        f"\n{len(waits)} pods got a node, half of them within {1000 * middle:.0f} ms of being made, all within {last:.2f} s"
-    )
+    say(f"\n{len(waits)} pods got a node: half of them within {1000 * middle:.0f} ms, all within {last:.2f} s")
 
 
 @contextlib.asynccontextmanager
