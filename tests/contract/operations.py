@@ -61,24 +61,26 @@ numbers = st.integers(0, 4)
 
 # ---- what may succeed ------------------------------------------------------------------------------------------------
 
+Target = tuple[str, str]  # a kind and a name
+
 
 @st.composite
 def creates(draw: st.DrawFn) -> Operation:
     kind, name = draw(kinds), draw(names)
-    query = draw(st.sampled_from(("", "", "", "dryRun=All")))
+    query = draw(st.sampled_from(("", "", "", "", "", "dryRun=All")))
     return Operation(kind, "create", name, made(kind, name, draw(colors), draw(numbers)), query)
 
 
 @st.composite
-def updates(draw: st.DrawFn) -> Operation:
-    kind, name = draw(kinds), draw(names)
-    how = draw(st.sampled_from(("current", "current", "stale", "none", "other")))
-    return Operation(kind, "update", name, made(kind, name, draw(colors), draw(numbers)), how)
+def updates(draw: st.DrawFn, target: Target) -> Operation:
+    how = draw(st.sampled_from(("current", "current", "current", "stale", "none", "other")))
+    return Operation(target[0], "update", target[1], made(*target, draw(colors), draw(numbers)), how)
 
 
 @st.composite
-def patches(draw: st.DrawFn) -> Operation:
-    kind, name, color = draw(kinds), draw(names), draw(colors)
+def patches(draw: st.DrawFn, target: Target) -> Operation:
+    kind, name = target
+    color = draw(colors)
     change = draw(st.sampled_from(("label", "drop", "free", "spec", "same")))
     body: Any = {
         "label": {"metadata": {"labels": {"color": color}}},
@@ -117,22 +119,41 @@ STATUSES: dict[str, list[Any]] = {
 
 
 @st.composite
-def statuses(draw: st.DrawFn) -> Operation:
-    kind = draw(st.sampled_from(sorted(STATUSES)))
-    status = draw(st.sampled_from(STATUSES[kind]))
-    return Operation(kind, "status", draw(names), {"status": status}, "merge")
+def statuses(draw: st.DrawFn, target: Target) -> Operation:
+    if target[0] not in STATUSES:
+        return draw(patches(target))
+    status = draw(st.sampled_from(STATUSES[target[0]]))
+    return Operation(target[0], "status", target[1], {"status": status}, "merge")
 
 
 @st.composite
-def deletes(draw: st.DrawFn) -> Operation:
-    kind = draw(kinds)
+def deletes(draw: st.DrawFn, target: Target) -> Operation:
     options = [{}, {"gracePeriodSeconds": 0}, {"gracePeriodSeconds": 7}, {"dryRun": ["All"]}]
     body = draw(st.sampled_from([*options, {"propagationPolicy": "Background"}]))
     how = draw(st.sampled_from(("", "", "current", "stale")))
-    return Operation(kind, "delete", draw(names), body, how)
+    return Operation(target[0], "delete", target[1], body, how)
 
 
-reads = _operation(kinds, "get", names)
+def on_pods(target: Target) -> list[st.SearchStrategy[Operation]]:
+    """Bound and evicted are pods only."""
+    kind, name = target
+    if kind != "pods":
+        return []
+    return [
+        st.sampled_from(("n1", "n2")).map(lambda node: Operation(kind, "bind", name, a_binding(name, node))),
+        st.sampled_from(("", "dryRun=All")).map(lambda how: Operation(kind, "evict", name, an_eviction(name), how)),
+    ]
+
+
+@st.composite
+def aimed(draw: st.DrawFn, targets: list[Target]) -> Operation:
+    """Something done to one of these."""
+    target = draw(st.sampled_from(targets))
+    read = st.just(Operation(target[0], "get", target[1]))
+    actions = [updates(target), patches(target), statuses(target), deletes(target), read, *on_pods(target)]
+    return draw(draw(st.sampled_from(actions)))
+
+
 _views = st.sampled_from(
     (
         "",
@@ -145,10 +166,6 @@ _views = st.sampled_from(
 _halves = st.sampled_from(("color%3Dred", "color%3Dgreen"))
 lists = _operation(kinds, "list", how=_views)
 sweeps = _operation(kinds, "deletecollection", how=_halves)
-_nodes = st.sampled_from(("n1", "n2"))
-binds = st.builds(lambda name, node: Operation("pods", "bind", name, a_binding(name, node)), names, _nodes)
-_trials = st.sampled_from(("", "dryRun=All"))
-evictions = st.builds(lambda name, how: Operation("pods", "evict", name, an_eviction(name), how), names, _trials)
 applies = st.builds(
     lambda name, holder, manager, force: Operation(
         "leases", "apply", name, a_lease(name, holderIdentity=holder), f"fieldManager={manager}&force={force}"
@@ -209,18 +226,20 @@ _senseless = st.one_of(
     st.just(Operation("pods", "bind", "a", a_binding("b", "n1"))),
 )
 wrong = st.one_of(wrong_creates(), _missing, _senseless)
-_writes = (creates(), creates(), creates(), updates(), patches(), patches(), statuses(), deletes())
-free = st.one_of(*_writes, reads, lists, sweeps, binds, evictions, applies)
+others = st.one_of(creates(), lists, sweeps, applies)
 
 
 @st.composite
 def sequences(draw: st.DrawFn) -> list[Operation]:
     """At least twenty operations; of every ten, at least three that cannot succeed."""
     count = draw(st.integers(LEAST, LEAST + 10))
-    bad = -(-count * 3 // 10)
-    first = draw(st.lists(creates(), min_size=count // 4, max_size=count // 4))
-    rest = count - bad - len(first)
-    chosen = [*first, *draw(st.lists(free, min_size=rest, max_size=rest))]
+    bad, first = -(-count * 3 // 10), count // 4
+    distinct = st.lists(creates(), min_size=first, max_size=first, unique_by=lambda each: (each.kind, each.name))
+    made_first = draw(distinct)
+    targets = [(each.kind, each.name) for each in made_first]
+    anything = st.one_of(aimed(targets), aimed(targets), aimed(targets), others)
+    rest = count - bad - first
+    chosen = [*made_first, *draw(st.lists(anything, min_size=rest, max_size=rest))]
     for operation in draw(st.lists(wrong, min_size=bad, max_size=bad)):
         chosen.insert(draw(st.integers(0, len(chosen))), operation)
     return chosen

@@ -122,6 +122,10 @@ def a_spec_hardly_changes(api: Api) -> None:
     assert changed["metadata"]["generation"] == 2
     more = {"spec": {"containers": [{"name": "d", "image": "x"}]}}
     api.patch("pods/a", more, "strategic").refused(422, "Invalid", field="spec.containers")
+    api.patch("pods/a", {"spec": {"activeDeadlineSeconds": 60}}).ok()
+    for later in (61, None):
+        wrong = api.patch("pods/a", {"spec": {"activeDeadlineSeconds": later}})
+        wrong.refused(422, "Invalid", field="spec.activeDeadlineSeconds")
     status = api.patch("pods/a", {"status": {"phase": "Running"}}).ok()["status"]
     assert status["phase"] == "Pending"  # the status has a door of its own
     changed = api.patch("pods/a/status", {"status": {"phase": "Running"}, "spec": {"nodeName": "n"}}).ok()
@@ -189,6 +193,19 @@ def eviction_without_a_budget_deletes(api: Api) -> None:
     api.post("pods/a/eviction", an_eviction("a")).ok(201)
     api.post("pods/b/eviction", an_eviction("b")).ok(201)
     assert api.names("pods") == ["a"]
+
+
+def who_evicts_last_is_written_down(api: Api) -> None:
+    """A pod that is leaving already learns why, once."""
+
+    def act() -> None:
+        _running(api, "a")
+        api.delete("pods/a").ok()
+        for _ in range(2):
+            api.post("pods/a/eviction", an_eviction("a")).ok(201)
+        api.post("pods", a_pod("z")).ok(201)
+
+    assert [type for type, _ in api.seen("pods", act, "z")] == ["ADDED", "MODIFIED", "MODIFIED", "MODIFIED"]
 
 
 def _running(api: Api, *names: str) -> None:

@@ -104,7 +104,7 @@ def evict(core: Core, target: Target, eviction: Json, wish: Wish) -> Json:
     if not options.dryRun and not _is_over(pod):
         message = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
         _set_condition(pod, {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": core.now(), **message})
-        if "deletionTimestamp" not in pod["metadata"]:
+        if pod != _pod(core, target):
             core.write(target.kind, target.key, pod)
     deleting.delete(core, target, options)
     return CREATED

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kubenexus.sim.apiserver.kinds import Kind
-from kubenexus.sim.apiserver.refusals import Flaw, Json, forbidden, forbidden_object
+from kubenexus.sim.apiserver.refusals import Flaw, Json, forbidden, forbidden_object, invalid
 from kubenexus.sim.apiserver.rules.pod_spec import check_pod_spec
 from kubenexus.sim.apiserver.rules.rule import Rule, World
 from kubenexus.sim.apiserver.rules.templates import default_pod_spec
@@ -68,12 +68,24 @@ def check_update(new: Json, old: Json) -> list[Flaw]:
 
 def _spec_change(new: Json, old: Json) -> list[Flaw]:
     before, after = _frozen(old), _frozen(new)
+    if deadline := _deadline(new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")):
+        return deadline
     if not _tolerations_grow(new.get("tolerations") or [], old.get("tolerations") or []):
         why = "existing toleration can not be modified except its tolerationSeconds"
         return [forbidden("spec.tolerations", why)]
     if old.get("schedulingGates"):
         _forget_gates(before, after, new, old)
     return [] if before == after else [forbidden("spec", _CHANGEABLE)]
+
+
+def _deadline(new: int | None, old: int | None) -> list[Flaw]:
+    """It may be set, and may come nearer."""
+    field = "spec.activeDeadlineSeconds"
+    if old is None or (new is not None and new <= old):
+        return []
+    if new is None:
+        return [invalid(field, new, "must not update from a positive integer to nil value")]
+    return [invalid(field, new, "must be less than or equal to previous value")]
 
 
 def _frozen(spec: Json) -> Json:
