@@ -34,10 +34,10 @@ class Core:
         data = self.store.get(resource, key)
         return None if data is None else decode(data)
 
-    def all(self, resource: str, namespace: str = "") -> list[Json]:
+    def all(self, resource: str, namespace: str = "", holding: bytes = b"") -> list[Json]:
         prefix = f"{namespace}/" if namespace else ""
         objects = self.store.collection(resource).objects
-        return [decode(data) for key, data in objects.items() if key.startswith(prefix)]
+        return [decode(data) for key, data in objects.items() if key.startswith(prefix) and holding in data]
 
     def number(self, below: int) -> int:
         return self.stamps.rng.randrange(below)

@@ -158,7 +158,7 @@ def _class(pod: Json, name: str, world: World) -> Json:
             why = f"no PriorityClass with name {name} was found"
             raise forbidden_object(_PODS, pod["metadata"].get("name", ""), why)
         return found
-    defaults = [each for each in world.all(_CLASSES) if each.get("globalDefault")]
+    defaults = [each for each in world.all(_CLASSES, holding=b'"globalDefault":true') if each.get("globalDefault")]
     return min(defaults, key=lambda each: int(each["value"]), default={})
 
 

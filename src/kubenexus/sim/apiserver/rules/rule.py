@@ -18,8 +18,8 @@ class World(Protocol):
     def find(self, resource: str, key: str) -> Json | None:
         """An object by the name of its collection: `priorityclasses.scheduling.k8s.io`."""
 
-    def all(self, resource: str, namespace: str = "") -> list[Json]:
-        """All objects of a collection, decoded."""
+    def all(self, resource: str, namespace: str = "", holding: bytes = b"") -> list[Json]:
+        """All objects of a collection, decoded; with `holding` only those whose text has it in it."""
 
     def number(self, below: int) -> int:
         """Chance, from outside."""
