@@ -68,14 +68,13 @@ def check_update(new: Json, old: Json) -> list[Flaw]:
 
 def _spec_change(new: Json, old: Json) -> list[Flaw]:
     before, after = _frozen(old), _frozen(new)
-    if deadline := _deadline(new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")):
-        return deadline
+    flaws = _deadline(new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds"))
     if not _tolerations_grow(new.get("tolerations") or [], old.get("tolerations") or []):
         why = "existing toleration can not be modified except its tolerationSeconds"
-        return [forbidden("spec.tolerations", why)]
+        flaws.append(forbidden("spec.tolerations", why))
     if old.get("schedulingGates"):
         _forget_gates(before, after, new, old)
-    return [] if before == after else [forbidden("spec", _CHANGEABLE)]
+    return flaws if before == after else [*flaws, forbidden("spec", _CHANGEABLE)]
 
 
 def _deadline(new: int | None, old: int | None) -> list[Flaw]:
