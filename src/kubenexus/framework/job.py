@@ -7,12 +7,29 @@ from kubenexus.state.devices import Take
 from kubenexus.state.volumes.mounts import Pick
 
 
+class Topology(msgspec.Struct, frozen=True, gc=False):
+    """How close the members must be, or should be: within one domain of a level. Levels are named as in the
+    configuration (`rack`) or by the label of the nodes (`topology.kubernetes.io/zone`); "" asks for nothing."""
+
+    required: str = ""
+    preferred: str = ""
+
+
+ANYWHERE = Topology()
+
+
 class Job(msgspec.Struct, frozen=True, gc=False):
-    """`minimum` members or none at all. The key is `namespace/name` of the gang, or of the pod."""
+    """`minimum` members or none at all. The key is `namespace/name` of the gang, or of the pod.
+
+    `pods` are the members that need a node. Others may have one already (`anchors`, the nodes' names, one for each):
+    they do not count towards `minimum`, and the rest joins them.
+    """
 
     key: str
     pods: tuple[Pod, ...]
     minimum: int = 1
+    topology: Topology = ANYWHERE
+    anchors: tuple[str, ...] = ()
 
     @staticmethod
     def of(pod: Pod) -> "Job":
