@@ -7,6 +7,7 @@ goes under `other`, so that nobody can make the process grow by naming things.
 Hot paths keep the child that `at` returns and do not look it up each time.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
@@ -55,7 +56,7 @@ class Spread:
 Child = TypeVar("Child", Number, Spread)
 
 
-class Family(Generic[Child]):
+class Family(ABC, Generic[Child]):
     """All sets of label values of one metric."""
 
     kind = ""
@@ -88,11 +89,13 @@ class Family(Generic[Child]):
             values = (OTHER,) * len(values)
         return self._children.setdefault(values, self._new())
 
+    @abstractmethod
     def _new(self) -> Child:
-        raise NotImplementedError
+        """A child that has counted nothing yet."""
 
+    @abstractmethod
     def _samples(self, metric: Metric, labels: dict[str, str], child: Child, canonical: bool) -> None:
-        raise NotImplementedError
+        """Adds the child's lines to the metric."""
 
 
 class Counter(Family[Number]):
