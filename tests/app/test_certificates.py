@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import ssl
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,16 +11,7 @@ from kubenexus.app import certificates
 from kubenexus.app.certificates import ServingFiles, client_authority, self_signed
 from kubenexus.base.errors import KubeNexusError
 from tests.app.reviews import Reviews
-
-needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl program")
-
-
-def make(folder: Path, name: str, *more: str) -> tuple[Path, Path]:
-    certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
-    command = ["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
-    files = ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([*command, "-subj", f"/CN={name}", *files, *more], check=True, capture_output=True)
-    return certificate, key
+from tests.papers import Papers
 
 
 async def shown(context: ssl.SSLContext) -> bytes:
@@ -46,7 +36,6 @@ def der(path: Path) -> bytes:
     return ssl.PEM_cert_to_DER_cert(path.read_text())
 
 
-@needs_openssl
 @pytest.mark.parametrize("host", ["node-1.example", "10.1.2.3", "::1", "Ünsinn/CN=evil"])
 def test_without_files_we_make_our_own(host: str) -> None:
     async def both() -> tuple[bytes, bytes]:
@@ -63,33 +52,32 @@ def test_without_a_way_to_make_one_it_says_what_to_do(monkeypatch: pytest.Monkey
         asyncio.run(self_signed("host"))
 
 
-@needs_openssl
 def test_a_program_that_fails_is_quoted_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "_names", lambda _: "nonsense")
     with pytest.raises(KubeNexusError, match=r"^cannot make a certificate for --secure-port: openssl: [^\n]+$"):
         asyncio.run(self_signed("host"))
 
 
-@needs_openssl
 def test_files_that_change_are_taken_anew_and_broken_ones_are_not(tmp_path: Path) -> None:
-    old, new = make(tmp_path, "old"), make(tmp_path, "new")
+    papers = Papers(tmp_path)
+    old, new = papers.self_signed("old"), papers.self_signed("new")
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     problems: list[str] = []
 
-    def put(pair: tuple[Path, Path]) -> None:
-        shutil.copy(pair[0], certificate)
-        shutil.copy(pair[1], key)
+    def put(paper: Path) -> None:
+        shutil.copy(paper, certificate)
+        shutil.copy(papers.key(paper), key)
 
     async def over_time() -> None:
         put(old)
         files = ServingFiles(certificate, key, on_problem=problems.append)
-        assert await shown(files.context) == der(old[0])
+        assert await shown(files.context) == der(old)
         certificate.write_text("half wri")
-        assert await shown(files.context) == der(old[0])
-        assert await shown(files.context) == der(old[0])
+        assert await shown(files.context) == der(old)
+        assert await shown(files.context) == der(old)
         assert len(problems) == 1
         put(new)
-        assert await shown(files.context) == der(new[0])
+        assert await shown(files.context) == der(new)
 
     asyncio.run(over_time())
     assert str(certificate) in problems[0]

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -22,7 +21,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.config.v1 import KubeSchedulerConfiguration, KubeSchedulerProfile
 from kubenexus.observe.metrics import Metrics
 from tests.app.reviews import Reviews
-from tests.app.test_certificates import make
+from tests.papers import Papers
 
 LOCAL = "127.0.0.1"
 PATHS = ("/configz", "/metrics", "/statusz", "/version")
@@ -145,7 +144,6 @@ def test_the_pages_about_ourselves() -> None:
     house.visit(reading)
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl program")
 def test_over_https_with_a_certificate_of_our_own() -> None:
     house = House()
 
@@ -159,22 +157,21 @@ def test_over_https_with_a_certificate_of_our_own() -> None:
     house.visit(scraping, asyncio.run(self_signed("localhost")))
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl program")
 def test_a_client_certificate_of_the_clusters_authority_is_somebody(tmp_path: Path) -> None:
-    authority = make(tmp_path, "authority")
-    client = make(tmp_path, "monitor", "-CA", str(authority[0]), "-CAkey", str(authority[1]))
-    serving = make(tmp_path, "serving")
+    papers = Papers(tmp_path)
+    authority, serving = papers.self_signed("authority"), papers.self_signed("serving")
+    client = papers.issue("monitor", "extendedKeyUsage=clientAuth", by="authority")
     house = House()
     house.reviews.may.add(("monitor", "get", "/metrics"))
     mine = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     mine.check_hostname, mine.verify_mode = False, ssl.CERT_NONE
-    mine.load_cert_chain(*client)
+    mine.load_cert_chain(client, papers.key(client))
 
     async def scraping(visitor: Visitor) -> None:
         assert (await visitor.get("/metrics")).status == 403
         assert (await visitor.get("/metrics", context=mine)).status == 200
 
-    house.visit(scraping, server_context(*serving, authority=authority[0].read_text()))
+    house.visit(scraping, server_context(serving, papers.key(serving), authority=authority.read_text()))
     assert house.reviews.kinds == ["SubjectAccessReview"] * 2
 
 

@@ -1,16 +1,13 @@
 """The yardstick answers as a loop over nodes would, and as the reference does: a wrong one would flatter us."""
 
-import importlib.util
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
 from bench.kernel import Kernel
 
-REFERENCE = Path(__file__).parents[3] / "shared" / "bench" / "reference_kernel.py"
-PODS = [(100, 500 << 20), (1, 1), (3_900, 1 << 30), (4_000, 32 << 30), (5_000, 1)]
+PODS = [(100, 500 << 20), (1, 1), (3_900, 1 << 30), (400, 28 << 30), (4_000, 32 << 30), (5_000, 1)]
+# The reference kernel's own answers for these pods, written down once: on 777 and on 5000 nodes.
+REFERENCE = [(187, 4_246), (187, 2_995), (614, 1_207), (430, 3_545), (-1, -1), (-1, -1)]
 
 
 def one_by_one(kernel: Kernel, cpu: int, memory: int) -> int:
@@ -35,19 +32,13 @@ def test_the_kernel_finds_what_a_loop_over_nodes_finds(seed: int, cpu: int, memo
     assert kernel.decide(cpu, memory) == one_by_one(kernel, cpu, memory)
 
 
-@pytest.mark.skipif(not REFERENCE.exists(), reason="the reference kernel is not part of this repository")
-@pytest.mark.parametrize(("cpu", "memory"), PODS)
-def test_the_kernel_is_the_reference(cpu: int, memory: int) -> None:
-    ours, theirs = Kernel(777), _reference().Kernel(777)
-    assert np.array_equal(ours.alloc, theirs.alloc)
-    assert np.array_equal(ours.used, theirs.used)
-    assert ours.decide(cpu, memory) == theirs.decide(cpu, memory)
+def test_the_columns_are_those_of_the_reference() -> None:
+    kernel = Kernel(777)
+    assert kernel.alloc.sum(axis=1).tolist() == [777 * 4_000, 777 * (32 << 30), 777 * 110]
+    assert kernel.used.sum(axis=1).tolist() == [1_391_097, 11_946_984_241_786, 38_543]
+    assert kernel.used[:, -1].tolist() == [1_576, 8_266_456_446, 17]
 
 
-def _reference() -> Any:
-    spec = importlib.util.spec_from_file_location("reference_kernel", REFERENCE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.mark.parametrize(("pod", "rows"), list(zip(PODS, REFERENCE, strict=True)))
+def test_the_kernel_finds_what_the_reference_finds(pod: tuple[int, int], rows: tuple[int, int]) -> None:
+    assert (Kernel(777).decide(*pod), Kernel(5_000).decide(*pod)) == rows

@@ -1,26 +1,24 @@
-"""Certificates for the tests, made once by the `openssl` program: an authority, a server, a client, expired ones."""
+"""The certificates of these tests, made once: an authority, a server, a client, expired ones."""
 
 import ssl
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests import papers as made
 
-class Papers:
-    """Where each certificate and key lies."""
+
+class Papers(made.Papers):
+    """Where each certificate lies."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.authority = self._authority("ca")
-        self.stranger = self._authority("stranger")
-        self.server = self._issue("server", "subjectAltName=DNS:localhost,DNS:api.example,IP:127.0.0.1")
-        self.expired_server = self._issue("old-server", "subjectAltName=IP:127.0.0.1", days=-1)
-        self.client = self._issue("client", "extendedKeyUsage=clientAuth")
-        self.expired_client = self._issue("old-client", "extendedKeyUsage=clientAuth", days=-1)
-
-    def key(self, certificate: Path) -> Path:
-        return certificate.with_suffix(".key")
+        super().__init__(folder)
+        self.authority = self.self_signed("ca")
+        self.stranger = self.self_signed("stranger")
+        self.server = self.issue("server", "subjectAltName=DNS:localhost,DNS:api.example,IP:127.0.0.1", by="ca")
+        self.expired_server = self.issue("old-server", "subjectAltName=IP:127.0.0.1", by="ca", days=-1)
+        self.client = self.issue("client", "extendedKeyUsage=clientAuth", by="ca")
+        self.expired_client = self.issue("old-client", "extendedKeyUsage=clientAuth", by="ca", days=-1)
 
     def serving(self, certificate: Path | None = None, *, clients: bool = False) -> ssl.SSLContext:
         """The context of a server; `clients`: they have to show a certificate."""
@@ -31,23 +29,6 @@ class Papers:
             context.load_verify_locations(self.authority)
             context.verify_mode = ssl.CERT_REQUIRED
         return context
-
-    def _authority(self, name: str) -> Path:
-        self._openssl(*_NEW_KEY, "-x509", "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}")
-        return self.folder / f"{name}.pem"
-
-    def _issue(self, name: str, extension: str, days: int = 2) -> Path:
-        (self.folder / f"{name}.ext").write_text(extension)
-        self._openssl(*_NEW_KEY, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/O=system:test/CN={name}")
-        signed = ["x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial"]
-        self._openssl(*signed, "-days", str(days), "-extfile", f"{name}.ext", "-out", f"{name}.pem")
-        return self.folder / f"{name}.pem"
-
-    def _openssl(self, *arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
-
-
-_NEW_KEY = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 
 
 @pytest.fixture(scope="session")
