@@ -49,7 +49,7 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
 def test_the_patterns_above_still_find_something() -> None:
     assert MACHINES.search("see /" + "home/me/x")
     assert REGISTRIES.search("https://py" + "pi.org/simple")
-    assert not MACHINES.search("docs/work/x and /var/run/secrets and ./root/x")
+    assert not MACHINES.search("docs/" + "work/x and " + "/var/" + "run/secrets and ./" + "root/x")
 
 
 def test_every_file_ends_with_one_newline_and_has_no_blanks_at_line_ends() -> None:
