@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubenexus.bind.dispatcher import REST
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.queue.entry import Place
@@ -14,6 +15,7 @@ from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import on_node
 from tests.app.town import Town, in_town
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT
+from tests.turns import until
 
 
 def test_a_pod_is_bound_confirmed_and_told() -> None:
@@ -233,14 +235,24 @@ def test_f64_a_job_that_brings_the_planner_down_stands_in_nobodys_way(monkeypatc
 
 def test_while_the_server_is_away_nothing_piles_up() -> None:
     async def life(town: Town) -> None:
-        town.scheduler.dispatcher.rest = 0.2
+        dispatcher, back = town.scheduler.dispatcher, asyncio.Event()
+        rested: list[float] = []
+
+        async def rest(seconds: float) -> None:
+            rested.append(seconds)
+            await back.wait()
+
+        dispatcher.rest, dispatcher._sleep = REST, rest
         town.nodes(a_node("n"), a_node("m"), a_node("o"))
         town.pods(*(a_pod(f"p{i}") for i in range(300)))
         town.server.script.extend([AWAY] * 128)
         await town.work()
         assert len(town.server.binds) <= 128
         assert town.where() == {}
-        await asyncio.sleep(0.25)
+        assert rested == [REST], "one rest for all of them"
+        assert dispatcher.full
+        back.set()
+        await until(lambda: not dispatcher.full)
         town.clock.advance(60)
         await town.work()
         assert len(town.where()) == 300

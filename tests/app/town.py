@@ -80,10 +80,9 @@ class Town:
         before = self.scheduler.loop.decisions
         for _ in range(1000):
             self.scheduler.loop.burst()
-            idle = self.scheduler.loop.idle
-            if idle and self.scheduler.dispatcher.open <= waiting:
+            if self.scheduler.loop.idle and self.scheduler.dispatcher.open <= waiting:
                 return self.scheduler.loop.decisions - before
-            await asyncio.sleep(0.001 if idle else 0)
+            await asyncio.sleep(0)
         raise AssertionError("it never comes to rest")
 
     async def notes(self) -> None:

@@ -16,6 +16,7 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.builders import a_pod
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT, PodServer
+from tests.turns import turns, until
 
 NOTHING = Decision("job", Code.SUCCESS, 0, 0.0)
 
@@ -198,11 +199,12 @@ def test_closing_finishes_what_is_sent_and_sends_no_more() -> None:
         dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=2)
         for pod in pods:
             dispatcher.submit(committed(pod))
-        await asyncio.sleep(0.01)
+        await until(lambda: server.in_flight == 2)
         assert dispatcher.full, "twice as many as may be in flight"
         assert not dispatcher.calm
         closing = asyncio.ensure_future(dispatcher.close(5.0))
-        await asyncio.sleep(0.01)
+        await turns()
+        assert not closing.done()
         server.held.set()
         return await closing
 
@@ -243,7 +245,7 @@ def test_less_urgent_calls_wait_while_binds_do() -> None:
             log.append("event")
 
         waiting = asyncio.ensure_future(event())
-        await asyncio.sleep(0.01)
+        await turns()
         assert log == []
         server.held.set()
         await waiting

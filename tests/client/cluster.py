@@ -16,6 +16,7 @@ from kubenexus.client.changes import Change
 from kubenexus.client.topics import Timing, Topic, Trouble
 from kubenexus.client.watch import Reflector
 from tests.client.server import Talk, calling, chunk, http
+from tests.turns import turns, until
 
 Watch = Callable[[Talk], Awaitable[None]]
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -51,7 +52,7 @@ def says(*events: bytes, end: str = "stay") -> Watch:
         elif end == "end":
             await talk.say(b"0\r\n\r\n")
         elif end == "reset":
-            await asyncio.sleep(0.003)
+            await turns()  # what has been said is read; a reset would take it along
             talk.reset()
         elif end == "half":
             await talk.say(b'100\r\n{"type":"ADD')
@@ -110,8 +111,8 @@ def _name(thing: Any) -> str:
 class Following:
     """A reflector at work, and what it asked and was told."""
 
-    def __init__(self, reflector: Reflector, told: Told, requests: list[Any]) -> None:
-        self.reflector, self.told, self._requests = reflector, told, requests
+    def __init__(self, reflector: Reflector, told: Told, requests: list[Any], task: asyncio.Future[None]) -> None:
+        self.reflector, self.told, self._requests, self._task = reflector, told, requests, task
 
     @property
     def asked(self) -> list[dict[str, str]]:
@@ -123,8 +124,10 @@ class Following:
         return [each for each in self.asked if "watch" in each]
 
     async def until(self, condition: Callable[[], object]) -> None:
-        while not condition():
-            await asyncio.sleep(0.001)
+        """A reflector that has ended meanwhile says why."""
+        await until(lambda: condition() or self._task.done())
+        if self._task.done():
+            self._task.result()
 
 
 @contextlib.asynccontextmanager
@@ -154,7 +157,7 @@ async def following(
         reflector = Reflector(client, topic, told, clock=clock, rng=random.Random(seed), timing=timing, **settings)
         task = asyncio.ensure_future(reflector.run())
         try:
-            yield Following(reflector, told, served.requests)
+            yield Following(reflector, told, served.requests, task)
             if task.done():
                 task.result()
         finally:

@@ -8,6 +8,7 @@ from kubenexus.client.answers import Limits
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
 from kubenexus.client.transport import USER_AGENT
 from tests.client.server import Talk, a_client, answering, both_loops, calling, chunked, http, run, serving, status
+from tests.turns import turns
 
 GET = Call("GET", "/api/v1/nodes")
 POST = Call("POST", "/api/v1/namespaces/a/pods/b/binding", b'{"a":1}')
@@ -95,10 +96,10 @@ def test_a_server_that_never_answers_leaves_a_write_uncertain_in_time(run) -> No
 def test_an_answer_that_dribbles_in_is_not_waited_for_longer_than_its_time() -> None:
     async def dribble(talk: Talk) -> None:
         await talk.request()
-        await talk.say(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        await talk.say(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
         while not talk.writer.is_closing():
             await talk.say(b"x")
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0)
 
     async def main() -> None:
         async with calling(dribble) as (client, _):
@@ -126,7 +127,7 @@ def test_half_an_answer_is_no_answer(run, part: bytes, how: str) -> None:
         await talk.request()
         await talk.say(part)
         if how == "reset":
-            await asyncio.sleep(0.002)
+            await turns()
             talk.reset()
 
     async def main() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from kubenexus.client.calls import Call, Uncertain, Unreachable
 from tests.client.server import Talk, answering, both_loops, calling, http, run
+from tests.turns import turns, until
 
 GET = Call("GET", "/x")
 POST = Call("POST", "/x", b"{}")
@@ -60,7 +61,7 @@ def test_a_connection_found_closed_before_the_call_is_simply_replaced() -> None:
         async with calling(answering(http(), then=None)) as (client, served):
             await client.send(POST)
             served.talks[0].writer.close()
-            await asyncio.sleep(0.005)
+            await until(lambda: not client._pool._idle[0].open)
             with pytest.raises(Uncertain):  # the second has no answer; what matters is that it got there
                 await client.send(POST)
             assert len(served.talks) == 2
@@ -91,7 +92,7 @@ def test_not_every_connection_may_be_used_again(answer: bytes) -> None:
 def test_no_more_connections_than_allowed_and_none_overtaken(run, most: int) -> None:
     async def slow(talk: Talk) -> None:
         while await talk.request():
-            await asyncio.sleep(0.001)
+            await turns()
             await talk.say(http())
 
     async def main() -> None:
@@ -112,14 +113,14 @@ def test_who_gives_up_waiting_does_not_take_a_connection_along() -> None:
                 await talk.say(http())
 
     async def main() -> None:
-        async with calling(silent_first, connections=1) as (client, _):
+        async with calling(silent_first, connections=1) as (client, served):
             slow = asyncio.ensure_future(client.send(Call("GET", "/slow")))
-            await asyncio.sleep(0.002)
+            await until(lambda: served.requests)
             with pytest.raises(Unreachable, match="not sent"):
                 await client.send(POST, timeout=0.005)
             impatient = asyncio.ensure_future(client.send(POST))
             patient = asyncio.ensure_future(client.send(GET))
-            await asyncio.sleep(0.002)
+            await turns()
             impatient.cancel()
             slow.cancel()
             assert await patient == b"{}"
@@ -129,16 +130,19 @@ def test_who_gives_up_waiting_does_not_take_a_connection_along() -> None:
 
 
 def test_a_call_that_is_cancelled_takes_its_connection_with_it() -> None:
+    cancelled = asyncio.Event()
+
     async def late(talk: Talk) -> None:
         request = await talk.request()
-        await asyncio.sleep(0.01)
+        await cancelled.wait()
         await talk.say(http(request.path.encode() if request else b""))
 
     async def main() -> None:
         async with calling(late) as (client, served):
             first = asyncio.ensure_future(client.send(Call("GET", "/first")))
-            await asyncio.sleep(0.002)
+            await until(lambda: served.requests)
             first.cancel()
+            cancelled.set()
             assert await client.send(Call("GET", "/second")) == b"/second", "never the answer to another call"
             assert len(served.talks) == 2
 
@@ -150,8 +154,7 @@ def test_a_connection_nobody_uses_is_closed() -> None:
         async with calling(answering(then=http()), idle=0.005) as (client, served):
             await asyncio.gather(*(client.send(GET) for _ in range(4)))
             assert client._pool.count == 4
-            while client._pool.count:
-                await asyncio.sleep(0.002)
+            await until(lambda: not client._pool.count)
             await client.send(GET)
             assert len(served.talks) == 5
 
@@ -171,5 +174,5 @@ def test_a_failed_connection_makes_room_for_the_next() -> None:
 
 
 async def _refused():
-    await asyncio.sleep(0.001)
+    await asyncio.sleep(0)
     raise Unreachable("connection refused")

@@ -10,6 +10,7 @@ from kubenexus.client.calls import ApiError
 from kubenexus.client.topics import Topic
 from tests.client.cluster import bookmark, event, following, page, pod, says
 from tests.client.server import Talk, chunk, http, run, status
+from tests.turns import turns, until
 
 
 def test_at_the_moment_already() -> None:
@@ -39,7 +40,8 @@ def test_f16_a_delayed_watch_is_waited_for(last: bytes) -> None:
         async with following([page(version=10), page(version=42)], [delayed]) as it:
             await it.until(lambda: it.reflector.watching)
             fence = asyncio.ensure_future(it.reflector.caught_up(patience=5.0))
-            await asyncio.sleep(0.01)
+            await until(lambda: it.reflector._waiting)
+            await turns()
             assert not fence.done(), "the bind of another leader has not been seen yet"
             go.set()
             await fence
@@ -76,8 +78,10 @@ def test_f16_a_list_begun_earlier_is_not_enough() -> None:
             it.reflector._page = slow  # type: ignore[method-assign]
             it.reflector.relist()
             await it.until(lambda: not it.reflector.version)
+            lists = it.reflector._wanted
             fence = asyncio.ensure_future(it.reflector.caught_up(patience=0.001))
-            await asyncio.sleep(0.01)
+            await until(lambda: it.reflector._wanted > lists)
+            await turns()
             assert not fence.done()
             go.set()
             await fence
@@ -93,7 +97,7 @@ def test_a_list_that_is_wanted_does_not_wait_for_the_end_of_a_pause() -> None:
         refused = http(status(403, "Forbidden", "no"), "403 X")
         async with following([refused, page(pod("a", 1))], [], sleep=forever) as it:
             await it.until(lambda: it.told.troubles)
-            await asyncio.sleep(0.002)
+            await turns()
             it.reflector.relist()
             await it.until(lambda: it.reflector.synced)
 

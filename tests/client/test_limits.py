@@ -8,6 +8,7 @@ from kubenexus.base.clock import VirtualClock
 from kubenexus.client.calls import ApiError, Call, Unreachable
 from kubenexus.client.limits import Limiter
 from tests.client.server import answering, calling, http, run, status
+from tests.turns import turns, until
 
 POST = Call("POST", "/x", b"{}")
 BUSY = http(status(429, "TooManyRequests", "busy"), "429 X", Retry_After="0")
@@ -118,13 +119,15 @@ def test_a_429_is_obeyed_and_the_call_sent_again() -> None:
 
 def test_a_429_that_asks_for_real_time_gets_it() -> None:
     async def main() -> None:
-        slow = http(status(429, "TooManyRequests"), "429 X", Retry_After="1")
-        async with calling(answering(slow, http(b"done"))) as (client, served):
+        slow, time = http(status(429, "TooManyRequests"), "429 X", Retry_After="1"), Sleeper()
+        async with calling(answering(slow, http(b"done")), sleep=time.sleep) as (client, served):
             call = asyncio.ensure_future(client.send(POST, timeout=5.0))
-            await asyncio.sleep(0.02)
+            await until(lambda: time.sleeping)
+            await turns()
             assert len(served.requests) == 1
             assert not call.done()
-            call.cancel()
+            await time.advance(1.0)
+            assert await call == b"done"
 
     run(main())
 

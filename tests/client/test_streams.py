@@ -8,6 +8,7 @@ from kubenexus.client.answers import Limits
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
 from tests.client.cluster import STREAM
 from tests.client.server import Talk, a_client, answering, both_loops, calling, chunk, http, run, status
+from tests.turns import turns, until
 
 
 @both_loops
@@ -59,12 +60,12 @@ def test_what_has_come_is_handed_over_before_the_break_is_told() -> None:
         async def handler(talk: Talk) -> None:
             await talk.request()
             await talk.say(STREAM + chunk(b"one\n") + chunk(b"half"))
-            await asyncio.sleep(0.002)
+            await turns()
             talk.reset()
 
         async with calling(handler) as (client, _):
             stream = await client.stream("/x")
-            await asyncio.sleep(0.01)
+            await until(lambda: stream.ended)
             assert await stream.batch() == [b"one"]
             with pytest.raises(Uncertain):
                 await stream.batch()
@@ -89,11 +90,12 @@ def test_a_reader_that_is_slow_makes_the_server_wait(run) -> None:
     async def main() -> None:
         async with calling(flood) as (client, _):
             stream = await client.stream("/x")
-            held = 0
-            for _ in range(30):
-                await asyncio.sleep(0.002)
-                held = max(held, stream.lines.size)
-            assert held < 8_000_000
+            await until(lambda: stream.lines.size)
+            before = -1
+            while before < sent:  # until the server has come to a halt
+                before = sent
+                await turns(200)
+            assert stream.lines.size < 8_000_000
             assert sent < 40
             count = 0
             while batch := await stream.batch():
@@ -130,7 +132,7 @@ def test_closing_lets_go_who_waits_and_hangs_up() -> None:
         async with calling(handler) as (client, _):
             stream = await client.stream("/x")
             waiting = asyncio.ensure_future(stream.batch())
-            await asyncio.sleep(0.001)
+            await turns()
             await client.close()
             assert await waiting == []
             await hung_up.wait()

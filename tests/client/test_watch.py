@@ -313,7 +313,7 @@ def test_what_a_receiver_gets_wrong_is_not_hidden() -> None:
                 raise ZeroDivisionError
 
             it.told.end = broken  # type: ignore[method-assign]
-            await asyncio.sleep(0.02)
+            await it.until(lambda: it.watches)
 
     with pytest.raises(ZeroDivisionError):
         run(main())

@@ -16,7 +16,7 @@ import msgspec
 
 from kubenexus.app.candidate import Candidate
 from kubenexus.app.lease import Lease, Terms, get_call
-from kubenexus.base.clock import Clock
+from kubenexus.base.clock import Clock, Sleep
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
 
@@ -24,7 +24,6 @@ JITTER: Final = 1.2  # client-go's: candidates ask at most this much later than 
 LAST_CHANCE: Final = 0.1  # seconds; with less left no answer would come in time
 TOLERANCE: Final = 20.0  # after the lease's end, before the process is reported sick
 
-Sleep = Callable[[float], Awaitable[None]]
 Report = Callable[[str], None]
 
 

@@ -6,7 +6,10 @@ began at such a moment ends at another.
 """
 
 import time
+from collections.abc import Awaitable, Callable
 from typing import Protocol
+
+Sleep = Callable[[float], Awaitable[object]]  # `asyncio.sleep`, or what a test or a simulation has instead
 
 
 class Clock(Protocol):

@@ -15,9 +15,10 @@ same* bind again: whichever of the two lands, the pod gets the node on which it 
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from random import Random
 
+from kubenexus.base.clock import Sleep
 from kubenexus.bind.commitment import NO_POINTS, Bind, Commitment, Guard, Landing, Points
 from kubenexus.bind.outcome import BOUND, Fate, Outcome, found, outcome_of
 from kubenexus.client.backoff import Backoff
@@ -31,7 +32,6 @@ OPEN = 64  # times as many commitments may wait for volumes or for a look
 TRIES = 4  # binds without an answer before we believe a look that says "no node"
 REST = 1.0  # seconds without decisions after the server could not be reached: they would only pile up
 
-Sleep = Callable[[float], Awaitable[object]]
 Still = Callable[[Bind], str]
 
 
@@ -63,6 +63,7 @@ class Dispatcher:
         self._calm = asyncio.Event()  # nobody waits for a slot
         self._calm.set()
         self._closing = self._resting = False
+        self._pause: asyncio.Task[None] | None = None
         self.rest = REST
         self.rested: Callable[[], None] = lambda: None
 
@@ -173,9 +174,10 @@ class Dispatcher:
     def _take_a_rest(self) -> None:
         if self.rest and not self._resting:
             self._resting = True
-            asyncio.get_running_loop().call_later(self.rest, self._go_on)
+            self._pause = asyncio.get_running_loop().create_task(self._go_on_later())
 
-    def _go_on(self) -> None:
+    async def _go_on_later(self) -> None:
+        await self._sleep(self.rest)
         self._resting = False
         self.rested()
 

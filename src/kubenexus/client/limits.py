@@ -5,9 +5,8 @@ ours stays a slow mistake. Tokens are reserved in the order of asking, so nobody
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
-from kubenexus.base.clock import Clock
+from kubenexus.base.clock import Clock, Sleep
 
 # A scheduler binds in bursts, as fast as pods come; each bind is one small call.
 QPS = 1000.0
@@ -23,7 +22,7 @@ class Limiter:
         *,
         qps: float = QPS,
         burst: int = BURST,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._clock = clock
         self._sleep = sleep

@@ -8,7 +8,7 @@ import ssl
 from typing import Final
 
 from kubenexus import __version__
-from kubenexus.base.clock import Clock
+from kubenexus.base.clock import Clock, Sleep
 from kubenexus.client.access import Access
 from kubenexus.client.answers import Answer, Limits
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
@@ -50,8 +50,10 @@ class Client:
         limits: Limits | None = None,
         connections: int = SIZE,
         idle: float = IDLE,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.access = access
+        self._sleep = sleep
         self._clock = clock
         self._credentials = access.credentials
         self._limiter = limiter or Limiter(clock)
@@ -163,7 +165,7 @@ class Client:
         if error.code != 429 or error.retry_after is None or error.retry_after >= attempt.left():
             raise error
         attempt.sent = False  # refused before it was looked at
-        await asyncio.sleep(error.retry_after)
+        await self._sleep(error.retry_after)
 
     # One exchange.
 

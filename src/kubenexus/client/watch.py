@@ -11,11 +11,10 @@ failure delays, it never drops anything.
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kubenexus.api.codec import Listing, decode_list
-from kubenexus.base.clock import Clock
+from kubenexus.base.clock import Clock, Sleep
 from kubenexus.base.errors import Malformed
 from kubenexus.client.backoff import Backoff
 from kubenexus.client.calls import ApiError, Uncertain, Unreachable
@@ -40,7 +39,7 @@ class Reflector:
         clock: Clock,
         rng: random.Random,
         timing: Timing | None = None,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._client, self._tell, self._kind, self._fields = client, tell, topic.type, topic.fields
         self._forms, self._form = (topic.resource, *topic.also), 0

@@ -15,13 +15,12 @@ from random import Random
 
 import msgspec
 
-from kubenexus.base.clock import Clock
+from kubenexus.base.clock import Clock, Sleep
 from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
 from kubenexus.observe.events import SCHEDULED, Happening, Source
 from kubenexus.observe.story import Story
 
 Room = Callable[[], Awaitable[None]]
-Sleep = Callable[[float], Awaitable[None]]
 
 
 class Limits(msgspec.Struct, frozen=True, gc=False):

@@ -12,6 +12,7 @@ from kubenexus.sim.apiserver import listening
 from kubenexus.sim.apiserver.listening import CannotListen, listen
 from kubenexus.sim.apiserver.server import ApiServer
 from tests.sim.server.boxes import PODS, pod
+from tests.turns import turns
 
 Act = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -42,7 +43,7 @@ def test_requests_come_in_pieces_and_in_pairs() -> None:
     async def act(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for piece in (b"GET /ver", b"sion HTTP/1.1\r\nHo", b"st: x\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n"):
             writer.write(piece)
-            await asyncio.sleep(0.01)
+            await turns()  # read by itself
         assert json.loads((await answer(reader))[1])["minor"] == "37"
         assert await answer(reader) == (200, b"ok")
 
@@ -54,7 +55,7 @@ def test_a_body_may_come_in_chunks() -> None:
         body = json.dumps(pod("a")).encode()
         head = f"POST {PODS} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
         writer.write(head + b"%x\r\n%b\r\n" % (10, body[:10]))
-        await asyncio.sleep(0.01)
+        await turns()
         writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body) - 10, body[10:]))
         assert (await answer(reader))[0] == 201
 
