@@ -27,6 +27,7 @@ class Housekeeping:
         self._waiting: deque[tuple[Kind, str]] = deque()  # objects that wait for a finalizer of ours
         self._namespaces: set[str] = set()
         self._listening: set[str] = set()
+        self._owned: dict[str, dict[tuple[str, str], Kind]] = {}  # by the owner's uid, each by its store and key
         core.store.listen(_DEFINITIONS, self._definition)
         if active:
             core.store.listen(NAMESPACES, self._namespace)
@@ -54,6 +55,7 @@ class Housekeeping:
             self._core.store.listen(kind.store, lambda change: self._changed(kind, change))
 
     def _changed(self, kind: Kind, change: Change) -> None:
+        self._note_owners(kind, change)
         if change.type == DELETED:
             self._ended.append(decode(change.data)["metadata"]["uid"])
         elif b'"deletionTimestamp"' in change.data and (
@@ -63,6 +65,16 @@ class Housekeeping:
         namespace = change.key.partition("/")[0]
         if change.type == DELETED and kind.namespaced and self._is_ending(namespace):
             self._namespaces.add(namespace)
+
+    def _note_owners(self, kind: Kind, change: Change) -> None:
+        """So that nobody has to look through all objects whenever one is deleted."""
+        for uid in _owners(change.before):
+            owned = self._owned.get(uid, {})
+            owned.pop((kind.store, change.key), None)
+            if not owned:
+                self._owned.pop(uid, None)
+        for uid in _owners(change.data) if change.type != DELETED else ():
+            self._owned.setdefault(uid, {})[kind.store, change.key] = kind
 
     def _namespace(self, change: Change) -> None:
         if change.type == DELETED:
@@ -92,15 +104,9 @@ class Housekeeping:
     # ---- what is done ------------------------------------------------------------------------------------------------
 
     def _dependents(self, uid: str) -> list[tuple[Kind, str, Json]]:
-        mark = uid.encode()
-        found = []
-        seen: set[str] = set()
-        for kind in self._core.registry.all():
-            if kind.store not in seen:
-                seen.add(kind.store)
-                objects = self._core.store.collection(kind.store).objects
-                found += [(kind, key, decode(data)) for key, data in objects.items() if mark in data]
-        return [each for each in found if _owned_by(each[2], uid)]
+        owned = self._owned.get(uid, {})
+        found = [(kind, key, self._core.store.get(store, key)) for (store, key), kind in owned.items()]
+        return [(kind, key, decode(data)) for kind, key, data in found if data is not None]
 
     def _drop_dependents(self, uid: str) -> None:
         for kind, key, item in self._dependents(uid):
@@ -188,5 +194,8 @@ class Housekeeping:
             return
 
 
-def _owned_by(item: Json, uid: str) -> bool:
-    return any(each.get("uid") == uid for each in item["metadata"].get("ownerReferences") or ())
+def _owners(data: bytes | None) -> list[str]:
+    """The uids of those who own an object."""
+    if data is None or b'"ownerReferences"' not in data:
+        return []
+    return [str(each.get("uid", "")) for each in decode(data)["metadata"].get("ownerReferences") or ()]
