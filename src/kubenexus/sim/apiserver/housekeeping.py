@@ -25,6 +25,7 @@ class Housekeeping:
         self._active = active
         self._ended: deque[str] = deque()  # uids whose dependents have to go
         self._waiting: deque[tuple[Kind, str]] = deque()  # objects that wait for a finalizer of ours
+        self._held: dict[tuple[Kind, str], None] = {}  # those whose dependents take their time
         self._namespaces: set[str] = set()
         self._listening: set[str] = set()
         self._owned: dict[str, dict[tuple[str, str], Kind]] = {}  # by the owner's uid, each by its store and key
@@ -57,6 +58,8 @@ class Housekeeping:
     def _changed(self, kind: Kind, change: Change) -> None:
         self._note_owners(kind, change)
         if change.type == DELETED:
+            self._waiting.extend(self._held)
+            self._held.clear()
             self._ended.append(decode(change.data)["metadata"]["uid"])
         elif b'"deletionTimestamp"' in change.data and (
             b'"orphan"' in change.data or b'"foregroundDeletion"' in change.data
@@ -138,7 +141,9 @@ class Housekeeping:
         elif _FOREGROUND in finalizers:
             for each, where, _ in dependents:
                 self._delete(each, where)
-            if not self._dependents(head["uid"]):
+            if self._dependents(head["uid"]):
+                self._held[kind, key] = None
+            else:
                 self._strip(kind, key, _FOREGROUND)
 
     def _empty(self, name: str) -> None:

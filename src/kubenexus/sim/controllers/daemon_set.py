@@ -1,0 +1,164 @@
+"""A DaemonSet: one pod on every node that it selects and may run on.
+
+Each pod is tied to its node by affinity to the node's name and left to the scheduler, as upstream does it.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kubenexus.api.core import PodSpec, Toleration
+from kubenexus.api.node_selectors import NAME_FIELD, exactly, matches, named, required
+from kubenexus.api.tolerations import untolerated
+from kubenexus.client.calls import Call
+from kubenexus.sim.controllers import kin
+from kubenexus.sim.controllers.replica_set import waiting
+from kubenexus.sim.controllers.revisions import REVISION_HASH, hash_of
+from kubenexus.sim.controllers.rolling import share
+from kubenexus.sim.controllers.seen import DAEMON_SETS, Item, Node, Pod
+from kubenexus.sim.controllers.shelf import Shelf
+from kubenexus.sim.controllers.steps import MOST, Step, filled, soonest
+from kubenexus.sim.controllers.times import moment
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_ALWAYS = {
+    "not-ready": "NoExecute",
+    "unreachable": "NoExecute",
+    "disk-pressure": "NoSchedule",
+    "memory-pressure": "NoSchedule",
+    "pid-pressure": "NoSchedule",
+    "unschedulable": "NoSchedule",
+}
+PAUSE = 1.0  # seconds before a pod that failed is tried again on the same node
+
+
+def reconcile(item: Item, pods: Sequence[Pod], shelf: Shelf, now: float) -> Step:
+    nodes = [shelf.nodes[name] for name in sorted(shelf.nodes)]
+    wanted = [node.metadata.name for node in nodes if _runs_on(item, node)]
+    by_node = {name: [pod for pod in pods if node_of(pod) == name] for name in wanted}
+    revision = hash_of(item["spec"]["template"])
+    stray = [pod for pod in pods if node_of(pod) not in by_node]
+    calls: list[Call] = []
+    if "deletionTimestamp" not in item["metadata"]:
+        calls = _calls(item, by_node, stray, revision, now)[:MOST]
+    status = _status(item, by_node, stray, revision, now)
+    failed = [moment(pod.metadata.creation_timestamp) + PAUSE for pod in pods if pod.status.phase == "Failed"]
+    again = soonest(waiting(pods, _wait(item), now), *(each for each in failed if each > now))
+    return Step(status, calls, again)
+
+
+def node_of(pod: Pod) -> str:
+    """Where it is, or where it has to go."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity
+    selector = affinity.node_affinity.required if affinity and affinity.node_affinity else None
+    names = named(selector) if selector is not None else None
+    return next(iter(names)) if names and len(names) == 1 else ""
+
+
+def _wait(item: Item) -> int:
+    seconds: int = item["spec"].get("minReadySeconds", 0)
+    return seconds
+
+
+# ---- which nodes -----------------------------------------------------------------------------------------------------
+
+
+def _tolerations(spec: Item) -> list[Item]:
+    """What the template says, and what every daemon tolerates."""
+    keys = _ALWAYS | ({"network-unavailable": "NoSchedule"} if spec.get("hostNetwork") else {})
+    always = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": keys[key]} for key in keys]
+    return [*spec.get("tolerations", ()), *always]
+
+
+def _runs_on(item: Item, node: Node) -> bool:
+    said = item["spec"]["template"]["spec"]
+    spec = msgspec.convert({"nodeSelector": said.get("nodeSelector", {})}, PodSpec)
+    labels, name = node.metadata.labels, node.metadata.name
+    if said.get("nodeName", name) != name or not matches(exactly(spec.node_selector), name, labels):
+        return False
+    affinity = msgspec.convert({"affinity": said.get("affinity")}, PodSpec).affinity
+    wish = affinity.node_affinity.required if affinity and affinity.node_affinity else None
+    if wish is not None and not required(wish).matches(name, labels):
+        return False
+    return not untolerated(msgspec.convert(_tolerations(said), list[Toleration]), node.spec.taints)
+
+
+# ---- what to do ------------------------------------------------------------------------------------------------------
+
+
+def _calls(item: Item, by_node: dict[str, list[Pod]], stray: Sequence[Pod], revision: str, now: float) -> list[Call]:
+    calls = [kin.remove(pod) for pod in stray if not pod.terminating]
+    for node, pods in by_node.items():
+        alive = sorted((pod for pod in pods if not pod.finished), key=_first)
+        calls += [kin.remove(pod) for pod in alive[1:] if not pod.terminating]
+        calls += [kin.remove(pod) for pod in pods if pod.finished and not pod.terminating and _over(pod, now)]
+        if not pods:
+            calls.append(kin.make(item, _pod(item, node, revision)))
+    return calls or _replaced(item, by_node, revision, now)
+
+
+def _first(pod: Pod) -> tuple[bool, bool, str, str]:
+    """Of several on one node the one that has a node, and then the oldest, stays."""
+    return pod.terminating, not pod.spec.node_name, pod.metadata.creation_timestamp, pod.metadata.name
+
+
+def _over(pod: Pod, now: float) -> bool:
+    return pod.status.phase == "Succeeded" or moment(pod.metadata.creation_timestamp) + PAUSE <= now
+
+
+def _replaced(item: Item, by_node: dict[str, list[Pod]], revision: str, now: float) -> list[Call]:
+    """Rolling update: pods of an old template go, as long as no more than maxUnavailable nodes are without."""
+    strategy = item["spec"].get("updateStrategy", {})
+    if strategy.get("type") != "RollingUpdate":
+        return []
+    said = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
+    most = max(share(said, len(by_node), up=True), 1)
+    well = {node: any(pod.active and pod.available(_wait(item), now) for pod in by_node[node]) for node in by_node}
+    old = [
+        (well[node], pod)
+        for node, pods in by_node.items()
+        for pod in pods
+        if pod.active and pod.metadata.labels.get(REVISION_HASH) != revision
+    ]
+    sick = [pod for fine, pod in old if not fine]
+    room = most - sum(not fine for fine in well.values())
+    return [kin.remove(pod) for pod in [*sick, *[pod for fine, pod in old if fine][: max(room, 0)]]]
+
+
+def _pod(item: Item, node: str, revision: str) -> Item:
+    labels = {REVISION_HASH: revision, "pod-template-generation": str(item["metadata"]["generation"])}
+    pod = kin.pod_of(DAEMON_SETS, item, labels=labels)
+    spec = pod["spec"]
+    spec["tolerations"] = _tolerations(spec)
+    spec["affinity"] = _tied(spec.get("affinity") or {}, node)
+    return pod
+
+
+def _tied(affinity: Item, node: str) -> Item:
+    """To one node, by its name. Whether it satisfies the rest was asked before."""
+    field = {"key": NAME_FIELD, "operator": "In", "values": [node]}
+    terms = {_REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}
+    return {**affinity, "nodeAffinity": {**affinity.get("nodeAffinity", {}), **terms}}
+
+
+# ---- what is seen ----------------------------------------------------------------------------------------------------
+
+
+def _status(item: Item, by_node: dict[str, list[Pod]], stray: Sequence[Pod], revision: str, now: float) -> Item:
+    first = {node: min(pods, key=_first) for node, pods in by_node.items() if pods}
+    active = [pod for pod in first.values() if pod.active]
+    available = sum(pod.available(_wait(item), now) for pod in active)
+    status = {
+        "currentNumberScheduled": len(first),
+        "numberMisscheduled": len({node_of(pod) for pod in stray if pod.active}),
+        "desiredNumberScheduled": len(by_node),
+        "numberReady": sum(pod.ready for pod in active),
+        "updatedNumberScheduled": sum(pod.metadata.labels.get(REVISION_HASH) == revision for pod in active),
+        "numberAvailable": available,
+        "numberUnavailable": len(by_node) - available,
+        "observedGeneration": item["metadata"]["generation"],
+    }
+    always = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
+    return filled(status, *always)

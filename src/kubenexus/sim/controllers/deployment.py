@@ -1,0 +1,130 @@
+"""A Deployment: one ReplicaSet for each version of its template, and the way from one to the next."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kubenexus.client import verbs
+from kubenexus.client.calls import Call
+from kubenexus.sim.controllers import deployment_status, rolling
+from kubenexus.sim.controllers.kin import RESOURCES, reference
+from kubenexus.sim.controllers.revisions import TEMPLATE_HASH, hash_of, without_hash
+from kubenexus.sim.controllers.rolling import Sizes
+from kubenexus.sim.controllers.seen import DEPLOYMENTS, REPLICA_SETS, Item, Kin
+from kubenexus.sim.controllers.shelf import Shelf
+from kubenexus.sim.controllers.steps import Note, Step
+
+REVISION = "deployment.kubernetes.io/revision"
+
+
+def reconcile(item: Item, children: Sequence[Kin], shelf: Shelf, now: float) -> Step:
+    """`children` are its ReplicaSets."""
+    found = [shelf.item((REPLICA_SETS, f"{kin.metadata.namespace}/{kin.metadata.name}")) for kin in children]
+    sets = sorted((each for each in found if each is not None), key=_age)
+    newest = next((each for each in sets if without_hash(each["spec"]["template"]) == _template(item)), None)
+    older = [each for each in sets if each is not newest]
+    if "deletionTimestamp" in item["metadata"]:
+        return Step(deployment_status.status(item, newest, older, now))
+    if newest is None and not item["spec"].get("paused"):
+        return _begin(item, older, shelf, now)
+    return _go_on(item, newest, older, shelf, now)
+
+
+def _template(item: Item) -> Item:
+    return without_hash(item["spec"]["template"])
+
+
+def _age(one: Item) -> tuple[int, str]:
+    return revision(one), one["metadata"]["name"]
+
+
+def revision(item: Item) -> int:
+    text = item["metadata"].get("annotations", {}).get(REVISION, "0")
+    return int(text) if text.isdigit() else 0
+
+
+# ---- a new version ---------------------------------------------------------------------------------------------------
+
+
+def _begin(item: Item, older: Sequence[Item], shelf: Shelf, now: float) -> Step:
+    """A ReplicaSet for this template, of the size that may be there at once."""
+    meta = item["metadata"]
+    collisions = item.get("status", {}).get("collisionCount", 0)
+    mark = hash_of(_template(item), collisions)
+    name = f"{meta['name']}-{mark}"
+    if shelf.item((REPLICA_SETS, f"{meta['namespace']}/{name}")) is not None:  # somebody else's
+        return Step({**item.get("status", {}), "collisionCount": collisions + 1})
+    size = rolling.first_size(item, older, _old_pods(older, shelf))
+    made = _replica_set(item, name, mark, size, 1 + max((revision(each) for each in older), default=0))
+    status = deployment_status.status(item, None, older, now, created=name)
+    note = Note("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")
+    return Step(status, [verbs.create(RESOURCES[REPLICA_SETS], made, meta["namespace"])], notes=[note] if size else [])
+
+
+def _replica_set(item: Item, name: str, mark: str, size: int, number: int) -> Item:
+    spec, template = item["spec"], item["spec"]["template"]
+    labels = {**template["metadata"].get("labels", {}), TEMPLATE_HASH: mark}
+    selector = dict(spec["selector"])
+    selector["matchLabels"] = {**selector.get("matchLabels", {}), TEMPLATE_HASH: mark}
+    wanted = {"replicas": size, "selector": selector, "minReadySeconds": spec.get("minReadySeconds", 0)}
+    meta = {"name": name, "labels": labels, "annotations": {REVISION: str(number)}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {**meta, "ownerReferences": [reference(DEPLOYMENTS, item)]},
+        "spec": {**wanted, "template": {**template, "metadata": {**template["metadata"], "labels": labels}}},
+    }
+
+
+# ---- from there on ---------------------------------------------------------------------------------------------------
+
+
+def _go_on(item: Item, newest: Item | None, older: Sequence[Item], shelf: Shelf, now: float) -> Step:
+    sizes = rolling.next_sizes(item, newest, older, _old_pods(older, shelf))
+    calls, notes = _scaled(sizes, [*older, *([newest] if newest else [])])
+    if newest is not None:
+        calls += _numbered(item, newest, older)
+    if not calls:
+        calls += _forgotten(item, newest, older)
+    status = deployment_status.status(item, newest, older, now)
+    return Step(status, calls, deployment_status.deadline(item, status), notes)
+
+
+def _old_pods(older: Sequence[Item], shelf: Shelf) -> int:
+    """Pods of earlier versions that have not ended: who recreates waits for the last of them."""
+    keys = [(REPLICA_SETS, f"{each['metadata']['namespace']}/{each['metadata']['name']}") for each in older]
+    return sum(not pod.finished for key in keys for pod in shelf.pods.of(key))
+
+
+def _scaled(sizes: Sizes, sets: Sequence[Item]) -> tuple[list[Call], list[Note]]:
+    calls, notes = [], []
+    for each in sets:
+        meta, now = each["metadata"], each["spec"]["replicas"]
+        size = sizes.get(meta["name"], now)
+        if size != now:
+            calls.append(_patched(each, {"spec": {"replicas": size}}))
+            how = "up" if size > now else "down"
+            notes.append(Note("ScalingReplicaSet", f"Scaled {how} replica set {meta['name']} from {now} to {size}"))
+    return calls, notes
+
+
+def _numbered(item: Item, newest: Item, older: Sequence[Item]) -> list[Call]:
+    """The newest has the highest number, also when it is an old acquaintance (`kubectl rollout undo`)."""
+    number = max([revision(newest), *(revision(each) + 1 for each in older)])
+    wanted = {"metadata": {"annotations": {REVISION: str(number)}}}
+    late = [each for each in (newest, item) if revision(each) != number]
+    return [_patched(each, wanted, DEPLOYMENTS if each is item else REPLICA_SETS) for each in late]
+
+
+def _forgotten(item: Item, newest: Item | None, older: Sequence[Item]) -> list[Call]:
+    """Of empty old versions only so many are kept."""
+    if newest is None or newest.get("status", {}).get("availableReplicas", 0) < item["spec"]["replicas"]:
+        return []
+    empty = [each for each in older if not each["spec"]["replicas"] and not each["status"].get("replicas")]
+    surplus = max(len(empty) - item["spec"].get("revisionHistoryLimit", 10), 0)
+    metas = [each["metadata"] for each in empty[:surplus]]
+    return [verbs.delete(RESOURCES[REPLICA_SETS], meta["namespace"], meta["name"], meta["uid"]) for meta in metas]
+
+
+def _patched(item: Item, body: dict[str, Any], resource: str = REPLICA_SETS) -> Call:
+    meta = item["metadata"]
+    return verbs.patch(RESOURCES[resource], meta["namespace"], meta["name"], body)

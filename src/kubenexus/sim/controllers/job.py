@@ -1,0 +1,135 @@
+"""A Job: pods until enough of them have succeeded, or too many have failed.
+
+A pod is counted once: a finalizer keeps it until its end is in the status, so that whoever deletes pods deletes no
+results. What is counted is in the status; what has the finalizer still is to be counted.
+"""
+
+from collections.abc import Sequence
+
+from kubenexus.client import kinds, verbs
+from kubenexus.client.calls import Call
+from kubenexus.sim.controllers import job_indexes, job_status, kin
+from kubenexus.sim.controllers.job_status import Tally
+from kubenexus.sim.controllers.seen import JOBS, Item, Pod
+from kubenexus.sim.controllers.shelf import Shelf
+from kubenexus.sim.controllers.steps import MOST, Step, soonest
+from kubenexus.sim.controllers.times import moment
+
+TRACKING = "batch.kubernetes.io/job-tracking"
+BACKOFF, LONGEST_BACKOFF = 10.0, 600.0  # seconds after the first failure, and at most
+
+
+def reconcile(item: Item, pods: Sequence[Pod], _: Shelf, now: float) -> Step:
+    if "deletionTimestamp" in item["metadata"]:
+        return Step(None, strays(pods))
+    tally = _tallied(item, pods)
+    if job_status.is_over(item):
+        return _afterwards(item, pods, tally, now)
+    status = job_status.begun(item, tally, now)
+    verdict = job_status.verdict(item, status, tally, now)
+    counted = [let_go(pod) for pod in tally.news]
+    if verdict is not None:
+        status = job_status.ended(status, tally, verdict, now)
+        return Step(status, [*counted, *(kin.remove(pod) for pod in tally.active)], _burial(item, now), verdict.notes)
+    if item["spec"].get("suspend"):
+        return Step(status, [*counted, *(kin.remove(pod) for pod in tally.active)])
+    calls, again = _sized(item, tally, pods, now)
+    return Step(status, [*counted, *calls], soonest(again, job_status.deadline(item, status)))
+
+
+def let_go(pod: Pod) -> Call:
+    """It is counted; whoever wants to delete it may."""
+    left = [each for each in pod.metadata.finalizers if each != TRACKING]
+    meta = pod.metadata
+    return verbs.patch(
+        kinds.PODS, meta.namespace, meta.name, {"metadata": {"uid": meta.uid, "finalizers": left or None}}
+    )
+
+
+def strays(pods: Sequence[Pod]) -> list[Call]:
+    """Pods of a job that is no longer there: nobody will count them."""
+    return [let_go(pod) for pod in pods if TRACKING in pod.metadata.finalizers]
+
+
+def _tallied(item: Item, pods: Sequence[Pod]) -> Tally:
+    news = [pod for pod in pods if TRACKING in pod.metadata.finalizers and (pod.finished or pod.terminating)]
+    good = [pod for pod in news if pod.status.phase == "Succeeded"]
+    before = item.get("status", {})
+    done = job_indexes.parse(before.get("completedIndexes", "")) | job_indexes.of(good)
+    indexed = item["spec"].get("completionMode") == "Indexed"
+    if indexed:
+        done &= set(range(item["spec"]["completions"]))
+    return Tally(
+        active=[pod for pod in pods if pod.active],
+        news=news,
+        succeeded=len(done) if indexed else before.get("succeeded", 0) + len(good),
+        failed=before.get("failed", 0) + len(news) - len(good),
+        terminating=sum(pod.terminating and not pod.finished for pod in pods),
+        completed=done if indexed else None,
+    )
+
+
+# ---- how many --------------------------------------------------------------------------------------------------------
+
+
+def _sized(item: Item, tally: Tally, pods: Sequence[Pod], now: float) -> tuple[list[Call], float | None]:
+    """The pods that are lacking, or too many. After a failure the next comes later each time."""
+    wanted = _parallel(item, tally)
+    lacking = wanted - len(tally.active)
+    if lacking < 0:
+        newest = sorted(tally.active, key=lambda pod: (pod.ready, pod.metadata.creation_timestamp, pod.metadata.name))
+        return [kin.remove(pod) for pod in newest[:-lacking]], None
+    pause = _pause(pods, now)
+    if not lacking or pause is not None:
+        return [], pause
+    return [kin.make(item, pod) for pod in _more(item, tally, min(lacking, MOST))], None
+
+
+def _parallel(item: Item, tally: Tally) -> int:
+    spec = item["spec"]
+    parallel: int = spec.get("parallelism", 1)
+    completions: int | None = spec.get("completions")
+    if completions is None:  # a queue of work: when one has found it empty, no more are begun
+        return len(tally.active) if tally.succeeded else parallel
+    return max(min(parallel, completions - tally.succeeded), 0)
+
+
+def _pause(pods: Sequence[Pod], now: float) -> float | None:
+    """Until when nothing is begun; None if something may be. Seen from the pods that failed and are still there."""
+    failed = [pod.last_word for pod in pods if pod.status.phase == "Failed"]
+    if not failed:
+        return None
+    until = max(failed) + min(BACKOFF * 2.0 ** min(len(failed) - 1, 10), LONGEST_BACKOFF)
+    return until if until > now else None
+
+
+def _more(item: Item, tally: Tally, count: int) -> list[Item]:
+    if tally.completed is None:
+        return [kin.pod_of(JOBS, item, labels={}, finalizers=[TRACKING]) for _ in range(count)]
+    taken = tally.completed | job_indexes.of(tally.active)
+    free = [number for number in range(item["spec"]["completions"]) if number not in taken]
+    return [job_indexes.pod(item, number, TRACKING) for number in free[:count]]
+
+
+# ---- afterwards ------------------------------------------------------------------------------------------------------
+
+
+def _afterwards(item: Item, pods: Sequence[Pod], tally: Tally, now: float) -> Step:
+    """Nothing is begun any more; what still runs ends; the job itself goes when its time has come."""
+    calls = [let_go(pod) for pod in pods if TRACKING in pod.metadata.finalizers]
+    calls += [kin.remove(pod) for pod in tally.active]
+    until = _burial(item, now)
+    if until is not None and until <= now:
+        meta = item["metadata"]
+        body = verbs.delete(kin.RESOURCES[JOBS], meta["namespace"], meta["name"], meta["uid"])
+        return Step(None, [*calls, Call("DELETE", f"{body.path}?propagationPolicy=Background", body.body)])
+    return Step(job_status.quiet(item["status"], tally), calls, until)
+
+
+def _burial(item: Item, now: float) -> float | None:
+    """When a finished job is to be deleted, if at all."""
+    seconds = item["spec"].get("ttlSecondsAfterFinished")
+    if seconds is None:
+        return None
+    over = job_status.ended_at(item)
+    return (now if over is None else moment(over)) + float(seconds)

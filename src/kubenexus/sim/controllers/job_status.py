@@ -1,0 +1,116 @@
+"""What a Job says of itself, and how it ends: complete, failed, or past its deadline."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kubenexus.observe.times import seconds_text
+from kubenexus.sim.controllers import job_indexes
+from kubenexus.sim.controllers.seen import Item, Pod
+from kubenexus.sim.controllers.steps import Note, condition, filled
+from kubenexus.sim.controllers.times import moment
+
+
+class Tally(NamedTuple):
+    """Its pods. `news` have ended and are not counted in the status yet; the numbers include them."""
+
+    active: Sequence[Pod]
+    news: Sequence[Pod]
+    succeeded: int
+    failed: int
+    terminating: int
+    completed: set[int] | None  # of an indexed one: which numbers
+
+
+class Verdict(NamedTuple):
+    type: str
+    reason: str
+    message: str
+    notes: Sequence[Note] = ()
+
+
+def is_over(item: Item) -> bool:
+    return ended_at(item) is not None
+
+
+def ended_at(item: Item) -> str | None:
+    for each in item.get("status", {}).get("conditions", ()):
+        if each["type"] in {"Complete", "Failed"} and each["status"] == "True":
+            return str(each["lastTransitionTime"])
+    return None
+
+
+def begun(item: Item, tally: Tally, now: float) -> Item:
+    """The status of a job that goes on, or is suspended."""
+    old, suspended = item.get("status", {}), bool(item["spec"].get("suspend"))
+    status = _counted(old, tally)
+    if suspended:
+        status.pop("startTime", None)
+    else:
+        status.setdefault("startTime", seconds_text(now))
+    known = any(each["type"] == "Suspended" for each in old.get("conditions", ()))
+    if suspended or known:
+        status["conditions"] = [_suspended(old, suspended, now)]
+    return status
+
+
+def _suspended(old: Item, suspended: bool, now: float) -> Item:
+    told = ("True", "JobSuspended", "Job suspended") if suspended else ("False", "JobResumed", "Job resumed")
+    return condition(old, "Suspended", *told, now)
+
+
+def _counted(old: Item, tally: Tally) -> Item:
+    kept: Item = {key: old[key] for key in ("startTime", "completionTime", "conditions") if key in old}
+    counts = {
+        "active": len(tally.active),
+        "succeeded": tally.succeeded,
+        "failed": tally.failed,
+        "completedIndexes": job_indexes.text(tally.completed or ()),
+    }
+    status = filled({**kept, **counts})
+    status["ready"] = sum(pod.ready for pod in tally.active)
+    status["terminating"] = tally.terminating
+    status["uncountedTerminatedPods"] = {}
+    return status
+
+
+def quiet(old: Item, tally: Tally) -> Item:
+    """After the end: only who still runs or terminates changes."""
+    return {**old, "ready": 0, "terminating": tally.terminating}
+
+
+def verdict(item: Item, status: Item, tally: Tally, now: float) -> Verdict | None:
+    """How it has ended; None while it has not."""
+    spec = item["spec"]
+    if tally.failed > spec.get("backoffLimit", 6):
+        text = "Job has reached the specified backoff limit"
+        return _failed("BackoffLimitExceeded", text)
+    until = deadline(item, status)
+    if until is not None and until <= now:
+        return _failed("DeadlineExceeded", "Job was active longer than specified deadline")
+    wanted = spec.get("completions")
+    enough = (tally.succeeded and not tally.active) if wanted is None else tally.succeeded >= wanted
+    if enough and not spec.get("suspend"):
+        text = "Reached expected number of succeeded pods"
+        return Verdict("Complete", "CompletionsReached", text, [Note("Completed", "Job completed")])
+    return None
+
+
+def _failed(reason: str, text: str) -> Verdict:
+    return Verdict("Failed", reason, text, [Note(reason, text, "Warning")])
+
+
+def deadline(item: Item, status: Item) -> float | None:
+    seconds, since = item["spec"].get("activeDeadlineSeconds"), status.get("startTime")
+    return None if seconds is None or since is None else moment(since) + seconds
+
+
+def ended(status: Item, tally: Tally, verdict: Verdict, now: float) -> Item:
+    """The last word. Pods that still run are being deleted: they count as terminating, not as active."""
+    target = "SuccessCriteriaMet" if verdict.type == "Complete" else "FailureTarget"
+    told = ("True", verdict.reason, verdict.message)
+    conditions = [condition({}, type, *told, now) for type in (target, verdict.type)]
+    last = {**status, "conditions": [*status.get("conditions", ()), *conditions], "ready": 0}
+    last.pop("active", None)
+    if verdict.type == "Complete":
+        last["completionTime"] = seconds_text(now)
+    return last

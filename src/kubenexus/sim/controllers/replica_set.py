@@ -1,0 +1,74 @@
+"""A ReplicaSet: so many pods, all alike. Surplus ones go in the order in which they are missed least."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kubenexus.sim.controllers import kin
+from kubenexus.sim.controllers.seen import REPLICA_SETS, Item, Pod
+from kubenexus.sim.controllers.shelf import Shelf
+from kubenexus.sim.controllers.steps import MOST, Step, filled, soonest
+from kubenexus.sim.controllers.times import moment
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_PHASES = {"Pending": 0, "": 0, "Unknown": 1, "Running": 2}
+
+
+def reconcile(item: Item, pods: Sequence[Pod], _: Shelf, now: float) -> Step:
+    active = [pod for pod in pods if pod.active]
+    lacking = item["spec"]["replicas"] - len(active)
+    calls = []
+    if "deletionTimestamp" not in item["metadata"]:
+        calls = [_one_more(item) for _ in range(min(lacking, MOST))]
+        calls += [kin.remove(pod) for pod in surplus(active, -lacking)[:MOST]]
+    status, again = _status(item, active, pods, now)
+    return Step(status, calls, again)
+
+
+def surplus(active: Sequence[Pod], count: int) -> list[Pod]:
+    """Who goes first: without a node, not running, not ready, cheap, crowded, ready last, young."""
+    if count <= 0:
+        return []
+    crowd = Counter(pod.spec.node_name for pod in active if pod.spec.node_name)
+    return sorted(active, key=_missed(crowd))[:count]
+
+
+def _missed(crowd: Counter[str]) -> Callable[[Pod], tuple[Any, ...]]:
+    def rank(pod: Pod) -> tuple[Any, ...]:
+        node, since = pod.spec.node_name, pod.ready_since
+        placed = (bool(node), _PHASES.get(pod.status.phase, 0), since is not None)
+        age = (-(since or 0.0), -moment(pod.metadata.creation_timestamp), pod.metadata.name)
+        return (*placed, _cost(pod), -crowd[node], *age)
+
+    return rank
+
+
+def _cost(pod: Pod) -> int:
+    try:
+        return int(pod.metadata.annotations.get(DELETION_COST, "0"))
+    except ValueError:
+        return 0
+
+
+def _one_more(item: Item) -> Any:
+    return kin.make(item, kin.pod_of(REPLICA_SETS, item, labels={}))
+
+
+def _status(item: Item, active: Sequence[Pod], pods: Sequence[Pod], now: float) -> tuple[Item, float | None]:
+    wait = item["spec"].get("minReadySeconds", 0)
+    wanted = item["spec"]["template"]["metadata"].get("labels", {}).items()
+    status = {
+        "replicas": len(active),
+        "fullyLabeledReplicas": sum(wanted <= pod.metadata.labels.items() for pod in active),
+        "readyReplicas": sum(pod.ready for pod in active),
+        "availableReplicas": sum(pod.available(wait, now) for pod in active),
+        "terminatingReplicas": sum(pod.terminating and not pod.finished for pod in pods),
+        "observedGeneration": item["metadata"]["generation"],
+    }
+    return filled(status, "replicas", "terminatingReplicas"), waiting(active, wait, now)
+
+
+def waiting(pods: Sequence[Pod], min_ready_seconds: int, now: float) -> float | None:
+    """When the next of them will have been ready for long enough."""
+    ready = [pod.ready_since for pod in pods if not pod.available(min_ready_seconds, now)]
+    return soonest(*(since + min_ready_seconds for since in ready if since is not None))

@@ -1,0 +1,151 @@
+"""The shelf: workloads, their pods and the nodes, decoded once, as they are in the store at this moment.
+
+Says whom a change concerns: the workload itself, the controllers that a child has and had, or, for a child that nobody
+controls, whoever would like to have it.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+import msgspec
+
+from kubenexus.api.selectors import LabelSelector, compile_selector
+from kubenexus.sim.apiserver.store import DELETED, Change, Store
+from kubenexus.sim.controllers.seen import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Item,
+    Key,
+    Kin,
+    Node,
+    Pod,
+)
+
+# Those further down look at what those further up write, and come when these have finished.
+WORKLOADS = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, DEPLOYMENTS)
+_ADOPTERS = {PODS: (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS), REPLICA_SETS: (DEPLOYMENTS,)}
+_decode = msgspec.json.Decoder().decode
+
+Child = TypeVar("Child", bound=Kin)
+
+
+class Family(Generic[Child]):
+    """Children by their controller; and those that have none, by namespace."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Child] = {}
+        self._owned: dict[Key, dict[str, Child]] = {}
+        self._free: dict[str, dict[str, Child]] = {}
+
+    def put(self, key: str, child: Child | None) -> tuple[Child | None, Child | None]:
+        """It is there now, or (None) gone. Returns what was there before, and what is."""
+        before = self.all.pop(key, None)
+        if before is not None:
+            self._shelf(before).pop(key, None)
+        if child is not None:
+            self.all[key] = self._shelf(child)[key] = child
+        return before, child
+
+    def of(self, owner: Key) -> list[Child]:
+        """Who says that this is their controller, by name: an earlier one of the same name, perhaps."""
+        found = self._owned.get(owner, {})
+        return [found[key] for key in sorted(found)]
+
+    def free(self, namespace: str) -> list[Child]:
+        return list(self._free.get(namespace, {}).values())
+
+    def _shelf(self, child: Child) -> dict[str, Child]:
+        if child.controller is None:
+            return self._free.setdefault(child.metadata.namespace, {})
+        owner = child.owner
+        return {} if owner is None else self._owned.setdefault(owner, {})
+
+
+class Shelf:
+    """`concerned` is told, while a change is committed, whose turn it is; it must not write then."""
+
+    def __init__(self, store: Store, concerned: Callable[[Key], None]) -> None:
+        self._concerned = concerned
+        self._by_kind: dict[str, dict[str, Item]] = {resource: {} for resource in WORKLOADS}
+        self.pods: Family[Pod] = Family()
+        self.sets: Family[Kin] = Family()
+        self.nodes: dict[str, Node] = {}
+        self._leave = [store.listen(resource, hear) for resource, hear in self._hearing()]
+        for resource, hear in self._hearing():
+            collection = store.collection(resource)
+            for key in collection.keys():  # noqa: SIM118 - not a dict
+                hear(Change(0, "ADDED", key, collection.objects[key], None))
+
+    def close(self) -> None:
+        """Hears nothing any more."""
+        for leave in self._leave:
+            leave()
+
+    def item(self, key: Key) -> Item | None:
+        return self._by_kind[key[0]].get(key[1])
+
+    def items(self, resource: str) -> Iterable[Item]:
+        return self._by_kind[resource].values()
+
+    # ---- what the store says -----------------------------------------------------------------------------------------
+
+    def _hearing(self) -> Iterator[tuple[str, Callable[[Change], None]]]:
+        yield NODES, self._node
+        for resource in WORKLOADS:
+            yield resource, functools.partial(self._workload, resource)
+        yield PODS, self._pod
+
+    def _workload(self, resource: str, change: Change) -> None:
+        if change.type == DELETED:
+            self._by_kind[resource].pop(change.key, None)
+        else:
+            self._by_kind[resource][change.key] = _decode(change.data)
+        if resource == REPLICA_SETS:
+            self._child(REPLICA_SETS, self.sets, change, Kin)
+        self._concerned((resource, change.key))
+
+    def _pod(self, change: Change) -> None:
+        self._child(PODS, self.pods, change, Pod)
+
+    def _child(self, resource: str, family: Family[Child], change: Change, kind: type[Child]) -> None:
+        child = None if change.type == DELETED else msgspec.json.decode(change.data, type=kind)
+        for each in family.put(change.key, child):
+            if each is not None and each.owner is not None:
+                self._concerned(each.owner)
+        if child is not None and child.controller is None and not child.terminating:
+            self._offer(resource, child)
+
+    def _offer(self, resource: str, child: Kin) -> None:
+        prefix = f"{child.metadata.namespace}/"
+        for adopter in _ADOPTERS[resource]:
+            for key, item in self._by_kind[adopter].items():
+                if key.startswith(prefix) and selects(item, child):
+                    self._concerned((adopter, key))
+
+    def _node(self, change: Change) -> None:
+        node = None if change.type == DELETED else msgspec.json.decode(change.data, type=Node)
+        before = self.nodes.pop(change.key, None)
+        if node is not None:
+            self.nodes[change.key] = node
+        if node is None or before is None or _shape(node) != _shape(before):
+            for key in self._by_kind[DAEMON_SETS]:
+                self._concerned((DAEMON_SETS, key))
+
+
+def selects(item: Item, child: Kin) -> bool:
+    """Whether the workload's selector means this child."""
+    selector = item["spec"].get("selector")
+    if not selector:
+        return False
+    return compile_selector(msgspec.convert(selector, LabelSelector)).matches(child.metadata.labels)
+
+
+def _shape(node: Node) -> tuple[object, ...]:
+    """What decides who may run there; heartbeats are none of our business."""
+    return node.metadata.labels, node.spec.taints
