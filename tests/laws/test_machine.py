@@ -281,6 +281,13 @@ class Machine(RuleBasedStateMachine):
         assert waiting_on(self.ledger) == waiting_on(rebuilt)
 
     @invariant()
+    def images_are_where_they_are_reported_and_as_large(self) -> None:
+        nodes = self.ledger.nodes
+        found = [(name, size, node) for node, row in nodes.row_of.items() for name, size in nodes.images.of_row(row)]
+        images = self.world.images.items()
+        assert sorted(found) == sorted((name, image.size, node) for name, image in images for node in image.nodes)
+
+    @invariant()
     def every_counter_is_the_sum_of_its_pods(self) -> None:
         resources = self.ledger.nodes.resources
         for name, info in self.world.infos().items():

@@ -121,7 +121,8 @@ class Promise(NamedTuple):
 
 
 class ImageState(NamedTuple):
-    """An image in the cluster: the size that the first node reported, and the nodes that have it."""
+    """An image in the cluster: the size that the first node reported, and the nodes that have it. When the only node
+    left changes in anything, its own size counts from then on."""
 
     size: int
     nodes: set[str]
@@ -148,8 +149,11 @@ class World:
         return "\n".join(["World:", *distinct, f"unreadable: {self.unreadable}", f"devices: {self.devices}"])
 
     def node_seen(self, node: Node) -> None:
-        self._drop_images(node.metadata.name)
+        known = self.nodes.get(node.metadata.name)
         self.nodes[node.metadata.name] = node
+        if known is not None and _read_of(known) == _read_of(node):
+            return  # a heartbeat
+        self._drop_images(node.metadata.name)
         for image in node.status.images:
             for name in image.names:
                 self.images.setdefault(name, ImageState(image.size_bytes, set())).nodes.add(node.metadata.name)
@@ -287,6 +291,19 @@ class Cluster(NamedTuple):
         except Malformed:
             touched = None
         return touched if isinstance(touched, set) else set()
+
+
+def _read_of(node: Node) -> Any:
+    """All that rules may look at. A report that repeats it changes nothing."""
+    status = node.status
+    return (
+        node.metadata.uid,
+        node.metadata.labels,
+        node.spec,
+        status.allocatable,
+        status.images,
+        status.declared_features,
+    )
 
 
 def readable(pod: Pod) -> bool:
