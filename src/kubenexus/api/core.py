@@ -190,6 +190,20 @@ class SchedulingGate(Object):
     name: str = ""
 
 
+class SchedulingGroup(Object):
+    """The PodGroup that the pod belongs to (`scheduling.k8s.io`, Kubernetes 1.36 and later)."""
+
+    pod_group_name: str = ""
+
+
+class WorkloadRef(Object):
+    """The Workload that the pod belongs to, as Kubernetes 1.35 has it; each replica of a group is one by itself."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
 class PodSpec(Object):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
@@ -209,6 +223,8 @@ class PodSpec(Object):
     volumes: list[Volume] = []
     host_network: bool = False
     host_users: bool = True
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadRef | None = None
 
 
 class ContainerStatus(Object):

@@ -1,6 +1,6 @@
-"""Namespaces, services and the controllers that own pods: read only to know which pods belong together."""
+"""Namespaces, services, groups and the controllers that own pods: read only to know which pods belong together."""
 
-from kubenexus.api.meta import Object, ObjectMeta
+from kubenexus.api.meta import Int64, Object, ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 
 
@@ -22,8 +22,58 @@ class PriorityClass(Named):
     """A priority by name; admission writes the number into the pods."""
 
 
-class PodGroup(Named):
-    """Pods that start together, in Kubernetes' own form."""
+class GangPolicy(Object):
+    min_count: Int64 = 0
+
+
+class SchedulingPolicy(Object):
+    """Without `gang` the policy is `basic`: each pod by itself."""
+
+    gang: GangPolicy | None = None
+
+
+class TopologyConstraint(Object):
+    key: str = ""
+
+
+class SchedulingConstraints(Object):
+    topology: list[TopologyConstraint] = []
+
+
+class PodGroupSpec(Object):
+    """Kubernetes' own form has a policy and constraints, those of scheduler-plugins and of Volcano have `minMember`."""
+
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    scheduling_constraints: SchedulingConstraints | None = None
+    min_member: Int64 | None = None
+
+
+class PodGroup(Object):
+    """Pods that start together: `scheduling.k8s.io`, `scheduling.x-k8s.io` or `scheduling.volcano.sh`."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+class WorkloadPodGroup(Object):
+    """A group of a Workload: with a `policy` in Kubernetes 1.35, a template with a `schedulingPolicy` since."""
+
+    name: str = ""
+    policy: SchedulingPolicy | None = None
+    scheduling_policy: SchedulingPolicy | None = None
+    scheduling_constraints: SchedulingConstraints | None = None
+
+
+class WorkloadSpec(Object):
+    pod_groups: list[WorkloadPodGroup] = []
+    pod_group_templates: list[WorkloadPodGroup] = []
+
+
+class Workload(Object):
+    """`scheduling.k8s.io`."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
 
 
 class ServiceSpec(Object):

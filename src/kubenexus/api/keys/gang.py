@@ -99,6 +99,24 @@ KUEUE_TOTAL_COUNT = entry(
     meaning="How many pods the Kueue group has; all of them are its minimum.",
 )
 
+KUEUE_REQUIRED_TOPOLOGY = entry(
+    "kueue.x-k8s.io/podset-required-topology",
+    on="Pod",
+    values=Text("topology.kubernetes.io/rack"),
+    default=None,
+    kind=Kind.ANNOTATION,
+    meaning="The members must be within one domain of this level: a label of nodes, or a level's name (`rack`).",
+)
+
+KUEUE_PREFERRED_TOPOLOGY = entry(
+    "kueue.x-k8s.io/podset-preferred-topology",
+    on="Pod",
+    values=Text("topology.kubernetes.io/rack"),
+    default=None,
+    kind=Kind.ANNOTATION,
+    meaning="The members should be within one domain of this level; if none has room, within the next wider one.",
+)
+
 VOLCANO_NAME = entry(
     "scheduling.k8s.io/group-name",
     on="Pod",

@@ -1,0 +1,78 @@
+"""What a pod says about its gang, before any object that it names has been looked at."""
+
+import re
+from typing import Final, TypeVar
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.api.keys.entry import Entry
+from kubenexus.api.keys.reading import Reading, read
+from kubenexus.api.keys.values import quoted
+from kubenexus.base.errors import Malformed
+
+T = TypeVar("T")
+
+# The kinds of objects that a pod may name, as `state.intake` calls them.
+POD_GROUP: Final = "PodGroup"
+COSCHEDULING: Final = "PodGroup.scheduling.x-k8s.io"
+VOLCANO: Final = "PodGroup.scheduling.volcano.sh"
+WORKLOAD: Final = "Workload"
+
+_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?", re.ASCII)
+
+
+class Ref(msgspec.Struct, frozen=True, gc=False):
+    """An object in the pod's own namespace; no pod can name one elsewhere. `part`: which group of a Workload."""
+
+    kind: str
+    namespace: str
+    name: str
+    part: str = ""
+
+    def __str__(self) -> str:
+        kind = self.kind if "." in self.kind else f"{self.kind}.scheduling.k8s.io"
+        return f"{kind} {self.namespace}/{self.name}"
+
+
+class Nearness(msgspec.Struct, frozen=True, gc=False):
+    """How close the members must, or should, be: levels by name or label. `said`: nothing else is to be assumed."""
+
+    required: str = ""
+    preferred: str = ""
+    said: bool = False
+
+
+UNSAID: Final = Nearness()
+
+
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """A pod says that it belongs to a gang.
+
+    `key` names the gang among all jobs (it has three parts where a pod's has two), `title` names it to people. The
+    minimum is 0 where the object `ref` has it. `said` is where the pod says so, `warnings` what is odd about it.
+    """
+
+    key: str
+    title: str
+    said: str
+    minimum: int = 0
+    ref: Ref | None = None
+    nearness: Nearness = UNSAID
+    warnings: tuple[str, ...] = ()
+
+
+def name_of(text: str, where: str) -> str:
+    """A name that may stand in a key; whatever is none must not be mistaken for another gang's."""
+    if not _NAME.fullmatch(text):
+        what = "a name of letters, digits, '-', '_' and '.', at most 253"
+        raise Malformed(f"must be {what}, not {quoted(text)}", field=where)
+    return text
+
+
+def said(entry: Entry[T], pod: Pod) -> Reading[T]:
+    """What the pod's labels and annotations say; Malformed if they say something, and none of it can be read."""
+    found = read(entry, pod.metadata.labels, pod.metadata.annotations)
+    if found.problems and not found.is_set:
+        raise Malformed(found.problems[0].what, field=found.problems[0].where)
+    return found

@@ -1,0 +1,151 @@
+"""Which gang a pod is in and how many of it must start together: the one answer for every part of the program.
+
+    claim_of(pod)             what the pod says, by the first source that it uses (`sources`)
+    settle(claim, groups)     with what the object says that the claim names, if it names one
+    gang_of(pod, groups)      both; None for a pod that goes by itself
+
+All of it is pure. A gang is within one namespace: a name says nothing about a gang of the same name elsewhere.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.api.gangs.claim import COSCHEDULING, VOLCANO, Claim, Nearness, Ref
+from kubenexus.api.gangs.nearness import nearness_of
+from kubenexus.api.gangs.sources import KEYS, SOURCES, Source
+from kubenexus.api.workloads import PodGroup, SchedulingConstraints, SchedulingPolicy, Workload, WorkloadPodGroup
+from kubenexus.base.errors import Malformed
+
+
+class Groups(Protocol):
+    """Who knows the objects that pods name: `state.groups`, or a test."""
+
+    def find(self, kind: str, namespace: str, name: str) -> PodGroup | Workload | None: ...
+
+
+class Gang(msgspec.Struct, frozen=True, gc=False):
+    """`awaits` names the object that has to appear before anything is known; the minimum means nothing until then."""
+
+    key: str
+    title: str
+    minimum: int
+    nearness: Nearness
+    awaits: str = ""
+
+    @property
+    def loose(self) -> bool:
+        """Whether its members go each by itself: one is enough, and they need not be close to each other."""
+        return not self.awaits and self.minimum <= 1 and not self.nearness.required and not self.nearness.preferred
+
+
+def gang_of(pod: Pod, groups: Groups) -> Gang | None:
+    """Malformed says which key or field is wrong, and what was expected: such a pod has to wait."""
+    claim = claim_of(pod)
+    gang = None if claim is None else settle(claim, groups)
+    return None if gang is None or gang.loose else gang
+
+
+def claim_of(pod: Pod) -> Claim | None:
+    """The first source that the pod uses counts; what others say differently becomes a warning."""
+    meta, spec = pod.metadata, pod.spec
+    named = spec.scheduling_group is not None or spec.workload_ref is not None
+    if not named and KEYS.isdisjoint(meta.labels) and KEYS.isdisjoint(meta.annotations):
+        return None
+    claim, warnings = None, []
+    for source in SOURCES:
+        if claim is None:
+            claim = source(pod)
+        else:
+            warnings += _objections(claim, source, pod)
+    if claim is None:
+        return None
+    return msgspec.structs.replace(claim, nearness=nearness_of(pod), warnings=(*claim.warnings, *warnings))
+
+
+def settle(claim: Claim, groups: Groups) -> Gang:
+    """Malformed if the object that the pod names cannot be used."""
+    if claim.ref is None:
+        return Gang(claim.key, claim.title, claim.minimum, claim.nearness)
+    ref = claim.ref
+    found = groups.find(ref.kind, ref.namespace, ref.name)
+    if found is None:
+        return Gang(claim.key, claim.title, 1, claim.nearness, str(ref))
+    try:
+        minimum, required = _asked(ref, found)
+    except Malformed as problem:
+        raise problem.within(subject=str(ref)) from None
+    nearness = Nearness(required, claim.nearness.preferred, said=True) if required else claim.nearness
+    return Gang(claim.key, claim.title, minimum, nearness)
+
+
+def merged(gangs: Iterable[Gang]) -> Gang:
+    """One gang of what its members say, in their order. The largest minimum counts: fewer might be too few for those
+    who asked for more. So do the first levels that are named."""
+    first, *others = gangs
+    for gang in others:
+        near = Nearness(
+            first.nearness.required or gang.nearness.required,
+            first.nearness.preferred or gang.nearness.preferred,
+            first.nearness.said or gang.nearness.said,
+        )
+        minimum = max(first.minimum, gang.minimum)
+        first = Gang(first.key, first.title, minimum, near, first.awaits or gang.awaits)
+    return first
+
+
+def _objections(claim: Claim, source: Source, pod: Pod) -> list[str]:
+    try:
+        other = source(pod)
+    except Malformed as problem:
+        return [f"{claim.said} is used; besides it {problem}"]
+    if other is None or (other.title == claim.title and other.minimum in (0, claim.minimum or other.minimum)):
+        return []
+    count = f", at least {other.minimum}" if other.minimum else ""
+    return [f"{claim.said} is used; {other.said} says otherwise: gang {other.title}{count}"]
+
+
+# --- what objects say ---------------------------------------------------------------------------------------------
+
+
+def _asked(ref: Ref, found: PodGroup | Workload) -> tuple[int, str]:
+    """How many, and within one domain of which level."""
+    if isinstance(found, Workload):
+        part = _part(ref, found)
+        return _minimum(part.scheduling_policy or part.policy), _level(part.scheduling_constraints)
+    spec = found.spec
+    if ref.kind == COSCHEDULING:
+        return _positive(spec.min_member or 0, "spec.minMember"), ""
+    if ref.kind == VOLCANO:
+        return _positive(1 if spec.min_member is None else spec.min_member, "spec.minMember"), ""
+    return _minimum(spec.scheduling_policy, "spec."), _level(spec.scheduling_constraints)
+
+
+def _minimum(policy: SchedulingPolicy | None, path: str = "") -> int:
+    """One, unless the policy is that of a gang."""
+    if policy is None or policy.gang is None:
+        return 1
+    return _positive(policy.gang.min_count, f"{path}schedulingPolicy.gang.minCount")
+
+
+def _positive(count: int, field: str) -> int:
+    if not 1 <= count < 2**31:
+        raise Malformed(f"must be a whole number from 1, not {count}", field=field)
+    return count
+
+
+def _level(constraints: SchedulingConstraints | None) -> str:
+    """Kubernetes allows one."""
+    return next((each.key for each in constraints.topology if each.key), "") if constraints is not None else ""
+
+
+def _part(ref: Ref, workload: Workload) -> WorkloadPodGroup:
+    parts = {each.name: each for each in (*workload.spec.pod_groups, *workload.spec.pod_group_templates)}
+    if not ref.part and len(parts) == 1:
+        return next(iter(parts.values()))
+    if ref.part not in parts:
+        has = ", ".join(parts) or "none"
+        raise Malformed(f"has no pod group {ref.part!r}; it has {has}", field="spec.podGroups")
+    return parts[ref.part]
