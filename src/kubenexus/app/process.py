@@ -33,6 +33,7 @@ from kubenexus.client.verbs import get
 from kubenexus.config import Configuration
 from kubenexus.framework.profile import Factory
 from kubenexus.observe import logs
+from kubenexus.state.digest import digest
 
 UNKNOWN_FOR = 60.0  # seconds of nothing but 401 before we give up
 FAREWELL = 2.0  # seconds for the last events
@@ -73,6 +74,12 @@ class Process:
         """Asked to end: finish what is under way."""
         self._stopping = True
         self._news.set()
+
+    def tell(self) -> None:
+        """Asked what it believes (SIGUSR2): one line that can be held against what a list of the cluster gives."""
+        if self._scheduler is not None:
+            ledger = self._scheduler.ledger
+            log.info("Ledger", digest=digest(ledger), nodes=ledger.nodes.count, pods=len(ledger.pods))
 
     async def run(self) -> None:
         """Until `stop`. Raises KubeNexusError when it has to end for another reason."""

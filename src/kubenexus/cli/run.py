@@ -109,6 +109,7 @@ async def _until_signalled(process: "Process") -> None:
     loop = asyncio.get_running_loop()
     for ending in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(ending, process.stop)
+    loop.add_signal_handler(signal.SIGUSR2, process.tell)
     await process.run()
 
 
