@@ -40,7 +40,7 @@ WANTED = {
     "apiextensions.k8s.io/v1": "customresourcedefinitions",
 }
 # These need programs on nodes, or secrets; we refuse them.
-REFUSED = {"attach", "exec", "log", "portforward", "proxy", "token", "ephemeralcontainers", "resize"}
+REFUSED = {"attach", "exec", "log", "portforward", "proxy", "token", "ephemeralcontainers"}
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 

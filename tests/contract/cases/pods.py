@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.contract.api import Api, a_binding, a_budget, a_pod, an_eviction
+from tests.contract.api import Api, Said, a_binding, a_budget, a_pod, an_eviction
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -218,3 +218,35 @@ def _running(api: Api, *names: str) -> None:
 def _allow(api: Api, count: int) -> None:
     healthy = {"observedGeneration": 1, "currentHealthy": 2 + count, "desiredHealthy": 2, "expectedPods": 2}
     api.patch("poddisruptionbudgets/all/status", {"status": {**healthy, "disruptionsAllowed": count}}).ok()
+
+
+def a_pod_is_resized_and_nothing_else_changes(api: Api) -> None:
+    def asking(image: str = "i:1", **requests: str) -> list[dict[str, Any]]:
+        return [{"name": "c", "image": image, "resources": {"requests": requests}}]
+
+    def resize(containers: list[dict[str, Any]]) -> Said:
+        return api.put("pods/a/resize", {"metadata": {"name": "a"}, "spec": {"containers": containers}})
+
+    api.post("pods", a_pod("a", containers=asking(cpu="500m", memory="1Gi"))).ok(201)
+    small = resize(asking("other:2", cpu="100m", memory="1Mi")).ok()
+    container = small["spec"]["containers"][0]
+    assert container["resources"] == {"requests": {"cpu": "100m", "memory": "1Mi"}}
+    assert (container["image"], small["spec"]["restartPolicy"]) == ("i:1", "Always")
+    assert small["metadata"]["generation"] == 2
+    assert small["status"] == {"phase": "Pending", "qosClass": "Burstable"}
+    field = "spec.containers[0].resources.requests"
+    resize(asking(cpu="100m")).refused(422, "Invalid", field=field)
+    device = {"requests": {"cpu": "1", "memory": "1Gi", "a.b/c": "1"}, "limits": {"a.b/c": "1"}}
+    resize([{"name": "c", "image": "i:1", "resources": device}]).refused(422, "Invalid", field="spec")
+    resize([{"name": "d", "image": "i:1"}]).refused(422, "Invalid", field="spec.containers[0].name")
+    resize([*asking(cpu="1", memory="1Gi"), {"name": "d", "image": "i"}]).refused(
+        422, "Invalid", field="spec.containers"
+    )
+
+
+def a_resize_keeps_the_class_of_service(api: Api) -> None:
+    api.post("pods", a_pod("a")).ok(201)
+    asked = {"name": "a", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    name = api.get("pods/a").ok()["spec"]["containers"][0]["name"]
+    body = {"metadata": {"name": "a"}, "spec": {"containers": [{**asked, "name": name}]}}
+    api.put("pods/a/resize", body).refused(422, "Invalid", field="spec")

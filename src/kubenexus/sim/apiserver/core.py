@@ -1,6 +1,7 @@
 """The core: one store, the kinds, time and chance. Whatever serves requests reads and writes through it."""
 
 import random
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -18,9 +19,12 @@ NAMESPACES = "namespaces"
 
 
 class Core:
-    """Implements `World` for the rules."""
+    """Implements `World` for the rules. `without` names admission plugins that are switched off."""
 
-    def __init__(self, clock: Clock, rng: random.Random, store: Store | None = None) -> None:
+    def __init__(
+        self, clock: Clock, rng: random.Random, store: Store | None = None, without: Collection[str] = ()
+    ) -> None:
+        self._without = frozenset(without)
         self.store = store or Store()
         self.registry = Registry()
         self.stamps = Stamps(clock, rng)
@@ -41,6 +45,9 @@ class Core:
 
     def number(self, below: int) -> int:
         return self.stamps.rng.randrange(below)
+
+    def admits(self, plugin: str) -> bool:
+        return plugin not in self._without
 
     # Writing.
 

@@ -139,8 +139,9 @@ class Housekeeping:
                 self._disown(each, where, head["uid"])
             self._strip(kind, key, _ORPHAN)
         elif _FOREGROUND in finalizers:
-            for each, where, _ in dependents:
-                self._delete(each, where)
+            for each, where, item in dependents:  # each in the same way: the last of all goes first
+                own = self._dependents(item["metadata"]["uid"])
+                self._delete(each, where, "Foreground" if own else "Background")
             if self._dependents(head["uid"]):
                 self._held[kind, key] = None
             else:
@@ -164,10 +165,10 @@ class Housekeeping:
 
     # ---- writing -----------------------------------------------------------------------------------------------------
 
-    def _delete(self, kind: Kind, key: str) -> None:
+    def _delete(self, kind: Kind, key: str, policy: str = "Background") -> None:
         namespace, _, name = key.rpartition("/")
         try:
-            deleting.delete(self._core, Target(kind, namespace, name), DeleteOptions(propagationPolicy="Background"))
+            deleting.delete(self._core, Target(kind, namespace, name), DeleteOptions(propagationPolicy=policy))
         except Refusal:
             return  # gone, or not to be deleted: nothing we could do better
 

@@ -117,7 +117,7 @@ def matcher(kind: Kind, label_text: str, field_text: str) -> Matches | None:
     wanted_fields = fields(kind, field_text) if field_text else []
     if wanted_labels is None and not wanted_fields:
         return None
-    facts = facts_of(kind)
+    facts = facts_of(kind, tuple(sorted({name for name, _, _ in wanted_fields})))
 
     def matches(data: bytes) -> bool:
         have, values = facts(data)
@@ -129,16 +129,16 @@ def matcher(kind: Kind, label_text: str, field_text: str) -> Matches | None:
 
 
 @functools.cache
-def facts_of(kind: Kind) -> Callable[[bytes], Facts]:
-    """What selectors compare: labels and fields, decoded and nothing else."""
-    wanted = (*ALWAYS, *(each for each in kind.fields if each != "source"))
+def facts_of(kind: Kind, names: tuple[str, ...]) -> Callable[[bytes], Facts]:
+    """What a selector by these fields compares: labels and fields, decoded and nothing else."""
+    wanted = tuple(_ALIAS.get(name, name) for name in names)
     decoder = msgspec.json.Decoder(_struct(["metadata.labels", *wanted]))
+    paths = [(name, tuple(path.split("."))) for name, path in zip(names, wanted, strict=True)]
 
     def facts(data: bytes) -> Facts:
         seen = decoder.decode(data)
-        values = {name: _text(name, _at(seen, name)) for name in wanted}
-        values["source"] = values.get("reportingComponent", "")
-        return _at(seen, "metadata.labels") or {}, values
+        values = {name: _text(name, _at(seen, path)) for name, path in paths}
+        return _at(seen, _LABELS) or {}, values
 
     return facts
 
@@ -153,8 +153,12 @@ def _struct(paths: list[str]) -> Any:
     return msgspec.defstruct("Facts", members, gc=False)
 
 
-def _at(seen: Any, path: str) -> Any:
-    for part in path.split("."):
+_ALIAS = {"source": "reportingComponent"}  # of events
+_LABELS = ("metadata", "labels")
+
+
+def _at(seen: Any, path: tuple[str, ...]) -> Any:
+    for part in path:
         seen = getattr(seen, part, None)
     return seen
 

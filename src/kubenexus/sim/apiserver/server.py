@@ -2,6 +2,7 @@
 
 import logging
 import random
+from collections.abc import Collection
 
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import Malformed
@@ -22,7 +23,10 @@ _HEALTH = {"/healthz", "/livez", "/readyz"}
 
 class ApiServer:
     """One cluster. With `housekeeping` it also does what controllers do for everybody: owned objects follow their
-    owners, namespaces are emptied. Call `tidy` when there is time for that."""
+    owners, namespaces are emptied. Call `tidy` when there is time for that.
+
+    `without` names admission plugins that are off, as with kube-apiserver's --disable-admission-plugins: Priority,
+    TaintNodesByCondition and StorageObjectInUseProtection can be."""
 
     def __init__(
         self,
@@ -32,8 +36,9 @@ class ApiServer:
         store: Store | None = None,
         housekeeping: bool = True,
         token: str = "",
+        without: Collection[str] = (),
     ) -> None:
-        self.core = Core(clock, rng, store)
+        self.core = Core(clock, rng, store, without)
         self._token = f"Bearer {token}" if token else ""
         self._resources = Resources(self.core)
         self._furnish()

@@ -23,6 +23,9 @@ from kubenexus.sim.apiserver.refusals import (
     required,
 )
 from kubenexus.sim.apiserver.rules import Rule, rule_of
+from kubenexus.sim.apiserver.rules import resize as resizing
+
+_NAMES = 7  # draws after the first, before a generated name counts as taken
 
 Result = tuple[int, bytes]
 Change = Callable[[Json], Json]
@@ -51,7 +54,7 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 def create(core: Core, target: Target, item: Json, wish: Wish) -> Result:
-    """Makes an object. Raises Refusal."""
+    """Makes an object. Raises Refusal. A generated name that is taken is drawn again, as a real server does."""
     kind, rule = target.kind, rule_of(target.kind)
     head = item.setdefault("metadata", {})
     _placed(target, head)
@@ -59,6 +62,8 @@ def create(core: Core, target: Target, item: Json, wish: Wish) -> Result:
         raise internal("resourceVersion should not be set on objects to be created")
     generated = not head.get("name") and bool(head.get("generateName"))
     meta.born(head, core.stamps)
+    if generated:
+        _unused_name(core, target, head)
     meta.tidied(head)
     if kind.namespaced:
         _namespace_open(core, target, head.get("name", ""))
@@ -100,6 +105,10 @@ def finish(core: Core, target: Target, new: Json, old: Json, wish: Wish) -> Resu
         new = _with_status(kind, new, old)
         rule.default(new)
         flaws = meta.check_change(new["metadata"], old["metadata"]) + rule.check_status(new, old)
+    elif target.sub == "resize":
+        new = resizing.resized(new, old)
+        rule.default(new)
+        flaws = rule.check(new) + resizing.check(new, old)
     else:
         flaws = _prepare(core, kind, rule, new, old)
     _refuse(kind, new["metadata"], flaws)
@@ -149,6 +158,12 @@ def _placed(target: Target, head: Json) -> None:
         head["namespace"] = target.namespace
     else:
         head.pop("namespace", None)
+
+
+def _unused_name(core: Core, target: Target, head: Json) -> None:
+    tries = _NAMES
+    while core.store.get(target.kind.store, target.kind.key(target.namespace, head["name"])) is not None and tries:
+        head["name"], tries = head["generateName"] + core.stamps.suffix(), tries - 1
 
 
 def _namespace_open(core: Core, target: Target, name: str) -> None:

@@ -49,8 +49,10 @@ def _default_node(node: Json) -> None:
         node["spec"].setdefault("podCIDRs", [node["spec"]["podCIDR"]])
 
 
-def _admit_node(node: Json, _: World) -> None:
+def _admit_node(node: Json, world: World) -> None:
     """A new node is not ready, whatever it says: the taint goes when somebody has seen it ready."""
+    if not world.admits("TaintNodesByCondition"):
+        return
     taints = node["spec"].get("taints") or []
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     if not any(each.get("key") == taint["key"] and each.get("effect") == taint["effect"] for each in taints):

@@ -29,7 +29,8 @@ def default(pod: Json) -> None:
 
 def admit(pod: Json, world: World) -> None:
     spec = pod["spec"]
-    _priority(pod, spec, world)
+    if world.admits("Priority"):
+        _priority(pod, spec, world)
     _runtime(pod, spec)
     _tolerations(spec)
 

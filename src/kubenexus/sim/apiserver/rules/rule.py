@@ -24,6 +24,9 @@ class World(Protocol):
     def number(self, below: int) -> int:
         """Chance, from outside."""
 
+    def admits(self, plugin: str) -> bool:
+        """Whether an admission plugin is on, by kube-apiserver's name for it (`--disable-admission-plugins`)."""
+
 
 def nothing(*_: Any) -> None:
     pass

@@ -25,7 +25,9 @@ def _default_volume(item: Json) -> None:
 def _finalizer(name: str) -> Callable[[Json, World], None]:
     """Protects what is in use. Nobody takes it away here but a controller."""
 
-    def admit(item: Json, _: World) -> None:
+    def admit(item: Json, world: World) -> None:
+        if not world.admits("StorageObjectInUseProtection"):
+            return
         finalizers = item["metadata"].setdefault("finalizers", [])
         if name not in finalizers:
             finalizers.append(name)
