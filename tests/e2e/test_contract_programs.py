@@ -145,6 +145,33 @@ def test_pods_run_and_a_node_is_drained(box: Box) -> None:
     assert "not found" in box.kubectl("get", "pod", "one", fails=True)
 
 
+def test_a_deployment_is_rolled_out_scaled_and_rolled_back(tmp_path: Path, assets: Path) -> None:
+    """Controllers, nodes and our scheduler: what a user of a real cluster does all day."""
+    box = Box(tmp_path, assets, "--nodes=4")
+    try:
+        command = [sys.executable, "-m", "kubenexus", "run", f"--kubeconfig={box.kubeconfig}"]
+        box.family.start([*command, "--leader-elect=false", "--secure-port=0"], "scheduler")
+        kubectl = box.kubectl
+        ours = WEB.replace(
+            "{containers", "{schedulerName: kubenexus-scheduler, terminationGracePeriodSeconds: 1, containers"
+        )
+        kubectl("apply", "-f-", stdin=ours)
+        assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=40s")
+        kubectl("scale", "deployment", "web", "--replicas=5")
+        kubectl("wait", "--for=jsonpath={.status.readyReplicas}=5", "deployment/web", "--timeout=30s")
+        assert "condition met" in kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=30s")
+        kubectl("set", "image", "deployment/web", "c=nginx:2")
+        assert "successfully rolled out" in kubectl("rollout", "status", "deployment/web", "--timeout=40s")
+        kubectl("rollout", "undo", "deployment/web")
+        kubectl("rollout", "status", "deployment/web", "--timeout=40s")
+        assert kubectl("get", "rs", "-ojsonpath={.items[*].spec.replicas}").split() in (["0", "5"], ["5", "0"])
+        assert "Scaled up replica set web-" in kubectl("describe", "deployment", "web")
+        assert "deleted" in kubectl("delete", "deployment", "web", "--cascade=foreground", "--timeout=60s")
+        assert "No resources found" in kubectl("get", "pods", "-l", "app=web")
+    finally:
+        box.family.close()
+
+
 def test_a_namespace_goes_with_all_that_is_in_it(box: Box) -> None:
     namespace = '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"short"}}'
     box.kubectl("apply", "-f-", stdin=namespace)

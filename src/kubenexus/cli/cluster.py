@@ -1,21 +1,23 @@
 """`kubenexus cluster`: a cluster in the box."""
 
 import asyncio
-import contextlib
 import random
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubenexus.cli.ending import interrupts, loops
+
 if TYPE_CHECKING:
+    from kubenexus.base.clock import Clock
     from kubenexus.sim.apiserver.serving import Door
+    from kubenexus.sim.box import Wanted
 
 
 @click.group()
 def cluster() -> None:
-    """An API server in memory: for demonstrations, for tests, for trying things."""
+    """A cluster in memory: for demonstrations, for tests, for trying things."""
 
 
 @cluster.command()
@@ -25,12 +27,15 @@ def cluster() -> None:
 @click.option("--tls-cert-file", default="", help="For HTTPS; without it a certificate is made for this start.")
 @click.option("--tls-private-key-file", default="", help="Its key.")
 @click.option("--kubeconfig-out", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig here.")
+@click.option("--controllers/--no-controllers", default=True, show_default=True, help="Deployments become pods, ...")
+@click.option("--nodes", type=click.IntRange(0), default=0, help="So many nodes, with agents that run their pods.")
 @click.option("--seed", type=int, help="The same names and identities every time.")
 def serve(kubeconfig_out: Path | None, seed: int | None, **said: Any) -> None:
-    """Serve an empty cluster until interrupted; what was in it is gone then.
+    """Serve a cluster until interrupted; what was in it is gone then.
 
-    kubectl works against it, and so do schedulers and controllers that speak JSON. Nothing runs in it by itself:
-    start `kubenexus agents` for nodes and `kubenexus run` for a scheduler.
+    kubectl works against it, and so do schedulers and controllers that speak JSON. Deployments, ReplicaSets,
+    StatefulSets, DaemonSets and Jobs make their pods. Nothing schedules them: start `kubenexus run`. With --nodes it
+    has nodes of its own (32 CPUs, 128 GiB); `kubenexus agents` makes others.
     """
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.sim.apiserver.serving import Door
@@ -38,49 +43,34 @@ def serve(kubeconfig_out: Path | None, seed: int | None, **said: Any) -> None:
     files = (said["tls_cert_file"], said["tls_private_key_file"])
     door = Door(said["host"], said["port"], said["token"], *files)
     try:
-        with asyncio.Runner(loop_factory=_loops()) as runner:
-            runner.run(_serve(door, kubeconfig_out, random.Random(seed)))
+        with asyncio.Runner(loop_factory=loops()) as runner:
+            runner.run(_serve(door, kubeconfig_out, random.Random(seed), said["nodes"], said["controllers"]))
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
 
 
-async def _serve(door: "Door", kubeconfig: Path | None, rng: random.Random) -> None:
+async def _serve(door: "Door", kubeconfig: Path | None, rng: random.Random, nodes: int, controllers: bool) -> None:
     from kubenexus.base.clock import WallClock
-    from kubenexus.sim.apiserver.serving import serve as open_door
     from kubenexus.sim.apiserver.serving import write_kubeconfig
+    from kubenexus.sim.box import opened
 
-    ended = _interrupts()  # before anybody can know that we are here
-    served = await open_door(door, WallClock(), rng)
-    try:
+    ended, clock = interrupts(), WallClock()  # before anybody can know that we are here
+    wanted = _wanted(nodes, controllers, clock)
+    async with opened(door, clock, rng, wanted, lambda line: click.echo(line, err=True)) as box:
         if kubeconfig is not None:
-            write_kubeconfig(served, kubeconfig)
-        click.echo(f"serving an empty cluster at {served.address}; Ctrl-C ends it")
-        how = f"--kubeconfig={kubeconfig}" if kubeconfig is not None else f"--server={served.address}"
+            write_kubeconfig(box.served, kubeconfig)
+        what = f"a cluster of {nodes} nodes" if nodes else "an empty cluster"
+        click.echo(f"serving {what} at {box.served.address}; Ctrl-C ends it")
+        how = f"--kubeconfig={kubeconfig}" if kubeconfig is not None else f"--server={box.served.address}"
         click.echo(f"  kubectl {how} get nodes")
         await ended.wait()
-    finally:
-        await served.close()
 
 
-def _interrupts() -> asyncio.Event:
-    """Set when somebody wants us to end. The second time we end at once."""
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
+def _wanted(nodes: int, controllers: bool, clock: "Clock") -> "Wanted":
+    from kubenexus.sim.agents import Settings
+    from kubenexus.sim.box import Wanted
+    from kubenexus.sim.nodes import Template
 
-    def end() -> None:
-        ended.set()
-        for each in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(each)
-
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, end)
-    return ended
-
-
-def _loops() -> "type[asyncio.AbstractEventLoop] | None":
-    """uvloop where it is installed."""
-    with contextlib.suppress(ImportError):
-        import uvloop
-
-        return uvloop.Loop
-    return None
+    if not nodes:
+        return Wanted(controllers=controllers)
+    return Wanted(Template(prefix="node-").nodes(nodes, clock.now()), Settings(), controllers)

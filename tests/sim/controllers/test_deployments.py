@@ -251,3 +251,16 @@ def test_a_strangers_replica_set_of_that_name_is_left_alone() -> None:
     assert len(other.names()) == 1
     assert other.get(APPS, "deployments", "web")["status"]["collisionCount"] == 1
     assert other.get(APPS, "replicasets", name)["spec"]["replicas"] == 0
+
+
+def test_deleted_in_the_foreground_it_stays_until_its_last_pod_is_gone() -> None:
+    town = deployed(2)
+    town.delete(APPS, "deployments", "web", "?propagationPolicy=Foreground")
+    town.settle()
+    one, other = town.names()
+    town.end(one)
+    town.settle()
+    assert len(town.items(APPS, "deployments")) == 1
+    town.end(other)
+    town.settle()
+    assert (town.items(APPS, "deployments"), town.items(APPS, "replicasets")) == ([], [])

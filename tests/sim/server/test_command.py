@@ -5,6 +5,9 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+from tests.contract.http import Http
 
 COMMAND = [sys.executable, "-m", "kubenexus", "cluster", "serve"]
 
@@ -40,3 +43,59 @@ def test_an_interrupt_ends_it_cleanly(tmp_path: Path) -> None:
         server.send_signal(signal.SIGINT)
         assert server.wait(10) == 0
         assert server.stderr.read() == ""
+
+
+def test_a_second_interrupt_ends_it_at_once() -> None:
+    """The first cannot: something is under way that never ends."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as one:
+        assert one.stdout is not None
+        assert one.stderr is not None
+        assert one.stdout.readline() == "here\n"
+        one.send_signal(signal.SIGINT)
+        assert one.stdout.readline() == "ending\n"
+        one.send_signal(signal.SIGINT)
+        assert one.wait(10) == 130
+        assert one.stderr.read() == "interrupted twice: ended at once\n"
+
+
+STUCK = """
+import asyncio
+from kubenexus.cli.ending import interrupts
+
+async def main():
+    ended = interrupts()
+    print("here", flush=True)
+    await ended.wait()
+    print("ending", flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def test_it_has_nodes_and_controllers() -> None:
+    command = [*COMMAND, "--port=0", "--nodes=3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            said = server.stdout.readline()
+            assert said.startswith("serving a cluster of 3 nodes at http://127.0.0.1:")
+            nodes, pod = _a_job_is_asked_for(said.split()[7].rstrip(";"))
+        finally:
+            server.send_signal(signal.SIGINT)
+        assert (nodes, pod["metadata"]["generateName"]) == (3, "once-")
+        assert server.wait(10) == 0
+
+
+def _a_job_is_asked_for(address: str) -> tuple[int, Any]:
+    """How many nodes there are, and the first pod."""
+    http = Http(address)
+    nodes = len(http.ask("GET", "/api/v1/nodes").json["items"])
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+    http.ask("POST", "/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "once"}, "spec": spec})
+    with http.watch("/api/v1/namespaces/default/pods?watch=1") as events:
+        pod = events.next()["object"]
+    http.close()
+    return nodes, pod

@@ -1,0 +1,34 @@
+"""Ctrl-C: once to end in order, twice to end at once. No traceback either way."""
+
+import asyncio
+import contextlib
+import os
+import signal
+
+import click
+
+AT_ONCE = 130  # what shells say of a program that was interrupted
+
+
+def interrupts() -> asyncio.Event:
+    """Set when somebody wants us to end. The second time we end at once: whoever watches our pipes cleans up."""
+    ended = asyncio.Event()
+
+    def end() -> None:
+        if ended.is_set():
+            click.echo("interrupted twice: ended at once", err=True)
+            os._exit(AT_ONCE)
+        ended.set()
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, end)
+    return ended
+
+
+def loops() -> "type[asyncio.AbstractEventLoop] | None":
+    """uvloop where it is installed."""
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        return uvloop.Loop
+    return None
