@@ -233,3 +233,17 @@ def test_the_prefix_of_a_server_goes_before_every_path() -> None:
             assert served.requests[0].path == "/k8s/clusters/c-1/api/v1/nodes"
 
     run(main())
+
+
+def test_a_write_whose_time_is_over_is_not_sent() -> None:
+    """As when the process was stopped between the question whether it may write and the write."""
+
+    async def main() -> None:
+        async with calling(answering(http(), http())) as (client, served):
+            await client.send(GET)  # so that there is a connection, and nothing to wait for
+            with pytest.raises(Unreachable, match="not sent"):
+                await client.send(POST, timeout=0.0)
+            await turns()
+            assert [request.method for request in served.requests] == ["GET"]
+
+    run(main())

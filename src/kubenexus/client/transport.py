@@ -174,6 +174,8 @@ class Client:
             connection = await self._pool.take(fresh=trial > 0)
             kept = connection.used
             try:
+                if attempt.left() <= 0:
+                    raise TimeoutError  # we were stopped for a while: what may have been ours to write is no longer
                 attempt.sent = True
                 return await connection.ask(request)
             except Lost as lost:
