@@ -12,8 +12,8 @@ from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
 
 COLUMNS = {
-    "nodes": ("alive", "cordoned", "fenced", "lot"),
-    "resources": ("alloc", "size", "used", "nonzero"),
+    "nodes": ("alive", "cordoned", "fenced", "lot", "draw"),
+    "resources": ("alloc", "used", "nonzero"),
     "devices": ("share", "vram", "numa", "switch", "clique", "healthy"),
     "taints": ("codes",),
 }

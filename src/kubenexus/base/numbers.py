@@ -21,11 +21,14 @@ LIMIT = 2**62 - 1
 EXACT = 2**53 // 100
 
 
+_HUNDRED = np.array(100.0)  # as an array: NumPy takes its time to look at a Python number
+
+
 def percent(part: Any, whole: Any) -> Any:
     """`100 * part // whole` for columns with 0 <= part <= whole, whole not 0, in bytes. Floats (see EXACT) are
     overwritten."""
     if whole.dtype.kind == "f":
-        part *= 100.0
+        part *= _HUNDRED
         part /= whole
         return part.astype(np.uint8)
     # 100 * part could leave int64: Python's integers, row by row. Only petabytes on a node come here.

@@ -14,7 +14,7 @@ from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.profile import TieBreak
 from kubenexus.framework.verdict import Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.view import Nodes, OneNode
+from kubenexus.state.view import Nodes, OneNode, Rows
 
 _FEW = 6  # up to so many rows, plain integers beat NumPy
 
@@ -59,12 +59,12 @@ def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
         _stretch(table, columns.size)
     if table.marks[2] != columns.cluster_version:
         _redo_cluster(table, columns)
-    if of_node:
+    if len(of_node):
         filters = [column for column in table.filters if not column.traits.stamped]
         scores = [score for score in table.scores if score.active and not score.traits.stamped]
-        _repair(table, columns, set(of_node), filters, scores, scalar=False)
-    rows = set(of_usage).difference(of_node) if of_node else set(of_usage)
-    if rows:
+        _repair(table, columns, of_node, filters, scores, scalar=False)
+    rows = of_usage[~np.isin(of_usage, of_node)] if len(of_node) and len(of_usage) else of_usage
+    if len(rows):
         _repair(table, columns, rows, table.usage_filters, table.usage_scores, scalar=table.usage_scalar)
     if table.stamped and table.built:
         stamped.catch_up(table, columns)
@@ -113,7 +113,7 @@ def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
 def _repair(
     table: ClassTable,
     columns: NodeColumns,
-    rows: set[int],
+    rows: Rows,
     filters: list[FilterColumn],
     scores: list[ScoreColumn],
     *,
@@ -124,10 +124,10 @@ def _repair(
     try:
         if scalar and len(rows) <= _FEW:
             moved = False
-            for row in rows:
+            for row in rows.tolist():
                 moved |= _repair_one(table, columns, row)
         else:
-            moved = _repair_many(table, columns, np.fromiter(rows, np.int64, len(rows)), filters, scores)
+            moved = _repair_many(table, columns, rows, filters, scores)
     except PluginFailedError:
         table.build(columns)  # who failed, and how, is settled there
         return

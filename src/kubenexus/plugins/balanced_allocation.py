@@ -20,6 +20,8 @@ from kubenexus.state.derived import Derivation
 from kubenexus.state.view import Nodes, OneNode
 
 _DEFAULT = ({"name": "cpu"}, {"name": "memory"})
+# As arrays: NumPy takes longer to look at a Python number than to compute with a hundred of its own.
+_MINUS_HALF, _WHOLE, _HUNDRED, _ONE = np.array(-0.5), np.array(1.0), np.array(100.0), np.array(1, np.uint8)
 
 
 class NodeResourcesBalancedAllocation:
@@ -40,7 +42,7 @@ class NodeResourcesBalancedAllocation:
             return _score_one(nodes, wanted)
         result: IntColumn = _evenness(nodes, wanted.names, wanted)
         result += nodes.derived(before)
-        result >>= 1  # in bytes: at most 100 + 150 before it is halved
+        result >>= _ONE  # in bytes: at most 100 + 150 before it is halved
         return result
 
     def _wanted(self, pod: PodClass) -> tuple[Amounts, Derivation]:
@@ -55,8 +57,7 @@ class NodeResourcesBalancedAllocation:
 def _before(names: tuple[str, ...]) -> Derivation:
     return Derivation(
         f"150 - evenness of {names}",
-        many=lambda nodes: 150 - _evenness(nodes, names, None),
-        one=lambda node: 150 - _evenness_of_one(*_amounts(node, names)),
+        lambda nodes: 150 - _evenness(nodes, names, None),
     )
 
 
@@ -88,12 +89,13 @@ def _evenness(nodes: Nodes, names: tuple[str, ...], wanted: Amounts | None) -> A
     if len(names) != 2 or not nodes.offered(names):
         return _evenness_of_any(used, capacity)
     fractions = used / capacity
-    np.minimum(fractions, 1.0, out=fractions)
+    if fractions.size and fractions.item(fractions.argmax()) > 1.0:
+        np.minimum(fractions, _WHOLE, out=fractions)
     apart = np.subtract(fractions[0], fractions[1], out=fractions[0])
     np.abs(apart, out=apart)
-    apart *= -0.5  # halving is exact, so this is 1 - apart / 2 to the last bit
-    apart += 1.0
-    apart *= 100.0
+    apart *= _MINUS_HALF  # halving is exact, so this is 1 - apart / 2 to the last bit
+    apart += _WHOLE
+    apart *= _HUNDRED
     return apart.astype(np.uint8)
 
 

@@ -79,7 +79,7 @@ class NodeResourcesFit:
         if not weights:
             result = 0
         elif isinstance(nodes, OneNode):
-            counted, allocs, cells = nodes.nonzero(), nodes.allocs, wanted.cells(nodes.rows_of(wanted.names))
+            counted, allocs, cells = nodes.counted, nodes.allocs, wanted.cells(nodes.rows_of(wanted.names))
             result = self._strategy.mean_of_one(weights, [(counted[r] + v, allocs[r]) for r, v in cells])
         else:
             spare = self._strategy.formula.spare

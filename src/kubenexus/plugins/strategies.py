@@ -24,10 +24,20 @@ class Formula(NamedTuple):
     numbers: Callable[[int, int], int]
 
 
+_NONE, _ONE = np.array(0), np.array(1, np.uint8)
+
+
+def _at_least_none(spare: Any) -> Any:
+    """Mostly nothing is overdrawn, which is quicker to see than to mend."""
+    if not spare.size or spare.item(spare.argmin()) >= 0:
+        return spare
+    return np.maximum(spare, _NONE, out=spare)
+
+
 # Empty nodes first: services spread.
 LEAST_ALLOCATED = Formula(
     spare=True,
-    columns=lambda spare, capacity: percent(np.maximum(spare, 0, out=spare), capacity),
+    columns=lambda spare, capacity: percent(_at_least_none(spare), capacity),
     numbers=lambda taken, capacity: 100 * (capacity - taken) // capacity if taken < capacity else 0,
 )
 # Full nodes first: batch work packs.
@@ -50,7 +60,7 @@ class Strategy:
         if offered and weights == [1, 1]:  # the default, on nodes that have both: in bytes, 100 + 100 is one
             parts = self.formula.columns(amounts, capacity)
             total = np.add(parts[0], parts[1], out=parts[0])
-            total >>= 1
+            total >>= _ONE
             return total
         parts = self.formula.columns(amounts, np.maximum(capacity, 1)).astype(np.int64)
         counted = np.array(weights)[:, None] * (capacity > 0)

@@ -76,5 +76,5 @@ class Attempt:
         """Restore every cell to the value it had."""
         self._undo.restore()
         for row in self._rows:
-            self._nodes.usage_changes.note(row)
+            self._nodes.use_changed(row)
         self._open = False

@@ -27,7 +27,7 @@ from kubenexus.state.owners import Owners
 from kubenexus.state.podcolumns import PodColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.ports import PortUse
-from kubenexus.state.resources import ResourceColumns, widen
+from kubenexus.state.resources import PODS, ResourceColumns, widen
 from kubenexus.state.taints import TaintColumn
 from kubenexus.state.volumes.store import VolumeStore
 
@@ -48,6 +48,7 @@ class NodeColumns:
         self.cordoned: BoolColumn = np.zeros(self.capacity, np.bool_)
         self.fenced: BoolColumn = np.zeros(self.capacity, np.bool_)
         self.lot: NDArray[np.uint64] = np.zeros(self.capacity, np.uint64)
+        self.draw: NDArray[np.uint32] = np.zeros(self.capacity, np.uint32)  # the lot, drawn anew with each pod
         self.features: list[frozenset[str]] = []
         self.resources = ResourceColumns(self.capacity)
         self.labels = LabelColumns(self.capacity)
@@ -131,7 +132,7 @@ class NodeColumns:
             self.volumes.enter(record, row)
         if undo is not None:
             undo.call(lambda: self._leave(record, row))
-        self.usage_changes.note(row)
+        self.use_changed(row)
 
     def take_off(self, row: int, record: PodRecord) -> bool:
         """Count a pod no longer. False: a counter stood at its cap, recount the row."""
@@ -142,7 +143,7 @@ class NodeColumns:
         if record.takes:
             self.devices.charge(row, record.takes, -1)
         self._leave(record, row)
-        self.usage_changes.note(row)
+        self.use_changed(row)
         return exact
 
     def empty(self, row: int, residents: Iterable[PodRecord]) -> None:
@@ -153,6 +154,11 @@ class NodeColumns:
         self.resources.clear_use(row)
         self.ports.clear(row)
         self.devices.clear_use(row)
+        self.use_changed(row)
+
+    def use_changed(self, row: int) -> None:
+        """What runs on a row is not what it was."""
+        self.draw[row] = draw_of(self.lot.item(row), self.resources.used.item(PODS, row))
         self.usage_changes.note(row)
 
     def _leave(self, record: PodRecord, row: int) -> None:
@@ -207,12 +213,13 @@ class NodeColumns:
         return row
 
     def _moved(self, row: int) -> None:
+        self.draw[row] = draw_of(self.lot.item(row), self.resources.used.item(PODS, row))
         self.node_changes.note(row)
         self.cluster_version += 1
 
     def _grow(self) -> None:
         self.capacity *= 2
-        for name in ("alive", "cordoned", "fenced", "lot"):
+        for name in ("alive", "cordoned", "fenced", "lot", "draw"):
             setattr(self, name, widen(getattr(self, name), self.capacity))
         for columns in (self.resources, self.labels, self.taints, self.devices, self.volumes):
             columns.grow(self.capacity)
@@ -230,3 +237,9 @@ def _seal(node: Node) -> bytes:
 def lot_of(name: str) -> int:
     """A node's lot when scores tie: from its name alone, so that it does not depend on the order of arrival."""
     return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+
+
+def draw_of(lot: int, pods: int) -> int:
+    """A node's lot while it runs so many pods: what all classes' lots have in common (see `cycle.lots`)."""
+    mixed = (pods * 0x9E3779B1 ^ lot) & 0xFFFFFFFF  # a factor that spreads neighbouring numbers far apart
+    return mixed ^ mixed >> 15

@@ -1,11 +1,13 @@
-"""Resources as rows of numbers: `alloc[r, n]` and `used[r, n]`, resource-major, so that one comparison reads
-contiguous memory. cpu in milli, everything else in units.
+"""Resources as numbers: `alloc[r, n]` and `used[r, n]` of resource r on row n. cpu in milli, everything else in units.
+
+What a row has of everything stands side by side, on its card: a placement touches one place in memory, and so does
+whoever looks at the row again. Columns over all rows, as rules read them, are made from the cards (see `view`).
 
 Only nodes create resources: a pod that asks for something no node has ever offered finds no row, and no array grows
 because of what people ask for.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,22 +32,28 @@ class Layout(NamedTuple):
 
 
 class ResourceColumns:
-    """`nonzero` is as `used`, but containers that ask for no cpu or memory count with a default; scoring reads it."""
+    """`nonzero` is as `used`, but containers that ask for no cpu or memory count with a default; scoring reads it.
+
+    `cards[n]` has these three, one after the other, for all resources; the columns are views of it.
+    """
 
     def __init__(self, capacity: int) -> None:
         self.index: dict[str, int] = {name: r for r, name in enumerate(BASICS)}
-        self.alloc = np.zeros((8, capacity), np.int64)
-        self.size = np.zeros((8, capacity), np.float64)  # the same as `alloc`, for dividing by
-        self.used = np.zeros((8, capacity), np.int64)
-        self.nonzero = np.zeros((8, capacity), np.int64)
+        self._deal(np.zeros((capacity, 3, 8), np.int64))
         self.offered = [0] * len(BASICS)  # on how many rows a resource is offered
         self.largest = [0] * len(BASICS)  # the most any row ever offered
         self._layouts: dict[tuple[str, ...], Layout] = {}
         self._cells: dict[int, tuple[Footprint, tuple[tuple[bool, int, int], ...]]] = {}
 
+    def _deal(self, cards: Any) -> None:
+        self.cards = cards
+        self.alloc: IntColumn = cards[:, 0].T
+        self.used: IntColumn = cards[:, 1].T
+        self.nonzero: IntColumn = cards[:, 2].T
+
     def grow(self, capacity: int) -> None:
-        for name in ("alloc", "size", "used", "nonzero"):
-            setattr(self, name, widen(getattr(self, name), capacity))
+        more = np.zeros((capacity - len(self.cards), *self.cards.shape[1:]), np.int64)
+        self._deal(np.concatenate([self.cards, more]))
 
     def layout(self, names: tuple[str, ...]) -> Layout:
         """Where these resources are; remembered, since the same few are asked for again and again."""
@@ -73,7 +81,6 @@ class ResourceColumns:
             self.alloc[r, row] = amount
             self.offered[r] += amount > 0
             self.largest[r] = max(self.largest[r], amount)
-        self.size[:, row] = self.alloc[:, row]
         return new
 
     def _add(self, resource: str) -> None:
@@ -82,9 +89,7 @@ class ResourceColumns:
         self.largest.append(0)
         self._cells.clear()
         if r >= len(self.alloc):
-            for name in ("alloc", "size", "used", "nonzero"):
-                array = getattr(self, name)
-                setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+            self._deal(np.concatenate([self.cards, np.zeros_like(self.cards)], axis=2))
 
     def charge(self, row: int, footprint: Footprint, sign: int, undo: Undo | None = None) -> bool:
         """Add (or take back) a footprint. False when a counter stands at its cap and must be recounted instead."""

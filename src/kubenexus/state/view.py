@@ -6,7 +6,7 @@ row that the last placement touched, plain integers are several times cheaper th
 asked after every placement also know how to look at `OneNode`.
 """
 
-import operator
+import functools
 from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
@@ -19,11 +19,11 @@ from kubenexus.state.footprint import Port
 from kubenexus.state.images import Image
 from kubenexus.state.labels import LabelColumn
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.resources import COMMON, NOTHING
+from kubenexus.state.resources import COMMON, NOTHING, Layout
 from kubenexus.state.taints import TaintSet
 
 Rows = NDArray[np.int64]
-_KINDS = {kind: i * len(COMMON) for i, kind in enumerate(("free", "used", "nonzero", "spare", "size"))}
+_KINDS = {kind: i for i, kind in enumerate(("alloc", "used", "nonzero", "free", "spare"))}
 
 
 class Nodes:
@@ -36,7 +36,7 @@ class Nodes:
         self.rows = rows
         self.where: Any = slice(0, columns.size) if rows is None else rows
         self.feasible: Any = None  # over all rows of the table, where a score is asked for
-        self._gathered: Any = None
+        self._common: Any = None
 
     @property
     def width(self) -> int:
@@ -62,24 +62,16 @@ class Nodes:
         """Several resources of one kind of amount at once, a row for each: `alloc`, `used`, `nonzero` (as used, with
         defaults for those who ask for nothing), `free` (of used) or `spare` (of nonzero)."""
         layout = self.columns.resources.layout(resources)
-        if column == "free":
-            if layout.exact and layout.common:
-                return self._common("free", len(resources))
-            return self.table("alloc", resources) - self.table("used", resources)
-        if column == "spare":
-            return self.table("alloc", resources) - self.table("nonzero", resources)
-        array = getattr(self.columns.resources, column)
-        return array[layout.rows][:, self.where]
+        return self._amounts(layout)[_KINDS[column]] if layout.exact else self._integers(column, layout)
 
     def ratio_tables(self, column: str, resources: tuple[str, ...]) -> tuple[Any, Any]:
         """What is `used` (`nonzero`, `spare`) of some resources and what each node has, for dividing one by the other:
         floats that hold the integers exactly, or integers where they would not."""
         layout = self.columns.resources.layout(resources)
         if not layout.exact:
-            return self.table(column, resources), self.table("alloc", resources)
-        if layout.common:
-            return self._common(column, len(resources)), self._common("size", len(resources))
-        return self.table(column, resources).astype(np.float64), self.table("size", resources)
+            return self._integers(column, layout), self._integers("alloc", layout)
+        amounts = self._amounts(layout)
+        return amounts[_KINDS[column]], amounts[0]
 
     def offered(self, resources: tuple[str, ...]) -> bool:
         """Whether every row of the table offers these resources: then nobody need guard against dividing by 0."""
@@ -155,16 +147,22 @@ class Nodes:
     def derived(self, wanted: Derivation) -> Any:
         """A column, or a table of several, that follows from nodes and usage alone, row by row: computed once, shared
         by all pod classes."""
-        known = self.columns.derived
-        return known.all(wanted, self.columns) if self.rows is None else known.some(wanted, self.columns, self.rows)
+        return self.columns.derived.all(wanted, self.columns) if self.rows is None else wanted.of(self)
 
-    def _common(self, kind: str, number: int) -> Any:
-        """Of the first of cpu, memory and pods what is free, used, counted or offered, as floats. Converting is as
-        dear as the arithmetic, so it is done once for all classes; a view of some rows gathers them all at once."""
-        if self._gathered is None:
-            self._gathered = self.derived(_COMMON_AMOUNTS)
-        first = _KINDS[kind]
-        return self._gathered[first : first + number]
+    def _amounts(self, layout: Layout) -> Any:
+        """Every kind of amount of some resources, as floats. Over all rows they are made once for all classes; a view
+        of some rows makes those that nearly everybody asks for once for all rules."""
+        if not layout.common:
+            return self.derived(_amounts_of(tuple(layout.rows)))
+        if self._common is None:
+            self._common = self.derived(_COMMON_AMOUNTS)
+        return self._common[:, : len(layout.rows)]
+
+    def _integers(self, kind: str, layout: Layout) -> Any:
+        if kind in ("free", "spare"):
+            taken = self._integers("used" if kind == "free" else "nonzero", layout)
+            return self._integers("alloc", layout) - taken
+        return getattr(self.columns.resources, kind)[layout.rows][:, self.where]
 
     def remembered(self, question: Hashable, answer: Callable[["Nodes"], Any]) -> Any:
         """What follows from the nodes alone. Over all rows it is answered once for all who ask in the same words, until
@@ -187,17 +185,12 @@ class OneNode(Nodes):
     def __init__(self, columns: NodeColumns, row: int) -> None:
         self.columns = columns
         self.row = row
-        self.allocs: list[int] = columns.resources.alloc[:, row].tolist()
-        self.uses: list[int] = columns.resources.used[:, row].tolist()
+        # `counted` is as `uses`, with defaults for containers without requests.
+        self.allocs, self.uses, self.counted = columns.resources.cards[row].tolist()
 
     @property
     def width(self) -> int:
         return 1
-
-    def nonzero(self) -> list[int]:
-        """As `uses`, with defaults for containers without requests."""
-        amounts: list[int] = self.columns.resources.nonzero[:, self.row].tolist()
-        return amounts
 
     def as_column(self) -> Nodes:
         """The same row as columns of length one: for the rare answer that plain numbers make clumsy."""
@@ -210,16 +203,20 @@ class OneNode(Nodes):
         return any(self.row in table for table in self.columns.ports.clashes(port)) or None
 
 
-def _common_of_many(nodes: Nodes) -> Any:
-    known, where = nodes.columns.resources, (slice(len(COMMON)), nodes.where)
-    size, used, nonzero = known.alloc[where], known.used[where], known.nonzero[where]
-    # Subtracted as integers: a float might not hold what hostile pods ask for.
-    return np.concatenate([size - used, used, nonzero, size - nonzero, size]).astype(np.float64)
+@functools.lru_cache(maxsize=256)
+def _amounts_of(resources: tuple[int, ...]) -> Derivation:
+    """A table for each kind of amount, in the order of `_KINDS`, with a row for each resource."""
+    which = slice(len(resources)) if resources == tuple(range(len(resources))) else list(resources)
+
+    def amounts(nodes: Nodes) -> Any:
+        cards = nodes.columns.resources.cards
+        cards = cards[nodes.where] if nodes.rows is None else cards.take(nodes.rows, axis=0)
+        table = np.empty((len(_KINDS), len(resources), len(cards)))
+        table[:3] = cards.transpose(1, 2, 0)[:, which]
+        np.subtract(table[0], table[1:3], out=table[3:])  # exact, but for what hostile pods ask for, which fits nowhere
+        return table
+
+    return Derivation(f"amounts of {resources}", amounts)
 
 
-def _common_of_one(node: OneNode) -> list[int]:
-    uses, counted, allocs = node.uses[:3], node.nonzero()[:3], node.allocs[:3]
-    return [*map(operator.sub, allocs, uses), *uses, *counted, *map(operator.sub, allocs, counted), *allocs]
-
-
-_COMMON_AMOUNTS = Derivation("common amounts", _common_of_many, _common_of_one)
+_COMMON_AMOUNTS = _amounts_of(tuple(COMMON))
