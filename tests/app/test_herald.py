@@ -6,7 +6,6 @@ from kubenexus.api.core import PodCondition
 from kubenexus.queue.entry import Place
 from kubenexus.testing.builders import a_node, a_pod
 from tests.app.town import Town, in_town
-from tests.bind.server import BUSY
 
 WHY = "0/1 nodes are available: 1 Insufficient cpu."
 
@@ -82,13 +81,13 @@ def test_a_note_does_not_reach_a_pod_that_is_on_its_way() -> None:
     in_town(life)
 
 
-def test_a_note_that_could_not_be_written_is_written_with_the_next_refusal() -> None:
+def test_a_note_that_was_given_up_is_written_with_the_next_refusal() -> None:
     async def life(town: Town) -> None:
         town.nodes(a_node("n", cpu=1))
-        town.pods(a_pod("a", cpu=2))
-        town.server.patches.append(BUSY)
+        town.pods(pod := a_pod("a", cpu=2))
         await town.work()
         await town.notes()
+        town.scheduler.herald.missed(pod)
         town.nodes(a_node("n", cpu="1500m"))
         town.clock.advance(400)
         await town.work()

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from kubenexus.bind.dispatcher import REST
+from kubenexus.client.calls import ApiError
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.queue.entry import Place
@@ -14,8 +15,10 @@ from kubenexus.state.pods import Stage
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import on_node
 from tests.app.town import Town, in_town
-from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT
+from tests.bind.server import AWAY, FORBIDDEN, LOST, SILENT
 from tests.turns import until
+
+TOO_MANY = ApiError(429, "TooManyRequests")
 
 
 def test_a_pod_is_bound_confirmed_and_told() -> None:
@@ -53,7 +56,7 @@ def test_only_pods_of_our_profiles_that_live_are_ours() -> None:
     in_town(life)
 
 
-@pytest.mark.parametrize("fault", [FORBIDDEN, BUSY, AWAY], ids=["forbidden", "busy", "away"])
+@pytest.mark.parametrize("fault", [FORBIDDEN, TOO_MANY, AWAY], ids=["forbidden", "busy", "away"])
 def test_a_bind_that_fails_frees_its_room_and_is_tried_again_later(fault: Exception) -> None:
     async def life(town: Town) -> None:
         town.nodes(a_node("n", cpu=1))

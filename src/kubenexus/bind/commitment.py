@@ -7,7 +7,7 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.bind.outcome import Outcome
-from kubenexus.client.calls import Call
+from kubenexus.client.calls import Api, Call, Unreachable
 from kubenexus.client.verbs import bind
 from kubenexus.framework.decision import Decision, Placement
 from kubenexus.framework.job import Job
@@ -69,6 +69,18 @@ class Always:
 
     def may_write(self) -> bool:
         return True
+
+
+class Fenced:
+    """An `Api` for writes that nobody waits for, such as events: it sends none that the guard forbids."""
+
+    def __init__(self, api: Api, guard: Guard) -> None:
+        self._api, self._guard = api, guard
+
+    async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+        if not self._guard.may_write():
+            raise Unreachable(f"{call}: not sent, this process does not lead")
+        return await self._api.send(call, timeout=min(timeout, self._guard.write_timeout))
 
 
 class PreBind(Protocol):

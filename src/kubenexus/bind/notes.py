@@ -1,18 +1,22 @@
 """Notes on pods: patches of their status that say why they wait. Less urgent than any bind, and never in its way.
 
 What waits to be written about a pod is replaced by what is newer, so that a pod that is refused a hundred times while
-the server is away costs one call. A note must not reach a pod after it was bound (it says that there is no node): it
-is dropped when the pod has taken off meanwhile, and a bind waits for a note that is on its way.
+the server is away costs one call. What could not be written is written again after a while: a pod that waits for good
+is not refused a second time, and would never say why. A note must not reach a pod after it was bound (it says that
+there is no node): it is dropped when the pod has taken off meanwhile, and a bind waits for a note that is on its way.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 from kubenexus.api.core import Pod
+from kubenexus.base.clock import Sleep
 from kubenexus.bind.commitment import Bind, Guard
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
 
 WRITERS = 8
+# Seconds between two tries. Whoever is refused after all of them would be refused for ever.
+PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0)
 
 Room = Callable[[], Awaitable[None]]
 Still = Callable[[Pod], bool]
@@ -20,12 +24,21 @@ Failed = Callable[[Pod, str], None]
 
 
 class Notes:
-    """A `PreBind` point, too. `still`: whether the note is still true; `failed` hears of those that were refused."""
+    """A `PreBind` point, too. `still`: whether the note is still true; `failed` hears of those that were given up."""
 
     name = "Notes"
 
-    def __init__(self, api: Api, guard: Guard, still: Still, failed: Failed = lambda pod, why: None) -> None:
+    def __init__(
+        self,
+        api: Api,
+        guard: Guard,
+        still: Still,
+        failed: Failed = lambda pod, why: None,
+        *,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self._api, self._guard, self._still, self._failed = api, guard, still, failed
+        self._sleep = sleep
         self._waiting: dict[str, tuple[Pod, Call]] = {}  # by UID
         self._on_the_way: dict[str, asyncio.Event] = {}
         self._work = asyncio.Event()
@@ -69,19 +82,31 @@ class Notes:
                 await asyncio.sleep(0.01)  # all that is left is on its way, and follows when that is done
                 continue
             pod, call = self._waiting.pop(uid)
-            if self._still(pod) and self._guard.may_write():
-                await self._send(uid, pod, call)
+            await self._insist(uid, pod, call)
 
-    async def _send(self, uid: str, pod: Pod, call: Call) -> None:
+    async def _insist(self, uid: str, pod: Pod, call: Call) -> None:
+        """Until it is written, untrue, replaced by something newer, or refused too often."""
+        problem = ""
+        for pause in (*PAUSES, 0.0):
+            if uid in self._waiting or uid in self._on_the_way or not self._still(pod) or not self._guard.may_write():
+                return
+            problem = await self._send(uid, call)
+            if not problem:
+                return
+            await self._sleep(pause)
+        self._failed(pod, problem)
+
+    async def _send(self, uid: str, call: Call) -> str:
+        """What went wrong, "" if nothing did."""
         done = self._on_the_way[uid] = asyncio.Event()
         try:
             await self._api.send(call, timeout=self._guard.write_timeout)
         except ApiError as error:
-            # 404 and Invalid: the pod is gone, or another has its name. Neither is anybody's concern.
-            if error.code not in (404, 409, 422):
-                self._failed(pod, str(error))
+            # The pod is gone, or another has its name. Neither is anybody's concern.
+            return "" if error.code in (404, 422) else str(error)
         except (Unreachable, Uncertain) as error:
-            self._failed(pod, str(error))
+            return str(error)
         finally:
             del self._on_the_way[uid]
             done.set()
+        return ""

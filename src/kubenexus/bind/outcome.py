@@ -6,10 +6,11 @@
 | GONE      | the pod is deleted, or being deleted        | its room is free; nothing to do any more                |
 | ELSEWHERE | somebody else bound it to another node      | its room here is free; it counts there                  |
 | REFUSED   | the server says no, and would say so again  | its room is free; told to people; again after a backoff |
-| BUSY      | the server could not (429, 5xx)             | the same                                                |
+| BUSY      | the server would not (429), or never says   | the same                                                |
 | NEVER     | it was never sent                           | its room is free; again after a backoff                 |
 | TAKEN     | it conflicts with something                 | a look tells with what                                  |
-| UNSURE    | sent, and no answer                         | it keeps its room until a look tells                    |
+| UNSURE    | sent, and no answer, or 5xx: the store may  | it keeps its room until a look tells                    |
+|           | have done it all the same                   |                                                         |
 """
 
 import enum
@@ -87,4 +88,6 @@ def _fate_of(code: int) -> Fate:
         return Fate.GONE
     if code == 409:
         return Fate.TAKEN
-    return Fate.BUSY if code == 429 or code >= 500 else Fate.REFUSED
+    if code >= 500:
+        return Fate.UNSURE
+    return Fate.BUSY if code == 429 else Fate.REFUSED
