@@ -19,7 +19,7 @@ from kubenexus.app.inquest import Inquest
 from kubenexus.app.landing import Landing
 from kubenexus.app.loop import Loop
 from kubenexus.base.clock import Clock
-from kubenexus.bind.commitment import Always, Bind, Guard, Points
+from kubenexus.bind.commitment import Always, Bind, Fenced, Guard, Points
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
 from kubenexus.bind.notes import Notes
 from kubenexus.bind.shunned import Shunned
@@ -100,7 +100,7 @@ class Scheduler:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.loop.run())
             tasks.create_task(self.notes.run(self.dispatcher.room))
-            tasks.create_task(self.recorder.run(self.api, self.dispatcher.room))
+            tasks.create_task(self.recorder.run(Fenced(self.api, self.guard), self.dispatcher.room))
             tasks.create_task(self.inquest.run(self.loop.wake))
 
     @property
