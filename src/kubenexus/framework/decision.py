@@ -76,11 +76,45 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
     feasible: int = 0
 
 
+class Certificate(msgspec.Struct, frozen=True, gc=False):
+    """Why a gang waits: the domain that came closest, how many of its members that holds, and what it lacks.
+
+    Exact: with room for the `missing` members in that domain, and nothing else, the gang would be placed; with room for
+    one less it would not. `level` and `domain` are empty when the whole cluster may be used. `constraint` is what
+    limits the members besides room. `exhausted`: the search was ended before everything was tried, so that more may
+    fit than is said here.
+    """
+
+    needed: int
+    fit: int
+    level: str = ""
+    domain: str = ""
+    lacking: tuple[Shortage, ...] = ()
+    constraint: str = ""
+    exhausted: bool = False
+
+    @property
+    def missing(self) -> int:
+        return self.needed - self.fit
+
+    def sentence(self) -> str:
+        """`5 of at least 8 members fit in rack r12, which comes closest; 3 more need 24 nvidia.com/gpu there`."""
+        where = f"in {self.level} {shown(self.domain)}, which comes closest" if self.domain else "in the whole cluster"
+        if self.level and not self.domain:
+            where = f"in any one {self.level}: no node that would do is in one"
+        said = f"{self.fit} of at least {self.needed} members fit {where}"
+        wanted = ", ".join(f"{each.lacking} {shown(each.resource)}" for each in self.lacking)
+        said += f"; {self.missing} more need {wanted}" if wanted else f"; room for {self.missing} more is missing"
+        if self.constraint:
+            said += f" ({self.constraint})"
+        return said + (" (not everything was tried)" if self.exhausted else "")
+
+
 class Decision(msgspec.Struct, frozen=True, gc=False):
     """The answer for a whole job. Either all of `placements` (at least the job's minimum), or none and a reason.
 
     `diagnosis` speaks of the member that could not be placed, or of the last one that was; `error` is set when the
-    attempt failed rather than being refused.
+    attempt failed rather than being refused. A gang that is refused has a certificate.
     """
 
     job: str
@@ -90,6 +124,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     placements: tuple[Placement, ...] = ()
     diagnosis: Diagnosis = Diagnosis(nodes=0)
     error: str = ""
+    certificate: Certificate | None = None
 
     @property
     def placed(self) -> bool:

@@ -1,28 +1,35 @@
 """`decide(job, snapshot, now) -> Decision`: pure, deterministic, all or nothing.
 
-Members are seated one after the other on a private attempt, so that each sees the ones before it; then everything is
-taken back. Committing a decision is another step (`commit`). A single pod goes the same way: it is a job of one.
+A single pod is a job of one and gets the best node; a gang is planned as one thing (`plan.gang`), on a private attempt
+that is taken back. Committing a decision is another step (`commit`).
 """
 
-from kubenexus.api.core import Pod
+from collections.abc import Sequence
+
+from kubenexus.api.gangs.levels import LEVELS, Level
+from kubenexus.base.errors import Malformed
 from kubenexus.cycle.bench import Bench
-from kubenexus.framework.decision import Decision, Diagnosis, Placement
-from kubenexus.framework.job import ALONE, Job, JobView
+from kubenexus.cycle.border import PluginFailedError
+from kubenexus.framework.decision import Decision, Diagnosis
+from kubenexus.framework.job import ALONE, ANYWHERE, Job
 from kubenexus.framework.profile import Lineup
 from kubenexus.framework.verdict import Code
+from kubenexus.plan.gang.planner import GangPlanner
+from kubenexus.plan.gang.quest import Outcome
 from kubenexus.plan.seat import Seat, Usher
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.pods import PodRecord, Stage, record_of
+from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot, StaleSnapshot
 
 
 class Planner:
     """One for each profile. Its only memory is the bench's cache, which changes no answer."""
 
-    def __init__(self, lineup: Lineup, bench: Bench | None = None) -> None:
+    def __init__(self, lineup: Lineup, bench: Bench | None = None, levels: Sequence[Level] = LEVELS) -> None:
         self.lineup = lineup
         self.bench = bench or Bench(lineup)
         self._usher = Usher(self.bench)
+        self._gangs = GangPlanner(self.bench, self._usher, levels)
 
     def decide(self, job: Job, snapshot: Snapshot, now: float) -> Decision:
         """As many members as fit if they are at least `job.minimum`; else none, with the first refusal's reasons.
@@ -33,36 +40,31 @@ class Planner:
             missing = f"{len(job.pods)} of at least {job.minimum} members exist"
             diagnosis = Diagnosis(snapshot.nodes.count, message=missing)
             return Decision(job.key, Code.PENDING, snapshot.generation, now, diagnosis=diagnosis)
-        if len(job.pods) == 1:  # nobody after it has to see it: no need to write
-            seat = self._usher.seat(job.pods[0], snapshot, ALONE)
-            seated, refusal = ([seat], None) if seat.placement is not None else ([], seat)
-        else:
-            seated, refusal = self._seat_all(job, snapshot)
-        return _decision(job, seated, refusal, snapshot.generation, now)
+        if len(job.pods) > 1 or job.topology != ANYWHERE:
+            return self._gang(job, snapshot, now)
+        seat = self._usher.seat(job.pods[0], snapshot, ALONE)  # nobody after it has to see it: no need to write
+        placements = () if seat.placement is None else (seat.placement,)
+        return Decision(job.key, seat.code, snapshot.generation, now, placements, seat.diagnosis, seat.error)
 
-    def _seat_all(self, job: Job, snapshot: Snapshot) -> tuple[list[Seat], Seat | None]:
-        seated: list[Seat] = []
-        refusal: Seat | None = None
-        with snapshot.attempt() as attempt:
-            for i, pod in enumerate(job.pods):
-                keys = frozenset(seat.placement.pod for seat in seated if seat.placement is not None)
-                view = JobView(len(job.pods), tuple(seat.row for seat in seated), keys)
-                seat = self._usher.seat(pod, snapshot, view)
-                if seat.placement is not None:
-                    seated.append(seat)
-                    attempt.lay(seat.row, _member(pod, seat.placement))
-                    continue
-                refusal = refusal or seat
-                if seat.code is Code.ERROR or len(seated) + len(job.pods) - i - 1 < job.minimum:
-                    return [], seat if seat.code is Code.ERROR else refusal
-        return seated, refusal
-
-
-def _member(pod: Pod, placement: Placement) -> PodRecord:
-    """A member as it would count on its node."""
-    record = record_of(pod, placement.node, Stage.ASSUMED, placement.footprint)
-    record.takes, record.picks = placement.assignment.takes, placement.assignment.volumes
-    return record
+    def _gang(self, job: Job, snapshot: Snapshot, now: float) -> Decision:
+        try:
+            outcome = self._gangs.plan(job, snapshot)
+        except Malformed as problem:
+            outcome = Outcome(refusal=Seat(Code.UNRESOLVABLE, Diagnosis(snapshot.nodes.count, message=str(problem))))
+        except PluginFailedError as failure:
+            error = f'running "{failure.plugin}" plugin: {failure.problem}'
+            outcome = Outcome(refusal=Seat(Code.ERROR, Diagnosis(snapshot.nodes.count), error=error))
+        refusal, certificate, diagnosis = outcome.refusal, outcome.certificate, Diagnosis(snapshot.nodes.count)
+        if certificate is not None:
+            blamed = tuple(sorted(outcome.blamed))
+            diagnosis = Diagnosis(snapshot.nodes.count, refused_by=blamed, message=certificate.sentence())
+        elif refusal is not None:
+            diagnosis = refusal.diagnosis
+        code = Code.SUCCESS if outcome.placements else refusal.code if refusal is not None else Code.UNSCHEDULABLE
+        error = "" if refusal is None else refusal.error
+        return Decision(
+            job.key, code, snapshot.generation, now, outcome.placements, diagnosis, error, certificate=certificate
+        )
 
 
 def commit(decision: Decision, job: Job, ledger: Ledger, now: float) -> list[PodRecord]:
@@ -76,15 +78,3 @@ def commit(decision: Decision, job: Job, ledger: Ledger, now: float) -> list[Pod
             given = placement.assignment
             attempt.place(pods[placement.pod], placement.node, placement.footprint, given.takes, given.volumes)
         return attempt.keep(now)
-
-
-def _decision(job: Job, seated: list[Seat], refusal: Seat | None, generation: int, now: float) -> Decision:
-    placements = tuple([seat.placement for seat in seated if seat.placement is not None])
-    last = refusal or (seated[-1] if seated else None)
-    if placements and len(placements) >= job.minimum:
-        code, error = Code.SUCCESS, ""
-    else:
-        placements = ()
-        code, error = (refusal.code, refusal.error) if refusal else (Code.SUCCESS, "")
-    diagnosis = last.diagnosis if last else Diagnosis(nodes=0)
-    return Decision(job.key, code, generation, now, placements, diagnosis, error)

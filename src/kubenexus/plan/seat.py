@@ -40,7 +40,8 @@ class Usher:
         self._bench = bench
         self._of_job = any(traits.job for traits in bench.lineup.traits.values())
 
-    def seat(self, pod: Pod, snapshot: Snapshot, job: JobView) -> Seat:
+    def seat(self, pod: Pod, snapshot: Snapshot, job: JobView, within: Any = None) -> Seat:
+        """`within`: a mask over the rows it may choose from, if not from all."""
         columns = snapshot.nodes
         try:
             member = self._bench.look(pod, columns)
@@ -55,14 +56,16 @@ class Usher:
                 for_job(member.table, job, columns)
             yielding = yields(pod, member.table, snapshot, job.seated)
             errors = diagnose(member, columns, yielding)[1] if member.table.may_fail else []
-            return _failed(columns, ", ".join(errors)) if errors else self._best(member, columns, yielding)
+            if errors:
+                return _failed(columns, ", ".join(errors))
+            return self._best(member, columns, yielding, within)
         except PluginFailedError as failure:
             return _failed(columns, f'running "{failure.plugin}" plugin: {failure.problem}')
 
-    def _best(self, member: Member, columns: NodeColumns, yielding: Yielding | None) -> Seat:
+    def _best(self, member: Member, columns: NodeColumns, yielding: Yielding | None, within: Any) -> Seat:
         turned_down: dict[int, Verdict] = {}
         while True:
-            choice = self._choose(member, columns, yielding, turned_down)
+            choice = self._choose(member, columns, yielding, turned_down, within)
             if choice is None or len(turned_down) >= MOST_TRIES:
                 return _refused(member, columns, yielding, turned_down)
             failed = member.table.failed
@@ -75,13 +78,20 @@ class Usher:
             turned_down[choice.row] = assignment
 
     def _choose(
-        self, member: Member, columns: NodeColumns, yielding: Yielding | None, turned_down: dict[int, Verdict]
+        self,
+        member: Member,
+        columns: NodeColumns,
+        yielding: Yielding | None,
+        turned_down: dict[int, Verdict],
+        within: Any,
     ) -> Choice | None:
         table, pod = member.table, member.pod
         nominated = columns.row_of.get(pod.status.nominated_node_name, -1) if pod.status.nominated_node_name else -1
-        if member.only is None and yielding is None and nominated < 0 and not turned_down:
+        if member.only is None and yielding is None and nominated < 0 and not turned_down and within is None:
             return best_of_all(table, columns)
         rows = _candidates(member, columns, yielding, turned_down)
+        if within is not None:
+            rows = rows[within[rows]]
         if nominated in rows:  # room was made there for this very pod
             rows = np.array([nominated])
         return best_among(table, rows, columns)

@@ -5,7 +5,7 @@ term is counted for each value of the label, by counters that follow every pod; 
 comparison.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from kubenexus.api.core import Pod
 from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.bonds import Bond, Tie
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
@@ -26,6 +27,7 @@ from kubenexus.state.podterms import Carried, Kind, carried_terms
 from kubenexus.state.view import Nodes, OneNode
 
 _SIGNS = {Kind.JOIN: 1, Kind.AVOID: -1}
+_TIES = {Kind.MUST_JOIN: Tie.TOGETHER, Kind.MUST_AVOID: Tie.APART}
 
 
 def _least_and_most(raw: IntColumn) -> tuple[int, ...]:
@@ -169,6 +171,17 @@ class InterPodAffinity:
                 found.append((carried.topology, weight, carrier.counter))
         return found
 
+    def bonds(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[Bond]:
+        """Members whom required terms of a member select: apart, or all with the first of them."""
+        terms = [c for c in self._affinity(pod, nodes).terms if c.kind in _TIES]
+        meant = {c: any(_means(c, peer, nodes) for peer in peers) for c in terms}
+        if len(peers) > 1:
+            return [Bond(Tie.OTHER, self.name)] if any(meant.values()) else []
+        joins = [c for c in terms if c.kind is Kind.MUST_JOIN]
+        first = joins and all(meant[c] for c in joins) and not self._affinity(pod, nodes).anybody
+        tied = [c for c in terms if (first if c.kind is Kind.MUST_JOIN else meant[c])]
+        return [Bond(_TIES[c.kind], self.name, c.topology) for c in tied]
+
     def _affinity(self, pod: PodClass, nodes: NodeColumns) -> "_Affinity":
         return pod.once("InterPodAffinity", lambda: _Affinity(pod, nodes))
 
@@ -202,6 +215,7 @@ class _Affinity:
         self._known = signed is not None
         self._others: tuple[int, _Others] = (-1, _Others([], [], False))
         terms = carried_terms(pod.pod, self._namespace)  # the specimen has no namespace of its own
+        self.terms = terms
         must = [c for c in terms if c.kind is Kind.MUST_JOIN]
         together = nodes.pods.counter(tuple(c.term for c in must)) if must else None
         self.joins = [(c.topology, together) for c in must if together is not None]
@@ -224,9 +238,19 @@ class _Affinity:
             self._others = nodes.pods.carrier_version, _Others(strict, lenient, itself)
         return self._others[1]
 
+    @property
+    def anybody(self) -> bool:
+        """Whether somebody is there already whom all required terms select."""
+        return any(counter.domain(topology)[1:].any() for topology, counter in self.joins)
+
     def _matches(self, carried: Carried, nodes: NodeColumns) -> bool:
         covered = nodes.pods.covers(carried.term, self._namespace)
         return covered and carried.term.selector.matches(self._labels)
+
+
+def _means(carried: Carried, pod: Pod, nodes: NodeColumns) -> bool:
+    covered = nodes.pods.covers(carried.term, pod.metadata.namespace)
+    return covered and carried.term.selector.matches(pod.metadata.labels)
 
 
 def _terms(pod: Pod) -> tuple[Carried, ...]:

@@ -11,7 +11,7 @@ from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Depends
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
-from kubenexus.state.footprint import ANY_ADDRESS, Port, host_ports
+from kubenexus.state.footprint import host_ports
 from kubenexus.state.view import Nodes
 
 
@@ -44,11 +44,6 @@ class NodePorts:
         gone = event.old
         if not gone.spec.node_name and not gone.status.nominated_node_name:
             return False
-        return any(_clash(ours, theirs) for ours in host_ports(pod) for theirs in host_ports(gone))
+        return any(ours.clashes(theirs) for ours in host_ports(pod) for theirs in host_ports(gone))
 
     wakes = (Wake(Resource.ASSIGNED_POD, Action.DELETE, _frees), Wake(Resource.NODE, Action.ADD))
-
-
-def _clash(one: Port, other: Port) -> bool:
-    same = (one.protocol, one.number) == (other.protocol, other.number)
-    return same and (one.address == other.address or ANY_ADDRESS in (one.address, other.address))

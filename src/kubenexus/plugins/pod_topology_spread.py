@@ -5,7 +5,7 @@ controller select.
 """
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from kubenexus.api.core import Pod, TopologySpreadConstraint
 from kubenexus.api.selectors import Op, Requirement, Selector
 from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.bonds import Bond, Tie
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
@@ -111,6 +112,12 @@ class PodTopologySpread:
             scored = scored & labelled([domains.constraint for domains in plan.soft], Nodes(nodes.columns))
         pieces = [_points(domains, nodes, scored) for domains in plan.soft_domains(nodes.columns)]
         return _added(pieces, plan.all_labels, nodes)
+
+    def bonds(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[Bond]:
+        """Members whom a hard constraint of a member counts."""
+        hard = self._plan(pod, nodes).hard_domains(nodes)
+        counting = [domains for domains in hard if any(domains.constraint.counts(peer) for peer in peers)]
+        return [domains.bond(self.name) if len(peers) == 1 else Bond(Tie.OTHER, self.name) for domains in counting]
 
     def _plan(self, pod: PodClass, nodes: NodeColumns) -> "_Plan":
         return pod.once("PodTopologySpread", lambda: _Plan(pod, nodes, self.defaults, self._system))

@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubenexus.api.core import TopologySpreadConstraint
+from kubenexus.api.core import Pod, TopologySpreadConstraint
 from kubenexus.api.node_selectors import exactly, required
 from kubenexus.api.selectors import Op, Requirement, Selector, compile_selector
 from kubenexus.api.tolerations import untolerated
 from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.bonds import Bond, Tie
 from kubenexus.framework.podclass import PodClass
 from kubenexus.plugins.terms import where
 from kubenexus.state.counters import Counter
@@ -32,6 +33,11 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
     joins: bool
     honors_affinity: bool
     honors_taints: bool
+
+    def counts(self, pod: Pod) -> bool:
+        """Whether a pod is among those it counts, once it has a node."""
+        term, meta = self.term, pod.metadata
+        return meta.namespace in term.namespaces and not term.waiting and term.selector.matches(meta.labels)
 
 
 def parse(
@@ -151,6 +157,12 @@ class Domains:
             known = None if wanted is None else scored.copy()
             self._in_use = (self._marks[0], known, int(np.count_nonzero(np.bincount(codes))))
         return self._in_use[2]
+
+    def bond(self, plugin: str) -> Bond:
+        """What the constraint asks of pods that it counts itself. As of the last refresh."""
+        wanted = self.constraint
+        floor = int(np.count_nonzero(self.present)) < max(wanted.min_domains, 1)
+        return Bond(Tie.EVEN, plugin, wanted.topology, self.counts, self.present, wanted.max_skew, floor)
 
     def overfull(self) -> BoolColumn:
         """For each domain: would one pod more there skew the spread too far?"""

@@ -19,6 +19,10 @@ class Port(NamedTuple):
     number: int
     address: str
 
+    def clashes(self, other: "Port") -> bool:
+        same = (self.protocol, self.number) == (other.protocol, other.number)
+        return same and (self.address == other.address or ANY_ADDRESS in (self.address, other.address))
+
 
 class Footprint(msgspec.Struct, frozen=True, weakref=True):
     """Amounts by resource name (`pods` is not among them: every pod counts as one), and the ports on the host."""

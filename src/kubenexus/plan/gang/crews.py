@@ -1,0 +1,113 @@
+"""Members sorted into crews: those of one class, which can stand in for each other, and how many each node can take."""
+
+from typing import Any, TypeGuard
+
+import msgspec
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.base.numbers import BoolColumn
+from kubenexus.cycle.bench import Bench, Member
+from kubenexus.cycle.columns import FilterColumn
+from kubenexus.framework.bonds import Bond, Bonding, Tie
+from kubenexus.framework.points import Plugin, Room
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.view import Nodes
+
+PLENTY = 1 << 31  # more members than any gang has
+_COMPARED = 8
+
+
+class Crew(msgspec.Struct, gc=False):
+    """`member` stands for all of `pods`. `room` is how many more each row can take, as if they were alone."""
+
+    member: Member
+    pods: list[Pod]
+    room: Any = None
+
+    @property
+    def size(self) -> int:
+        return len(self.pods)
+
+    @property
+    def refusing(self) -> set[str]:
+        """The plugins that limit where its members go: what they wait for may help."""
+        if self.member.refused is not None:
+            return {self.member.refused.plugin, *self.member.only_by}
+        columns = self.member.table.filters
+        found = {c.plugin.name for c in columns if c.bits is not None or _counts(c.plugin) or _binds(c.plugin)}
+        return found | set(self.member.only_by)
+
+
+def muster(pods: tuple[Pod, ...], bench: Bench, columns: NodeColumns) -> list[Crew]:
+    """All members, by class, in the order in which the first of each comes. Raises as `Bench.look` does.
+
+    Looking up a class is dear, comparing is not: a pod that is equal to one before, in all that rules may read, is of
+    its class.
+    """
+    crews: dict[tuple[int, frozenset[str] | None], Crew] = {}
+    known: list[tuple[Any, Crew]] = []
+    for pod in pods:
+        meta = pod.metadata
+        read = (pod.spec, meta.labels, meta.namespace, meta.owner_references, pod.status.container_statuses)
+        for other, crew in known:
+            if read == other:
+                crew.pods.append(pod)
+                break
+        else:
+            member = bench.look(pod, columns)
+            crew = crews.setdefault((id(member.table), member.only), Crew(member, []))
+            crew.pods.append(pod)
+            known = [(read, crew), *known[: _COMPARED - 1]]
+    return list(crews.values())
+
+
+def count_room(crew: Crew, columns: NodeColumns, freely: set[str]) -> None:
+    """How many more of the class each row can take, were its members the only ones to come. What the plugins named in
+    `freely` have against a row now does not count: that changes with every member."""
+    table, view = crew.member.table, Nodes(columns)
+    if crew.member.refused is not None:
+        crew.room = np.zeros(columns.size, np.int64)
+        return
+    room: Any = np.where(_ok(table.filters, columns, freely) if freely else table.ok, PLENTY, 0)
+    if crew.member.only is not None:
+        room[~view.named(crew.member.only)] = 0
+    for column in table.filters:
+        if _counts(column.plugin):
+            column.plugin.room(table.pod, view, room)
+        elif column.traits.usage:
+            np.minimum(room, 1, out=room)  # the second one is asked about when the first is there
+    crew.room = room
+
+
+def _ok(filters: list[FilterColumn], columns: NodeColumns, freely: set[str]) -> BoolColumn:
+    ok: BoolColumn = columns.alive[: columns.size] & ~columns.fenced[: columns.size]
+    for column in filters:
+        if column.bits is not None and column.plugin.name not in freely:
+            ok &= column.bits == 0
+    return ok
+
+
+def bonds(crews: list[Crew], columns: NodeColumns) -> list[Bond]:
+    """How the members limit each other, besides the room they take. Empty: not at all."""
+    found: list[Bond] = []
+    peers = [crew.member.pod for crew in crews]
+    for crew in crews:
+        table = crew.member.table
+        if table.cast.assigns:
+            found.append(Bond(Tie.OTHER))
+        for column in table.filters:
+            if _binds(column.plugin):
+                found += column.plugin.bonds(table.pod, peers, columns)
+            elif column.traits.stamped or (column.traits.usage and not _counts(column.plugin)):
+                found.append(Bond(Tie.OTHER))
+    return found
+
+
+# What `isinstance` would say, which takes its time with protocols.
+def _counts(plugin: Plugin) -> TypeGuard[Room]:
+    return hasattr(plugin, "room")
+
+
+def _binds(plugin: Plugin) -> TypeGuard[Bonding]:
+    return hasattr(plugin, "bonds")

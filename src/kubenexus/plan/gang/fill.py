@@ -1,0 +1,52 @@
+"""So many members on the fewest rows."""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.base.numbers import IntColumn
+
+_RANKS = 44  # bits of a rank: a score above a lot
+
+
+def fewest(rows: Any, room: IntColumn, rank: IntColumn, members: int, groups: Any) -> list[tuple[int, int]]:
+    """The largest rows first. Where equal ones are left to choose from: those whose group has most of them, so that few
+    groups are touched, then the best in rank. The last members go where they just fit.
+
+    Called with rows that do hold the members. There are few sizes, however many rows: they are counted, not sorted.
+    """
+    size = np.minimum(room, members)
+    held = np.bincount(size, minlength=members + 1) * np.arange(members + 1)
+    down = held[::-1].cumsum()
+    least = members - int((down >= members).argmax())  # the smallest size that is needed
+    large = np.flatnonzero(size > least)
+    left = members - int(size[large].sum())
+    full, rest = divmod(left, least)
+    equal = _first(np.flatnonzero(size == least), full, rank, groups)
+    taken = [*zip(rows[large].tolist(), size[large].tolist(), strict=True)]
+    taken += [(row, least) for row in rows[equal].tolist()]
+    if rest:
+        size[large] = size[equal] = 0
+        taken.append((int(rows[_snug(size, rest, rank)]), rest))
+    return taken
+
+
+def _first(equal: Any, number: int, rank: IntColumn, groups: Any) -> Any:
+    """So many of these."""
+    if number >= len(equal):
+        return equal
+    if not number:
+        return equal[:0]
+    own = groups[equal]
+    often = np.bincount(own)
+    order = np.empty(len(often), np.int64)
+    order[np.argsort(-often, kind="stable")] = np.arange(len(often))
+    keys = (order[own] << _RANKS) - rank[equal]
+    return equal[np.argpartition(keys, number - 1)[:number]]
+
+
+def _snug(size: IntColumn, rest: int, rank: IntColumn) -> int:
+    """Where the last ones go: the smallest row that holds them, the best of those."""
+    holding = np.flatnonzero(size >= rest)
+    smallest = holding[size[holding] == size[holding].min()]
+    return int(smallest[rank[smallest].argmax()])

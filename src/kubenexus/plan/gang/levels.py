@@ -1,0 +1,46 @@
+"""Which levels of the topology a gang may choose its site from."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kubenexus.api.gangs.levels import Level, level_of
+from kubenexus.framework.job import Topology
+from kubenexus.plan.gang.axes import Axis, by_labels, by_value, everywhere, hosts, within
+from kubenexus.state.nodes import NodeColumns
+
+
+class Levels(msgspec.Struct, gc=False):
+    """From the inside out; all members must be in one domain of the last."""
+
+    axes: list[Axis]
+
+    @property
+    def outermost(self) -> Axis:
+        return self.axes[-1]
+
+
+def levels_for(wish: Topology, together: Sequence[str], known: Sequence[Level], nodes: NodeColumns) -> Levels:
+    """Nodes, the levels above them that nodes have labels for, and what is required; levels whose domains reach beyond
+    that are left out. `together`: labels of which all members must have the same value."""
+    outer: Axis | None = None
+    for axis in _required(wish, together, known, nodes):
+        outer = axis if outer is None else axis.cut(outer)
+    wanted = [level.name for level in known[1:]]
+    extra = level_of(wish.preferred, known) if wish.preferred else None
+    levels = [*([extra] if extra is not None and extra.name not in wanted else []), *known[1:]]
+    inner = [by_labels(level.name, level.keys, nodes) for level in levels]
+    inner = [axis for axis in inner if axis.size > 1 and (outer is None or _inside(axis, outer))]
+    return Levels([hosts(nodes), *inner, outer or everywhere(nodes)])
+
+
+def _inside(axis: Axis, outer: Axis) -> bool:
+    return axis.level != outer.level and within(axis, outer)
+
+
+def _required(wish: Topology, together: Sequence[str], known: Sequence[Level], nodes: NodeColumns) -> list[Axis]:
+    found = []
+    if wish.required:
+        level = level_of(wish.required, known)
+        found.append(by_labels(level.name, level.keys, nodes))
+    return found + [by_value(key, nodes) for key in together]

@@ -1,0 +1,70 @@
+"""A whole gang at once: how many members each node can take, the site that holds them, the fewest nodes there; or why
+not, with a certificate."""
+
+from collections.abc import Iterator, Sequence
+
+from kubenexus.api.gangs.levels import LEVELS, Level
+from kubenexus.cycle.bench import Bench
+from kubenexus.framework.bonds import Tie
+from kubenexus.framework.job import ALONE, Job
+from kubenexus.framework.verdict import Code
+from kubenexus.plan.gang.crews import Crew, bonds, count_room, muster
+from kubenexus.plan.gang.levels import levels_for
+from kubenexus.plan.gang.quest import Outcome, Quest
+from kubenexus.plan.gang.search import Search
+from kubenexus.plan.seat import Seat, Usher
+from kubenexus.state.pods import PodRecord
+from kubenexus.state.snapshot import Snapshot
+
+
+class GangPlanner:
+    """One for each profile; keeps nothing between two gangs. `levels` from the inside out."""
+
+    def __init__(self, bench: Bench, usher: Usher, levels: Sequence[Level] = LEVELS) -> None:
+        self._bench, self._usher, self._levels = bench, usher, levels
+
+    def plan(self, job: Job, snapshot: Snapshot) -> Outcome:
+        """Called by `Planner.decide`. The columns are as before when it returns."""
+        with snapshot.attempt() as attempt:
+            for row, nominee in _waiting(job, snapshot):
+                attempt.lay(row, nominee)  # room that was promised to others is not there
+            return self._plan(job, snapshot)
+
+    def _plan(self, job: Job, snapshot: Snapshot) -> Outcome:
+        columns = snapshot.nodes
+        crews = muster(job.pods, self._bench, columns)
+        failure = self._failure(crews, snapshot)
+        if failure is not None:
+            return Outcome(refusal=failure)
+        ties = bonds(crews, columns)
+        for crew in crews:
+            count_room(crew, columns, freely={bond.plugin for bond in ties if bond.tie is Tie.EVEN})
+        together = [bond.topology for bond in ties if bond.tie is Tie.TOGETHER]
+        quest = Quest(job, crews, levels_for(job.topology, together, self._levels, columns), columns)
+        others = [bond for bond in ties if bond.tie is not Tie.TOGETHER]
+        if len(others) > 1 or any(bond.tie is Tie.OTHER for bond in others):
+            return quest.searched(Search(self._usher, snapshot))
+        return quest.packed() if len(crews) > 1 else quest.filled(others)
+
+    def _failure(self, crews: Sequence[Crew], snapshot: Snapshot) -> Seat | None:
+        """A rule that fails for one member fails the gang: what it would have said is not known."""
+        for crew in crews:
+            table = crew.member.table
+            if table.may_fail or table.failed is not None or crew.member.refused is not None:
+                seat = self._usher.seat(crew.member.pod, snapshot, ALONE)
+                if seat.code is Code.ERROR:
+                    return seat
+        return None
+
+
+def _waiting(job: Job, snapshot: Snapshot) -> Iterator[tuple[int, PodRecord]]:
+    """Pods nominated to a node, with its row, that no member may push aside."""
+    waiting, rows = snapshot.nominees(), snapshot.nodes.row_of
+    if not waiting:
+        return
+    members = {pod.metadata.uid for pod in job.pods}
+    least = min(pod.spec.priority for pod in job.pods)
+    for node, nominees in waiting.items():
+        for nominee in nominees if node in rows else ():
+            if nominee.priority >= least and nominee.uid not in members:
+                yield rows[node], nominee

@@ -1,0 +1,161 @@
+"""One gang's search for a site, in the way that suits what ties its members to each other."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kubenexus.framework.bonds import Bond, Tie
+from kubenexus.framework.decision import Certificate, Placement, Shortage
+from kubenexus.framework.job import NOTHING, Job
+from kubenexus.plan.gang.axes import Axis, by_value
+from kubenexus.plan.gang.crews import Crew
+from kubenexus.plan.gang.levels import Levels
+from kubenexus.plan.gang.mixed import Mixed, Plan
+from kubenexus.plan.gang.packings import Apart, Even, Free, Packing, Share, Together
+from kubenexus.plan.gang.search import Found, Search
+from kubenexus.plan.gang.sites import Site, Sites
+from kubenexus.plan.seat import Seat
+from kubenexus.state.nodes import NodeColumns
+
+_SITES = 12  # domains of a level that are tried where room alone does not tell
+_WIDE = 1 << 20  # cells of a table of domains by domains
+
+
+class Outcome(msgspec.Struct, gc=False):
+    """Placements for enough members, or a certificate; `refusal` is that of one member that found no node, `blamed` are
+    the plugins that limit the members."""
+
+    placements: tuple[Placement, ...] = ()
+    certificate: Certificate | None = None
+    refusal: Seat | None = None
+    blamed: frozenset[str] = frozenset()
+
+
+class Quest:
+    def __init__(self, job: Job, crews: list[Crew], levels: Levels, columns: NodeColumns) -> None:
+        self._job, self._crews, self._levels, self._columns = job, crews, levels, columns
+        self._near = [columns.row_of[name] for name in job.anchors if name in columns.row_of]
+        self._rank = crews[0].member.table.rank
+        outside = levels.outermost.codes == 0
+        for crew in crews if outside.any() else ():
+            crew.room[outside] = 0
+
+    # --- one crew -------------------------------------------------------------------------------------------------
+
+    def filled(self, ties: list[Bond]) -> Outcome:
+        """Members that can stand in for each other: counting is enough."""
+        crew, axes = self._crews[0], self._levels.axes
+        packing = self._packing(crew, next((bond for bond in ties if bond.tie is not Tie.TOGETHER), None))
+        if isinstance(packing, Even):
+            axes = [axis for axis in axes[:-1] if not axis.hosts and packing.suits(axis, _WIDE)] + axes[-1:]
+        sites = self._sites(packing, axes)
+        widest = sites.widest()
+        if widest.holds < self._job.minimum:
+            return self._refused(widest, widest.holds, [crew.size - widest.holds], packing.constraint)
+        members = min(crew.size, widest.holds)
+        site = sites.tightest(members) or widest
+        shares = packing.fill(site.rows, members, site.below)
+        return Outcome(self._placed([shares]))
+
+    def _packing(self, crew: Crew, bond: Bond | None) -> Packing:
+        if bond is None:
+            return Free(crew.room, self._rank)
+        domains = by_value(bond.topology, self._columns)
+        if bond.tie is Tie.EVEN:
+            return Even(crew.room, self._rank, domains, bond)
+        return Apart(crew.room, self._rank, domains)
+
+    # --- several crews --------------------------------------------------------------------------------------------
+
+    def packed(self) -> Outcome:
+        """Crews that share rows, with room as the only limit."""
+        mixed, counts = Mixed(self._crews, self._columns), [crew.size for crew in self._crews]
+        together = Together([crew.room for crew in self._crews], counts)
+        sites = self._sites(together, self._levels.axes)
+        best, where = Plan([[] for _ in counts]), sites.widest()
+        for site in sites.in_order(sum(counts), together.loose, _SITES):
+            plan = mixed.pack(site.rows, counts, site.below)
+            if plan.members == sum(counts):
+                return Outcome(self._placed(plan.shares))
+        for site in sites.outermost(_SITES):
+            plan = mixed.pack(site.rows, counts, site.below)
+            if plan.members > best.members or not best.members:
+                best, where = plan, site
+        if best.members >= self._job.minimum:
+            return Outcome(self._placed(best.shares))
+        behind = [count - sum(s.members for s in shares) for count, shares in zip(counts, best.shares, strict=True)]
+        return self._refused(where, best.members, behind, exhausted=best.exhausted)
+
+    # --- anything else --------------------------------------------------------------------------------------------
+
+    def searched(self, search: Search) -> Outcome:
+        """Members that have to be asked about one after the other."""
+        counts = [crew.size for crew in self._crews]
+        # What a row holds now says little: a member may open it for the next.
+        anywhere = Together([np.full(self._columns.size, count) for count in counts], counts)
+        sites = self._sites(anywhere, self._levels.axes[1:])
+        best, where = Found([]), sites.widest()
+        tried = sites.in_order(sum(counts), self._loose, _SITES)
+        for site in tried:
+            found = search.place(self._crews, self._job.minimum, self._mask(site))
+            if len(found.seats) > len(best.seats) or best.refusal is None:
+                best, where = found, site
+            if len(found.seats) == sum(counts) or found.exhausted:
+                break
+        if len(best.seats) >= self._job.minimum:
+            return Outcome(tuple([seat.placement for seat in best.seats if seat.placement is not None]))
+        said = "members limit each other"
+        return self._refused(where, len(best.seats), self._behind(best), said, exhausted=True, refusal=best.refusal)
+
+    def _loose(self, axis: Axis) -> Any:
+        rooms = sum(np.minimum(crew.room, crew.size) for crew in self._crews)
+        return -np.bincount(axis.codes, weights=rooms, minlength=axis.size)
+
+    def _mask(self, site: Site) -> Any:
+        mask = np.zeros(self._columns.size, np.bool_)
+        mask[site.rows] = True
+        return mask & (self._levels.outermost.codes != 0)
+
+    def _behind(self, found: Found) -> list[int]:
+        seated = {seat.placement.uid for seat in found.seats if seat.placement is not None}
+        return [sum(pod.metadata.uid not in seated for pod in crew.pods) for crew in self._crews]
+
+    # --- what comes of it -----------------------------------------------------------------------------------------
+
+    def _sites(self, packing: Any, axes: list[Axis]) -> Sites:
+        return Sites(packing, axes, self._rank, self._near)
+
+    def _placed(self, shares: list[list[Share]]) -> tuple[Placement, ...]:
+        names, placements = self._columns.names, []
+        for crew, own in zip(self._crews, shares, strict=True):
+            table, taken = crew.member.table, [names[row] for row, members in own for _ in range(members)]
+            common = (table.pod.footprint, NOTHING, (), 0, None, table.feasible)
+            placements += [
+                Placement(p.key, p.metadata.uid, node, *common) for p, node in zip(crew.pods, taken, strict=False)
+            ]
+        return tuple(placements)
+
+    def _refused(
+        self,
+        site: Site,
+        fit: int,
+        behind: list[int],
+        constraint: str = "",
+        *,
+        exhausted: bool = False,
+        refusal: Seat | None = None,
+    ) -> Outcome:
+        """`behind`: how many of each crew found no place."""
+        needed = self._job.minimum
+        missing, lacking = needed - fit, dict[str, int]()
+        for crew, left in zip(self._crews, behind, strict=True):
+            number = min(left, missing)
+            missing -= number
+            for resource, amount in crew.member.table.pod.demand.amounts:
+                lacking[resource] = lacking.get(resource, 0) + number * amount
+        shortages = tuple(Shortage(resource, amount) for resource, amount in lacking.items() if amount)
+        name = site.name if fit else ""
+        certificate = Certificate(needed, fit, site.axis.level, name, shortages, constraint, exhausted)
+        blamed = frozenset[str]().union(*(crew.refusing for crew in self._crews))
+        return Outcome(certificate=certificate, refusal=refusal, blamed=blamed)
