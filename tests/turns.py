@@ -2,6 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+from kubenexus.base.clock import VirtualClock
 
 
 async def until(condition: Callable[[], object], patience: float = 10.0) -> None:
@@ -18,3 +22,27 @@ async def turns(count: int = 50) -> None:
     """
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+class Sleeper:
+    """Hand out `sleep`; whoever sleeps wakes when `advance` has moved the clock that far, the earliest first."""
+
+    def __init__(self, clock: VirtualClock | None = None) -> None:
+        self.clock = clock or VirtualClock(100.0)
+        self.sleeping: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._numbers = count()
+
+    async def sleep(self, seconds: float) -> None:
+        waking: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heappush(self.sleeping, (self.clock.now() + seconds, next(self._numbers), waking))
+        await waking
+
+    async def advance(self, seconds: float) -> None:
+        end = self.clock.now() + seconds
+        while self.sleeping and self.sleeping[0][0] <= end + 1e-9:
+            due, _, waking = heappop(self.sleeping)
+            self.clock.advance_to(max(due, self.clock.now()))
+            if not waking.done():
+                waking.set_result(None)
+                await turns(2)
+        self.clock.advance_to(max(end, self.clock.now()))

@@ -106,9 +106,11 @@ class Town:
         return [f"{story.what.reason} {story.what.regarding.name}: {story.what.note}" for story in stories]
 
 
-def in_town(life: Callable[[Town], Coroutine[Any, Any, None]]) -> None:
+def in_town(life: Callable[[Town], Coroutine[Any, Any, None]], patience: float = 20) -> None:
+    """`patience` in seconds only ends what would hang."""
+
     async def run() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience):
             await life(Town())
 
     asyncio.run(run())

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ class PodServer:
         self.script: deque[Exception | str | None] = deque()
         self.looks: deque[Exception | None] = deque()
         self.patches: deque[Exception | None] = deque()
+        self.outage: Callable[[], Exception | str | None] = lambda: None  # as `script`, for whatever is asked
         self.in_flight = self.most = 0
         self.held: asyncio.Event | None = None  # answers wait for it
 
@@ -60,10 +62,13 @@ class PodServer:
             _raise(self.patches.popleft() if self.patches else None)
             return b"{}"
         key = "/".join((call.path.split("/")[4], call.path.split("/")[6]))
+        outage = self.outage()
         if call.method == "GET":
+            if outage is not None:
+                raise SILENT
             _raise(self.looks.popleft() if self.looks else None)
             return encode(self._pod(key))
-        fault = self.script.popleft() if self.script else None
+        fault = self.script.popleft() if self.script else outage
         if isinstance(fault, Exception):
             raise fault
         self._bind(key, msgspec.json.decode(call.body))

@@ -13,7 +13,7 @@ from kubenexus.api.core import Pod
 from kubenexus.base.clock import Clock, WallClock
 from kubenexus.client import kinds
 from kubenexus.client.changes import Change
-from kubenexus.client.topics import Timing, Topic, Trouble
+from kubenexus.client.topics import Receiver, Timing, Topic, Trouble
 from kubenexus.client.watch import Reflector
 from tests.client.server import Talk, calling, chunk, http
 from tests.turns import turns, until
@@ -139,9 +139,11 @@ async def following(
     timing: Timing = QUICK,
     clock: Clock | None = None,
     seed: int = 1,
+    receiver: Receiver | None = None,
     **settings: Any,
 ) -> AsyncIterator[Following]:
-    """Lists are answered in order, the last again and again; so are watches, and after the last they stay open."""
+    """Lists are answered in order, the last again and again; so are watches, and after the last they stay open.
+    `receiver` is told instead of a `Told`."""
     lists, watches = list(lists), list(watches)
 
     async def handler(talk: Talk) -> None:
@@ -153,8 +155,8 @@ async def following(
 
     async with calling(handler) as (client, served):
         told = Told()
-        clock = clock or WallClock()
-        reflector = Reflector(client, topic, told, clock=clock, rng=random.Random(seed), timing=timing, **settings)
+        time, rng = clock or WallClock(), random.Random(seed)
+        reflector = Reflector(client, topic, receiver or told, clock=time, rng=rng, timing=timing, **settings)
         task = asyncio.ensure_future(reflector.run())
         try:
             yield Following(reflector, told, served.requests, task)

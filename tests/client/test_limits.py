@@ -8,34 +8,10 @@ from kubenexus.base.clock import VirtualClock
 from kubenexus.client.calls import ApiError, Call, Unreachable
 from kubenexus.client.limits import Limiter
 from tests.client.server import answering, calling, http, run, status
-from tests.turns import turns, until
+from tests.turns import Sleeper, turns, until
 
 POST = Call("POST", "/x", b"{}")
 BUSY = http(status(429, "TooManyRequests", "busy"), "429 X", Retry_After="0")
-
-
-class Sleeper:
-    """Time passes when somebody sleeps, and for nobody else."""
-
-    def __init__(self) -> None:
-        self.clock = VirtualClock(100.0)
-        self.sleeping: list[tuple[float, asyncio.Future[None]]] = []
-
-    async def sleep(self, seconds: float) -> None:
-        until: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.sleeping.append((self.clock.now() + seconds, until))
-        await until
-
-    async def advance(self, seconds: float) -> None:
-        end = self.clock.now() + seconds
-        while due := sorted((each for each in self.sleeping if each[0] <= end + 1e-9), key=lambda each: each[0]):
-            self.clock.advance_to(due[0][0])
-            self.sleeping.remove(due[0])
-            if not due[0][1].done():
-                due[0][1].set_result(None)
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-        self.clock.advance_to(end)
 
 
 def test_a_burst_at_once_then_so_many_a_second_in_the_order_of_asking() -> None:

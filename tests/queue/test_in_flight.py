@@ -157,7 +157,7 @@ def test_events_that_no_plugin_asks_for_are_not_kept() -> None:
     assert easy.room._turns.flight.remembered == 0
 
 
-def test_pods_that_are_popped_and_skipped_and_made_again_leave_nothing_behind() -> None:
+def test_f61_pods_that_are_popped_and_skipped_and_made_again_leave_nothing_behind() -> None:
     """kubernetes#138316: whoever was popped and then neither bound nor returned stayed in flight for ever."""
     easy = Easy()
     sizes = []

@@ -1,0 +1,52 @@
+"""One thread owns all state (`app.loop`), so that no lock is needed and none can be waited for in the wrong order."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "kubenexus"
+# Nothing in a cluster runs these.
+ELSEWHERE = {"testing", "sim"}
+# What may be done beside the loop, because it touches no state: a certificate is made, numbers become text.
+BESIDE = {"app/certificates.py": ["_make"], "observe/metrics.py": ["self.render"]}
+# One lock, held by nobody who waits for another: a login program is run once for all who need its word.
+LOCKS = {"client/exec_plugin.py": ["asyncio.Lock"]}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        inside = path.relative_to(SOURCE)
+        if inside.parts[0] not in ELSEWHERE:
+            yield inside.as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """The first parts of all names."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+def calls(tree: ast.Module, *names: str) -> list[ast.Call]:
+    """Calls of functions or methods of these names."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [call for call in found if ast.unparse(call.func).split(".")[-1] in names]
+
+
+def test_f63_nothing_makes_threads_or_locks_of_its_own() -> None:
+    threads = {"threading", "_thread", "concurrent", "multiprocessing", "queue"}
+    assert {path: found for path, tree in modules() if (found := imported(tree) & threads)} == {}
+
+
+def test_f63_what_runs_beside_the_loop_is_named_here() -> None:
+    found = {path: calls(tree, "to_thread", "run_in_executor") for path, tree in modules()}
+    assert {path: [ast.unparse(call.args[0]) for call in some] for path, some in found.items() if some} == BESIDE
+
+
+def test_f63_there_is_one_lock() -> None:
+    found = {path: calls(tree, "Lock", "RLock", "Condition") for path, tree in modules() if "asyncio" in imported(tree)}
+    assert {path: [ast.unparse(call.func) for call in some] for path, some in found.items() if some} == LOCKS
