@@ -7,6 +7,7 @@ from kubenexus.framework.job import NOTHING, Assignment
 from kubenexus.framework.verdict import Code
 from kubenexus.state.footprint import Footprint
 
+_UNITS = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 NO_NODES = "no nodes available to schedule pods"
 
 
@@ -31,6 +32,15 @@ class Shortage(msgspec.Struct, frozen=True, gc=False):
 
     resource: str
     lacking: int
+
+    def text(self) -> str:
+        """As people write it: `1500m cpu`, `64Gi memory`, `8 nvidia.com/gpu`."""
+        amount = str(self.lacking)
+        if self.resource == "cpu":
+            amount = f"{self.lacking}m" if self.lacking % 1000 else str(self.lacking // 1000)
+        elif self.resource in ("memory", "ephemeral-storage") or self.resource.startswith("hugepages-"):
+            amount = next((f"{self.lacking // unit}{sign}" for sign, unit in _UNITS if not self.lacking % unit), amount)
+        return f"{amount} {shown(self.resource)}"
 
 
 class NearestMiss(msgspec.Struct, frozen=True, gc=False):
@@ -101,10 +111,11 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
         """`5 of at least 8 members fit in rack r12, which comes closest; 3 more need 24 nvidia.com/gpu there`."""
         where = f"in {self.level} {shown(self.domain)}, which comes closest" if self.domain else "in the whole cluster"
         if self.level and not self.domain:
-            where = f"in any one {self.level}: no node that would do is in one"
+            where = f"in any one {self.level}"
         said = f"{self.fit} of at least {self.needed} members fit {where}"
-        wanted = ", ".join(f"{each.lacking} {shown(each.resource)}" for each in self.lacking)
-        said += f"; {self.missing} more need {wanted}" if wanted else f"; room for {self.missing} more is missing"
+        wanted = ", ".join(each.text() for each in self.lacking)
+        need = "needs" if self.missing == 1 else "need"
+        said += f"; {self.missing} more {need} {wanted}" if wanted else f"; room for {self.missing} more is missing"
         if self.constraint:
             said += f" ({self.constraint})"
         return said + (" (not everything was tried)" if self.exhausted else "")
