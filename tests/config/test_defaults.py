@@ -44,6 +44,7 @@ def test_the_defaults_are_kube_schedulers_but_for_our_name_and_lease() -> None:
     }
     assert [profile["schedulerName"] for profile in profiles] == ["kubenexus-scheduler"]
     assert [config["name"] for config in profiles[0]["pluginConfig"]] == [
+        "Coscheduling",
         "DefaultPreemption",
         "DynamicResources",
         "InterPodAffinity",

@@ -43,8 +43,11 @@ def test_the_problems_on_the_page_are_those_of_the_program() -> None:
 def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits() -> None:
     missing = [name for name in KINDS if f"`{name}`" not in PAGE]
     assert missing == []
-    settings = [field.strip("`") for field in re.findall(r"^\| (?:`KubeNexus` )?\| (`\w+`) \|", PAGE, re.MULTILINE)]
-    assert settings == ["tieBreak", "seed"]
+    settings = [
+        field.strip("`")
+        for field in re.findall(r"^\| (?:`(?:KubeNexus|Coscheduling)` )?\| (`\w+`) \|", PAGE, re.MULTILINE)
+    ]
+    assert settings == ["tieBreak", "seed", "gangDeadlineSeconds", "topologyLevels", "topologyDefaults"]
     assert {"tieBreak", "seed"} <= set(KINDS[SETTINGS].__struct_encode_fields__)
     assert f"{MOST_BYTES >> 20} MiB" in PAGE
     assert f"{MOST_VALUES:,} values" in PAGE

@@ -160,8 +160,8 @@ def test_gang_order_is_the_order_of_our_queue() -> None:
         gangs = sample(name)
         for profile in gangs.profiles:
             assert [plugin.name for plugin in Lineup(profile, EVERYTHING).sorts] == ["PrioritySort"]
-    assert sample("coscheduling").args["default-scheduler"]["Coscheduling"] == {"permitWaitingTimeSeconds": 10}
-    assert sample("founding").args["kubenexus-scheduler"]["Coscheduling"] == {"kubeflowAutoGang": True}
+    assert sample("coscheduling").args["default-scheduler"]["Coscheduling"]["permitWaitingTimeSeconds"] == 10
+    assert sample("founding").args["kubenexus-scheduler"]["Coscheduling"]["kubeflowAutoGang"] is True
 
 
 def test_what_the_founding_sample_asks_for_and_is_not_there_is_said() -> None:
@@ -169,6 +169,6 @@ def test_what_the_founding_sample_asks_for_and_is_not_there_is_said() -> None:
     scorers = "WorkloadAwareScoring, TopologyScoring, BackfillScoring"
     assert notes == {
         "profiles[1].plugins": f"not built yet: ResourceReservation, NUMATopology, {scorers}",
-        "profiles[1].pluginConfig[0].args": "are kept for the planner, which does not read them yet",
+        "profiles[1].pluginConfig[0].args.kubeflowAutoGang": "has no effect: a gang is planned as a whole",
         "profiles[2].plugins": "not built yet: ResourceReservation",
     }

@@ -10,15 +10,15 @@ from typing import Any
 
 from kubenexus.api.codec import Unreadable
 from kubenexus.api.core import Node, Pod
+from kubenexus.api.gangs.claim import UNSAID, Nearness
 from kubenexus.app.known import Known, slim_node
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.events import Action, Event, Resource
-from kubenexus.framework.job import Job
 from kubenexus.observe import logs
 from kubenexus.queue import changes
-from kubenexus.queue.entry import Place
+from kubenexus.queue.assembly import Assembly
 from kubenexus.queue.room import WaitingRoom
-from kubenexus.state.intake import KINDS, key_of
+from kubenexus.state.intake import GROUPS, KINDS, key_of
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import Stage, finished
 
@@ -35,7 +35,6 @@ EVENTS = {
 }
 REMEMBERED = 1024  # objects whose problem was logged
 
-Arrived = Callable[[Pod, Place], None]
 Left = Callable[[Pod], None]
 Heard = Callable[[str, Any], None]
 
@@ -47,16 +46,22 @@ def _nobody(*_: Any) -> None:
 
 
 class Feed:
-    """`profiles` are the names of the schedulers that we are.
+    """`profiles` are the names of the schedulers that we are. Pods reach the waiting room as jobs, by the `assembly`.
 
-    `arrived` hears of pods that wait for a node and where they wait; `left` of pods that are gone; `vanished` of bound
-    ones that ended before they ran; `heard` of all other kinds, after the ledger.
+    `left` hears of pods that are gone; `vanished` of bound ones that ended before they ran; `heard` of all other kinds,
+    after the ledger.
     """
 
-    def __init__(self, ledger: Ledger, room: WaitingRoom, profiles: Iterable[str]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        room: WaitingRoom,
+        profiles: Iterable[str],
+        usual: Callable[[Pod], Nearness] = lambda pod: UNSAID,
+    ) -> None:
         self.ledger, self.room, self.known = ledger, room, Known()
         self.profiles = frozenset(profiles)
-        self.arrived: Arrived = _nobody
+        self.assembly = Assembly(room, ledger.groups, ledger.pods, usual)
         self.left: Left = _nobody
         self.vanished: Left = _nobody
         self.heard: Heard = _nobody
@@ -88,7 +93,7 @@ class Feed:
         if held and pod.spec.node_name and held != pod.spec.node_name:
             self.room.on_event(changes.pod_forgotten(slim, held))  # somebody else took it elsewhere
         if pod.spec.node_name:
-            self._bound(old, slim)
+            self._bound(old, pod, slim)
         else:
             self._waits(old, pod)
 
@@ -96,7 +101,7 @@ class Feed:
         """Deleted, or ended. `last` is its last state, if the watch told."""
         old, record = self.known.pods.pop(key, None), self.ledger.pods.get(key)
         self._unread.pop(key, None)
-        self.room.delete(key)
+        self.assembly.gone(key)
         self.ledger.pod_gone(key)
         if old is None:
             return
@@ -120,17 +125,20 @@ class Feed:
         self._quarantine(key, str(bad.error))
 
     def _quarantine(self, key: str, problem: str) -> None:
-        self.room.delete(key)
+        self.assembly.gone(key)
         self.known.pods.pop(key, None)
         self._unread[key] = problem
         self.complain(f"Pod {key}", problem)
 
-    def _bound(self, old: Pod | None, pod: Pod) -> None:
-        self.room.delete(pod.key)
+    def _bound(self, old: Pod | None, pod: Pod, slim: Pod) -> None:
+        if pod.metadata.deletion_timestamp:
+            self.assembly.gone(pod.key)
+        else:
+            self.assembly.placed(pod, slim, since(pod))
         if old is None or not old.spec.node_name:
-            self.room.on_event(changes.pod_bound(pod))
-        elif old != pod:
-            for event in changes.pod_changed(old, pod):
+            self.room.on_event(changes.pod_bound(slim))
+        elif old != slim:
+            for event in changes.pod_changed(old, slim):
                 self.room.on_event(event)
 
     def _waits(self, old: Pod | None, pod: Pod) -> None:
@@ -138,9 +146,9 @@ class Feed:
         if old is not None and old.status.nominated_node_name not in ("", pod.status.nominated_node_name):
             self.room.on_event(changes.nomination_ended(old))
         if pod.spec.scheduler_name not in self.profiles or pod.metadata.deletion_timestamp:
-            self.room.delete(key)
-        elif key in self.room or key not in self.ledger.pods:  # else it is bound, and this news is old
-            self.arrived(pod, self.room.add(Job.of(pod), since(pod)))
+            self.assembly.gone(key)
+        elif key in self.assembly or key not in self.ledger.pods:  # else it is bound, and this news is old
+            self.assembly.waits(pod, since(pod))
 
     # --- nodes ----------------------------------------------------------------------------------------------------
 
@@ -181,6 +189,8 @@ class Feed:
         if kind == "Namespace" and not fresh and selected != self.ledger.nodes.pods.carrier_version:
             self.room.on_event(changes.EVERYTHING)  # its labels: terms may mean its pods now, or no longer
         old, known[key] = known.get(key), None if resource is None else thing
+        if kind in GROUPS:
+            self.assembly.group_changed(kind, key)
         self.heard(kind, thing)
         if resource is not None and (fresh or old != thing):
             self.room.on_event(Event(resource, Action.ADD if fresh else Action.UPDATE, old, thing))
@@ -191,6 +201,8 @@ class Feed:
             return
         old, resource = known.pop(key), EVENTS.get(kind)
         KINDS[kind].gone(self.ledger, key)
+        if kind in GROUPS:
+            self.assembly.group_changed(kind, key)
         if resource is not None:
             self.heard(kind, old)
             self.room.on_event(Event(resource, Action.DELETE, old=old))

@@ -14,7 +14,7 @@ from kubenexus.client.changes import DELETED, Change
 from kubenexus.client.kinds import LIVE, Resource
 from kubenexus.client.topics import Topic, Trouble
 from kubenexus.observe import logs
-from kubenexus.state.intake import KINDS, key_of
+from kubenexus.state.intake import KINDS, key_of, named
 
 # Pods last: what a pod refers to is better known before it.
 WATCHED = (
@@ -35,24 +35,33 @@ WATCHED = (
     kinds.POD_DISRUPTION_BUDGETS,
     kinds.PRIORITY_CLASSES,
     kinds.POD_GROUPS,
+    kinds.WORKLOADS,
+    kinds.COSCHEDULING_POD_GROUPS,
+    kinds.VOLCANO_POD_GROUPS,
     kinds.PODS,
 )
+
+# Other forms of a kind, for servers that do not know the newest.
+OLDER: dict[Resource, tuple[Resource, ...]] = {
+    kinds.POD_GROUPS: (kinds.POD_GROUPS_ALPHA, kinds.POD_GROUPS_OLD),
+    kinds.WORKLOADS: (kinds.WORKLOADS_ALPHA, kinds.WORKLOADS_OLD, kinds.WORKLOADS_OLDEST),
+}
 
 log = logs.get("watch")
 
 
 def topic(resource: Resource) -> Topic:
     """How a kind is watched: of pods, only those that have not ended; of pod groups, the form the server knows."""
-    older = (kinds.POD_GROUPS_ALPHA,) if resource is kinds.POD_GROUPS else ()
-    return Topic(resource, KINDS[resource.kind].type, LIVE if resource is kinds.PODS else "", older)
+    kind = KINDS[named(resource.kind, resource.group)].type
+    return Topic(resource, kind, LIVE if resource is kinds.PODS else "", OLDER.get(resource, ()))
 
 
 class Hearing:
     """A `Receiver` for one kind. `woken` is called after each batch: there may be something to do."""
 
     def __init__(self, feed: Feed, resource: Resource, woken: Callable[[], None] = lambda: None) -> None:
-        self._feed, self._kind, self._woken = feed, resource.kind, woken
-        self._seen, self._gone, self._keys = _handlers(feed, resource.kind)
+        self._feed, self._kind, self._woken = feed, named(resource.kind, resource.group), woken
+        self._seen, self._gone, self._keys = _handlers(feed, self._kind)
         self._listed: set[str] = set()
 
     def begin(self) -> None:
@@ -69,6 +78,7 @@ class Hearing:
         for key in set(self._keys()) - self._listed:
             self._gone(key)
         self._listed = set()
+        self._feed.assembly.flush()
         self._woken()
 
     def changed(self, changes: list[Change]) -> None:
@@ -85,6 +95,7 @@ class Hearing:
                 self._feed.pod_gone(thing.key, thing)
             else:
                 self._gone(key_of(thing))
+        self._feed.assembly.flush()
         self._woken()
 
     def troubled(self, trouble: Trouble) -> None:

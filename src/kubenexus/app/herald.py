@@ -1,8 +1,11 @@
 """The herald tells pods why they wait: an event and a condition, and neither again while nothing has changed.
 
 A refusal of one job is a refusal of all that are alike, and each of them is told; there may be a hundred thousand, so
-telling is work that is done in portions.
+telling is work that is done in portions. A gang that waits for its members is told when no more have come for a moment:
+most are complete by then, and nothing need be said.
 """
+
+from collections.abc import Callable
 
 import msgspec
 
@@ -14,9 +17,12 @@ from kubenexus.framework.verdict import Code
 from kubenexus.observe import conditions, events
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.queue.entry import Place
+from kubenexus.queue.formation import PLUGIN
 from kubenexus.queue.room import WaitingRoom
 
 PORTION = 256
+MOMENT = 1.0  # seconds without a new member, until a gang is told that it waits for others
+PATIENCE = 10.0  # seconds; it is told by then, whoever comes
 
 
 class Told(msgspec.Struct, frozen=True, gc=False):
@@ -26,15 +32,32 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     sentence: str
 
 
+class Patience(msgspec.Struct, frozen=True, gc=False):
+    """Since when a job is held back, and when its pods are to be told."""
+
+    since: float
+    due: float
+
+
 class Herald:
+    """`latest` is a pod as it was last seen: what its status says already is not said again."""
+
     def __init__(self, room: WaitingRoom, recorder: EventRecorder, notes: Notes, clock: Clock) -> None:
         self._room, self._recorder, self._notes, self._clock = room, recorder, notes, clock
         self._told: dict[str, Told] = {}
         self._waiting: dict[str, None] = {}  # keys of jobs that share a refusal and have yet to hear of it, in order
+        self._held: dict[str, Patience] = {}  # jobs that are held back, and have yet to hear of it
+        self.latest: Callable[[Pod], Pod] = lambda pod: pod
 
     @property
     def busy(self) -> bool:
-        return bool(self._waiting)
+        due = self.due
+        return bool(self._waiting) or (due is not None and due <= self._clock.now())
+
+    @property
+    def due(self) -> float | None:
+        """When the next gang is to be told what it waits for."""
+        return min((each.due for each in self._held.values()), default=None)
 
     # --- what is said ---------------------------------------------------------------------------------------------
 
@@ -50,11 +73,23 @@ class Herald:
         self._say(pod, Code.ERROR, message, again=True)
 
     def arrived(self, pod: Pod, place: Place) -> None:
-        """A pod waits, or was changed while it waits."""
+        """A pod waits by itself, or was changed while it waits."""
         if place is Place.GATED:
             self._gated(pod)
         elif place in (Place.UNSCHEDULABLE, Place.BACKOFF) and pod.key not in self._told:
             self._waiting[pod.key] = None  # it shares a refusal that stands, and will not be tried itself
+
+    def assembled(self, key: str, place: Place) -> None:
+        """A gang waits, or has changed while it waits; or a job is held back."""
+        verdict, job, now = self._room.gate(key), self._room.job(key), self._clock.now()
+        if place in (Place.UNSCHEDULABLE, Place.BACKOFF):
+            self._waiting[key] = None
+        elif verdict is not None and verdict.plugin == PLUGIN:
+            since = self._held[key].since if key in self._held else now
+            self._held[key] = Patience(since, min(now + MOMENT, since + PATIENCE))
+        elif place is Place.GATED and job is not None:
+            for pod in job.pods:
+                self._gated(pod)
 
     def placed(self, pod: Pod) -> None:
         """It goes to a node, or is gone: what it was told is over."""
@@ -71,14 +106,26 @@ class Herald:
                 continue
             for pod in job.pods:
                 self._say(pod, decision.code, decision.sentence(), again=False)
+        self._tell_held()
 
     def missed(self, pod: Pod) -> None:
         """A note could not be written: it is to be written again, when there is something to say."""
         self._told.pop(pod.key, None)
 
+    def _tell_held(self) -> None:
+        now = self._clock.now()
+        for key in [key for key, each in self._held.items() if each.due <= now]:
+            del self._held[key]
+            job, verdict = self._room.job(key), self._room.gate(key)
+            if job is not None and verdict is not None and verdict.plugin == PLUGIN:
+                for pod in job.pods:
+                    self._say(pod, verdict.code, verdict.reasons[0], again=False, held=True)
+
     # --- how it is said -------------------------------------------------------------------------------------------
 
-    def _say(self, pod: Pod, code: Code, sentence: str, *, again: bool) -> None:
+    def _say(self, pod: Pod, code: Code, sentence: str, *, again: bool, held: bool = False) -> None:
+        """`held`: it was not tried, so more nodes would not help it, and no autoscaler shall think so."""
+        pod = self.latest(pod)
         told = Told(pod.metadata.uid, sentence)
         known = self._told.get(pod.key) == told
         if known and not again:
@@ -87,7 +134,8 @@ class Herald:
         if known:
             return
         self._told[pod.key] = told
-        call = conditions.refused(pod, code, sentence, self._clock.now())
+        now = self._clock.now()
+        call = conditions.held(pod, sentence, now) if held else conditions.refused(pod, code, sentence, now)
         if call is not None:
             self._notes.write(pod, call)
 

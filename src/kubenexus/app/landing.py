@@ -39,7 +39,8 @@ class Unconfirmed(NamedTuple):
 
 
 class Landing:
-    """A `bind.commitment.Landing`. `learn` takes a pod that a look found, newer than the watch."""
+    """A `bind.commitment.Landing`. `learn` takes a pod that a look found, newer than the watch; `landed` hears of jobs
+    that are no longer in flight; `waits` says whether a pod still is in one."""
 
     def __init__(
         self,
@@ -53,6 +54,8 @@ class Landing:
         self._ledger, self._room, self._herald, self._recorder = ledger, room, herald, recorder
         self._metrics, self._clock = metrics, clock
         self.learn: Callable[[Pod], None] = lambda pod: None
+        self.landed: Callable[[str], None] = lambda job: None
+        self.waits: Callable[[Pod], bool] = lambda pod: self._room.job(pod.key) is not None
         self.woken: Callable[[], None] = lambda: None
         self._unconfirmed: deque[tuple[float, Unconfirmed]] = deque()
 
@@ -64,6 +67,7 @@ class Landing:
             else:
                 self._not_bound(commitment, bind, outcome)
         self._requeue(commitment, {bind.uid for bind, outcome in pairs if outcome.fate.again})
+        self.landed(commitment.token.job.key)
         self.woken()
 
     # --- one member -----------------------------------------------------------------------------------------------
@@ -91,7 +95,7 @@ class Landing:
             return
         log.error("Failed to bind pod; trying again", err=outcome.message, pod=pod, node=bind.node, cycle=number)
         self._metrics.attempt(ERROR, pod.spec.scheduler_name, self._clock.now() - commitment.began)
-        if outcome.fate is not Fate.NEVER and self._room.job(pod.key) is not None:
+        if outcome.fate is not Fate.NEVER and self.waits(pod):
             self._herald.failed(pod, outcome.message)
 
     def _forget(self, bind: Bind) -> None:

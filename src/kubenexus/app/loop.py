@@ -143,7 +143,8 @@ class Loop:
 
     async def _wait(self) -> None:
         self._work.clear()
-        due = None if self._dispatcher.full else self._room.next_time()
+        times = (None if self._dispatcher.full else self._room.next_time(), self._herald.due)
+        due = min((time for time in times if time is not None), default=None)
         seconds = LONGEST if due is None else min(max(due - self._clock.now(), 0.0), LONGEST)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

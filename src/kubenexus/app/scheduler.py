@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.api.gangs.claim import UNSAID, Nearness
 from kubenexus.app.feed import Feed
 from kubenexus.app.hearing import WATCHED, Hearing, topic
 from kubenexus.app.herald import Herald
@@ -29,13 +30,14 @@ from kubenexus.client.kinds import Resource
 from kubenexus.client.topics import Source
 from kubenexus.client.watch import Reflector
 from kubenexus.config import Configuration
+from kubenexus.config.args import GANGS
+from kubenexus.config.gangs import gang_settings
 from kubenexus.framework.profile import Factory, Lineup
-from kubenexus.observe import logs
+from kubenexus.observe import events, logs
 from kubenexus.observe.metrics import Metrics
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.plan.decide import Planner
 from kubenexus.plugins.spread import HARD
-from kubenexus.queue.entry import Place
 from kubenexus.queue.policy import Policy
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.queue.rules import Rules
@@ -74,7 +76,8 @@ class Scheduler:
         self.metrics, self.ledger = Metrics(), Ledger()
         self.planners = {each.name: Planner(Lineup(each, plugins)) for each in configuration.profiles}
         self.room = self._waiting_room(configuration)
-        self.feed = Feed(self.ledger, self.room, self.planners)
+        self.gangs = {name: gang_settings(args.get(GANGS, {})) for name, args in configuration.args.items()}
+        self.feed = Feed(self.ledger, self.room, self.planners, self._usual)
         self.recorder = EventRecorder(clock, settings.host, rng)
         self.notes = Notes(api, self.guard, self._still_waits, self._unwritten)
         self.herald = Herald(self.room, self.recorder, self.notes, clock)
@@ -172,7 +175,11 @@ class Scheduler:
 
     def _connect(self) -> None:
         """Who hears of what."""
-        self.feed.arrived = self.herald.arrived
+        assembly = self.feed.assembly
+        assembly.arrived, assembly.assembled = self.herald.arrived, self.herald.assembled
+        assembly.warned = self._warned
+        self.herald.latest = assembly.latest
+        self.landing.landed, self.landing.waits = assembly.landed, lambda pod: pod.key in assembly
         self.feed.left = self.herald.placed
         self.feed.vanished = self.inquest.vanished
         self.feed.heard = self._heard
@@ -195,9 +202,15 @@ class Scheduler:
         return "" if bind.node in self.ledger.nodes.row_of else f"node {bind.node} is gone"
 
     def _still_waits(self, pod: Pod) -> bool:
-        job = self.room.job(pod.key)
-        here = job is not None and any(each.metadata.uid == pod.metadata.uid for each in job.pods)
-        return here and self.room.place(pod.key) is not Place.IN_FLIGHT
+        return self.feed.assembly.still_waits(pod)
+
+    def _usual(self, pod: Pod) -> Nearness:
+        settings = self.gangs.get(pod.spec.scheduler_name)
+        return UNSAID if settings is None else settings.usual(pod.metadata.namespace)
+
+    def _warned(self, pod: Pod, text: str) -> None:
+        log.warning("Pod is not clear about its gang", why=text, pod=pod)
+        self.recorder.record(events.gang_unclear(pod, text), pod.spec.scheduler_name)
 
     def _unwritten(self, pod: Pod, why: str) -> None:
         log.error("Failed to update pod status", err=why, pod=pod)

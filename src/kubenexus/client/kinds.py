@@ -70,6 +70,14 @@ PRIORITY_CLASSES: Final = Resource("PriorityClass", "priorityclasses", group=SCH
 # Served by 1.37 if its feature gate and version are switched on; the newer form first.
 POD_GROUPS: Final = Resource("PodGroup", "podgroups", "v1beta1", SCHEDULING)
 POD_GROUPS_ALPHA: Final = Resource("PodGroup", "podgroups", "v1alpha3", SCHEDULING)
+POD_GROUPS_OLD: Final = Resource("PodGroup", "podgroups", "v1alpha2", SCHEDULING)
+WORKLOADS: Final = Resource("Workload", "workloads", "v1beta1", SCHEDULING)
+WORKLOADS_ALPHA: Final = Resource("Workload", "workloads", "v1alpha3", SCHEDULING)
+WORKLOADS_OLD: Final = Resource("Workload", "workloads", "v1alpha2", SCHEDULING)
+WORKLOADS_OLDEST: Final = Resource("Workload", "workloads", "v1alpha1", SCHEDULING)
+# Those of scheduler-plugins and of Volcano, where they are installed.
+COSCHEDULING_POD_GROUPS: Final = Resource("PodGroup", "podgroups", "v1alpha1", "scheduling.x-k8s.io")
+VOLCANO_POD_GROUPS: Final = Resource("PodGroup", "podgroups", "v1beta1", "scheduling.volcano.sh")
 
 EVENTS: Final = Resource("Event", "events", group="events.k8s.io")
 LEASES: Final = Resource("Lease", "leases", group="coordination.k8s.io")
@@ -103,4 +111,7 @@ WATCHED: Final = (
     REPLICATION_CONTROLLERS,
     PRIORITY_CLASSES,
     POD_GROUPS,
+    WORKLOADS,
+    COSCHEDULING_POD_GROUPS,
+    VOLCANO_POD_GROUPS,
 )

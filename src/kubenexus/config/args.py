@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from kubenexus.api.core import NodeAffinity
+from kubenexus.api.gangs.levels import LEVELS
 from kubenexus.api.meta import Int32, Int64
 from kubenexus.api.selectors import LabelSelector
 from kubenexus.config.durations import Duration
@@ -115,7 +116,39 @@ class KubeNexusArgs(Args):
     seed: Int64 = 0
 
 
+class TopologyLevel(Part):
+    """A level of the topology: of these labels, the first that a node has tells its domain."""
+
+    name: str = ""
+    keys: list[str] = []
+
+
+class TopologyDefault(Part):
+    """How close gangs of these namespaces shall be when they do not say so themselves; "*" is every other one."""
+
+    namespaces: list[str] = []
+    required: str = ""
+    preferred: str = ""
+
+
+def _usual_levels() -> list[TopologyLevel]:
+    return [TopologyLevel(name=level.name, keys=list(level.keys)) for level in LEVELS]
+
+
+class CoschedulingArgs(Args):
+    """How gangs are planned. The last three are those of scheduler-plugins and of the founding documents: accepted, and
+    without effect here."""
+
+    gang_deadline_seconds: Annotated[Int64, OR_DEFAULT] = 300
+    topology_levels: Annotated[list[TopologyLevel], OR_DEFAULT] = msgspec.field(default_factory=_usual_levels)
+    topology_defaults: list[TopologyDefault] = []
+    permit_waiting_time_seconds: Int64 | None = None
+    pod_group_backoff_seconds: Int64 | None = None
+    kubeflow_auto_gang: bool | None = None
+
+
 SETTINGS: Final = "KubeNexus"  # the name in `pluginConfig` under which `KubeNexusArgs` stand
+GANGS: Final = "Coscheduling"
 KINDS: Final[Mapping[str, type[Args]]] = {
     kind.__name__.removesuffix("Args"): kind
     for kind in (
@@ -128,6 +161,7 @@ KINDS: Final[Mapping[str, type[Args]]] = {
         DefaultPreemptionArgs,
         DynamicResourcesArgs,
         KubeNexusArgs,
+        CoschedulingArgs,
     )
 }
 

@@ -167,6 +167,42 @@ def _kubenexus(args: kinds.KubeNexusArgs, place: Place) -> None:
         place["tieBreak"].unsupported(args.tie_break, supported)
 
 
+def _coscheduling(args: kinds.CoschedulingArgs, place: Place) -> None:
+    _between(args.gang_deadline_seconds, 1, 86_400, place["gangDeadlineSeconds"])
+    seen: set[str] = set()
+    for index, level in enumerate(args.topology_levels):
+        _level(level, seen, place["topologyLevels"][index])
+    claimed: set[str] = set()
+    for index, each in enumerate(args.topology_defaults):
+        _default(each, seen, claimed, place["topologyDefaults"][index])
+
+
+def _level(level: kinds.TopologyLevel, seen: set[str], place: Place) -> None:
+    if not level.name:
+        place["name"].required()
+    elif level.name in seen:
+        place["name"].duplicate(level.name)
+    seen.add(level.name)
+    if not level.keys:
+        place["keys"].required("at least one label of nodes")
+    for index, key in enumerate(level.keys):
+        _label_name(key, place["keys"][index])
+
+
+def _default(each: kinds.TopologyDefault, levels: set[str], claimed: set[str], place: Place) -> None:
+    if not each.namespaces:
+        place["namespaces"].required('names of namespaces, or "*" for all others')
+    for index, namespace in enumerate(each.namespaces):
+        if namespace in claimed:
+            place["namespaces"][index].duplicate(namespace)
+        claimed.add(namespace)
+    if not each.required and not each.preferred:
+        place["required"].required("a level, here or as preferred")
+    for field, level in (("required", each.required), ("preferred", each.preferred)):
+        if level and level not in levels and "/" not in level:
+            place[field].invalid(level, f"must be a label of nodes or one of the levels {', '.join(sorted(levels))}")
+
+
 def _between(value: int, least: int, most: int, place: Place) -> None:
     if not least <= value <= most:
         place.invalid(value, f"not in valid range [{least}, {most}]")
@@ -194,4 +230,5 @@ _RULES: Final[Mapping[type[kinds.Args], Callable[[Any, Place], None]]] = {
     kinds.DynamicResourcesArgs: _dynamic_resources,
     kinds.NodeAffinityArgs: _node_affinity,
     kinds.KubeNexusArgs: _kubenexus,
+    kinds.CoschedulingArgs: _coscheduling,
 }

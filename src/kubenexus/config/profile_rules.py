@@ -3,13 +3,13 @@
 kube-scheduler finds these mistakes one by one while it starts. Here they are reported together, before anything starts.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from kubenexus.api.selectors import quoted
 from kubenexus.base.errors import shown
 from kubenexus.config import args_rules
-from kubenexus.config.args import KINDS, SETTINGS, Args, as_data, plain
+from kubenexus.config.args import GANGS, KINDS, SETTINGS, Args, as_data, plain
 from kubenexus.config.catalogue import PLANNER, REMOVED, Catalogue
 from kubenexus.config.drafts import Draft
 from kubenexus.config.merge import EVERYTHING
@@ -127,13 +127,21 @@ def remark(drafts: Sequence[Draft], catalogue: Catalogue, place: Place) -> None:
         for number, config in enumerate(draft.said.plugin_config):
             if config.args:
                 _unread(config.name, catalogue, here["pluginConfig"][number]["args"])
+                _elsewhere(config.args, config.name, here["pluginConfig"][number]["args"])
 
 
 def _unread(name: str, catalogue: Catalogue, place: Place) -> None:
-    if name in PLANNER and name not in catalogue.factories:
+    if name in PLANNER and name not in catalogue.factories and name not in KINDS:
         place.report("are kept for the planner, which does not read them yet")
     elif catalogue.takes_no_args(name):
         place.report(f"have no effect: {name} takes none")
+
+
+def _elsewhere(args: Mapping[str, Any], name: str, place: Place) -> None:
+    """Arguments for how others schedule gangs: one pod after the other, with a timeout."""
+    for field in ("permitWaitingTimeSeconds", "podGroupBackoffSeconds", "kubeflowAutoGang"):
+        if name == GANGS and args.get(field) is not None:
+            place[field].report("has no effect: a gang is planned as a whole")
 
 
 def _disabled(plugins: Sequence[Plugin], catalogue: Catalogue, place: Place) -> None:

@@ -48,6 +48,11 @@ def gated(pod: Pod, now: float) -> Call | None:
     return patch(pod, Condition(POD_SCHEDULED, "False", GATED, BEHIND_GATES), now)
 
 
+def held(pod: Pod, sentence: str, now: float) -> Call | None:
+    """Before it may be tried: the rest of its gang is missing, say. More nodes would not help it."""
+    return patch(pod, Condition(POD_SCHEDULED, "False", GATED, sentence), now)
+
+
 def disrupted(victim: Pod, scheduler: str, now: float, *, kind: str = "pod") -> Call | None:
     """Before a victim is deleted. `kind` is what it goes for: `pod` or `podgroup`."""
     message = f"{scheduler}: preempting to accommodate a higher priority {kind}"

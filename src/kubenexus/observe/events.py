@@ -16,6 +16,7 @@ from kubenexus.observe.times import micros_text
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 SCHEDULED: Final = "Scheduled"
+UNCLEAR: Final = "GangUnclear"
 FAILED: Final = "FailedScheduling"
 PREEMPTED: Final = "Preempted"
 
@@ -103,6 +104,11 @@ def scheduled(pod: Pod, node: str) -> Happening:
 def failed_scheduling(pod: Pod, sentence: str) -> Happening:
     """No node, or something went wrong; `sentence` is the decision's."""
     return Happening(refer(pod), WARNING, FAILED, "Scheduling", cut(sentence))
+
+
+def gang_unclear(pod: Pod, text: str) -> Happening:
+    """The pod says different things about its gang; `text` says what counts."""
+    return Happening(refer(pod), WARNING, UNCLEAR, "Scheduling", cut(text))
 
 
 def preempted(victim: Pod, preemptor: Reference, node: str, *, kind: str = "pod") -> Happening:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubenexus.api.core import Pod, Volume
-from kubenexus.framework.job import Job
+from kubenexus.framework.job import ANYWHERE, Job
 
 # A pod's class as bytes, its pins included (`Signer.sign` without `unpinned`).
 Sign = Callable[[Pod], bytes]
@@ -30,8 +30,9 @@ class Kind(NamedTuple):
 
 
 def kind_of(job: Job, sign: Sign) -> Kind:
-    """A gang is like another one if it has as many members of each sort, and needs as many of them."""
-    if len(job.pods) == 1:
+    """A gang is like another one if it has as many members of each sort, needs as many of them, as close to each other,
+    and has the others where that one has them."""
+    if len(job.pods) == 1 and job.topology == ANYWHERE:
         return Kind(_digest(_member(job.pods[0], sign)), job.pods)
     sorts: dict[bytes, Pod] = {}
     counts: Counter[bytes] = Counter()
@@ -39,7 +40,8 @@ def kind_of(job: Job, sign: Sign) -> Kind:
         signature = _digest(_member(pod, sign))
         sorts.setdefault(signature, pod)
         counts[signature] += 1
-    return Kind(_digest((job.minimum, sorted(counts.items()))), tuple(sorts.values()))
+    topology = None if job.topology == ANYWHERE else (job.topology, sorted(job.anchors))
+    return Kind(_digest((job.minimum, sorted(counts.items()), topology)), tuple(sorts.values()))
 
 
 def _member(pod: Pod, sign: Sign) -> tuple[Any, ...]:

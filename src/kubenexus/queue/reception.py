@@ -4,7 +4,7 @@ A newcomer is asked about at the gates and then joins the line of its kind. A jo
 line: whether that also means trying it again, the hints of those who refused it say, as in kube-scheduler.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kubenexus.framework.events import Action, Event, Resource
@@ -21,14 +21,26 @@ from kubenexus.queue.tally import Amount, Tally
 
 OTHERS = ""  # the key of the rules for jobs whose profile has none of its own
 UPDATED = Resource.TARGET_POD.value + Action.UPDATE.label
+# A gang has other members, or needs them otherwise: whoever refused it refused another job.
+REGROUPED = Event(Resource.ANYTHING, Action.ALL, name="PodGroupUpdate")
+
+Hold = Callable[[Job], Verdict | None]
+
+
+def _nobody(job: Job) -> Verdict | None:
+    """Keeps no job back."""
+    return None
 
 
 class Reception:
+    """`hold` says why a whole job may not be tried yet, before its pods are asked about at the gates."""
+
     def __init__(self, rules: Mapping[str, Rules], lines: Lines, tally: Tally) -> None:
         self._rules = rules
         self._lines = lines
         self._tally = tally
         self.gates = Gates()
+        self.hold: Hold = _nobody
 
     def profiles(self) -> list[Rules]:
         return list(dict.fromkeys(self._rules.values()))
@@ -43,13 +55,17 @@ class Reception:
         rules, priority = self.rules(job), priority_of(job)
         entry.changed = entry.recalled = False
         entry.order = (*rules.order(priority, entry.since), entry.number)
-        verdict = rules.gate(job)
+        verdict = self.gate(job)
         if verdict is not None:
             self.shut_out(entry, verdict, event, now)
             return Place.GATED
         line = self._lines.home(rules.kind(job), rules, priority)
         self._lines.join(entry, line, event)
         return line.place
+
+    def gate(self, job: Job) -> Verdict | None:
+        """What keeps the job out, if anything does."""
+        return self.hold(job) or self.rules(job).gate(job)
 
     def home(self, entry: Entry) -> Line:
         """The line of the job's kind."""
@@ -75,13 +91,12 @@ class Reception:
 
     def ask_again(self, entry: Entry, event: str, now: float) -> None:
         """Whether a gated job may come in now. It stays where it is if not, with the gate's latest reason."""
-        rules = self.rules(entry.job)
-        verdict = rules.gate(entry.job)
+        verdict = self.gate(entry.job)
         if verdict is None:
             self.let_go(entry)
             self.enter(entry, event, now)
         else:
-            self.gates.shut(entry, rules, verdict, now)
+            self.gates.shut(entry, self.rules(entry.job), verdict, now)
 
     def heard(self, rules: Rules, event: Event, now: float) -> None:
         """An event may open gates."""
@@ -108,7 +123,7 @@ class Reception:
         return entry.place
 
     def _change_in_line(self, entry: Entry, job: Job, now: float) -> None:
-        line, rules, verdict = entry.standing, self.rules(job), self.rules(job).gate(job)
+        line, rules, verdict = entry.standing, self.rules(job), self.gate(job)
         helpful = next((e for e in _events(entry.job, job) if line.rules.helps(line.blamed, e, job.pods)), None)
         kind = rules.kind(job)
         if verdict is not None:
@@ -152,10 +167,15 @@ def priority_of(job: Job) -> int:
 
 def _events(old: Job, new: Job) -> Iterator[Event]:
     """What happened to the job, told of its pods: some changed, some are new, some are gone."""
+    if (old.minimum, old.topology, old.anchors) != (new.minimum, new.topology, new.anchors):
+        yield REGROUPED
     before = {pod.metadata.uid: pod for pod in old.pods}
     for pod in new.pods:
         known = before.pop(pod.metadata.uid, None)
+        if known is pod:
+            continue
         if known is None:
+            yield REGROUPED
             yield Event(Resource.UNSCHEDULED_POD, Action.ADD, new=pod)
         elif known != pod:
             yield from pod_changed(known, pod, target=True)

@@ -19,7 +19,7 @@ ledger in anybody's favour (a bind that failed, too) has to be told as an event 
 wait for the flush.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
@@ -31,7 +31,7 @@ from kubenexus.queue.entry import Entry, Place, Turn
 from kubenexus.queue.line import Line
 from kubenexus.queue.lines import Lines
 from kubenexus.queue.policy import Policy
-from kubenexus.queue.reception import Reception
+from kubenexus.queue.reception import Hold, Reception
 from kubenexus.queue.rules import NOBODY, Rules
 from kubenexus.queue.turns import Turns
 
@@ -40,8 +40,15 @@ FORCED = "ForceActivate"
 FLUSHED = "UnschedulableTimeout"
 
 
+def _full() -> None:
+    """Nobody has more jobs to bring in."""
+
+
 class WaitingRoom(Board):
-    """`rules` by the name of the profile (`spec.schedulerName`), those under "" for all other names."""
+    """`rules` by the name of the profile (`spec.schedulerName`), those under "" for all other names.
+
+    `refill` is called before a job is popped: what has yet to be brought in comes in first (`queue.assembly`).
+    """
 
     def __init__(self, rules: Mapping[str, Rules], clock: Clock, policy: Policy | None = None) -> None:
         super().__init__()
@@ -54,6 +61,11 @@ class WaitingRoom(Board):
         self._numbers = 0
         self._contexts = [rules.context for rules in self._profiles if rules.context is not None]
         self._context = [context() for context in self._contexts]
+        self.refill: Callable[[], None] = _full
+
+    def hold_back(self, hold: Hold) -> None:
+        """`hold` is asked about each job before its gates: why it may not be tried, or None."""
+        self._reception.hold = hold
 
     # --- what the API server says ---------------------------------------------------------------------------------
 
@@ -65,6 +77,8 @@ class WaitingRoom(Board):
             self.delete(job.key)  # its last member is gone
             return Place.GONE
         if entry is not None and _related(entry.job, job):
+            if since is not None and not entry.turn:
+                entry.since = min(entry.since, since)  # a gang is as old as its oldest member, whoever comes first
             return self._reception.change(entry, job, now)
         if entry is not None:
             self.delete(job.key)  # made again under the same name, and nobody told us of the delete
@@ -106,6 +120,7 @@ class WaitingRoom(Board):
     def pop(self) -> Turn | None:
         """The job whose turn it is; it is in flight until `done`, `failed` or `delete`. None: nobody is ready, or
         more jobs had to be looked at than one call may (then `ready` still says yes)."""
+        self.refill()
         self.tick()
         now = self._clock.now()
         for _ in range(self.policy.batch):

@@ -35,7 +35,7 @@ class Turns:
         home = self._reception.home(entry) if line.alone else line
         home.flying += 1
         self._lines.leave(entry)
-        verdict = home.rules.gate(entry.job)
+        verdict = self._reception.gate(entry.job)
         if verdict is not None:  # it was let in, but its gate was shut behind it
             home.flying -= 1
             self._lines.tidy(home)

@@ -1,4 +1,7 @@
-"""How the ledger is told of each kind of object: one table for the live watch, for files and for tests."""
+"""How the ledger is told of each kind of object: one table for the live watch, for files and for tests.
+
+Kinds of other groups that share a name with one of Kubernetes' own have their group in it.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,6 +9,7 @@ from typing import Any, NamedTuple
 
 from kubenexus.api import storage
 from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.gangs.claim import COSCHEDULING, POD_GROUP, VOLCANO, WORKLOAD
 from kubenexus.api.workloads import (
     Namespace,
     PodDisruptionBudget,
@@ -15,6 +19,7 @@ from kubenexus.api.workloads import (
     ReplicationController,
     Service,
     StatefulSet,
+    Workload,
 )
 from kubenexus.state.ledger import Ledger
 
@@ -45,6 +50,15 @@ def _stored(kind: type[Any]) -> Kind:
     return Kind(kind, Ledger.storage_seen, partial(_storage_gone, kind))
 
 
+def _group(name: str, kind: type[Any]) -> Kind:
+    """What pods name as their gang."""
+    return Kind(
+        kind,
+        lambda ledger, thing: ledger.groups.seen(name, thing),
+        lambda ledger, key: ledger.groups.gone(name, key),
+    )
+
+
 def _unread(kind: type[Any]) -> Kind:
     """Known to be there; no decision depends on it yet."""
     return Kind(kind, lambda ledger, thing: None, lambda ledger, key: None)
@@ -66,10 +80,22 @@ KINDS: dict[str, Kind] = {
     "VolumeAttachment": _stored(storage.VolumeAttachment),
     "PodDisruptionBudget": _unread(PodDisruptionBudget),
     "PriorityClass": _unread(PriorityClass),
-    "PodGroup": _unread(PodGroup),
+    POD_GROUP: _group(POD_GROUP, PodGroup),
+    COSCHEDULING: _group(COSCHEDULING, PodGroup),
+    VOLCANO: _group(VOLCANO, PodGroup),
+    WORKLOAD: _group(WORKLOAD, Workload),
     "Node": Kind(Node, Ledger.node_seen, Ledger.node_gone),
     "Pod": Kind(Pod, Ledger.pod_seen, Ledger.pod_gone),
 }
+
+
+GROUPS = frozenset({POD_GROUP, COSCHEDULING, VOLCANO, WORKLOAD})
+
+
+def named(kind: str, group: str) -> str:
+    """The name in `KINDS` of a kind of an API group ("" for the core)."""
+    full = f"{kind}.{group}"
+    return full if full in KINDS else kind
 
 
 def key_of(thing: Any) -> str:

@@ -21,6 +21,7 @@ from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController
 from kubenexus.base.errors import KubeNexusError, Malformed, shown
 from kubenexus.state.devices import Device, Take
 from kubenexus.state.footprint import Footprint, footprint_of
+from kubenexus.state.groups import Groups
 from kubenexus.state.journal import Attempt
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord, Stage, finished, record_of
@@ -36,6 +37,7 @@ class Ledger:
         self.nodes = NodeColumns()
         self.generation = 0
         self.pods: dict[str, PodRecord] = {}
+        self.groups = Groups()
         self._residents: dict[str, dict[str, PodRecord]] = {}
         self._nominees: dict[str, dict[str, PodRecord]] = {}
         self._nominated_to: dict[str, str] = {}

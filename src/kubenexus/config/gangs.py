@@ -1,0 +1,35 @@
+"""What a profile says about gangs (`pluginConfig`, `Coscheduling`), as the planner and the assembly want it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.gangs.claim import UNSAID, Nearness
+from kubenexus.api.gangs.levels import LEVELS, Level
+
+EVERYWHERE = "*"
+
+
+class GangSettings(msgspec.Struct, frozen=True):
+    """`deadline` in seconds; `levels` from the inside out; `defaults` by namespace."""
+
+    deadline: float = 300.0
+    levels: tuple[Level, ...] = LEVELS
+    defaults: Mapping[str, Nearness] = {}
+
+    def usual(self, namespace: str) -> Nearness:
+        """How close the members of a gang in this namespace shall be, if nobody says so."""
+        return self.defaults.get(namespace) or self.defaults.get(EVERYWHERE, UNSAID)
+
+
+def gang_settings(args: Mapping[str, Any]) -> GangSettings:
+    """From the arguments as a configuration has them once it was read; nothing was said without any."""
+    levels = [Level(each["name"], tuple(each["keys"])) for each in args.get("topologyLevels", ())]
+    defaults = {
+        namespace: Nearness(each.get("required", ""), each.get("preferred", ""))
+        for each in args.get("topologyDefaults", ())
+        for namespace in each["namespaces"]
+    }
+    deadline = float(args.get("gangDeadlineSeconds", 300))
+    return GangSettings(deadline, tuple(levels) or LEVELS, defaults)

@@ -1,0 +1,35 @@
+"""What a configuration says about gangs, as the planner and the assembly get it."""
+
+from kubenexus.api.gangs.claim import UNSAID, Nearness
+from kubenexus.api.gangs.levels import LEVELS, Level
+from kubenexus.config.gangs import GangSettings, gang_settings
+from tests.config.small import loaded
+
+
+def settings(args: str) -> GangSettings:
+    profile = f"profiles: [{{pluginConfig: [{{name: Coscheduling, args: {args}}}]}}]"
+    return gang_settings(loaded(profile).args["kubenexus-scheduler"]["Coscheduling"])
+
+
+def test_what_goes_when_nothing_is_said() -> None:
+    assert settings("{}") == gang_settings({}) == GangSettings()
+    assert GangSettings().levels == LEVELS
+    assert GangSettings().deadline == 300.0
+    assert GangSettings().usual("ml") == UNSAID
+
+
+def test_levels_by_name_and_label() -> None:
+    said = settings("{topologyLevels: [{name: host, keys: [kubernetes.io/hostname]}, {name: hall, keys: [x/a, x/b]}]}")
+    assert said.levels == (Level("host", ("kubernetes.io/hostname",)), Level("hall", ("x/a", "x/b")))
+
+
+def test_how_close_gangs_are_by_namespace() -> None:
+    said = settings(
+        '{topologyDefaults: [{namespaces: [ml, hpc], required: rack}, {namespaces: ["*"], preferred: zone}]}'
+    )
+    assert said.usual("ml") == said.usual("hpc") == Nearness("rack")
+    assert said.usual("web") == Nearness("", "zone")
+
+
+def test_the_deadline() -> None:
+    assert settings("{gangDeadlineSeconds: 60}").deadline == 60.0
