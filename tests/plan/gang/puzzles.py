@@ -141,6 +141,18 @@ class Puzzle(NamedTuple):
                     waiting.append(after)
         return False
 
+    def fits(self, homes: dict[str, str]) -> bool:
+        """Whether no node has more than it can take; nothing else is looked at."""
+        for place in self.places:
+            there = [
+                self.kinds[int(name.removeprefix("default/m").split("-")[0])]
+                for name, node in homes.items()
+                if node == place.name
+            ]
+            if sum(kind.cpu for kind in there) > place.cpu or sum(kind.gpu for kind in there) > place.gpu:
+                return False
+        return True
+
     # --- one member more ------------------------------------------------------------------------------------------
 
     def _after(self, state: "State", site: tuple[Place, ...]) -> "Iterator[State]":
