@@ -1,6 +1,15 @@
 """`kubenexus demo`: see it work, with nothing but Python."""
 
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
 import click
+
+from kubenexus.cli.ending import AT_ONCE, interrupts, loops
+
+if TYPE_CHECKING:
+    from kubenexus.sim.demo.show import Plan
 
 
 @click.command()
@@ -8,23 +17,58 @@ import click
     "--nodes", type=click.IntRange(min=4), default=12, show_default=True, help="Ordinary nodes, besides GPUs."
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="The same names and identities every time.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    help="2: twice as fast. Without it at a human's pace on a terminal, and without any pause elsewhere.",
+)
 @click.option("--patience", type=float, default=30.0, show_default=True, help="Seconds until an act has failed.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of the API server; 0: any that is free.")
+@click.option("--plain", is_flag=True, help="Lines instead of a screen, on a terminal, too.")
 @click.option("--keep", is_flag=True, help="Leave the cluster running afterwards, until Ctrl-C.")
-@click.option("--scheduler", type=click.Choice(["kubenexus", "none"]), default="kubenexus", help="Who places the pods.")
-def demo(nodes: int, seed: int, patience: float, keep: bool, scheduler: str) -> None:
+@click.option(
+    "--scheduler",
+    type=click.Choice(["kubenexus", "kube", "none"]),
+    default="kubenexus",
+    show_default=True,
+    help="Who places the pods. kube: kube-scheduler, for comparison, where one is at hand.",
+)
+def demo(keep: bool, **said: Any) -> None:
     """A cluster in the box, the real scheduler, and a story in acts.
 
     Everything ends with the command. If an act does not come true, it says which one, and the exit code is 1.
     """
-    import asyncio
-
     from kubenexus.base.errors import KubeNexusError
-    from kubenexus.sim.demo.show import play
 
-    ours = scheduler == "kubenexus"
     try:
-        asyncio.run(play(click.echo, nodes=nodes, seed=seed, patience=patience, keep=keep, scheduler=ours))
+        with asyncio.Runner(loop_factory=loops()) as runner:
+            code = runner.run(_play(_plan(**said), keep))
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
-    except KeyboardInterrupt:
-        click.echo("\nended")
+    sys.exit(code)
+
+
+async def _play(plan: "Plan", keep: bool) -> int:
+    from kubenexus.sim.demo.show import Show
+
+    ended, show = interrupts(), Show(plan, click.echo)
+    story = asyncio.ensure_future(show.play(ended if keep else None))
+    stop = asyncio.ensure_future(ended.wait())
+    await asyncio.wait({story, stop}, return_when=asyncio.FIRST_COMPLETED)
+    if not story.done() and not show.told:
+        story.cancel()
+        await asyncio.gather(story, return_exceptions=True)
+        click.echo("interrupted: the cluster is gone", err=True)
+        return AT_ONCE
+    stop.cancel()
+    await story
+    return 0
+
+
+def _plan(speed: float | None, plain: bool, **said: Any) -> "Plan":
+    from kubenexus.sim.demo.screen import can_draw
+    from kubenexus.sim.demo.show import Plan
+
+    draws = not plain and can_draw(sys.stdout)
+    pace = 1 / speed if speed else float(draws)
+    return Plan(**said, pace=pace, draws=draws)

@@ -46,7 +46,7 @@ async def opened(
 ) -> AsyncIterator[Box]:
     """Open within the `with`; nothing is left of it afterwards. Raises KubeNexusError: a port in use, say."""
     async with contextlib.AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubenexus-")))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubenexus-box-")))
         served = await serve(door, clock, rng)
         stack.push_async_callback(served.close)
         write_kubeconfig(served, folder / "kubeconfig")

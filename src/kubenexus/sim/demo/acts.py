@@ -1,81 +1,152 @@
-"""The story, act by act. Each makes something happen, waits until it is true, and says what is to be seen."""
+"""The story, act by act. Each makes something happen, waits until it is true, and says what is to be seen.
 
+A new act is a function and a line in STORY. `only` says why no other scheduler can play it; it is then passed over,
+and that is told.
+"""
+
+import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from kubenexus.sim.demo.stage import NotTrue, Pods, Stage, all_placed, node_of, refusal
+from kubenexus.api.core import Pod
+from kubenexus.sim.controllers.seen import DEPLOYMENTS, JOBS
+from kubenexus.sim.demo import manifests
+from kubenexus.sim.demo.scene import Scene, is_ready, owned_by, refusal
+from kubenexus.sim.demo.stage import Stage, claim
+from kubenexus.sim.nodes import ZONE
 
-SERVICE, BATCH = 12, 40
+REPLICAS, BATCHES, SIZE, MEMBERS = 12, 5, 8, 3
 
 
 class Act(NamedTuple):
     title: str
     play: Callable[[Stage], Awaitable[str]]
+    only: str = ""
 
 
-async def a_service_spreads(stage: Stage) -> str:
-    await stage.service("shop")
-    for number in range(SERVICE):
-        await stage.pod(f"shop-{number}", "1", app="shop")
-    pods = await stage.until("shop", all_placed(SERVICE), "every pod of the service has a node")
-    zones = await stage.zones()
-    spread = Counter(zones[node_of(pod)] for pod in pods.values())
-    nodes = len({node_of(pod) for pod in pods.values()})
-    if len(spread) != 2 or max(spread.values()) - min(spread.values()) > 1:
-        raise NotTrue(f"the service is spread evenly over the zones: {dict(spread)}")
-    per_zone = " and ".join(f"{number} in {zone}" for zone, number in sorted(spread.items()))
-    return f"{SERVICE} pods on {nodes} nodes, {per_zone}"
+# ---- the acts --------------------------------------------------------------------------------------------------------
+
+
+async def a_deployment_spreads(stage: Stage) -> str:
+    scene = stage.scene
+    await stage.apply(manifests.service("shop"), manifests.deployment("shop", REPLICAS, "2"))
+    await stage.until(f"{REPLICAS} pods of deployment shop with a node", _unplaced(scene, "shop", REPLICAS))
+    await stage.until("deployment shop available", _unfulfilled(scene, f"{DEPLOYMENTS}/shop", "Available"))
+    zones = Counter(scene.nodes[pod.spec.node_name].metadata.labels[ZONE] for pod in scene.of("shop"))
+    even = len(zones) == 2 and max(zones.values()) - min(zones.values()) <= 1
+    claim(even, "them spread evenly over two zones", str(dict(zones)))
+    per_zone = " and ".join(f"{number} in {zone}" for zone, number in sorted(zones.items()))
+    return f"{REPLICAS} pods on {_nodes_of(scene.of('shop'))} nodes, {per_zone}"
+
+
+async def every_node_gets_its_daemon(stage: Stage) -> str:
+    scene = stage.scene
+    await stage.apply(manifests.daemon_set("logs"))
+    await stage.until("one ready pod of daemonset logs a node", _unready(scene, "logs", len(scene.nodes)))
+    places = _nodes_of(scene.of("logs"))
+    claim(places == len(scene.nodes), "no two of them on one node", f"{places} nodes with one")
+    return f"{places} pods, one a node, GPU nodes and their taints included"
 
 
 async def a_batch_runs_through(stage: Stage) -> str:
-    for number in range(BATCH):
-        await stage.pod(f"batch-{number}", "2", app="batch", seconds=1)
-    pods = await stage.until("batch", _all_done, "every pod of the batch succeeds")
-    return f"{len(pods)} pods of a second each, all succeeded, on {len({node_of(p) for p in pods.values()})} nodes"
+    scene, names = stage.scene, [f"batch-{number}" for number in range(BATCHES)]
+    for number, name in enumerate(names):
+        await stage.apply(manifests.job(name, "batch", SIZE, "2", seconds=1 + number % 2))
+        await stage.pause(0.4)
+    for name in names:
+        await stage.until(f"job {name} complete", _unfulfilled(scene, f"{JOBS}/{name}", "Complete"))
+    done = sum(scene.workloads[f"{JOBS}/{name}"].status.succeeded for name in names)
+    claim(done == BATCHES * SIZE, f"{BATCHES * SIZE} pods succeeded", f"{done}")
+    return f"{BATCHES} jobs, {done} pods of a second or two, all succeeded"
 
 
-def _all_done(pods: Pods) -> bool:
-    return len(pods) == BATCH and all(pod["status"].get("phase") == "Succeeded" for pod in pods.values())
+async def a_database_starts_in_order(stage: Stage) -> str:
+    scene = stage.scene
+    await stage.apply(manifests.stateful_set("db", MEMBERS, "4"))
+    await stage.until(f"{MEMBERS} ready pods of statefulset db", _unready(scene, "db", MEMBERS))
+    pods = scene.of("db")
+    claim(_nodes_of(pods) == MEMBERS, "each on a node of its own", f"{_nodes_of(pods)} nodes")
+    for before, after in itertools.pairwise(pods):
+        in_order = scene.ready[before.metadata.uid] <= scene.born[after.metadata.uid]
+        claim(in_order, f"{after.metadata.name} made when {before.metadata.name} was ready", "it made before")
+    return f"{', '.join(pod.metadata.name for pod in pods)}, each when the one before was ready, each on its own node"
 
 
 async def gpus_go_to_who_asks(stage: Stage) -> str:
-    for number in range(4):
-        await stage.pod(f"train-{number}", "16", app="train", gpu=8)
-    pods = await stage.until("train", all_placed(4), "every trainer has eight GPUs")
-    nodes = sorted(node_of(pod) for pod in pods.values())
-    if len(set(nodes)) != 4 or not all(node.startswith("h100-") for node in nodes):
-        raise NotTrue(f"each trainer has an H100 node of its own: {nodes}")
+    scene = stage.scene
+    await stage.apply(manifests.job("train", "train", 4, "16", gpu=8))
+    await stage.until("4 pods of job train with a node", _unplaced(scene, "train", 4))
+    nodes = sorted({pod.spec.node_name for pod in scene.of("train")})
+    whole = len(nodes) == 4 and all(node.startswith("h100-") for node in nodes)
+    claim(whole, "each trainer on an H100 node of its own", ", ".join(nodes))
     return f"four trainers of eight GPUs on {', '.join(nodes)}"
 
 
 async def a_node_is_drained(stage: Stage) -> str:
-    pods = await stage.pods("shop")
-    node = Counter(node_of(pod) for pod in pods.values()).most_common(1)[0][0]
+    scene = stage.scene
+    crowd = Counter(pod.spec.node_name for app in ("shop", "db") for pod in scene.of(app))
+    node = min(crowd, key=lambda name: (-crowd[name], name))
     await stage.cordon(node)
-    moving = [pod for pod in pods.values() if node_of(pod) == node]
-    for pod in moving:  # what the service's controller would do
-        await stage.remove(pod)
-        await stage.pod(f"{pod['metadata']['name']}-again", "1", app="shop")
-    pods = await stage.until("shop", all_placed(SERVICE), "every pod of the drained node has another")
-    if any(node_of(pod) == node for pod in pods.values()):
-        raise NotTrue(f"nothing is left on {node}")
-    return f"{len(moving)} pod(s) left {node}, which is cordoned, and run elsewhere"
+    await stage.pause(1.5)
+    moved = await stage.drain(node)
+    await stage.until(f"{REPLICAS} ready pods of deployment shop", _unready(scene, "shop", REPLICAS))
+    await stage.until(f"{MEMBERS} ready pods of statefulset db", _unready(scene, "db", MEMBERS))
+    left = [pod.metadata.name for pod in scene.of("shop") + scene.of("db") if pod.spec.node_name == node]
+    claim(not left, f"nothing but daemons on {node}", ", ".join(left))
+    claim(any(owned_by(pod, "DaemonSet") for pod in scene.on(node)), f"the daemon still on {node}", "none")
+    return f"{moved} pods left {node}, which is cordoned, and run elsewhere; its daemon stays"
 
 
 async def a_hopeless_pod_is_told_why(stage: Stage) -> str:
-    await stage.pod("hopeless", "1", gpu=16)
-    pods = await stage.until("hopeless", lambda pods: any(map(refusal, pods.values())), "the pod is told why it waits")
-    said = refusal(pods["hopeless"])
-    if "Insufficient nvidia.com/gpu" not in said:
-        raise NotTrue(f"it is told that GPUs are missing: {said!r}")
-    return f"16 GPUs on one node? {said}"
+    scene = stage.scene
+    await stage.apply(manifests.pod("hopeless", "1", gpu=16))
+
+    def why() -> str:
+        return next((refusal(pod) for pod in scene.of("hopeless")), "")
+
+    await stage.until("pod hopeless told why it waits", lambda: "" if why() else "no word")
+    claim("Insufficient nvidia.com/gpu" in why(), "it told that GPUs are lacking", repr(why()))
+    return f"16 GPUs on one node? {why()}"
 
 
 STORY = (
-    Act("A service spreads", a_service_spreads),
-    Act("A batch runs through", a_batch_runs_through),
+    Act("A Deployment spreads", a_deployment_spreads),
+    Act("Every node gets its daemon", every_node_gets_its_daemon),
+    Act("A batch of Jobs runs through", a_batch_runs_through),
+    Act("A database starts in order", a_database_starts_in_order),
     Act("GPUs go to who asks for them", gpus_go_to_who_asks),
     Act("A node is drained", a_node_is_drained),
     Act("A hopeless pod is told why", a_hopeless_pod_is_told_why),
 )
+
+
+# ---- what they look at -----------------------------------------------------------------------------------------------
+
+
+def _unplaced(scene: Scene, app: str, count: int) -> Callable[[], str]:
+    return lambda: _fewer(scene.of(app), count, lambda pod: bool(pod.spec.node_name), "with a node")
+
+
+def _unready(scene: Scene, app: str, count: int) -> Callable[[], str]:
+    return lambda: _fewer(scene.of(app), count, is_ready, "ready")
+
+
+def _fewer(pods: list[Pod], count: int, good: Callable[[Pod], bool], what: str) -> str:
+    """What is lacking; nothing if there are just so many, and all are good."""
+    number = sum(map(good, pods))
+    return "" if number == len(pods) == count else f"{number} of {len(pods)} {what}"
+
+
+def _unfulfilled(scene: Scene, workload: str, condition: str) -> Callable[[], str]:
+    def saw() -> str:
+        found = scene.workloads.get(workload)
+        if found is None:
+            return "no such workload"
+        return "" if found.says(condition) else f"its condition {condition} not true"
+
+    return saw
+
+
+def _nodes_of(pods: list[Pod]) -> int:
+    return len({pod.spec.node_name for pod in pods})

@@ -1,89 +1,124 @@
-"""The show: server and agents in this process, the scheduler in its own, the acts one after the other."""
+"""The show: server, controllers and agents in this process, the scheduler in its own, the acts one after the other."""
 
 import asyncio
 import contextlib
 import random
-import sys
-import tempfile
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
 
-from kubenexus.base.clock import WallClock
+from kubenexus.base.clock import Clock, WallClock
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.client.access import Wish, find_access
-from kubenexus.client.transport import Client
-from kubenexus.sim.agents import Agents, Settings
-from kubenexus.sim.apiserver.serving import Door, serve, write_kubeconfig
+from kubenexus.sim.agents import Settings
+from kubenexus.sim.apiserver.serving import Door
+from kubenexus.sim.box import Box, Wanted, background, opened
 from kubenexus.sim.demo import world
-from kubenexus.sim.demo.acts import STORY
+from kubenexus.sim.demo.acts import STORY, Act
+from kubenexus.sim.demo.scene import Scene
+from kubenexus.sim.demo.schedulers import KUBE, OURS, Running, scheduling
+from kubenexus.sim.demo.screen import Shown, shown
 from kubenexus.sim.demo.stage import NotTrue, Stage
-from kubenexus.sim.live import Live
+from kubenexus.sim.demo.summary import summary
+from kubenexus.sim.demo.view import Caption
 
-Say = Callable[[str], None]
+READING = 3.0  # seconds for a human to read what an act has shown
+STARTING = STOPPING = 0.3  # seconds that pods take to, while a human watches
 
 
 class StoryFailed(KubeNexusError):
-    """One act did not come true."""
+    """One act did not come true, or the scheduler is gone."""
 
 
-async def play(say: Say, *, nodes: int, seed: int, patience: float, keep: bool, scheduler: bool = True) -> None:
-    """The whole story; raises StoryFailed. With `keep` the cluster stays until cancelled. Whatever was started ends."""
-    clock, rng = WallClock(), random.Random(seed)
-    with tempfile.TemporaryDirectory(prefix="kubenexus-demo-") as folder:
-        kubeconfig = Path(folder) / "kubeconfig"
-        served = await serve(Door("127.0.0.1", 0), clock, rng)
-        write_kubeconfig(served, kubeconfig)
-        client = Client(find_access(Wish(kubeconfig=str(kubeconfig)), clock), clock)
-        try:
-            async with _agents(client, clock, rng, nodes), _scheduler(kubeconfig, scheduler):
-                say(f"A cluster of {nodes + world.GPU_NODES} nodes at {served.address}; from another terminal:")
-                say(f"  kubectl --server={served.address} get pods -o wide\n")
-                await _acts(say, Stage(client, clock, patience))
-                if keep:
-                    say("\nThe cluster stays; Ctrl-C ends it.")
-                    await asyncio.Event().wait()
-        finally:
-            await client.close()
-            await served.close()
+class Plan(NamedTuple):
+    """What is played, and how. `pace` 0: as fast as it goes; 1: for a human; 0.5: for a quick one."""
+
+    nodes: int = 12
+    seed: int = 1
+    patience: float = 30.0
+    scheduler: str = OURS
+    port: int = 0
+    pace: float = 0.0
+    draws: bool = False
+    story: Sequence[Act] = STORY
 
 
-async def _acts(say: Say, stage: Stage) -> None:
-    for number, act in enumerate(STORY, 1):
-        try:
-            shown = await act.play(stage)
-        except NotTrue as why:
-            raise StoryFailed(f"act {number}, {act.title!r}, did not come true: {why}") from None
-        say(f"{number}. {act.title}: {shown}")
-    waits = sorted(stage.bound[name] - stage.created[name] for name in stage.bound)
-    middle, last = waits[len(waits) // 2], waits[-1]
-    say(f"\n{len(waits)} pods got a node: half of them within {1000 * middle:.0f} ms, all within {last:.2f} s")
+class Show:
+    """`told` is true once the whole story was. `out` gets plain lines; `screen` takes the place of the usual ones."""
 
+    def __init__(
+        self,
+        plan: Plan,
+        out: Callable[[str], None],
+        clock: Clock | None = None,
+        screen: Shown | None = None,
+    ) -> None:
+        self._plan, self._out, self._clock, self._screen = plan, out, clock or WallClock(), screen
+        self.scene = Scene(self._clock)
+        self.told = False
 
-@contextlib.asynccontextmanager
-async def _agents(client: Client, clock: WallClock, rng: random.Random, nodes: int) -> AsyncIterator[None]:
-    live = Live(client, Agents(Settings(renew=0)), clock, rng=rng)
-    await live.register(world.nodes(nodes, clock.now()))
-    task = asyncio.create_task(live.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    async def play(self, keep: asyncio.Event | None = None) -> None:
+        """The whole story; with `keep` the cluster stays until it is set. Raises StoryFailed, and KubeNexusError."""
+        plan, rng = self._plan, random.Random(self._plan.seed)
+        agents = Settings(renew=0, start=STARTING * plan.pace, stop=STOPPING * plan.pace)
+        wanted = Wanted(world.nodes(plan.nodes, self._clock.now()), agents)
+        async with contextlib.AsyncExitStack() as stack:
+            box = await stack.enter_async_context(opened(Door("127.0.0.1", plan.port), self._clock, rng, wanted))
+            scheduler = await stack.enter_async_context(scheduling(plan.scheduler, box.kubeconfig))
+            await stack.enter_async_context(self._watched(box, rng))
+            join = f"kubectl --server={box.served.address} get pods -o wide"
+            await self._shown(box, scheduler, join)
+            if keep is not None:
+                self._out(f"\nThe cluster stays; Ctrl-C ends it. From another terminal:\n  {join}")
+                await keep.wait()
 
-
-@contextlib.asynccontextmanager
-async def _scheduler(kubeconfig: Path, wanted: bool) -> AsyncIterator[None]:
-    if not wanted:
-        yield
-        return
-    command = [sys.executable, "-m", "kubenexus", "run", f"--kubeconfig={kubeconfig}"]
-    quiet = ["--leader-elect=false", "--secure-port=0"]
-    with (kubeconfig.parent / "scheduler.log").open("wb") as log:
-        child = await asyncio.create_subprocess_exec(*command, *quiet, stdout=log, stderr=log)
-        try:
+    @contextlib.asynccontextmanager
+    async def _watched(self, box: Box, rng: random.Random) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            for watch in self.scene.watches(box.client, rng):
+                await stack.enter_async_context(background(watch.run()))
             yield
+
+    async def _shown(self, box: Box, scheduler: Running, join: str) -> None:
+        plan = self._plan
+        own = contextlib.nullcontext(self._screen) if self._screen else None
+        async with own or shown(self.scene, self._clock, self._out, draws=plan.draws) as screen:
+            size = plan.nodes + world.GPU_NODES
+            screen.say(f"A cluster of {size} nodes; scheduler: {scheduler}. From another terminal:")
+            screen.say(f"  {join}\n")
+            stage = Stage(box.client, self.scene, plan.patience, plan.pace)
+            await self._or_else(self._acts(screen, stage, join), scheduler)
+            self.told = True
+            for line in summary(self.scene, stage.moved, self._clock.now()):
+                screen.say(line)
+
+    async def _or_else(self, acts: Coroutine[Any, Any, None], scheduler: Running) -> None:
+        """The acts; a scheduler that ends before them ends the story."""
+        story = asyncio.ensure_future(acts)
+        gone = asyncio.ensure_future(scheduler.ended())
+        try:
+            await asyncio.wait({story, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not story.done():
+                raise StoryFailed(f"the story broke off: {gone.result()}")
+            story.result()
         finally:
-            if child.returncode is None:
-                child.terminate()
-            await child.wait()
+            for task in (story, gone):
+                task.cancel()
+            await asyncio.gather(story, gone, return_exceptions=True)
+
+    async def _acts(self, screen: Shown, stage: Stage, join: str) -> None:
+        story, told = self._plan.story, list[str]()
+        await stage.until("nodes", lambda: "" if self.scene.nodes else "none")
+        for number, act in enumerate(story, 1):
+            screen.caption(Caption(tuple(told), f"{number}. {act.title}", number, len(story), join))
+            line = f"{number}. {act.title}: {await self._act(number, act, stage)}"
+            told.append(line)
+            screen.say(line)
+            screen.caption(Caption(tuple(told), "", number, len(story), join))
+            await stage.pause(READING)
+
+    async def _act(self, number: int, act: Act, stage: Stage) -> str:
+        if act.only and self._plan.scheduler == KUBE:
+            return f"not told: {act.only}"
+        try:
+            return await act.play(stage)
+        except NotTrue as why:
+            raise StoryFailed(f"act {number} ({act.title}) failed: {why}") from None

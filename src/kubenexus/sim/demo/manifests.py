@@ -1,0 +1,68 @@
+"""What the story applies, as a user would write it."""
+
+from typing import Any
+
+from kubenexus.sim.demo.world import GPU
+from kubenexus.sim.marks import RUN_SECONDS
+
+SCHEDULER = "kubenexus-scheduler"
+Manifest = dict[str, Any]
+
+
+def service(name: str) -> Manifest:
+    """Selects the pods with this `app`: schedulers spread them."""
+    return _object("v1", "Service", name, {"selector": {"app": name}, "ports": [{"port": 80}]})
+
+
+def deployment(name: str, replicas: int, cpu: str) -> Manifest:
+    spec = {"replicas": replicas, **_selecting(name), "template": _template(name, _spec(cpu))}
+    return _object("apps/v1", "Deployment", name, spec)
+
+
+def daemon_set(name: str) -> Manifest:
+    """On every node, whatever its taints."""
+    pod = _spec("100m", memory="64Mi", tolerations=[{"operator": "Exists"}])
+    return _object("apps/v1", "DaemonSet", name, {**_selecting(name), "template": _template(name, pod)})
+
+
+def stateful_set(name: str, replicas: int, cpu: str) -> Manifest:
+    """No two of them on one node."""
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": name}}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    spec = {"replicas": replicas, "serviceName": name, **_selecting(name)}
+    spec["template"] = _template(name, _spec(cpu, affinity=affinity))
+    return _object("apps/v1", "StatefulSet", name, spec)
+
+
+def job(name: str, app: str, pods: int, cpu: str, *, seconds: float | None = None, gpu: int = 0) -> Manifest:
+    """So many pods, all at once, numbered; each is done after so many seconds, or runs on."""
+    template = _template(app, _spec(cpu, gpu=gpu, restartPolicy="Never"))
+    if seconds is not None:
+        template["metadata"]["annotations"] = {RUN_SECONDS: str(seconds)}
+    spec = {"completions": pods, "parallelism": pods, "completionMode": "Indexed", "template": template}
+    return _object("batch/v1", "Job", name, spec)
+
+
+def pod(name: str, cpu: str, gpu: int) -> Manifest:
+    made = _object("v1", "Pod", name, _spec(cpu, gpu=gpu))
+    made["metadata"]["labels"] = {"app": name}
+    return made
+
+
+def _object(version: str, kind: str, name: str, spec: Manifest) -> Manifest:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _selecting(name: str) -> Manifest:
+    return {"selector": {"matchLabels": {"app": name}}}
+
+
+def _template(app: str, spec: Manifest) -> Manifest:
+    return {"metadata": {"labels": {"app": app}}, "spec": spec}
+
+
+def _spec(cpu: str, *, memory: str = "1Gi", gpu: int = 0, **more: Any) -> Manifest:
+    asked = {"cpu": cpu, "memory": memory, **({GPU: str(gpu)} if gpu else {})}
+    container = {"name": "main", "image": "app:1", "resources": {"requests": asked, "limits": asked}}
+    tolerated = [{"key": GPU, "operator": "Exists"}] if gpu else []
+    return {"schedulerName": SCHEDULER, "containers": [container], "tolerations": tolerated, **more}

@@ -1,0 +1,110 @@
+"""Who places the pods: our scheduler as a process of its own, kube-scheduler for comparison, or nobody.
+
+Whatever is started belongs to a process group that a guard kills when we end, however we end: it waits for the end of a
+pipe of which only we hold the other end.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.sim.demo.manifests import SCHEDULER
+
+OURS, KUBE, NONE = "kubenexus", "kube", "none"
+GUARD = "read -r _; kill -9 0"
+LOOK = 0.05  # seconds between looks at whether it still runs
+FAREWELL = 3.0  # seconds to end in order
+
+
+class NotAtHand(KubeNexusError):
+    """There is no such program on this machine."""
+
+
+class Running:
+    """A scheduler at work; or nobody, which looks the same until one waits for a pod."""
+
+    def __init__(self, name: str, child: subprocess.Popen[bytes] | None, log: Path) -> None:
+        self.name, self._child, self._log = name, child, log
+
+    def __str__(self) -> str:
+        return "nobody" if self._child is None else f"{self.name}, process {self._child.pid}"
+
+    async def ended(self) -> str:
+        """Returns when it has ended, which it should not: how, and its last words."""
+        while self._child is None or self._child.poll() is None:
+            await asyncio.sleep(LOOK)
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return f"{self.name} ended with code {self._child.returncode}: {lines[-1] if lines else 'no word'}"
+
+    async def stop(self) -> None:
+        """In order if it can; one that is paused cannot."""
+        if self._child is None or self._child.poll() is not None:
+            return
+        self._child.terminate()
+        try:
+            async with asyncio.timeout(FAREWELL):
+                await self.ended()
+        except TimeoutError:
+            self._child.kill()
+            self._child.wait()
+
+
+@contextlib.asynccontextmanager
+async def scheduling(which: str, kubeconfig: Path) -> AsyncIterator[Running]:
+    """At work within the `with`. Raises NotAtHand."""
+    log = kubeconfig.parent / "scheduler.log"
+    if which == NONE:
+        yield Running("nobody", None, log)
+        return
+    command = _ours(kubeconfig) if which == OURS else _kube(kubeconfig)
+    with subprocess.Popen(["/bin/sh", "-c", GUARD], stdin=subprocess.PIPE, process_group=0) as guard:
+        with log.open("wb") as out:
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=guard.pid)
+        running = Running("kubenexus-scheduler" if which == OURS else "kube-scheduler", child, log)
+        try:
+            yield running
+        finally:
+            await running.stop()
+
+
+def _ours(kubeconfig: Path) -> list[str]:
+    quiet = ["--leader-elect=false", "--secure-port=0"]
+    return [sys.executable, "-m", "kubenexus", "run", f"--kubeconfig={kubeconfig}", *quiet]
+
+
+def _kube(kubeconfig: Path) -> list[str]:
+    """With a profile of our name, so that the same pods ask for it."""
+    form = "application/json"
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig), "contentType": form, "acceptContentTypes": form},
+        "leaderElection": {"leaderElect": False},
+        "profiles": [{"schedulerName": SCHEDULER}],
+    }
+    path = kubeconfig.parent / "kube-scheduler.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return [str(find_kube_scheduler()), f"--config={path}", "--secure-port=0"]
+
+
+def find_kube_scheduler(env: Mapping[str, str] = os.environ) -> Path:
+    """In KUBEBUILDER_ASSETS, where `make controlplane` puts it, or on the PATH. Raises NotAtHand."""
+    name = "kube-scheduler"
+    cache = Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME", "~")).expanduser() / ".cache")
+    built = sorted((cache / "kubenexus" / "controlplane").glob(f"*/{name}"), key=lambda path: -path.stat().st_mtime)
+    given = [Path(env["KUBEBUILDER_ASSETS"]) / name] if env.get("KUBEBUILDER_ASSETS") else []
+    found = shutil.which(name, path=env.get("PATH", ""))
+    for path in [*given, *built, *([Path(found)] if found else [])]:
+        if os.access(path, os.X_OK):
+            return path
+    raise NotAtHand(
+        "--scheduler kube: no kube-scheduler in KUBEBUILDER_ASSETS, in the user's cache or on the PATH; "
+        "`make controlplane` builds one"
+    )

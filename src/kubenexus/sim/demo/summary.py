@@ -1,0 +1,34 @@
+"""The numbers at the end."""
+
+from collections.abc import Sequence
+
+from kubenexus.sim.controllers.seen import JOBS
+from kubenexus.sim.demo.scene import Scene
+
+
+def summary(scene: Scene, moved: int, now: float) -> list[str]:
+    """How many pods got a node and how soon, as an onlooker saw it: from a watch's word of a pod to its word of the
+    pod's node. Those that were there before the scheduler was are not held against it."""
+    if not scene.placed:
+        return ["", "no pod got a node"]
+    first = min(scene.placed.values())
+    waits = sorted(when - scene.born[uid] for uid, when in scene.placed.items() if scene.born[uid] >= first)
+    done = sum(item.says("Complete") for key, item in scene.workloads.items() if key.startswith(JOBS))
+    return [
+        "",
+        f"{len(scene.placed)} pods got a node; {_quickly(waits)}",
+        f"{done} jobs done, {moved} pods moved, {len(scene.waiting())} still waits; "
+        f"the first pod had its node after {first - scene.began:.1f} s, the story took {now - scene.began:.1f} s",
+    ]
+
+
+def _quickly(waits: Sequence[float]) -> str:
+    if not waits:
+        return "none came once the scheduler ran"
+    half, most, last = (_ms(waits[int((len(waits) - 1) * share)]) for share in (0.5, 0.99, 1.0))
+    quick = f"half within {half}, 99 % within {most}, all within {last}"
+    return f"of the {len(waits)} that came once the scheduler ran {quick}"
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

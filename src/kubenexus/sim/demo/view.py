@@ -1,0 +1,127 @@
+"""The live view: nodes as bars, who waits, the last decisions, and how far the story is. Pure: a scene in, lines out.
+
+KubeNexus   20 nodes   49 pods run   1 waits                              act 7 of 7   0:31
+cpu-0     ████████░░░░░░░░   4.1/16 cpu          h100-0-0  ████████████████    8/8 gpu
+...
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kubenexus.api.core import Node, Pod
+from kubenexus.sim.demo.scene import Scene, amount, app_of, measure, refusal
+from kubenexus.sim.demo.spans import Line, Span, cut, padded
+from kubenexus.sim.demo.world import GPU
+
+NARROW, LOW = 60, 16  # a smaller terminal gets plain lines
+BAR = 16
+CELL = 44
+APPS = ("shop", "logs", "batch", "db", "train")  # those that come later share the last colour
+
+
+class Caption(NamedTuple):
+    """How far the story is: the acts told so far, as lines, and the one that is played."""
+
+    told: Sequence[str]
+    now: str
+    act: int
+    acts: int
+    join: str
+
+
+def draw(scene: Scene, caption: Caption, now: float, width: int, height: int, *, letters: bool) -> list[Line]:
+    """No wider and no higher than that. `letters`: bars of the app's letters, where there are no colours."""
+    head = [_head(scene, caption, now, width), _legend(letters), []]
+    tail = [[Span(caption.join, "dim")]]
+    story = _story(caption)
+    queue = _queue(scene)
+    room = height - len(head) - len(tail) - len(queue) - 2
+    nodes = _nodes(scene, width, max(min(room - 5, len(scene.nodes)), 2), letters)
+    room -= len(nodes)
+    told = story[-max(min(len(story), room - 2), 1) :]
+    decisions = _decisions(scene, max(room - len(told), 0))
+    lines = [*head, *nodes, [], *queue, *decisions, [], *told, *tail]
+    return [cut(line, width) for line in lines[:height]]
+
+
+def _head(scene: Scene, caption: Caption, now: float, width: int) -> Line:
+    waiting = len(scene.waiting())
+    said = f"   {len(scene.nodes)} nodes   {scene.running()} pods run   {waiting} wait"
+    minutes, seconds = divmod(int(now - scene.began), 60)
+    right = f"act {caption.act} of {caption.acts}   {minutes}:{seconds:02}"
+    left = padded([Span("KubeNexus", "bold"), Span(said)], width - len(right))
+    return [*left, Span(right, "dim")]
+
+
+def _legend(letters: bool) -> Line:
+    marks = [Span(f"{app[0] if letters else '█'} {app}   ", style_of(app)) for app in APPS]
+    return [*marks, Span("░ free", "dim")]
+
+
+def style_of(app: str) -> str:
+    return f"app{APPS.index(app) if app in APPS else len(APPS)}"
+
+
+# ---- nodes -----------------------------------------------------------------------------------------------------------
+
+
+def _nodes(scene: Scene, width: int, rows: int, letters: bool) -> list[Line]:
+    """In columns, from the top; if there are more than fit, the last place says how many."""
+    columns = max(width // CELL, 1)
+    names = sorted(scene.nodes, key=_in_order)
+    rows = min(rows, -(-len(names) // columns))
+    shown = names[: rows * columns]
+    cells = [_node(scene.nodes[name], scene.on(name), letters) for name in shown]
+    if len(shown) < len(names):
+        cells[-1] = [Span(f"... and {len(names) - len(shown) + 1} more nodes", "dim")]
+    return [[span for cell in cells[row::rows] for span in padded(cell, width // columns)] for row in range(rows)]
+
+
+def _in_order(name: str) -> tuple[bool, str, int]:
+    """The ordinary ones first, and 2 before 10."""
+    stem, _, number = name.rpartition("-")
+    return not name.startswith("cpu-"), stem, int(number) if number.isdigit() else 0
+
+
+def _node(node: Node, pods: Sequence[Pod], letters: bool) -> Line:
+    resource, size = measure(node)
+    used = amount(pods, resource)
+    unit, each = ("gpu", 1) if resource == GPU else ("cpu", 1000)
+    numbers = f" {used / each:g}/{size // each} {unit}"
+    mark = [Span(" cordoned", "bad")] if node.spec.unschedulable else []
+    return [Span(f"{node.metadata.name:<10}"), *_bar(pods, resource, size, letters), Span(numbers), *mark]
+
+
+def _bar(pods: Sequence[Pod], resource: str, size: int, letters: bool) -> Line:
+    """One stretch for each app; whoever takes anything is seen."""
+    spans, taken = [], 0
+    for app in sorted({app_of(pod) for pod in pods}):
+        share = amount([pod for pod in pods if app_of(pod) == app], resource)
+        cells = min(max(round(BAR * share / max(size, 1)), 1 if share else 0), BAR - taken)
+        taken += cells
+        spans.append(Span((app[:1] or "?") * cells if letters else "█" * cells, style_of(app)))
+    return [*spans, Span("░" * (BAR - taken), "dim")]
+
+
+# ---- the rest --------------------------------------------------------------------------------------------------------
+
+
+def _queue(scene: Scene) -> list[Line]:
+    waiting = scene.waiting()
+    names = ", ".join(pod.metadata.name for pod in waiting[:4]) + (", ..." if len(waiting) > 4 else "")
+    lines: list[Line] = [[Span("waiting   ", "bold"), Span(names or "nobody", "" if names else "dim")]]
+    why = next((refusal(pod) for pod in waiting if refusal(pod)), "")
+    return [*lines, [Span(f"          {why}", "bad")]] if why else lines
+
+
+def _decisions(scene: Scene, most: int) -> list[Line]:
+    lines: list[Line] = []
+    for number, each in enumerate(reversed(list(scene.decisions)[-most:] if most else [])):
+        where = Span(f" -> {each.node}", "good") if each.node else Span(" waits", "bad")
+        lines.append([Span("decided   " if not number else " " * 10, "bold"), Span(each.pod), where])
+    return lines
+
+
+def _story(caption: Caption) -> list[Line]:
+    told: list[Line] = [[Span(line, "dim")] for line in caption.told]
+    return [*told, [Span(f"> {caption.now}", "bold")]] if caption.now else told
