@@ -4,13 +4,14 @@ wake it, and the next one is always the one it should be."""
 from collections import Counter
 from typing import Any
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kubenexus.api.core import Pod
 from kubenexus.framework.events import Event
-from kubenexus.framework.job import Job
+from kubenexus.framework.job import ANYWHERE, Job, Topology
 from kubenexus.framework.verdict import Code
 from kubenexus.queue.changes import EVERYTHING
 from kubenexus.queue.entry import Entry, Place, Turn
@@ -61,9 +62,12 @@ class Machine(RuleBasedStateMachine):
         self.room.add(job, since)
         self.jobs[job.key] = job
 
-    @rule(size=st.integers(1, 4))
-    def gang(self, size: int) -> None:
-        self._add(a_gang("gang", size, minimum=1))
+    @rule(name=st.sampled_from(["gang", "horde"]), size=st.integers(1, 4), near=st.booleans(), there=st.integers(0, 1))
+    def gang(self, name: str, size: int, near: bool, there: int) -> None:
+        """Made, or changed: it has other members, and some where they are."""
+        topology = Topology(required="rack") if near else ANYWHERE
+        made = a_gang(name, size, minimum=max(1, size - there))
+        self._add(msgspec.structs.replace(made, topology=topology, anchors=("n",) * there))
 
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
@@ -113,7 +117,7 @@ class Machine(RuleBasedStateMachine):
         uids = {pod.metadata.uid for pod in seated}
         left = tuple(pod for pod in self.jobs[key].pods if pod.metadata.uid not in uids)
         if left:
-            self.jobs[key] = Job(key, left, 1)
+            self.jobs[key] = msgspec.structs.replace(self.jobs[key], pods=left, minimum=1)
         else:
             del self.jobs[key]
 

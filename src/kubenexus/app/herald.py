@@ -97,27 +97,32 @@ class Herald:
         self._notes.drop(pod.metadata.uid)
 
     def portion(self, most: int = PORTION) -> None:
-        """Tell some of those who have yet to hear."""
-        for _ in range(min(most, len(self._waiting))):
+        """Tell some of those who have yet to hear: jobs, until that were so many pods."""
+        told = 0
+        while self._waiting and told < most:
             key = next(iter(self._waiting))
             del self._waiting[key]
             job, decision = self._room.job(key), self._room.verdict(key)
             if job is None or decision is None or self._room.place(key) is Place.IN_FLIGHT:
                 continue
+            told += len(job.pods)
             for pod in job.pods:
                 self._say(pod, decision.code, decision.sentence(), again=False)
-        self._tell_held()
+        self._tell_held(most - told)
 
     def missed(self, pod: Pod) -> None:
         """A note could not be written: it is to be written again, when there is something to say."""
         self._told.pop(pod.key, None)
 
-    def _tell_held(self) -> None:
-        now = self._clock.now()
+    def _tell_held(self, most: int) -> None:
+        now, told = self._clock.now(), 0
         for key in [key for key, each in self._held.items() if each.due <= now]:
+            if told >= most:
+                return
             del self._held[key]
             job, verdict = self._room.job(key), self._room.gate(key)
             if job is not None and verdict is not None and verdict.plugin == PLUGIN:
+                told += len(job.pods)
                 for pod in job.pods:
                     self._say(pod, verdict.code, verdict.reasons[0], again=False, held=True)
 

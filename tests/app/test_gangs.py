@@ -1,0 +1,348 @@
+"""Gangs in a whole scheduler: they wait until they are there, start together, and nothing that goes wrong on the way
+leaves half of one behind by choice."""
+
+import random
+from collections import Counter
+
+import msgspec
+import pytest
+
+from kubenexus.api.core import Pod, SchedulingGroup
+from kubenexus.queue.entry import Place
+from kubenexus.state.pods import Stage
+from kubenexus.testing.builders import a_node, a_pod
+from tests.api.gangs.small import LEAST, a_member, pod_group
+from tests.app.town import Town, in_town
+from tests.bind.server import BUSY, FORBIDDEN
+from tests.queue.hall import short
+
+GANG = "default/gang/llama"
+
+
+def gang(name: str, size: int, least: int | None = None, **fields: object) -> list[Pod]:
+    number = size if least is None else least
+    return [a_member(f"{name}-{i}", name, number, **fields) for i in range(size)]
+
+
+def bound(town: Town, name: str) -> int:
+    """How many of a gang have a node, by the server's word."""
+    return sum(1 for pod in town.server.pods.values() if pod.spec.node_name and pod.metadata.name.startswith(name))
+
+
+# --- waiting and starting -----------------------------------------------------------------------------------------
+
+
+def test_a_gang_waits_until_it_is_there_and_is_then_bound_as_one_job() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(*(a_node(f"n{i}", cpu=2) for i in range(4)))
+        members = gang("llama", 8, cpu=1)
+        town.pods(*members[:7])
+        assert await town.work() == 0
+        assert town.where() == {}
+        assert len(town.room) == 1
+        town.pods(members[7])
+        assert await town.work() == 1, "one decision for all"
+        assert Counter(town.where().values()) == {f"n{i}": 2 for i in range(4)}
+        assert bound(town, "llama") == 8
+        assert len(town.room) == 0
+
+    in_town(life)
+
+
+def test_members_that_come_later_join_it() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=8))
+        members = gang("llama", 5, least=3, cpu=1)
+        town.pods(*members[:3])
+        await town.work()
+        town.echo()
+        town.pods(*members[3:])
+        await town.work()
+        assert bound(town, "llama") == 5
+
+    in_town(life)
+
+
+def test_a_gang_in_a_pod_group_waits_for_the_group() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=8))
+        pods = [a_pod(f"m{i}", cpu=1, scheduling_group=SchedulingGroup(pod_group_name="g")) for i in range(3)]
+        town.pods(*pods)
+        await town.work()
+        assert town.where() == {}
+        town.things(pod_group("g", 4))
+        await town.work()
+        assert town.where() == {}
+        town.things(pod_group("g", 3))
+        await town.work()
+        assert bound(town, "m") == 3
+
+    in_town(life)
+
+
+def test_a_pod_of_the_same_name_as_a_gang_is_another_job() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=8))
+        town.pods(a_pod("llama", cpu=1), *gang("llama", 2, cpu=1))
+        assert await town.work() == 2
+        assert len(town.where()) == 3
+
+    in_town(life)
+
+
+# --- what is said -------------------------------------------------------------------------------------------------
+
+
+def conditions(town: Town) -> list[tuple[str, str, str]]:
+    found = [body["status"]["conditions"][0] for body in town.server.said("/status")]
+    return [(each["status"], each["reason"], each["message"]) for each in found]
+
+
+def test_every_member_is_told_the_same_once_no_more_have_come_for_a_moment() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        members = gang("llama", 5)
+        town.pods(*members[:2])
+        await town.work()
+        await town.notes()
+        assert conditions(town) == []
+        town.clock.advance(0.9)
+        town.pods(members[2])
+        await town.work()
+        town.clock.advance(0.9)
+        await town.work()
+        await town.notes()
+        assert conditions(town) == [], "one came meanwhile"
+        town.clock.advance(0.2)
+        assert not town.scheduler.loop.idle
+        await town.work()
+        await town.notes()
+        assert conditions(town) == [("False", "SchedulingGated", short("llama", 3, 5))] * 3
+        assert len([text for text in town.told() if text.endswith(short("llama", 3, 5))]) == 3
+
+    in_town(life)
+
+
+def test_a_gang_that_is_complete_in_a_moment_is_told_nothing() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        members = gang("llama", 5)
+        town.pods(*members[:4])
+        await town.work()
+        town.pods(members[4])
+        await town.work()
+        town.clock.advance(5.0)
+        await town.work()
+        await town.notes()
+        assert conditions(town) == []
+
+    in_town(life)
+
+
+def test_a_malformed_minimum_is_told_to_the_pod() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        town.pods(a_member("m", least="abc"))
+        await town.work()
+        town.clock.advance(2.0)
+        await town.work()
+        await town.notes()
+        said = f"label {LEAST}: must be a whole number from 1, not 'abc'"
+        assert conditions(town) == [("False", "SchedulingGated", said)]
+        assert town.told() == [f"FailedScheduling m: {said}"]
+        assert town.where() == {}
+
+    in_town(life)
+
+
+def test_a_conflict_is_an_event() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        labels = {"kueue.x-k8s.io/pod-group-name": "other"}
+        notes = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+        town.pods(*(a_member(f"m{i}", labels=labels, annotations=notes) for i in range(2)))
+        await town.work()
+        (said,) = [text for text in town.told() if text.startswith("GangUnclear")]
+        assert "kueue.x-k8s.io/pod-group-name says otherwise: gang default/other, at least 2" in said
+
+    in_town(life)
+
+
+def test_a_gang_that_is_refused_is_told_why_member_by_member() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=1))
+        town.pods(*gang("llama", 3, cpu=1))
+        await town.work()
+        await town.notes()
+        assert town.where() == {}
+        assert town.room.place(GANG) is Place.UNSCHEDULABLE
+        assert [reason for _, reason, _ in conditions(town)] == ["Unschedulable"] * 3
+
+    in_town(life)
+
+
+# --- never half of one --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_f01_of_two_gangs_that_need_all_nodes_one_runs_and_the_other_has_nothing(seed: int) -> None:
+    async def life(town: Town) -> None:
+        dice = random.Random(seed)
+        town.nodes(*(a_node(f"n{i}", cpu=1) for i in range(6)))
+        pods = gang("left", 6, cpu=1) + gang("right", 6, cpu=1)
+        dice.shuffle(pods)
+        for pod in pods:
+            town.pods(pod)
+            if dice.random() < 0.3:
+                await town.work()
+        await town.work()
+        assert sorted((bound(town, "left"), bound(town, "right"))) == [0, 6]
+
+    in_town(life)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_f04_many_gangs_on_two_machines_always_drain(seed: int) -> None:
+    async def life(town: Town) -> None:
+        dice = random.Random(seed)
+        town.nodes(a_node("n0", gpu=8), a_node("n1", gpu=8))
+        sizes = {f"g{i:02}": dice.randint(1, 8) for i in range(30)}
+        pods = [pod for name, size in sizes.items() for pod in gang(name, size, gpu=1)]
+        dice.shuffle(pods)
+        town.pods(*pods)
+        done: set[str] = set()
+        for _ in range(200):
+            await town.work()
+            town.echo()
+            running = {name for name in sizes if bound(town, name + "-")}
+            assert all(bound(town, name + "-") == sizes[name] for name in running)
+            for name in sorted(running)[:2]:
+                for i in range(sizes[name]):
+                    town.delete(f"default/{name}-{i}")
+                done.add(name)
+            town.clock.advance(1.0)
+            if len(done) == len(sizes):
+                return
+        raise AssertionError(f"stuck: {sorted(sizes.keys() - done)}")
+
+    in_town(life)
+
+
+def test_f05_a_member_that_fits_nowhere_leaves_nobody_assumed() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(*(a_node(f"n{i}", cpu=4) for i in range(10)))
+        town.pods(*gang("llama", 10, cpu=1)[:9], a_member("llama-9", "llama", 10, cpu=64))
+        await town.work()
+        assert town.where() == {}
+        town.pods(a_pod("other", cpu=4))
+        await town.work()
+        assert bound(town, "other") == 1
+
+    in_town(life)
+
+
+def test_f06_half_of_a_gang_is_never_bound() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=1))
+        for i in range(50):
+            town.pods(*gang(f"g{i}", 2, cpu=1))
+            await town.work()
+        assert town.server.binds == []
+
+    in_town(life)
+
+
+# --- when binds fail ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3, 4])
+def test_f08_f14_members_whose_binds_are_refused_follow_the_others(failing: int) -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=8))
+        town.pods(*gang("llama", 4, cpu=1))
+        town.server.script.extend([FORBIDDEN] * failing)
+        await town.work()
+        assert all(town.stage(name) is not Stage.NOMINATED for name in town.where())
+        for _ in range(3):
+            town.clock.advance(20.0)
+            await town.work()
+            town.echo()
+        assert bound(town, "llama") == 4
+        assert len(town.room) == 0
+        assert town.scheduler.feed.assembly.job_of("default/llama-0") == GANG
+
+    in_town(life)
+
+
+def test_while_some_are_missing_the_rest_of_the_gang_is_asked_for_beside_those_that_are_there() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=8))
+        town.pods(*gang("llama", 4, cpu=1))
+        town.server.script.extend([FORBIDDEN, FORBIDDEN])
+        town.scheduler.loop.burst()
+        town.nodes(a_node("n", cpu=8, cordoned=True))  # what comes back finds no room
+        await town.work()
+        job = town.room.job(GANG)
+        assert job is not None
+        assert (len(job.pods), job.minimum, job.anchors) == (2, 2, ("n", "n"))
+
+    in_town(life)
+
+
+def test_f09_a_member_that_is_being_deleted_between_decision_and_bind() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=8))
+        pods = gang("llama", 3, cpu=1)
+        town.pods(*pods)
+        town.scheduler.loop.burst()
+        leaving = msgspec.structs.replace(pods[1].metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+        town.pods(msgspec.structs.replace(pods[1], metadata=leaving))
+        await town.work()
+        town.delete("default/llama-1")
+        town.pods(a_member("llama-1", "llama", 3, cpu=1, uid="its successor"))
+        await town.work()
+        assert bound(town, "llama") == 3
+        assert len(town.room) == 0
+
+    in_town(life)
+
+
+def test_f41_a_restart_in_the_middle_of_a_gang_completes_it() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n0", cpu=2), a_node("n1", cpu=2))
+        pods = gang("llama", 4, cpu=1)
+        there = [msgspec.structs.replace(p, spec=msgspec.structs.replace(p.spec, node_name="n0")) for p in pods[:2]]
+        town.pods(*there, *pods[2:])
+        await town.work()
+        assert Counter(town.where().values()) == {"n0": 2, "n1": 2}
+        assert bound(town, "llama") == 4
+
+    in_town(life)
+
+
+def test_f35_members_that_have_ended_are_not_there_after_a_restart() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=8))
+        pods = gang("llama", 3, cpu=1)
+        town.pods(a_member("llama-0", "llama", 3, phase="Succeeded"), *pods[1:])
+        await town.work()
+        assert bound(town, "llama") == 0
+        held = town.room.gate(GANG)
+        assert held is not None
+        assert held.reasons == (short("llama", 2, 3),)
+
+    in_town(life)
+
+
+def test_busy_binds_leave_no_member_behind() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=8))
+        town.pods(*gang("llama", 4, cpu=1))
+        town.server.script.extend([None, BUSY, None, BUSY])
+        for _ in range(5):
+            await town.work()
+            town.clock.advance(20.0)
+            town.echo()
+        assert bound(town, "llama") == 4
+
+    in_town(life)

@@ -1,0 +1,93 @@
+"""Gangs on the embedded server, scheduled over HTTP by the scheduler as it is."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kubenexus.app.scheduler import Scheduler
+from kubenexus.base.clock import WallClock
+from kubenexus.client import kinds
+from kubenexus.client.transport import Client
+from kubenexus.client.verbs import create, listing
+from kubenexus.config import defaults
+from kubenexus.framework.registry import with_entry_points
+from kubenexus.plugins import BUILT_IN
+from kubenexus.sim.agents import Settings
+from kubenexus.sim.apiserver.serving import Door
+from kubenexus.sim.box import Wanted, background, opened
+from kubenexus.sim.nodes import Template
+from tests.api.gangs.small import LEAST, NAME
+from tests.queue.hall import short
+
+Pods = dict[str, dict[str, Any]]
+
+
+def member(name: str, labels: dict[str, str]) -> dict[str, Any]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"schedulerName": "kubenexus-scheduler", "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+def node_of(pod: dict[str, Any]) -> str:
+    return str(pod["spec"].get("nodeName", ""))
+
+
+def why(pod: dict[str, Any]) -> str:
+    said = [each for each in pod.get("status", {}).get("conditions", ()) if each["type"] == "PodScheduled"]
+    return str(said[0].get("message", "")) if said and said[0]["status"] == "False" else ""
+
+
+async def until(client: Client, true: Callable[[Pods], bool]) -> Pods:
+    async with asyncio.timeout(20):
+        while True:
+            items = msgspec.json.decode(await client.send(listing(kinds.PODS)))["items"]
+            pods = {each["metadata"]["name"]: each for each in items}
+            if true(pods):
+                return pods
+            await asyncio.sleep(0.02)
+
+
+async def play(story: Callable[[Client], Any]) -> None:
+    clock, rng, plugins = WallClock(), random.Random(5), with_entry_points(BUILT_IN)
+    nodes = Template(prefix="n", capacity={"cpu": "2", "memory": "8Gi", "pods": "110"}).nodes(2, clock.now())
+    async with opened(Door(), clock, rng, Wanted(nodes, Settings(), controllers=False)) as box:
+        scheduler = Scheduler(defaults(plugins), plugins, box.client, clock, rng)
+        async with background(scheduler.watch()):
+            await scheduler.caught_up()
+            async with background(scheduler.schedule()):
+                await story(box.client)
+
+
+def test_a_gang_waits_on_the_server_and_starts_when_its_last_member_is_made() -> None:
+    async def story(client: Client) -> None:
+        labels = {NAME: "llama", LEAST: "4"}
+        for i in range(3):
+            await client.send(create(kinds.PODS, member(f"llama-{i}", labels), "default"))
+        waiting = await until(client, lambda pods: len(pods) == 3 and all(map(why, pods.values())))
+        assert {why(pod) for pod in waiting.values()} == {short("llama", 3, 4)}
+        assert not any(map(node_of, waiting.values()))
+        await client.send(create(kinds.PODS, member("llama-3", labels), "default"))
+        there = await until(client, lambda pods: len(pods) == 4 and all(map(node_of, pods.values())))
+        assert len(set(map(node_of, there.values()))) == 2
+
+    asyncio.run(play(story))
+
+
+def test_of_two_gangs_that_need_the_whole_cluster_one_starts() -> None:
+    async def story(client: Client) -> None:
+        for i in range(4):
+            for gang in ("left", "right"):
+                labels = {NAME: gang, LEAST: "4"}
+                await client.send(create(kinds.PODS, member(f"{gang}-{i}", labels), "default"))
+
+        def settled(pods: Pods) -> bool:
+            return len(pods) == 8 and all(node_of(pod) or why(pod) for pod in pods.values())
+
+        pods = await until(client, settled)
+        counts = [sum(bool(node_of(pods[f"{gang}-{i}"])) for i in range(4)) for gang in ("left", "right")]
+        assert sorted(counts) == [0, 4]
+
+    asyncio.run(play(story))
