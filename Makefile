@@ -11,6 +11,8 @@ READY  := $(VENV)/.ready
 
 # Where the recorded verdicts of kube-scheduler lie.
 ORACLE       ?= ../shared/data/oracle
+# Where kube-scheduler's performance workloads lie (test/integration/scheduler_perf of its sources).
+SCHEDULER_PERF ?= ../shared/data/scheduler_perf
 FUZZ_OBJECTS ?= 100000
 PYTEST_ARGS  ?=
 BENCH_ARGS   ?=
@@ -18,7 +20,7 @@ SCHEDULER    ?= kubenexus
 DEMO_ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane e2e conformance lint fmt fuzz oracle bench docs changelog constraints clean
+.PHONY: help setup demo test controlplane e2e conformance lint fmt fuzz oracle simulate bench bench-live soak docs changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,8 +70,17 @@ fuzz: $(READY) ## throw FUZZ_OBJECTS (100000) hostile objects at the decoder and
 oracle: $(READY) ## compare every answer with what kube-scheduler answered (ORACLE=folder or files)
 	$(PY) -m kubenexus.testing.oracle $(ORACLE)
 
+simulate: $(READY) ## play kube-scheduler's own performance workloads in virtual time (SCHEDULER_PERF=folder)
+	$(BIN)/kubenexus simulate scheduler-perf $(SCHEDULER_PERF) --label short --label integration-test
+
 bench: $(READY) ## measure decisions; prints a table and writes build/bench.json (BENCH_ARGS=...)
 	$(PY) -m bench $(BENCH_ARGS)
+
+bench-live: $(READY) ## side by side with kube-scheduler on a real control plane, 45 minutes (BENCH_ARGS=...)
+	$(PY) -m bench.live $(BENCH_ARGS)
+
+soak: $(READY) ## 200,000 pods come and go: is the scheduler as small afterwards? 15 minutes (BENCH_ARGS=...)
+	$(PY) -m bench.soak $(BENCH_ARGS)
 
 docs: $(READY) ## write the generated pages anew (docs/keys.md)
 	@mkdir -p build

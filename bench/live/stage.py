@@ -1,0 +1,140 @@
+"""The one control plane that all contestants share: nodes are made once, pods for each run in a namespace of its own,
+and what a run leaves behind is removed before the next."""
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from bench.live import cases
+from bench.live.cases import Case
+from bench.live.witness import PREFIX
+from kubenexus.base.clock import WallClock
+from kubenexus.client import kinds
+from kubenexus.client.access import Wish, find_access
+from kubenexus.client.calls import ApiError, Call
+from kubenexus.client.kinds import Resource
+from kubenexus.client.limits import Limiter
+from kubenexus.client.transport import Client
+from kubenexus.client.verbs import create, get, patch
+from kubenexus.testing.controlplane import ControlPlane
+from tests.e2e.controlplane import build
+
+CLOCK = WallClock()
+CREATORS = 64
+CANARY = "canary"
+FLAGS = ("--delete-collection-workers=4",)  # so that cleaning up takes less of an hour
+
+
+class Stage:
+    """`sent` counts the bytes of what was created here, since the API server does not tell us from the contestant."""
+
+    def __init__(self, plane: ControlPlane, client: Client) -> None:
+        self.plane, self._client = plane, client
+        self.sent = 0
+        self._runs = 0
+
+    async def furnish(self, nodes: int) -> None:
+        """Nodes without the taint of freshness, and the class of the churning pod."""
+        urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 10}
+        await self._create(kinds.PRIORITY_CLASSES, urgent | {"metadata": {"name": cases.URGENT}})
+
+        async def node(number: int) -> None:
+            made = cases.node(number)
+            await self._create(kinds.NODES, made)
+            untainted = patch(kinds.NODES, "", made["metadata"]["name"], {"spec": {"taints": None}})
+            await self._client.send(untainted, timeout=60)
+
+        await at_most(CREATORS, node, nodes)
+
+    async def namespace(self) -> str:
+        """A new one, empty."""
+        self._runs += 1
+        name = f"run-{self._runs}"
+        await self._create(kinds.NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        return name
+
+    async def pods(self, case: Case, namespace: str, count: int) -> None:
+        """As fast as the server takes them."""
+
+        async def pod(number: int) -> None:
+            await self._create(kinds.PODS, cases.pod(case, f"{PREFIX}{number:05d}"), namespace)
+
+        await at_most(CREATORS, pod, count)
+
+    async def until_awake(self, namespace: str, program_runs: Callable[[], bool]) -> None:
+        """A pod that is bound shows that the contestant has read everything and has begun."""
+        await self._create(kinds.PODS, cases.pod(cases.CASES["basic"], CANARY), namespace)
+        while b'"nodeName"' not in await self._client.send(get(kinds.PODS, namespace, CANARY)):
+            if not program_runs():
+                return  # the run will say so
+            await asyncio.sleep(0.1)
+
+    async def clean(self, namespace: str) -> None:
+        """No pod and no event of the run is left."""
+        for resource in (kinds.PODS, kinds.EVENTS):
+            await self._client.send(Call("DELETE", f"{resource.at(namespace)}?gracePeriodSeconds=0"), timeout=600)
+
+    @contextlib.asynccontextmanager
+    async def churning(self, namespace: str, wanted: bool) -> AsyncIterator[None]:
+        """Meanwhile a node, a pod and a service are made, and removed, every second."""
+        task = asyncio.create_task(self._churn(namespace)) if wanted else None
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                await self._remove_churn(namespace)
+
+    async def _churn(self, namespace: str) -> None:
+        while True:
+            await self._create(kinds.NODES, cases.churn_node())
+            await self._create(kinds.PODS, cases.churn_pod(), namespace)
+            await self._create(kinds.SERVICES, cases.churn_service(), namespace)
+            await asyncio.sleep(1)
+            await self._remove_churn(namespace)
+            await asyncio.sleep(1)
+
+    async def _remove_churn(self, namespace: str) -> None:
+        for resource, name in (
+            (kinds.NODES, "node-churn"), (kinds.PODS, "pod-churn"), (kinds.SERVICES, "service-churn"),
+        ):  # fmt: skip
+            with contextlib.suppress(ApiError):
+                where = resource.at(namespace if resource.namespaced else "", name)
+                await self._client.send(Call("DELETE", f"{where}?gracePeriodSeconds=0"), timeout=60)
+
+    async def _create(self, resource: Resource, body: dict[str, Any], namespace: str = "") -> None:
+        call = create(resource, body, namespace)
+        self.sent += len(call.body)
+        await self._client.send(call, timeout=60)
+
+
+@contextlib.asynccontextmanager
+async def staged() -> AsyncIterator[Stage]:
+    """A control plane that ends with the body. Nothing is written outside a folder that is removed, too."""
+    with (
+        tempfile.TemporaryDirectory(prefix="kubenexus-live-") as folder,
+        ControlPlane(build.assets(), Path(folder), apiserver_flags=FLAGS) as plane,
+    ):
+        access = find_access(Wish(kubeconfig=str(plane.kubeconfig())), CLOCK)
+        client = Client(access, CLOCK, limiter=Limiter(CLOCK, qps=-1))
+        try:
+            yield Stage(plane, client)
+        finally:
+            await client.close()
+
+
+async def at_most(workers: int, do: Callable[[int], Awaitable[None]], count: int) -> None:
+    """Everything from 0 to `count`, so many at a time."""
+    numbers = iter(range(count))
+
+    async def work() -> None:
+        for number in numbers:
+            await do(number)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(workers):
+            tasks.create_task(work())

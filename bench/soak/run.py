@@ -1,0 +1,93 @@
+"""One soak from beginning to end: a server, a scheduler, pods and nodes in turmoil, and somebody who takes notes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from bench.soak.churn import CLOCK, Churn
+from bench.soak.flaps import Flaps
+from bench.soak.programs import SERVERS, Scheduler, Server, scheduler
+from bench.soak.report import Soak
+from bench.soak.samples import Page, Sample, read_page, sample
+from kubenexus.client.access import Wish, find_access
+from kubenexus.client.limits import Limiter
+from kubenexus.client.transport import Client
+
+Say = Callable[[str], None]
+
+
+class Notes:
+    """Samples of one scheduler, kept in `taken`."""
+
+    def __init__(self, which: Scheduler, token: str, churn: Churn, say: Say) -> None:
+        self._which, self._token, self._churn, self._say = which, token, churn, say
+        self._began, self._before = CLOCK.now(), Page("")
+        self.taken: list[Sample] = []
+
+    async def run(self, every: float) -> None:
+        """Until cancelled."""
+        while True:
+            await self.take()
+            await asyncio.sleep(every)
+
+    async def take(self) -> Sample:
+        page = await asyncio.to_thread(read_page, self._which.address, self._token)
+        at = CLOCK.now() - self._began
+        noted = sample(page, self._before, self._which.program.pid, at, self._churn.done)
+        self._before = page
+        self.taken.append(noted)
+        waiting = sum(noted.queues.values())
+        self._say(f"{at:7.0f} s  {noted.done:>7} pods  {noted.rss_mb:6.1f} MB  {waiting:>5} wait")
+        return noted
+
+
+async def soak(
+    folder: Path, which: str, nodes: int, pods: int, *, alive: int, every: float, rest: float, say: Say
+) -> Soak:
+    """`pods` in two halves; after each everything is deleted, and what the process still holds `rest` seconds later is
+    what it keeps."""
+    with SERVERS[which](folder) as server:
+        async with _client(server) as client:
+            flaps, churn = Flaps(client, nodes), Churn(client, alive)
+            await flaps.furnish()
+            ours = scheduler(server)
+            notes, halves = Notes(ours, server.token, churn, say), list[Sample]()
+            await _serving(ours, server.token)
+            async with _beside(churn.run(), flaps.run(), notes.run(every)):
+                for _ in range(2):
+                    await churn.turn_over(pods // 2)
+                    await asyncio.sleep(rest)
+                    halves.append(await notes.take())
+            return Soak(which, nodes, pods, flaps.count, notes.taken, halves)
+
+
+async def _serving(which: Scheduler, token: str) -> None:
+    """Until its pages can be read."""
+    while True:
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(read_page, which.address, token)
+            return
+        if not which.program.running:
+            raise SystemExit(f"the scheduler ended\n{which.program.tail()}")
+        await asyncio.sleep(0.2)
+
+
+@contextlib.asynccontextmanager
+async def _client(server: Server) -> AsyncIterator[Client]:
+    access = find_access(Wish(kubeconfig=str(server.kubeconfig)), CLOCK)
+    client = Client(access, CLOCK, limiter=Limiter(CLOCK, qps=-1))
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@contextlib.asynccontextmanager
+async def _beside(*doings: "asyncio._CoroutineLike[None]") -> AsyncIterator[None]:
+    """These go on while the body runs, and end with it; if one of them fails, so does the body."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(each) for each in doings]
+        yield
+        for task in tasks:
+            task.cancel()

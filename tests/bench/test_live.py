@@ -1,0 +1,133 @@
+"""What is made of runs: pairs, ratios, promises and tables; and what is read from a watch and from /metrics."""
+
+import pytest
+from click.testing import CliRunner
+
+from bench.live import meters, report
+from bench.live.__main__ import main, programme
+from bench.live.cases import CASES, SCHEDULER, pod
+from bench.live.contestants import NULL, OURS, THEIRS
+from bench.live.ratios import against_null, compared, mean, pairs
+from bench.live.runs import Run
+from bench.live.targets import judge
+from bench.live.witness import Testimony
+
+
+def a_run(
+    who: str, rate: float = 100.0, *, case: str = "basic", mode: str = "drain", pair: int = 0, **more: float
+) -> Run:
+    cpu = {"scheduler": more.get("cpu", 1.0), "kube-apiserver": 2.0, "etcd": 0.5}
+    return Run(
+        case=case,
+        mode=mode,
+        who=who,
+        pair=pair,
+        pods=1000,
+        seconds=1000 / rate,
+        first=1.0,
+        cpu=cpu,
+        calls={"binding": 1.0, "event": 1.0},
+        bytes={"sent": 900.0, "watched": 2_000.0},
+        peak_mb=more.get("mb", 80.0),
+        p50=more.get("p50", 1.0),
+        p99=more.get("p99", 2.0),
+        watches=1,
+    )
+
+
+def test_ratios_are_taken_within_pairs_and_their_mean_is_geometric() -> None:
+    runs = [
+        a_run(OURS, 400), a_run(THEIRS, 100), a_run(NULL, 800),
+        a_run(OURS, 100, pair=1), a_run(THEIRS, 100, pair=1), a_run(NULL, 200, pair=1),
+        a_run(OURS, 999, pair=2),
+    ]  # fmt: skip
+    assert len(pairs(runs, "basic", "drain")) == 2, "a pair that is not whole does not count"
+    assert compared(runs, lambda run: run.rate, "basic", "drain") == pytest.approx(2.0)
+    assert against_null(runs, "basic", "drain") == pytest.approx(0.5)
+    assert compared(runs, lambda run: run.rate, "spread", "drain") is None
+    assert mean([0.5, 2.0]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "null", "kept"),
+    [
+        pytest.param(200, 100, 1000, True, id="twice kube-scheduler's"),
+        pytest.param(190, 100, 1000, False, id="less than twice, and far from the ceiling"),
+        pytest.param(160, 100, 200, True, id="less than twice, but near the ceiling"),
+        pytest.param(140, 100, 200, False, id="less than either"),
+    ],
+)
+def test_the_pace_is_judged_by_the_lesser_of_two_limits(ours: float, theirs: float, null: float, kept: bool) -> None:
+    pace = next(judge([a_run(OURS, ours), a_run(THEIRS, theirs), a_run(NULL, null)]))
+    assert ("pods/s" in pace.what, pace.kept) == (True, kept)
+
+
+def test_every_promise_is_judged_where_it_was_measured() -> None:
+    runs = [a_run(who, case=case, mode=mode) for case in CASES for mode in ("drain", "burst") for who in (OURS, THEIRS)]
+    judged = [(each.what.split(",")[0], each.case) for each in judge(runs)]
+    assert len(judged) == 5 + 2 + 2 * len(CASES) + 1
+    assert [case for what, case in judged if "CPU" in what] == ["basic", "required-affinity"]
+    assert [case for what, case in judged if "memory" in what] == ["basic"]
+
+
+def test_a_promise_not_kept_is_shown_as_such() -> None:
+    runs = [a_run(OURS, 300, cpu=1.0, mb=81.0), a_run(THEIRS, 100, cpu=3.0, mb=160.0)]
+    shown = report.verdicts(judge(runs))
+    assert [line.split()[0] for line in shown.splitlines()[1:]] == ["pass", "FAIL", "FAIL"]
+    assert "**no**" in report.tables(runs, judge(runs))
+
+
+def test_every_table_has_as_many_cells_in_each_row_as_in_its_head() -> None:
+    runs = [a_run(who, mode=mode) for mode in ("drain", "burst") for who in (OURS, THEIRS, NULL)]
+    for table in report.tables(runs, judge(runs)).split("\n\n"):
+        assert len({line.count("|") for line in table.splitlines()}) == 1
+    assert "kubenexus" in report.line(runs[0])
+
+
+def test_contestants_take_turns_in_being_the_first() -> None:
+    steps = list(programme(("basic", "spread"), ("drain",), (THEIRS, NULL, OURS), 2))
+    assert [(case.name, who, pair) for case, _, who, pair in steps[:6]] == [
+        ("basic", THEIRS, 0), ("basic", NULL, 0), ("basic", OURS, 0),
+        ("basic", NULL, 1), ("basic", OURS, 1), ("basic", THEIRS, 1),
+    ]  # fmt: skip
+
+
+def test_the_witness_sees_a_pod_come_into_its_watch_and_leave_it() -> None:
+    seen, shape = Testimony(), b'{"type":"%s","object":{"metadata":{"name":"%s","resourceVersion":"%d"}}}\n'
+    lines = [(b"ADDED", b"p-1"), (b"ADDED", b"canary"), (b"BOOKMARK", b""), (b"DELETED", b"p-1"), (b"DELETED", b"p-1")]
+    versions = [seen.note(shape % (*line, number), float(number)) for number, line in enumerate(lines)]
+    assert (seen.created, seen.bound) == ({"p-1": 0.0}, {"p-1": 3.0})
+    assert versions == ["0", "1", "2", "3", "4"]
+
+
+PAGE = """
+apiserver_request_total{code="201",resource="pods",subresource="binding",verb="POST"} 5
+apiserver_request_total{code="201",resource="pods",subresource="",verb="POST"} 700
+apiserver_request_total{code="201",resource="events",subresource="",verb="POST"} 4
+apiserver_request_total{code="0",resource="pods",subresource="",verb="WATCH"} 2
+apiserver_request_total{code="200",resource="nodes",subresource="",verb="LIST"} 1
+apiserver_request_total{code="200",resource="leases",subresource="",verb="PUT"} 90
+apiserver_request_body_size_bytes_sum{resource="pods",verb="create"} 1000
+apiserver_watch_events_sizes_sum{group="",resource="pods",version="v1"} 2.5e+03
+apiserver_response_sizes_sum{resource="nodes",verb="LIST"} 300
+apiserver_response_sizes_sum{resource="nodes",verb="WATCH"} 9
+"""
+
+
+def test_calls_and_bytes_are_a_schedulers_own() -> None:
+    found = meters.read(PAGE)
+    assert found.calls == {"binding": 5, "event": 4, "watch": 2, "list": 1}
+    assert found.bytes == {"sent": 1000, "watched": 2500, "listed": 300}
+    assert found.since(found).calls == {}
+
+
+def test_pods_differ_by_case_and_ask_for_the_measured_scheduler() -> None:
+    made = {name: pod(case, "p-1") for name, case in CASES.items()}
+    assert {each["spec"]["schedulerName"] for each in made.values()} == {SCHEDULER}
+    assert made["basic"]["spec"] == made["churn"]["spec"] != made["spread"]["spec"]
+
+
+def test_an_unknown_case_is_refused_by_name() -> None:
+    refused = CliRunner().invoke(main, ["--cases", "basic,nonsense"])
+    assert refused.exit_code == 2
+    assert "'nonsense' is not one of basic, node-affinity," in refused.output
