@@ -9,6 +9,7 @@ from kubenexus.cli.config import config
 from kubenexus.cli.demo import demo
 from kubenexus.cli.explain import explain
 from kubenexus.cli.run import run
+from kubenexus.cli.simulate import simulate
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,6 +24,7 @@ main.add_command(config)
 main.add_command(demo)
 main.add_command(explain)
 main.add_command(run)
+main.add_command(simulate)
 
 
 @main.command()

@@ -1,0 +1,149 @@
+"""`kubenexus simulate`: the real scheduler and the embedded cluster in virtual time."""
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+if TYPE_CHECKING:
+    from kubenexus.sim.perf.trial import Result, Trial, Wishes
+
+
+@click.group()
+def simulate() -> None:
+    """Play scenarios in virtual time: waits cost nothing, and the same seed gives the same decisions."""
+
+
+@simulate.command("scheduler-perf")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE_OR_FOLDER...", type=click.Path(path_type=Path))
+@click.option("--label", "labels", multiple=True, help="Only workloads with this label; again: with any of them.")
+@click.option("--case", "cases", multiple=True, help="Only this test case; may be given again.")
+@click.option("--workload", "workloads", multiple=True, help="Only workloads of this name; may be given again.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Names, identities and every draw follow from it.")
+@click.option(
+    "--log", "log_file", type=click.Path(dir_okay=False, path_type=Path), help="Write every decision here, one a line."
+)
+@click.option("-v", "--v", "verbosity", type=click.IntRange(0, 10), help="Also what the scheduler itself logs.")
+def scheduler_perf(
+    paths: tuple[Path, ...], seed: int, log_file: Path | None, verbosity: int | None, **wanted: tuple[str, ...]
+) -> None:
+    """Play kube-scheduler's own performance workloads (its test/integration/scheduler_perf).
+
+    A FOLDER stands for every performance-config.yaml in it. Each workload has a cluster of its own and ends when every
+    pod that must have a node has one. Workloads that need a feature we do not have are not played, but listed with the
+    reason. The exit code is 1 when one did not end as it must.
+    """
+    from kubenexus.base.errors import KubeNexusError
+    from kubenexus.observe import logs
+    from kubenexus.sim.perf.trial import Wishes
+
+    said = logs.configure(-1 if verbosity is None else verbosity)  # errors are told in any case
+    try:
+        results = _played(paths, Wishes(**wanted), seed, log_file)
+    except KubeNexusError as error:
+        raise click.ClickException(" ".join(str(error).split())) from None
+    except OSError as error:
+        raise click.ClickException(f"cannot write {log_file}: {error.strerror}") from None
+    except KeyboardInterrupt:
+        raise click.ClickException("interrupted") from None
+    finally:
+        logging.getLogger().removeHandler(said)
+    _tell(results)
+    if any(each.failed for each in results):
+        raise click.exceptions.Exit(1)
+
+
+def _played(paths: tuple[Path, ...], wishes: "Wishes", seed: int, log_file: Path | None) -> "list[Result]":
+    from kubenexus.base.clock import WallClock
+    from kubenexus.base.errors import KubeNexusError
+    from kubenexus.framework.registry import with_entry_points
+    from kubenexus.plugins import BUILT_IN
+    from kubenexus.sim.perf import files, trial
+
+    trials = list(wishes.chosen([case for file in files.find(paths) for case in files.read(file)]))
+    if not trials:
+        raise KubeNexusError("no workload has these labels and names")
+    plugins, stopwatch, results = with_entry_points(BUILT_IN), WallClock(), []
+    with _opened(log_file) as log, _progress(trials) as bar:
+        for each in trials:
+            if log is not None:
+                log.write(f"# {each.name}\n")
+            write = None if log is None else log.write
+            bar.begin(each)
+            result = trial.run(each, plugins, seed=seed, stopwatch=stopwatch, write=write, placed=bar.placed)
+            bar.end(result)
+            results.append(result)
+    return results
+
+
+@contextlib.contextmanager
+def _opened(file: Path | None) -> Iterator[TextIO | None]:
+    if file is None:
+        yield None
+        return
+    with file.open("w", encoding="utf-8") as opened:
+        yield opened
+
+
+# ---- what is to be seen ----------------------------------------------------------------------------------------------
+
+
+class _Lines:
+    """For those who read a file: one line for each workload."""
+
+    def begin(self, trial: "Trial") -> None:
+        """Nothing to say yet."""
+
+    def placed(self, pods: int) -> None:
+        """Nor while it runs."""
+
+    def end(self, result: "Result") -> None:
+        from kubenexus.sim.perf import report
+
+        click.echo(report.line(result))
+
+
+class _Bar(_Lines):
+    """For those who watch: a bar that grows with the pods."""
+
+    def __init__(self, update: Callable[[int, str], None]) -> None:
+        self._update = update
+        self._name, self._left = "", 0
+
+    def begin(self, trial: "Trial") -> None:
+        self._name, self._left = trial.name, trial.weight
+
+    def placed(self, pods: int) -> None:
+        step = min(pods, self._left - 1)
+        if step > 0:
+            self._left -= step
+            self._update(step, self._name)
+
+    def end(self, result: "Result") -> None:
+        self._update(self._left, self._name)
+
+
+@contextlib.contextmanager
+def _progress(trials: "list[Trial]") -> Iterator[_Lines]:
+    if not sys.stdout.isatty():
+        yield _Lines()
+        return
+    length = sum(each.weight for each in trials)
+    with click.progressbar(length=length, label="playing", item_show_func=lambda name: name) as bar:
+        yield _Bar(bar.update)
+
+
+def _tell(results: "list[Result]") -> None:
+    from kubenexus.sim.perf import report
+
+    click.echo()
+    if not all(each.lacking for each in results):
+        click.echo("\n".join(report.table(results)) + "\n")
+    for title, lines in (("not played:", report.not_played(results)), ("FAILED:", report.failures(results))):
+        if lines:
+            click.echo("\n".join([title, *(f"  {each}" for each in lines), ""]))
+    click.echo(report.summary(results))

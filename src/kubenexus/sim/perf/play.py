@@ -1,0 +1,260 @@
+"""A workload is played: operation by operation, in a world, until everything that must have a node has one."""
+
+import asyncio
+import math
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from kubenexus.sim.perf import making
+from kubenexus.sim.perf.backstage import Backstage
+from kubenexus.sim.perf.files import Case, Unusable, Workload
+from kubenexus.sim.perf.making import Maker
+from kubenexus.sim.perf.needs import pod_count
+from kubenexus.sim.perf.ops import (
+    AnyOp,
+    Barrier,
+    Churn,
+    CreateAny,
+    CreateNamespaces,
+    CreateNodes,
+    CreatePodGroups,
+    CreatePods,
+    CreatePodSets,
+    DeletePods,
+    Measure,
+    Sleep,
+    UpdateAny,
+)
+from kubenexus.sim.perf.params import Params
+from kubenexus.sim.perf.shelf import Item, Shelf
+from kubenexus.sim.virtual.roll import Entry, Test
+from kubenexus.sim.virtual.world import World
+
+PATIENCE = 600.0  # virtual seconds for what has to be scheduled, or tried
+LOOK = 1.0  # virtual seconds between two looks at what is waited for
+AT_ONCE = 30  # creators beside each other, as scheduler_perf has them
+
+
+class Waiting(msgspec.Struct):
+    """What came of the waits: how many pods had to get a node, how many did, and of one that did not, why."""
+
+    wanted: int = 0
+    got: int = 0
+    problem: str = ""
+
+
+class Player:
+    """Plays one workload, once."""
+
+    def __init__(self, case: Case, workload: Workload, world: World, shelf: Shelf) -> None:
+        self._case, self._workload, self._world, self._shelf = case, workload, world, shelf
+        self._params = Params(workload.params, f"{case.name}/{workload.name}")
+        self._make = Maker(world)
+        self._backstage = Backstage(world, self._make)
+        self._pending: dict[str, list[str]] = {}  # pods nobody has waited for yet, by namespace
+        self.nodes = 0
+        self.waiting = Waiting()
+        self._play: dict[type[AnyOp], Callable[[Any, int], Coroutine[Any, Any, None]]] = {
+            CreateNodes: self._create_nodes,
+            CreateNamespaces: self._create_namespaces,
+            CreatePods: self._create_pods,
+            CreatePodSets: self._create_pod_sets,
+            CreatePodGroups: self._create_any,
+            CreateAny: self._create_any,
+            UpdateAny: self._update_any,
+            DeletePods: self._delete_pods,
+            Churn: self._churn,
+            Barrier: self._barrier,
+            Sleep: self._sleep,
+            Measure: self._measure,
+        }
+
+    async def play(self) -> None:
+        """All operations, one after the other; ends early when a wait was in vain. Raises Unusable, Refused."""
+        try:
+            for index, op in enumerate(self._case.ops):
+                if type(op) not in self._play:
+                    raise Unusable(f"{self._params.where}: {op.opcode} is not played here")
+                await self._play[type(op)](op, index)
+                if self.waiting.problem:
+                    return
+        finally:
+            await self._backstage.close()
+
+    # ---- nodes and namespaces ----------------------------------------------------------------------------------------
+
+    async def _create_nodes(self, op: CreateNodes, index: int) -> None:
+        count = self._params.number(op.count, op.count_param)
+        params = self._params.template(op.template_params)
+        for number in range(count):
+            item = making.base_node(f"node-{index}-")
+            if op.node_template_path:
+                item = self._item(op.node_template_path, params, number, count)
+            self._create_node(op, item, number)
+            await self._pause(number)
+
+    def _create_node(self, op: CreateNodes, item: Item, number: int) -> None:
+        labels = {}
+        if op.label_node_prepare_strategy is not None:
+            values = op.label_node_prepare_strategy.label_values
+            labels = {op.label_node_prepare_strategy.label_key: values[number % len(values)]}
+        elif op.unique_node_label_strategy is not None:
+            labels = {op.unique_node_label_strategy.label_key: f"{self.nodes}"}
+        node, more = making.named_node(item, self.nodes, labels), op.node_allocatable_strategy
+        status = dict(node.get("status") or {})
+        if more is not None:
+            status["allocatable"] = {**(status.get("allocatable") or status.get("capacity") or {})}
+            status["allocatable"] |= more.node_allocatable
+        if declared := self._workload.params.get("numNodeDeclaredFeatures"):
+            status["declaredFeatures"] = [f"Feature{each}" for each in range(1, declared + 1)]
+        name = self._make.create({**node, "status": status})
+        if more is not None:
+            drivers = {driver: offer.count for driver, offer in more.csi_node_allocatable.items()}
+            self._make.create(making.csi_node(name, drivers, more.migrated_plugins))
+        self.nodes += 1
+
+    async def _create_namespaces(self, op: CreateNamespaces, _: int) -> None:
+        item = None
+        if op.namespace_template_path:
+            item = self._item(op.namespace_template_path)
+        for number in range(self._params.number(op.count, op.count_param)):
+            self._make.namespace(f"{op.prefix}-{number}", item)
+
+    # ---- pods --------------------------------------------------------------------------------------------------------
+
+    async def _create_pods(self, op: CreatePods, index: int) -> None:
+        namespace = op.namespace or f"namespace-{index}"
+        self._make.namespace(namespace)
+        made = await self._make_pods(op, namespace)
+        if op.skip_wait_to_completion:
+            self._pending.setdefault(namespace, []).extend(made)
+        else:
+            await self._until_placed(made)
+
+    async def _create_pod_sets(self, op: CreatePodSets, index: int) -> None:
+        for number in range(self._params.number(op.count, op.count_param)):
+            pods = msgspec.structs.replace(op.create_pods_op, namespace=f"{op.namespace_prefix}-{number}")
+            await self._create_pods(pods, index)
+            if self.waiting.problem:
+                return
+
+    async def _make_pods(self, op: CreatePods, namespace: str) -> list[str]:
+        """Makes them; returns their keys."""
+        count, params = pod_count(op, self._params), self._params.template(op.template_params)
+        path, made = op.pod_template_path or self._case.default_pod, []
+        last: Item | None = None
+        body = b""
+        for number in range(count):
+            item = self._item(path, params, number, count) if path else making.base_pod()
+            if op.persistent_volume_claim_template_path:
+                item = self._with_volume(op, item, namespace, number)
+            if item is not last:  # most templates make the same pod again and again: encoded once
+                last, body = item, msgspec.json.encode(item)
+            made.append(f"{namespace}/{self._make.post(self._make.kind(item), body, namespace)}")
+            await self._pause(number)
+        return made
+
+    def _with_volume(self, op: CreatePods, pod: Item, namespace: str, number: int) -> Item:
+        volume = self._item(op.persistent_volume_template_path)
+        claim = self._item(op.persistent_volume_claim_template_path)
+        volume, claim = making.bound_volume(volume, claim, namespace, number)
+        self._make.create(claim, namespace)
+        self._make.update(claim, namespace, "status")
+        self._make.create(volume)
+        self._make.update(volume, "", "status")
+        return making.with_claim(pod, claim["metadata"]["name"])
+
+    async def _delete_pods(self, op: DeletePods, _: int) -> None:
+        keys = [key for key in self._world.roll.pods if key.startswith(f"{op.namespace}/")]
+        doing = self._backstage.delete(self._world.roll.matching(keys, op.label_selector), op.delete_pods_per_second)
+        if op.skip_wait_to_completion:
+            self._backstage.start(doing)
+        else:
+            await doing
+
+    # ---- anything ----------------------------------------------------------------------------------------------------
+
+    async def _create_any(self, op: CreateAny | CreatePodGroups, _: int) -> None:
+        if op.namespace:
+            self._make.namespace(op.namespace)
+        count, params = self._params.number(op.count, op.count_param, 1), self._params.template(op.template_params)
+        for number in range(count):
+            self._make.create(self._item(op.template_path, params, number, count), op.namespace or "default")
+            await self._pause(number)
+
+    async def _update_any(self, op: UpdateAny, _: int) -> None:
+        count = self._params.number(op.count, op.count_param, 1)
+        for number in range(count):
+            if op.update_per_second:
+                await asyncio.sleep(1 / op.update_per_second)
+            item = self._item(op.template_path, {}, number, count)
+            self._make.update(item, op.namespace, "/".join(op.subresources))
+            self._make.update(item, op.namespace, "status")
+
+    async def _churn(self, op: Churn, index: int) -> None:
+        namespace = op.namespace or f"namespace-{index}"
+        self._make.namespace(namespace)
+        items = [self._item(path) for path in op.template_paths]
+        self._backstage.start(self._backstage.churn(op, items, namespace))
+
+    # ---- waiting -----------------------------------------------------------------------------------------------------
+
+    async def _barrier(self, op: Barrier, _: int) -> None:
+        for namespace in op.namespaces or list(self._pending):
+            keys = self._world.roll.matching(self._pending.get(namespace, ()), op.label_selector)
+            if op.stage_requirement == "Attempted":
+                await self._until_tried(keys)
+            else:
+                await self._until_placed(keys)
+                self._pending.pop(namespace, None)
+            if self.waiting.problem:
+                return
+
+    async def _until_placed(self, keys: list[str]) -> None:
+        left = await self._until(keys, _placed)
+        self.waiting.wanted += len(keys)
+        self.waiting.got += len(keys) - len(left)
+        self._complain(left, "has no node")
+
+    async def _until_tried(self, keys: list[str]) -> None:
+        self._complain(await self._until(keys, _attempted), "has not been tried")
+
+    async def _until(self, keys: list[str], test: Test) -> list[str]:
+        """As scheduler_perf waits: it looks now and then once a second, so that what goes on beside it has time."""
+        began = self._world.seconds
+        left = await self._world.roll.until(keys, test, PATIENCE)
+        passed = self._world.seconds - began
+        if passed:
+            await asyncio.sleep(math.ceil(passed / LOOK) * LOOK - passed)
+        return left
+
+    def _complain(self, left: list[str], what: str) -> None:
+        if left:
+            entry = self._world.roll.pods.get(left[0])
+            why = entry.why if entry is not None else ""
+            told = f": {why}" if why else ""
+            self.waiting.problem = f"after {PATIENCE:g} s {left[0]} {what} ({len(left)} such pods){told}"
+
+    async def _sleep(self, op: Sleep, _: int) -> None:
+        await asyncio.sleep(self._params.seconds(op.duration, op.duration_param))
+
+    async def _measure(self, op: Measure, _: int) -> None:
+        """Time is virtual: there is nothing to measure."""
+
+    async def _pause(self, number: int) -> None:
+        """So many at once, then the next have to wait for an answer."""
+        if number % AT_ONCE == AT_ONCE - 1:
+            await asyncio.sleep(self._world.laws.latency)
+
+    def _item(self, path: str, params: dict[str, Any] | None = None, number: int = 0, count: int = 1) -> Item:
+        return self._shelf.item(self._case.path(path), params, number, count)
+
+
+def _placed(entry: Entry) -> bool:
+    return entry.placed
+
+
+def _attempted(entry: Entry) -> bool:
+    return entry.attempted

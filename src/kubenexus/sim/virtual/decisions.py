@@ -1,0 +1,53 @@
+"""The decision log: one line for each decision, with the virtual time, the pods and where they go, or why not.
+
+Two runs with the same seed have the same log, byte for byte; the fingerprint is a short way to compare them.
+"""
+
+import hashlib
+from collections.abc import Callable
+
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.plan.decide import Planner
+from kubenexus.state.snapshot import Snapshot
+
+Write = Callable[[str], object]
+
+
+class DecisionLog:
+    """Every decision that is told. `write` takes each line, if somebody wants to keep them."""
+
+    def __init__(self, write: Write | None = None) -> None:
+        self._write = write
+        self._digest = hashlib.sha256()
+        self.placed = self.refused = 0  # pods, jobs
+
+    @property
+    def fingerprint(self) -> str:
+        return self._digest.hexdigest()[:16]
+
+    def tell(self, decision: Decision, seconds: float) -> None:
+        for line in _lines(decision, seconds):
+            self._digest.update(line.encode())
+            if self._write is not None:
+                self._write(line)
+        self.placed += len(decision.placements)
+        self.refused += not decision.placements
+
+
+def witnessed(planner: Planner, log: DecisionLog, seconds: Callable[[], float]) -> None:
+    """From now on the log hears of every decision of this planner; the decisions stay what they are."""
+    decide = planner.decide
+
+    def told(job: Job, snapshot: Snapshot, now: float) -> Decision:
+        decision = decide(job, snapshot, now)
+        log.tell(decision, seconds())
+        return decision
+
+    planner.decide = told  # type: ignore[method-assign]
+
+
+def _lines(decision: Decision, seconds: float) -> list[str]:
+    if decision.placements:
+        return [f"{seconds:.6f} {each.pod} -> {each.node}\n" for each in decision.placements]
+    return [f"{seconds:.6f} {decision.job} refused: {decision.sentence()}\n"]

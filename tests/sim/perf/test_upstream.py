@@ -1,0 +1,67 @@
+"""kube-scheduler's own workloads, as they are. `make simulate` plays all that are labelled; here are the small ones."""
+
+import csv
+import os
+from pathlib import Path
+
+import pytest
+
+from kubenexus.base.clock import VirtualClock
+from kubenexus.plugins import BUILT_IN
+from kubenexus.sim.apiserver.kinds import Registry
+from kubenexus.sim.perf import files, needs, trial
+from kubenexus.sim.perf.shelf import Shelf
+from kubenexus.sim.perf.trial import Trial, Wishes
+
+ROOT = Path(__file__).parents[3]
+DATA = Path(os.environ.get("SCHEDULER_PERF", ROOT.parent / "shared" / "data" / "scheduler_perf"))
+# One of each kind of operation, template and rule; together a few seconds.
+SMALL = {
+    "EventHandlingPodUpdate/1Node_10Pods",
+    "EventHandlingNodeAdd/2Nodes_20Pods",
+    "SchedulingCSIPVs/5Nodes",
+    "SchedulingWhileGated/1Node_10GatedPods",
+    "SchedulingWithMixedChurn/10Nodes",
+    "SchedulingWithNodeInclusionPolicy/5Nodes",
+    "SchedulingRequiredPodAffinityWithNSSelector/10Nodes",
+    "BasicScheduling/10Nodes_3Groups",
+}
+
+
+@pytest.fixture(scope="module")
+def trials() -> dict[str, Trial]:
+    if not DATA.is_dir():
+        # A suite that skips itself would look like one that passes.
+        pytest.fail(f"no folder {DATA} with scheduler_perf's workloads (set SCHEDULER_PERF)")
+    cases = [case for file in files.find([DATA]) for case in files.read(file)]
+    return {each.name: each for each in Wishes().chosen(cases)}
+
+
+def test_every_workload_of_the_index_is_read(trials: dict[str, Trial]) -> None:
+    with (DATA / "workloads_index.csv").open(encoding="utf-8") as file:
+        listed = [f"{row['test']}/{row['workload']}" for row in csv.DictReader(file)]
+    assert sorted(trials) == sorted(listed)
+
+
+def test_the_templates_of_every_workload_are_understood(trials: dict[str, Trial]) -> None:
+    lacking = {
+        name: needs.missing(each.case, each.workload, Shelf(Registry()), {})
+        for name, each in trials.items()
+        if {"short", "integration-test"} & set(each.workload.labels)
+    }
+    assert (
+        lacking["SchedulingBasic/5Nodes"]
+        == lacking["SchedulingWithExtendedResource/fast_DRAExtendedResourceEnabled"]
+        == []
+    )
+    assert lacking["PreemptionBasic/5Nodes"] == lacking["PreemptionPVs/5Nodes"] == ["preemption"]
+    assert lacking["Unschedulable/5Nodes/1Init/10Pods"] == []
+    assert lacking["ExtendedResource/fast"] == ["device claims"]
+    assert lacking["GangPreemptionBasic/2Nodes_1PreemptorGang_2Pods_Evicting_10InitPods"][-1] == "preemption"
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_a_small_one_ends_as_it_must(name: str, trials: dict[str, Trial]) -> None:
+    result = trial.run(trials[name], BUILT_IN, seed=0, stopwatch=VirtualClock())
+    assert (result.lacking, result.problem) == ((), "")
+    assert result.got == result.wanted > 0
