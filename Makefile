@@ -20,7 +20,7 @@ SCHEDULER    ?= kubenexus
 DEMO_ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane e2e conformance lint fmt fuzz oracle simulate bench docs changelog constraints clean
+.PHONY: help setup demo test controlplane e2e conformance lint fmt fuzz oracle simulate bench bench-live soak docs changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,12 @@ simulate: $(READY) ## play kube-scheduler's own performance workloads in virtual
 
 bench: $(READY) ## measure decisions; prints a table and writes build/bench.json (BENCH_ARGS=...)
 	$(PY) -m bench $(BENCH_ARGS)
+
+bench-live: $(READY) ## side by side with kube-scheduler on a real control plane, 45 minutes (BENCH_ARGS=...)
+	$(PY) -m bench.live $(BENCH_ARGS)
+
+soak: $(READY) ## 200,000 pods come and go: is the scheduler as small afterwards? 15 minutes (BENCH_ARGS=...)
+	$(PY) -m bench.soak $(BENCH_ARGS)
 
 docs: $(READY) ## write the generated pages anew (docs/keys.md)
 	@mkdir -p build
