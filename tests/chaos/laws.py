@@ -1,0 +1,90 @@
+"""What has to hold, whatever happens. A law looks at each change, and once more at the end.
+
+A new law is a class with these two methods, named in `LAWS`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from tests.chaos.amounts import Amounts, over
+from tests.chaos.world import PodSeen, World
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A law was broken. `pod` was the last to come onto `node`, at this resourceVersion; `others` were there."""
+
+    law: str
+    text: str
+    version: int = 0
+    pod: PodSeen | None = None
+    others: tuple[PodSeen, ...] = ()
+    has: Amounts | None = None
+
+
+class Law(Protocol):
+    name: str
+
+    def changed(self, world: World, old: PodSeen | None, new: PodSeen | None, version: int) -> Iterator[Breach]:
+        """A pod has come (`old` is None), changed, or gone (`new` is None); the world has the change already."""
+
+    def ended(self, world: World, scheduler: str) -> Iterator[Breach]:
+        """Nothing will change any more: what is wrong now stays wrong. `scheduler` is the one on trial."""
+
+
+class Overbooked:
+    """No node has more pods on it than it has room for, at any resourceVersion."""
+
+    name = "overbooked"
+
+    def changed(self, world: World, old: PodSeen | None, new: PodSeen | None, version: int) -> Iterator[Breach]:
+        if new is None or not new.node or (old is not None and old.node == new.node):
+            return
+        node, there = world.nodes.get(new.node), world.on(new.node)
+        if node is None:
+            return
+        if lacking := over((pod.asks for pod in there), node.has):
+            text = (
+                f"node {node.name} has {len(there)} pods and too little {', '.join(lacking)} for them since {new.key}"
+            )
+            others = tuple(pod for pod in there if pod.uid != new.uid)
+            yield Breach(self.name, text, new.bound_at, new, others, node.has)
+
+    def ended(self, world: World, scheduler: str) -> Iterator[Breach]:
+        yield from ()
+
+
+class Moved:
+    """A pod that has a node keeps it."""
+
+    name = "moved"
+
+    def changed(self, world: World, old: PodSeen | None, new: PodSeen | None, version: int) -> Iterator[Breach]:
+        if old is not None and new is not None and old.node and old.node != new.node:
+            yield Breach(self.name, f"pod {new.key} went from {old.node} to {new.node or 'nowhere'}", version, new)
+
+    def ended(self, world: World, scheduler: str) -> Iterator[Breach]:
+        yield from ()
+
+
+class Lost:
+    """Each pod has a node, or there is none for it and it says so."""
+
+    name = "lost"
+
+    def changed(self, world: World, old: PodSeen | None, new: PodSeen | None, version: int) -> Iterator[Breach]:
+        yield from ()
+
+    def ended(self, world: World, scheduler: str) -> Iterator[Breach]:
+        rooms = world.rooms()
+        for pod in world.waiting(scheduler):
+            node = next((name for name, room in rooms.items() if not over([pod.asks], room)), "")
+            if node:
+                yield Breach(self.name, f"pod {pod.key} waits, and there is room for it on {node}", 0, pod)
+            elif pod.reason != "Unschedulable":
+                says = f"it says {pod.reason}" if pod.reason else "nothing says why"
+                yield Breach(self.name, f"pod {pod.key} waits for room, and {says}", 0, pod)
+
+
+LAWS: tuple[Law, ...] = (Overbooked(), Moved(), Lost())

@@ -1,0 +1,198 @@
+"""One connection of a scheduler, passed on to the API server request by request, with the faults of the plan."""
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from tests.chaos import wire
+from tests.chaos.faults import Fault
+from tests.chaos.journal import VERSION, Asked
+
+if TYPE_CHECKING:
+    from tests.chaos.proxy import Proxy
+
+Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+LIVE_PODS = "/api/v1/pods?"
+REMEMBERED = 64  # lines of a watch that may be replayed
+
+
+class HungUp(Exception):
+    """This connection ends here."""
+
+
+class Passage:
+    """Made for each connection. A fault that hangs up ends it; the scheduler will make another."""
+
+    def __init__(self, proxy: "Proxy", who: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._proxy, self._who, self._reader, self._writer = proxy, who, reader, writer
+        self._pipe: Pipe | None = None
+
+    async def run(self) -> None:
+        """Until either side hangs up."""
+        # RuntimeError is uvloop's word for a write on a connection that has just been closed.
+        broken = (HungUp, OSError, EOFError, RuntimeError, asyncio.LimitOverrunError, ValueError)
+        try:
+            while True:
+                await self._pass_on(await wire.read_request(self._reader))
+        except broken:
+            pass
+        finally:
+            self._writer.transport.abort()
+            if self._pipe is not None:
+                self._pipe[1].transport.abort()
+
+    # --- one request ----------------------------------------------------------------------------------------------
+
+    async def _pass_on(self, request: wire.Request) -> None:
+        asked = self._proxy.asked(self._who, request)
+        if self._proxy.is_deaf_to(asked):
+            raise HungUp
+        fault = None if self._proxy.calmed.is_set() else self._proxy.plan.next(asked.sort)
+        if asked.sort.startswith("watch"):
+            await self._watch(request, asked, fault)
+        elif fault is None:
+            await self._reply(asked, *await self._exchange(request, asked))
+        else:
+            await self._faulty(request, asked, fault)
+
+    async def _faulty(self, request: wire.Request, asked: Asked, fault: Fault) -> None:
+        self._struck(asked, fault)
+        if fault.kind.isdigit():
+            await self._refuse(asked, int(fault.kind))
+        elif fault.kind == "drop":
+            raise HungUp
+        elif fault.kind == "delay":
+            await self._delay(request, asked, fault.seconds)
+        else:
+            head, body = await self._exchange(request, asked)
+            if fault.kind == "deaf":
+                raise HungUp
+            if fault.kind == "500-done":
+                await self._refuse(asked, 500)
+            else:
+                await self._cut(wire.answer(head, body))
+
+    async def _delay(self, request: wire.Request, asked: Asked, seconds: float) -> None:
+        """Passed on even if the scheduler has given up meanwhile: the network has it."""
+        await asyncio.sleep(seconds)
+        await self._reply(asked, *await self._exchange(request, asked, patient=True))
+
+    async def _cut(self, answer: bytes) -> None:
+        self._writer.write(answer[: len(answer) * 2 // 3])
+        await self._writer.drain()
+        raise HungUp
+
+    async def _refuse(self, asked: Asked, code: int) -> None:
+        asked.code = code
+        self._writer.write(wire.refusal(code))
+        await self._writer.drain()
+
+    async def _reply(self, asked: Asked, head: wire.Head, body: bytes) -> None:
+        asked.code = head.code
+        if asked.sort == "list" and asked.path.startswith(LIVE_PODS) and b'"continue":"' not in body[:500]:
+            self._proxy.journal.tell(self._who, body[:500], self._proxy.clock.now())
+        self._writer.write(wire.answer(head, body))
+        await self._writer.drain()
+
+    async def _exchange(self, request: wire.Request, asked: Asked, patient: bool = False) -> tuple[wire.Head, bytes]:
+        """Ask the API server. If the scheduler hangs up meanwhile, so do we, as any proxy would."""
+        asking = asyncio.ensure_future(self._ask(request))
+        hung_up = asyncio.ensure_future(self._reader.read(1))
+        try:
+            await asyncio.wait([asking] if patient else [asking, hung_up], return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                raise HungUp
+            head, body = asking.result()
+        finally:
+            for task in (asking, hung_up):
+                task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, OSError):
+                await hung_up
+        if asked.sort == "lease" and (found := VERSION.search(body)) and head.code < 300:
+            asked.version = int(found.group(1))
+        return head, body
+
+    async def _ask(self, request: wire.Request) -> tuple[wire.Head, bytes]:
+        reader, writer = await self._connected()
+        writer.write(request.head + request.body)
+        head = await wire.read_head(reader)
+        return head, await wire.read_body(reader, head)
+
+    async def _connected(self) -> Pipe:
+        if self._pipe is None:
+            self._pipe = await self._proxy.dial()
+        return self._pipe
+
+    # --- one watch ------------------------------------------------------------------------------------------------
+
+    async def _watch(self, request: wire.Request, asked: Asked, fault: Fault | None) -> None:
+        """To its end; the connection ends with it."""
+        kind = "" if fault is None else fault.kind
+        if fault is not None and kind in ("watch-410", "watch-500", "watch-401"):
+            self._struck(asked, fault)
+            await self._refuse(asked, int(kind.removeprefix("watch-")))
+            raise HungUp
+        reader, writer = await self._connected()
+        writer.write(request.head)
+        head = await wire.read_head(reader)
+        asked.code = head.code
+        if not head.chunked:
+            await self._reply(asked, head, await wire.read_body(reader, head))
+            return
+        self._writer.write(head.text)
+        closing = asyncio.ensure_future(self._reader.read(1))
+        following = asyncio.ensure_future(self._follow(reader, asked, fault))
+        try:
+            await asyncio.wait([closing, following], return_when=asyncio.FIRST_COMPLETED)
+            if following.done():
+                following.result()
+            raise HungUp
+        finally:
+            for task in (closing, following):
+                task.cancel()
+            await asyncio.gather(closing, following, return_exceptions=True)
+
+    async def _follow(self, reader: asyncio.StreamReader, asked: Asked, fault: Fault | None) -> None:
+        count, recent = 0, list[bytes]()
+        async for line in wire.lines(reader):
+            count += 1
+            if fault is not None and not self._proxy.calmed.is_set():
+                recent = [*recent[-REMEMBERED:], line]
+                await self._disturb(asked, recent, fault, count)
+            self._tell(asked, line)
+            await self._writer.drain()
+        self._writer.write(wire.LAST_CHUNK)
+
+    async def _disturb(self, asked: Asked, recent: list[bytes], fault: Fault, count: int) -> None:
+        """Before the last of the `recent` lines is passed on."""
+        if fault.kind == "watch-slow":
+            await self._wait(fault.seconds)
+        if count != fault.after:
+            return
+        self._struck(asked, fault)
+        if fault.kind == "watch-cut":
+            await self._cut(wire.chunk(recent[-1]))
+        elif fault.kind == "watch-gone":
+            self._writer.write(wire.chunk(wire.error_event(wire.GONE)) + wire.LAST_CHUNK)
+            await self._writer.drain()
+            raise HungUp
+        elif fault.kind == "watch-freeze":
+            await self._wait(fault.seconds)
+        elif fault.kind == "watch-replay":
+            for old in recent[-fault.lines - 1 : -1]:
+                self._writer.write(wire.chunk(old))
+
+    def _struck(self, asked: Asked, fault: Fault) -> None:
+        asked.fault = fault.kind
+        self._proxy.journal.struck[fault.kind] += 1
+
+    async def _wait(self, seconds: float) -> None:
+        """So long, or until all is calm."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._proxy.calmed.wait()
+
+    def _tell(self, asked: Asked, line: bytes) -> None:
+        if asked.sort == "watch pods":
+            self._proxy.journal.tell(self._who, line, self._proxy.clock.now())
+        self._writer.write(wire.chunk(line))

@@ -1,0 +1,140 @@
+"""The proxy between schedulers and the API server: passes on, and does what the plan says to what it passes on.
+
+    proxy.start()
+    door = proxy.open("r0.1")     # a port of its own for each process, so that we know who speaks
+    ...
+    proxy.calm()                  # from now on it only passes on
+    proxy.close()
+
+It runs in a thread of its own; everybody else may call the methods of `Proxy`.
+"""
+
+import asyncio
+import contextlib
+import ssl
+import threading
+import urllib.parse
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import uvloop
+
+from kubenexus.base.clock import WallClock
+from tests.chaos import wire
+from tests.chaos.faults import Plan
+from tests.chaos.journal import Asked, Journal
+from tests.chaos.passage import Passage
+
+LOOPBACK = "127.0.0.1"
+BEAT = 0.02  # seconds
+Result = TypeVar("Result")
+Strike = Callable[[Asked], None]
+
+
+class Proxy:
+    """`journal` has what was seen. `trust` is None where the server speaks plain HTTP."""
+
+    def __init__(self, server: str, trust: ssl.SSLContext | None, plan: Plan) -> None:
+        self.journal, self.plan, self.clock = Journal(), plan, WallClock()
+        self.calmed = asyncio.Event()
+        self._host, self._trust = urllib.parse.urlsplit(server), trust
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+        self._servers: list[asyncio.Server] = []
+        self._passages: set[asyncio.Task[None]] = set()
+        self._strikes: list[tuple[int, Strike]] = []
+        self._binds = 0
+        self._deafened = ""
+
+    # --- for everybody --------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+        self._loop.call_soon_threadsafe(self._beat)
+
+    def open(self, who: str) -> int:
+        """A port for the process `who`."""
+        return self._do(self._open(who))
+
+    def calm(self) -> None:
+        """No fault begins any more, and what was frozen goes on."""
+        self._loop.call_soon_threadsafe(self.calmed.set)
+
+    def strike(self, binds: int, what: Strike) -> None:
+        """Call `what` when so many more binds have been asked for, before that bind is passed on. It must be quick."""
+        self._strikes.append((self._binds + binds, what))
+
+    def deafen(self, who: str) -> None:
+        """No renewal of this process comes through any more; "" ends it."""
+        self._deafened = who
+
+    @property
+    def binds(self) -> int:
+        """How many binds were asked for so far."""
+        return self._binds
+
+    @property
+    def leader(self) -> str:
+        """The process that was last told that the lease is its own; "" if it gave it up."""
+        for asked in reversed(self.journal.requests):
+            if asked.sort == "lease" and asked.method != "GET" and 0 < asked.code < 300:
+                return asked.who if asked.holder else ""
+        return ""
+
+    def close(self) -> None:
+        self._do(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    # --- for a passage --------------------------------------------------------------------------------------------
+
+    def asked(self, who: str, request: wire.Request) -> Asked:
+        """A request has come: it is written down, and whoever waits for it acts."""
+        method, path = request.line
+        asked = self.journal.ask(who, method, path, request.body, self.clock.now())
+        if asked.sort == "bind":
+            self._binds += 1
+            due = [each for each in self._strikes if each[0] <= self._binds]
+            self._strikes = [each for each in self._strikes if each[0] > self._binds]
+            for _, what in due:
+                what(asked)
+        return asked
+
+    def is_deaf_to(self, asked: Asked) -> bool:
+        return asked.sort == "lease" and asked.who == self._deafened
+
+    async def dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """To the API server. Raises OSError while it is away."""
+        host = self._host
+        return await asyncio.open_connection(host.hostname, host.port, ssl=self._trust, limit=wire.LIMIT)
+
+    # --- within ---------------------------------------------------------------------------------------------------
+
+    async def _open(self, who: str) -> int:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._passages.add(task)
+            with contextlib.suppress(asyncio.CancelledError):  # the end of all: nobody else waits for it
+                await Passage(self, who, reader, writer).run()
+            self._passages.discard(task)
+
+        server = await asyncio.start_server(serve, LOOPBACK, 0, limit=wire.LIMIT)
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def _close(self) -> None:
+        for server in self._servers:
+            server.close()
+        passages = list(self._passages)
+        for task in passages:
+            task.cancel()
+        await asyncio.gather(*passages, return_exceptions=True)
+
+    def _beat(self) -> None:
+        self.journal.beats.append(self.clock.now())
+        self._loop.call_later(BEAT, self._beat)
+
+    def _do(self, what: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result(10)

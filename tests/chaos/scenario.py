@@ -1,0 +1,136 @@
+"""A seed as a scenario: how big the cluster is, what is sent, which faults the proxy has, what happens from outside."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from tests.chaos.faults import Rates
+
+BURST: Final = 1000
+THEMES: Final = {
+    "burst": "kill -9 in the middle of a burst of 1,000 pods, at a bind drawn from the seed",
+    "rain": "requests are delayed, dropped, cut, answered late or wrongly",
+    "watch": "watches are cut, frozen, expired, replayed, slowed",
+    "server": "the API server is killed and started again",
+    "etcd": "etcd is paused",
+    "rival": "a second scheduler binds to the same nodes, now and then our very pods",
+    "leader": "two replicas, and the one that leads loses the lease",
+    "mixed": "some of everything",
+}
+ORDER: Final = tuple(THEMES)
+DEEDS: Final = {
+    "kill": "kill -9 of the process that sent this bind",
+    "term": "the leader is asked to end",
+    "pause": "the leader is stopped (SIGSTOP) for longer than its lease, and goes on",
+    "deafen": "no renewal of the leader comes through",
+    "steal": "a stranger takes the lease",
+    "server": "the API server is killed and started again",
+    "etcd": "etcd is stopped for a while",
+}
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something that happens from outside, when so many binds of its wave were asked for."""
+
+    kind: str
+    binds: int
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Pods that come together; `deed` strikes in their midst, `leave` of the bound ones go before."""
+
+    pods: int
+    leave: int = 0
+    deed: Deed | None = None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    seed: int
+    theme: str
+    nodes: int
+    cpu: int
+    waves: tuple[Wave, ...]
+    rates: Rates
+    replicas: int = 1
+    rival: int = 0  # pods of the second scheduler
+
+    @property
+    def pods(self) -> int:
+        return sum(wave.pods for wave in self.waves)
+
+    def sizes(self) -> Random:
+        """What the sizes of pods are drawn from."""
+        return Random(f"{self.seed}/pods")
+
+
+def scenario(seed: int) -> Scenario:
+    """The same for the same seed, always. Themes take turns, so that any 8 seeds in a row have each once."""
+    rng, theme = Random(seed), ORDER[seed % len(ORDER)]
+    if theme == "burst":
+        waves: tuple[Wave, ...] = (Wave(BURST, deed=Deed("kill", rng.randrange(1, BURST * 9 // 10))),)
+        return Scenario(seed, theme, 12, 80, waves, _drizzle(rng))
+    nodes, cpu = rng.randrange(6, 13), rng.randrange(6, 13)
+    room = nodes * cpu
+    waves = tuple(_wave(theme, number, room, rng) for number in range(3))
+    return Scenario(
+        seed,
+        theme,
+        nodes,
+        cpu,
+        waves,
+        _rates(theme, rng),
+        replicas=2 if theme == "leader" else rng.choice((1, 2)) if theme == "mixed" else 1,
+        rival=room // 3 if theme in ("rival", "mixed") else 0,
+    )
+
+
+def _wave(theme: str, number: int, room: int, rng: Random) -> Wave:
+    """Together they ask for somewhat more than there is room for."""
+    pods = max(4, int(room * rng.uniform(0.25, 0.4)))
+    leave = 0 if number == 0 else rng.randrange(1, pods)
+    return Wave(pods, leave, _deed(theme, number, pods, rng))
+
+
+def _deed(theme: str, number: int, pods: int, rng: Random) -> Deed | None:
+    kinds = {
+        "server": ("server",),
+        "etcd": ("etcd",),
+        "leader": ("term", "pause", "deafen", "steal", "kill"),
+        "mixed": (*DEEDS, "kill"),
+    }.get(theme, ())
+    # One in the middle is enough for most; what the server does twice costs ten seconds.
+    if not kinds or number != 1:
+        return None
+    return Deed(rng.choice(kinds), rng.randrange(1, max(2, pods // 2)), rng.uniform(0.5, 4.0))
+
+
+def _drizzle(rng: Random) -> Rates:
+    """A little of everything, so that a kill is never the only thing that goes wrong."""
+    return _rain(rng.choice((0.0, 0.002, 0.01)))
+
+
+def _rain(rate: float) -> dict[str, Mapping[str, float]]:
+    lossy = dict.fromkeys(("delay", "drop", "deaf", "cut", "429", "500", "500-done", "409", "410", "401"), rate)
+    mild = dict.fromkeys(("delay", "drop", "deaf", "500"), rate / 2)
+    return {"bind": lossy, "status": lossy, "event": lossy, "get": lossy, "list": lossy, "write": lossy, "lease": mild}
+
+
+def _storm(rate: float) -> dict[str, Mapping[str, float]]:
+    often = dict.fromkeys(("watch-cut", "watch-freeze", "watch-gone", "watch-replay", "watch-slow"), rate)
+    rare = dict.fromkeys(("watch-410", "watch-500", "watch-401"), rate / 4)
+    return {"watch pods": {**often, **rare}, "watch nodes": {**often, **rare}}
+
+
+def _rates(theme: str, rng: Random) -> Rates:
+    if theme == "rain":
+        return _rain(rng.uniform(0.01, 0.04))
+    if theme == "watch":
+        return _storm(0.16)
+    if theme == "mixed":
+        return {**_rain(rng.uniform(0.0, 0.02)), **_storm(rng.uniform(0.0, 0.15))}
+    return _drizzle(rng)
