@@ -4,7 +4,7 @@ import fnmatch
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from bench import decisions, decoding, events, memory, queue
+from bench import decisions, decoding, events, gangs, memory, queue
 from bench.cluster import CROWDED, PAGE, PLAIN, Cluster, Kind
 from bench.kernel import Kernel
 from bench.measure import Pair, Result, Round, interleaved, settle_down, timing
@@ -95,6 +95,7 @@ def run(plan: Plan) -> Iterator[Result]:
             yield from _on_cluster(CROWDED, nodes, ON_CROWDED, plan)
             for wish in WISHES:
                 yield from _on_cluster(PLAIN, nodes, _wishing(wish, nodes), plan)
+        yield from _gangs(nodes, plan)
     yield from _queue(plan)
     yield from _decode(plan)
     yield from _memory(plan)
@@ -114,6 +115,20 @@ def _on_cluster(kind: Kind, nodes: int, entries: tuple[Entry, ...], plan: Plan) 
 
 def _rounds(round_: Round, kernel: Kernel, plan: Plan) -> list[Pair]:
     return interleaved(round_, kernel.seconds, plan.rounds, plan.seconds)
+
+
+def _gangs(nodes: int, plan: Plan) -> Iterator[Result]:
+    kernel = Kernel(nodes)
+    for case, (_, make) in gangs.CASES.items():
+        if plan.wants("plan.gang", case):
+            round_ = make(nodes)
+            settle_down()
+            yield timing("plan.gang", case, nodes, _rounds(round_, kernel, plan))
+    for case, make in gangs.COMMITS.items():
+        if plan.wants("commit.gang", case):
+            round_ = make(nodes)
+            settle_down()
+            yield timing("commit.gang", case, nodes, _rounds(round_, kernel, plan))
 
 
 def _queue(plan: Plan) -> Iterator[Result]:

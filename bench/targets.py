@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from bench import gangs
 from bench.measure import Memory, Result, Timing
 from bench.wishes import WISHES
 
@@ -51,6 +52,13 @@ def _ratio(bench: str, nodes: int, beyond: bool = False, case: str = "") -> Call
     return of
 
 
+def _gang(result: Result) -> float | None:
+    """A plan in kernels, but for the two microseconds that each member may take."""
+    if not isinstance(result, Timing) or (result.bench, result.nodes) != ("plan.gang", 5_000):
+        return None
+    return round((result.us - 2.0 * gangs.CASES[result.case][0]) / result.kernel_us, 2)
+
+
 TARGETS = (
     Target("decide.warm at 5,000 nodes, kernels", 2.0, _ratio("decide.warm", 5_000)),
     Target("decide.cold at 5,000 nodes, kernels", 10.0, _ratio("decide.cold", 5_000)),
@@ -60,11 +68,16 @@ TARGETS = (
     Target("decide.warm at 5,000 nodes, looking beyond, kernels", 4.0, _ratio("decide.warm", 5_000, beyond=True)),
     Target("decide.cold at 5,000 nodes, looking beyond, kernels", 15.0, _ratio("decide.cold", 5_000, beyond=True)),
     Target("a job whose class was just refused, kernels", 0.2, _ratio("queue.refused", 5_000, case="each")),
+    Target("plan.gang at 5,000 nodes without 2 us a member, kernels", 30.0, _gang),
+    Target(
+        "commit.gang, us a member", 20.0, lambda r: r.us if isinstance(r, Timing) and r.bench == "commit.gang" else None
+    ),
     Target("process, MB", 150.0, lambda r: r.mb if isinstance(r, Memory) and r.mb else None),
     Target("each further pod, bytes", 1_500.0, lambda r: r.bytes if isinstance(r, Memory) and r.bytes else None),
 )
 GROWTH = "decide.cold from 1,000 to 50,000 nodes, exponent"
 GROWTH_LIMIT = 0.75
+GANG_GROWTH = 0.8
 
 
 def judge(results: Iterable[Result]) -> Iterator[Judgement]:
@@ -76,8 +89,19 @@ def judge(results: Iterable[Result]) -> Iterator[Judgement]:
             if found is not None:
                 yield Judgement(target.what, result.case, target.limit, found)
     yield from _terms(results)
+    yield from _compared(results)
     for case, exponent in growth(results, "decide.cold", 1_000, 50_000).items():
         yield Judgement(GROWTH, case, GROWTH_LIMIT, round(exponent, 3))
+    for case, exponent in growth(results, "plan.gang", 1_000, 50_000).items():
+        yield Judgement("plan.gang from 1,000 to 50,000 nodes, exponent", case, GANG_GROWTH, round(exponent, 3))
+
+
+def _compared(results: list[Result]) -> Iterator[Judgement]:
+    """Gangs against gangs: a refusal against the plan with one node more, a rack against anywhere."""
+    times = {r.case: r.us for r in results if isinstance(r, Timing) and (r.bench, r.nodes) == ("plan.gang", 5_000)}
+    for case, other, limit in (("refuse-1000", "tight-1000", 1.5), ("1000-rack", "1000", 2.0)):
+        if case in times and other in times:
+            yield Judgement(f"plan.gang, times that of {other}", case, limit, round(times[case] / times[other], 2))
 
 
 def _terms(results: list[Result]) -> Iterator[Judgement]:

@@ -46,20 +46,29 @@ def muster(pods: tuple[Pod, ...], bench: Bench, columns: NodeColumns) -> list[Cr
     its class.
     """
     crews: dict[tuple[int, frozenset[str] | None], Crew] = {}
-    known: list[tuple[Any, Crew]] = []
+    known: list[tuple[Pod, Crew]] = []
     for pod in pods:
-        meta = pod.metadata
-        read = (pod.spec, meta.labels, meta.namespace, meta.owner_references, pod.status.container_statuses)
-        for other, crew in known:
-            if read == other:
+        for first, crew in known:
+            if _alike(pod, first):
                 crew.pods.append(pod)
                 break
         else:
             member = bench.look(pod, columns)
             crew = crews.setdefault((id(member.table), member.only), Crew(member, []))
             crew.pods.append(pod)
-            known = [(read, crew), *known[: _COMPARED - 1]]
+            known = [(pod, crew), *known[: _COMPARED - 1]]
     return list(crews.values())
+
+
+def _alike(one: Pod, other: Pod) -> bool:
+    a, b = one.metadata, other.metadata
+    return (
+        one.spec == other.spec
+        and a.labels == b.labels
+        and a.namespace == b.namespace
+        and a.owner_references == b.owner_references
+        and one.status.container_statuses == other.status.container_statuses
+    )
 
 
 def count_room(crew: Crew, columns: NodeColumns, freely: set[str]) -> None:

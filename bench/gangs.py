@@ -1,0 +1,94 @@
+"""The benches of planning gangs: whole jobs on racks of a hundred nodes.
+
+Every gang is new, and is committed and taken back between two plans, so that each plan finds rows that have changed.
+"""
+
+import itertools
+from collections.abc import Callable
+
+from bench.cluster import BenchError
+from bench.measure import Round, clock
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import ANYWHERE, Job, Topology
+from kubenexus.plan.decide import Planner, commit
+from kubenexus.plugins import lineup
+from kubenexus.state.ledger import Ledger
+from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.harness import a_ledger
+
+RACK_OF = 100
+RACK = "topology.kubernetes.io/rack"
+EACH = 11  # members that a node holds
+IN_A_RACK = Topology(required="rack")
+_numbers = itertools.count()
+
+
+class Gangs:
+    """A cluster, and gangs of one size on it. `busy` nodes of each rack are full; of the first rack one less is, if
+    the gang is to find its place there."""
+
+    def __init__(self, nodes: int, members: int, topology: Topology = ANYWHERE, busy: int = 0, spare: int = 0) -> None:
+        self.ledger = _cluster(nodes, busy, spare)
+        self.members, self.topology = members, topology
+        self.planner = Planner(lineup())
+
+    def plan(self) -> float:
+        job = self.job()
+        snapshot = self.ledger.snapshot()
+        start = clock()
+        decision = self.planner.decide(job, snapshot, 0.0)
+        spent = clock() - start
+        if decision.placed:
+            self._commit(decision, job)
+        return spent
+
+    def commit(self) -> float:
+        """Seconds for each member."""
+        job = self.job()
+        decision = self.planner.decide(job, self.ledger.snapshot(), 0.0)
+        return self._commit(decision, job) / self.members
+
+    def _commit(self, decision: Decision, job: Job) -> float:
+        start = clock()
+        commit(decision, job, self.ledger, 0.0)
+        spent = clock() - start
+        for pod in job.pods:
+            self.ledger.forget(pod.key)
+        return spent
+
+    def job(self) -> Job:
+        name, labels = f"gang-{next(_numbers)}", {"app": "gang"}
+        pods = (a_pod(f"{name}-{i}", cpu="350m", memory="1Gi", labels=labels) for i in range(self.members))
+        return Job(f"default/{name}", tuple(pods), self.members, self.topology)
+
+
+def _cluster(nodes: int, busy: int, spare: int) -> Ledger:
+    racks = {i: f"r{i // RACK_OF}" for i in range(nodes)}
+    full = [i for i in range(nodes) if i % RACK_OF < busy and i >= spare]
+    return a_ledger(
+        [a_node(f"n{i}", cpu=4, zone=f"z{i // RACK_OF % 3}", labels={RACK: rack}) for i, rack in racks.items()],
+        [a_pod(f"full-{i}", cpu=4, node=f"n{i}") for i in full],
+    )
+
+
+def _judged(gangs: Gangs, placed: bool) -> Round:
+    """The bench, if it does what it claims to."""
+    decision = gangs.planner.decide(gangs.job(), gangs.ledger.snapshot(), 0.0)
+    if decision.placed != placed:
+        raise BenchError(f"a gang of {gangs.members}: {decision.sentence()}")
+    return gangs.plan
+
+
+BUSY = RACK_OF - 1000 // EACH  # so that a rack lacks one node for a thousand
+CASES: dict[str, tuple[int, Callable[[int], Round]]] = {
+    "8": (8, lambda nodes: _judged(Gangs(nodes, 8), True)),
+    "100": (100, lambda nodes: _judged(Gangs(nodes, 100), True)),
+    "1000": (1000, lambda nodes: _judged(Gangs(nodes, 1000), True)),
+    "1000-rack": (1000, lambda nodes: _judged(Gangs(nodes, 1000, IN_A_RACK), True)),
+    "tight-1000": (1000, lambda nodes: _judged(Gangs(nodes, 1000, IN_A_RACK, BUSY, 1), True)),
+    "refuse-1000": (1000, lambda nodes: _judged(Gangs(nodes, 1000, IN_A_RACK, BUSY), False)),
+}
+COMMITS: dict[str, Callable[[int], Round]] = {
+    "100": lambda nodes: Gangs(nodes, 100).commit,
+    "1000": lambda nodes: Gangs(nodes, 1000).commit,
+}
