@@ -12,7 +12,7 @@ from bench.measure import Memory, Pair, Result, Timing, timing
 from bench.suite import Plan
 from bench.targets import growth, judge
 
-TINY = Plan(sizes=(60,), rounds=1, seconds=0.0, memory=(60, 200, 200), waiting=200)
+TINY = Plan(sizes=(100,), rounds=1, seconds=0.0, memory=(60, 200, 200), waiting=200)
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,8 @@ def test_every_bench_of_the_issue_is_there(results: list[Result]) -> None:
     assert {(f"decide.{how}", case) for how in ("cold", "warm", "mixed") for case in (*both, "crowded")} <= found
     wishes = ("required-affinity", "anti-affinity", "spread", "preferred-affinity", "deployment", "volumes")
     assert {(f"decide.{how}", case) for how in ("cold", "warm") for case in wishes} <= found
+    gangs = ("8", "100", "1000", "1000-rack", "tight-1000", "refuse-1000")
+    assert {("plan.gang", case) for case in gangs} | {("commit.gang", "1000")} <= found
     assert {"queue.churn", "queue.refused"} <= {bench for bench, _ in found}
     assert ("memory", "200 pods, preferred-affinity") in found
     assert {("place", case) for case in (*both, "crowded", "100 classes")} <= found
