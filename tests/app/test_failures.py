@@ -23,10 +23,7 @@ from kubenexus.testing.harness import a_ledger, on_node
 from tests.app.town import Town, in_town
 from tests.bind.server import AWAY, LOST, SILENT
 from tests.client import cluster
-from tests.client.server import http, status
 from tests.turns import Sleeper, turns, until
-
-GONE = http(status(410, "Expired", "too old resource version"), "410 Gone")
 
 
 def leaving(pod: Pod) -> Pod:
@@ -45,13 +42,13 @@ LEFT = cluster.page(OLD[1], version=20)
 @pytest.mark.parametrize(
     ("lists", "watches"),
     [
-        pytest.param([cluster.page(*OLD), LEFT], [cluster.refuses(GONE)], id="before the watch began"),
+        pytest.param([cluster.page(*OLD), LEFT], [cluster.refuses(cluster.GONE)], id="before the watch began"),
         pytest.param(
             [cluster.page(*OLD), LEFT],
             [cluster.says(cluster.event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}))],
             id="in the middle of it",
         ),
-        pytest.param([cluster.page(OLD[0], more="x"), GONE, LEFT], [], id="between two pages of a list"),
+        pytest.param([cluster.page(OLD[0], more="x"), cluster.GONE, LEFT], [], id="between two pages of a list"),
     ],
 )
 def test_f32_a_deletion_in_a_gap_of_the_watch_frees_its_room(lists: list[bytes], watches: list[cluster.Watch]) -> None:

@@ -2,12 +2,20 @@
 
 import msgspec
 
-from kubenexus.api.core import PodCondition
+from kubenexus.api.core import Pod, PodCondition
 from kubenexus.queue.entry import Place
 from kubenexus.testing.builders import a_node, a_pod
 from tests.app.town import Town, in_town
 
 WHY = "0/1 nodes are available: 1 Insufficient cpu."
+
+
+async def refused(town: Town) -> Pod:
+    """Two CPUs are wanted where there is one."""
+    town.nodes(a_node("n", cpu=1))
+    town.pods(pod := a_pod("a", cpu=2))
+    await town.work()
+    return pod
 
 
 def test_a_refusal_of_one_is_told_to_all_that_are_alike() -> None:
@@ -37,9 +45,7 @@ def test_who_joins_a_refusal_that_stands_hears_of_it_without_being_tried() -> No
 
 def test_nothing_is_written_when_nothing_changed() -> None:
     async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=1))
-        town.pods(a_pod("a", cpu=2))
-        await town.work()
+        await refused(town)
         await town.notes()
         assert len(town.server.said("/status")) == 1
         for _ in range(3):
@@ -68,9 +74,7 @@ def test_a_pod_that_says_so_already_is_not_told_by_the_next_process() -> None:
 
 def test_a_note_does_not_reach_a_pod_that_is_on_its_way() -> None:
     async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=1))
-        town.pods(a_pod("a", cpu=2))
-        await town.work()
+        await refused(town)
         town.nodes(a_node("m", cpu=4))
         town.clock.advance(60)
         await town.work()
@@ -83,9 +87,7 @@ def test_a_note_does_not_reach_a_pod_that_is_on_its_way() -> None:
 
 def test_a_note_that_was_given_up_is_written_with_the_next_refusal() -> None:
     async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=1))
-        town.pods(pod := a_pod("a", cpu=2))
-        await town.work()
+        pod = await refused(town)
         await town.notes()
         town.scheduler.herald.missed(pod)
         town.nodes(a_node("n", cpu="1500m"))

@@ -11,6 +11,7 @@ from kubenexus.queue.entry import Place
 from kubenexus.testing.builders import a_node
 from tests.app.town import Town, in_town
 from tests.bind.server import SILENT
+from tests.turns import turns
 from tests.volumes.some import a_claim, a_class, a_mounting_pod, a_volume
 
 
@@ -34,12 +35,17 @@ def opened(town: Town) -> PersistentVolumeClaim:
     return claim
 
 
+async def asked_for(town: Town) -> PersistentVolumeClaim:
+    """The same, when somebody has been asked to make it."""
+    claim = opened(town)
+    await town.work(waiting=1)
+    await turns()
+    return claim
+
+
 def test_a_volume_is_made_where_the_pod_goes_and_only_then_is_it_bound() -> None:
     async def life(town: Town) -> None:
-        claim = opened(town)
-        await town.work(waiting=1)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        claim = await asked_for(town)
         (said,) = town.server.said("persistentvolumeclaims/data")
         assert said["metadata"]["annotations"] == {SELECTED_NODE: "n"}
         assert town.server.binds == []
@@ -61,8 +67,7 @@ def test_a_volume_that_exists_is_promised_to_the_claim() -> None:
         town.things(a_class("wait", by="kubernetes.io/no-provisioner"), claim, a_volume("pv", size="2Gi"))
         town.pods(a_mounting_pod("db", "data"))
         await town.work(waiting=1)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await turns()
         (said,) = town.server.said("persistentvolumes/pv")
         reference = said["spec"]["claimRef"]
         assert (reference["kind"], reference["namespace"], reference["name"], reference["uid"]) == (
@@ -103,10 +108,7 @@ def test_what_cannot_be_written_sends_the_pod_back(fault: Exception, said: str) 
 
 def test_a_provisioner_that_gives_up_sends_the_pod_back() -> None:
     async def life(town: Town) -> None:
-        claim = opened(town)
-        await town.work(waiting=1)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        claim = await asked_for(town)
         town.things(selected(claim, "n"))
         await asyncio.sleep(0)
         town.things(selected(claim, ""))
@@ -119,10 +121,7 @@ def test_a_provisioner_that_gives_up_sends_the_pod_back() -> None:
 
 def test_a_claim_that_is_deleted_sends_the_pod_back() -> None:
     async def life(town: Town) -> None:
-        opened(town)
-        await town.work(waiting=1)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await asked_for(town)
         town.feed.gone("PersistentVolumeClaim", "default/data")
         await town.work()
         assert town.where() == {}
@@ -132,7 +131,7 @@ def test_a_claim_that_is_deleted_sends_the_pod_back() -> None:
 
 def test_volumes_are_not_waited_for_for_ever() -> None:
     async def life(town: Town) -> None:
-        town.scheduler.volumes._timeouts = {"default-scheduler": 0.01}
+        town.scheduler.volumes._timeouts = {"default-scheduler": 0.0}
         opened(town)
         await town.work()
         assert (town.server.binds, town.where()) == ([], {})

@@ -14,21 +14,13 @@ from kubenexus.config import load
 from kubenexus.framework.registry import with_entry_points
 from kubenexus.plugins import BUILT_IN
 from kubenexus.state.pods import Stage
-from tests.bind.server import PodServer
+from tests.bind.server import Guard, PodServer
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles: [{schedulerName: default-scheduler}, {schedulerName: packing}]
 """
-
-
-class Guard:
-    def __init__(self) -> None:
-        self.leads, self.write_timeout = True, 5.0
-
-    def may_write(self) -> bool:
-        return self.leads
 
 
 class Town:

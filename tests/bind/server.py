@@ -18,6 +18,16 @@ FORBIDDEN = ApiError(403, "Forbidden", 'pods "web" is forbidden')
 BUSY = ApiError(503, "ServiceUnavailable", "try again")
 
 
+class Guard:
+    """Whether we lead is said by the test."""
+
+    def __init__(self, write_timeout: float = 5.0) -> None:
+        self.leads, self.write_timeout = True, write_timeout
+
+    def may_write(self) -> bool:
+        return self.leads
+
+
 class PodServer:
     """`script`: for each bind an exception that is the answer instead, LOST, or None; afterwards all is well. `looks`
     is the same for reads."""

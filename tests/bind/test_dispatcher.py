@@ -15,18 +15,10 @@ from kubenexus.client.calls import ApiError
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.builders import a_pod
-from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT, PodServer
+from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT, Guard, PodServer
 from tests.turns import turns, until
 
 NOTHING = Decision("job", Code.SUCCESS, 0, 0.0)
-
-
-class Guard:
-    def __init__(self) -> None:
-        self.leads, self.write_timeout = True, 5.0
-
-    def may_write(self) -> bool:
-        return self.leads
 
 
 class Landed:

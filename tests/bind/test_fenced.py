@@ -6,15 +6,9 @@ import pytest
 
 from kubenexus.bind.commitment import Fenced
 from kubenexus.client.calls import Call, Unreachable
+from tests.bind.server import Guard
 
 EVENT = Call("POST", "/apis/events.k8s.io/v1/namespaces/default/events", b"{}")
-
-
-class Guard:
-    leads, write_timeout = True, 3.0
-
-    def may_write(self) -> bool:
-        return self.leads
 
 
 class Carrier:
@@ -28,7 +22,7 @@ class Carrier:
 
 def test_who_leads_writes_and_does_not_take_too_long() -> None:
     carrier = Carrier()
-    assert asyncio.run(Fenced(carrier, Guard()).send(EVENT, timeout=5.0)) == b"done"
+    assert asyncio.run(Fenced(carrier, Guard(3.0)).send(EVENT, timeout=5.0)) == b"done"
     assert carrier.sent == [(EVENT, 3.0)]
 
 

@@ -15,13 +15,14 @@ from kubenexus.client import kinds
 from kubenexus.client.changes import Change
 from kubenexus.client.topics import Receiver, Timing, Topic, Trouble
 from kubenexus.client.watch import Reflector
-from tests.client.server import Talk, calling, chunk, http
+from tests.client.server import Talk, calling, chunk, http, status
 from tests.turns import turns, until
 
 Watch = Callable[[Talk], Awaitable[None]]
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 QUICK = Timing(backoff=0.001, longest_backoff=0.004, absent=0.004, forbidden=0.004, short=0.0)
 PODS = Topic(kinds.PODS, Pod)
+GONE = http(status(410, "Expired", "too old resource version"), "410 Gone")
 
 
 def pod(name: str, version: int, uid: str = "", **spec: Any) -> dict[str, Any]:

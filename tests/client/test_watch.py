@@ -11,10 +11,19 @@ from kubenexus.base.clock import VirtualClock
 from kubenexus.client import kinds
 from kubenexus.client.backoff import Backoff
 from kubenexus.client.topics import Timing, Topic
-from tests.client.cluster import QUICK, bookmark, event, following, page, pod, refuses, says
+from tests.client.cluster import GONE, QUICK, bookmark, event, following, page, pod, refuses, says
 from tests.client.server import Talk, both_loops, http, run, status
 
-GONE = http(status(410, "Expired", "too old resource version"), "410 Gone")
+
+class Noted:
+    """A sleep that takes no time, and how long each was to be."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        await asyncio.sleep(0)
 
 
 @both_loops
@@ -138,18 +147,14 @@ def test_too_old_means_a_new_list(expired) -> None:
 
 
 def test_too_old_again_and_again_is_not_asked_without_pause() -> None:
-    waits: list[float] = []
-
-    async def noted(seconds: float) -> None:
-        waits.append(seconds)
-        await asyncio.sleep(0)
+    sleep = Noted()
 
     async def main() -> None:
-        async with following([page()], [refuses(GONE)] * 5, sleep=noted) as it:
-            await it.until(lambda: len(waits) >= 4)
-        assert waits[0] == 0
-        assert waits[1] > 0
-        assert waits[3] > waits[1]
+        async with following([page()], [refuses(GONE)] * 5, sleep=sleep) as it:
+            await it.until(lambda: len(sleep.waits) >= 4)
+        assert sleep.waits[0] == 0
+        assert sleep.waits[1] > 0
+        assert sleep.waits[3] > sleep.waits[1]
 
     run(main())
 
@@ -237,19 +242,15 @@ def test_a_kind_that_is_removed_is_believed_after_some_time() -> None:
 
 
 def test_forbidden_is_told_clearly_and_asked_again_slowly() -> None:
-    waits: list[float] = []
-
-    async def noted(seconds: float) -> None:
-        waits.append(seconds)
-        await asyncio.sleep(0)
+    sleep = Noted()
 
     async def main() -> None:
         text = "pods is forbidden: User x cannot list resource pods"
         refused = http(status(403, "Forbidden", text), "403 Forbidden")
-        async with following([refused] * 3 + [page()], [], timing=Timing(), sleep=noted) as it:
+        async with following([refused] * 3 + [page()], [], timing=Timing(), sleep=sleep) as it:
             await it.until(lambda: it.reflector.synced)
             assert [(each.code, each.text) for each in it.told.troubles] == [(403, text), (0, "")]
-        assert all(15 <= wait <= 30 for wait in waits[:3])
+        assert all(15 <= wait <= 30 for wait in sleep.waits[:3])
 
     run(main())
 
@@ -267,17 +268,13 @@ def test_the_wait_after_failures_grows_is_spread_and_is_bounded() -> None:
 
 
 def test_how_long_the_server_asks_to_wait_is_respected() -> None:
-    waits: list[float] = []
-
-    async def noted(seconds: float) -> None:
-        waits.append(seconds)
-        await asyncio.sleep(0)
+    sleep = Noted()
 
     async def main() -> None:
         busy = http(status(503, "ServiceUnavailable", "starting"), "503 X", Retry_After="7")
-        async with following([busy, page()], [], sleep=noted) as it:
+        async with following([busy, page()], [], sleep=sleep) as it:
             await it.until(lambda: it.reflector.synced)
-        assert waits[0] == 7.0
+        assert sleep.waits[0] == 7.0
 
     run(main())
 

@@ -8,6 +8,7 @@ from kubenexus.config import Configuration, load, validate
 from kubenexus.config.catalogue import SHIPPED_SET, UPSTREAM_SET
 from kubenexus.framework.profile import Lineup, TieBreak
 from kubenexus.plugins import BUILT_IN
+from kubenexus.testing.oracle.upstream import SCORES
 from tests.config.small import ALL, a_registry
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.yaml"))
@@ -32,19 +33,6 @@ def weights(configuration: Configuration, profile: int = 0) -> dict[str, int]:
     return {plugin.name: lineup.weights[plugin.name] for plugin in lineup.scores}
 
 
-DEFAULT_WEIGHTS = {
-    "TaintToleration": 3,
-    "NodeAffinity": 2,
-    "NodeResourcesFit": 1,
-    "VolumeBinding": 1,
-    "PodTopologySpread": 2,
-    "InterPodAffinity": 2,
-    "DynamicResources": 2,
-    "NodeResourcesBalancedAllocation": 1,
-    "ImageLocality": 1,
-}
-
-
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_every_sample_loads_with_all_plugins_and_with_those_that_are_built(path: Path) -> None:
     assert validate(path, EVERYTHING) == []
@@ -67,13 +55,13 @@ def test_minimal_is_the_shipped_profile_and_a_place_to_find_the_cluster() -> Non
     ]
     assert minimal.document.client_connection.kubeconfig == "/etc/srv/kubernetes/kube-scheduler/kubeconfig"
     assert minimal.notes == ()
-    assert weights(minimal) == DEFAULT_WEIGHTS
+    assert weights(minimal) == SCORES
 
 
 def test_one_point() -> None:
     (profile,) = sample("one-point").profiles
     lineup = Lineup(profile, EVERYTHING)
-    expected = {name: weight for name, weight in DEFAULT_WEIGHTS.items() if name != "PodTopologySpread"}
+    expected = {name: weight for name, weight in SCORES.items() if name != "PodTopologySpread"}
     assert weights(sample("one-point")) == {**expected, "MyCustomPluginA": 2, "MyCustomPluginB": 1}
     assert "PodTopologySpread" in [plugin.name for plugin in lineup.filters]
 
@@ -81,7 +69,7 @@ def test_one_point() -> None:
 def test_two_profiles() -> None:
     everything, quick = (Lineup(profile, EVERYTHING) for profile in sample("two-profiles").profiles)
     assert [plugin.name for plugin in quick.filters] == [plugin.name for plugin in everything.filters]
-    assert len(everything.scores) == len(DEFAULT_WEIGHTS)
+    assert len(everything.scores) == len(SCORES)
     assert quick.scores == []
     assert "ImageLocality" not in [plugin.name for plugin in quick.plugins]  # it has no other point
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from kubenexus.testing.controlplane import Cluster, ControlPlane, Object, Objects, Program
+from tests.e2e.manifests import a_deployment
 from tests.e2e.provisioner import CLASS, Provisioner
 
 Start = Callable[..., Program]
@@ -110,17 +111,7 @@ def test_they_go_on_after_they_were_killed(agents: Start, cluster: Cluster, name
     )
 
 
-DEPLOYMENT = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: "web:1"}]}
-"""
+DEPLOYMENT = a_deployment(3, 'containers: [{name: web, image: "web:1"}]')
 
 
 def test_a_whole_cluster_without_machines(

@@ -15,23 +15,17 @@ import pytest
 from kubenexus.testing.controlplane import ControlPlane, Family, Program
 from tests.contract.http import Http
 from tests.contract.record import DATA, kinds, lines, schemas
+from tests.e2e.manifests import a_deployment
 
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: c, image: "nginx:1"}]}
----
+WEB = (
+    a_deployment(2, 'containers: [{name: c, image: "nginx:1"}]')
+    + """---
 apiVersion: v1
 kind: Pod
 metadata: {name: one, labels: {app: one}}
 spec: {containers: [{name: c, image: "nginx:1", resources: {requests: {cpu: 100m}}}]}
 """
+)
 POD = """
 apiVersion: v1
 kind: Pod

@@ -8,6 +8,7 @@ import pytest
 
 from kubenexus.testing.controlplane import Cluster, ControlPlane, KubectlFailed, NotInTime, Program, Refused
 from tests.e2e.controlplane import build
+from tests.e2e.manifests import a_deployment
 
 POD = """
 apiVersion: v1
@@ -18,19 +19,7 @@ spec:
   priorityClassName: system-node-critical
   containers: [{name: web, image: "web:1"}]
 """
-DEPLOYMENT = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      schedulerName: nobody
-      containers: [{name: web, image: "web:1"}]
-"""
+DEPLOYMENT = a_deployment(3, 'schedulerName: nobody, containers: [{name: web, image: "web:1"}]')
 NODE = """
 apiVersion: v1
 kind: Node

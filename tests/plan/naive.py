@@ -11,21 +11,20 @@ from kubenexus.testing.harness import NodeInfo, World
 from tests.plugins import naive
 
 FILTERS: dict[str, Any] = {
-    "NodeName": naive.NodeName(),
-    "NodeUnschedulable": naive.NodeUnschedulable(),
-    "TaintToleration": naive.TaintToleration(),
-    "NodeAffinity": naive.NodeAffinity(),
-    "NodePorts": naive.NodePorts(),
-    "NodeResourcesFit": naive.NodeResourcesFit(),
-    "NodeDeclaredFeatures": naive.NodeDeclaredFeatures(),
+    name: naive.TWINS[name]
+    for name in (
+        *("NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit"),
+        "NodeDeclaredFeatures",
+    )
 }
-SCORES: dict[str, tuple[Any, int]] = {
-    "TaintToleration": (naive.TaintToleration(), 3),
-    "NodeAffinity": (naive.NodeAffinity(), 2),
-    "NodeResourcesFit": (naive.NodeResourcesFit(), 1),
-    "NodeResourcesBalancedAllocation": (naive.NodeResourcesBalancedAllocation(), 1),
-    "ImageLocality": (naive.ImageLocality(), 1),
+WEIGHTS = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodeResourcesFit": 1,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
 }
+SCORES: dict[str, tuple[Any, int]] = {name: (naive.TWINS[name], weight) for name, weight in WEIGHTS.items()}
 # The rules above and no others, in kube-scheduler's order and with its weights.
 NODE_LOCAL = Profile(
     "node-local",

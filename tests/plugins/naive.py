@@ -349,3 +349,13 @@ class ImageLocality:
                 total += int(float(state.size) * (float(len(state.nodes)) / float(len(info.world.nodes))))
         least, most = 23 << 20, (1000 << 20) * len(names)
         return 100 * (min(max(total, least), most) - least) // (most - least)
+
+
+# All of them, by the names of the rules whose twins they are.
+TWINS: dict[str, Any] = {
+    twin.__name__: twin()
+    for twin in (
+        *(NodeName, NodeUnschedulable, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit),
+        *(NodeResourcesBalancedAllocation, ImageLocality, NodeDeclaredFeatures),
+    )
+}

@@ -15,17 +15,6 @@ from kubenexus.testing.strategies import FPGA, GPU, NODES, STORAGE, TERMS, clust
 from kubenexus.testing.twins import assert_agrees, assert_room
 from tests.plugins import naive
 
-PLAIN = {
-    "NodeName": naive.NodeName(),
-    "NodeUnschedulable": naive.NodeUnschedulable(),
-    "TaintToleration": naive.TaintToleration(),
-    "NodeAffinity": naive.NodeAffinity(),
-    "NodePorts": naive.NodePorts(),
-    "NodeResourcesFit": naive.NodeResourcesFit(),
-    "NodeResourcesBalancedAllocation": naive.NodeResourcesBalancedAllocation(),
-    "ImageLocality": naive.ImageLocality(),
-    "NodeDeclaredFeatures": naive.NodeDeclaredFeatures(),
-}
 NO_NODES_IN_THEIR_ANSWERS = {"SchedulingGates", "PrioritySort"}
 # They look beyond a node, at other pods or volumes, and so do their twins: see `test_affinity_twins`,
 # `test_spread_twins` and `tests/volumes`.
@@ -56,7 +45,7 @@ PARSABLE = [term for term in TERMS if naive.term_parses(term)]
 @settings(max_examples=3 * settings().max_examples)
 @given(cluster=clusters(), pod=pods(), named=st.sampled_from(["", *NODES, "n9"]))
 def test_every_rule_says_of_each_node_what_its_twin_says(cluster: Cluster, pod: Pod, named: str) -> None:
-    for name, twin in PLAIN.items():
+    for name, twin in naive.TWINS.items():
         assert_agrees(BUILT_IN[name]({}), twin, on_node(pod, named) if name == "NodeName" else pod, cluster)
 
 
@@ -124,7 +113,7 @@ def test_room_is_how_often_a_pod_can_be_placed_before_it_is_refused(cluster: Clu
 
 
 def test_no_built_in_rule_is_without_a_twin() -> None:
-    assert BUILT_IN.keys() - BEYOND_A_NODE == PLAIN.keys() | NO_NODES_IN_THEIR_ANSWERS
+    assert BUILT_IN.keys() - BEYOND_A_NODE == naive.TWINS.keys() | NO_NODES_IN_THEIR_ANSWERS
 
 
 def plain(value: Any) -> Any:

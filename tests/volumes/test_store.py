@@ -94,17 +94,26 @@ def test_a_volume_that_cannot_be_read_leaves_everything_as_it_was() -> None:
     assert (content(ledger), ledger.generation) == (before, generation)
 
 
+def overheard(scheduler: Scheduler) -> list[Any]:
+    """The labels of the nodes that VolumeBinding is asked about from now on, for the only class on the bench."""
+    matching = next(iter(scheduler.planner.bench._tables.values())).pod._compiled["VolumeBinding"]._matching
+    asked, ask = [], matching.outcome
+
+    def noted(labels: Any, *rest: Any) -> Any:
+        asked.append(labels)
+        return ask(labels, *rest)
+
+    matching.outcome = noted
+    return asked
+
+
 def test_a_table_is_repaired_where_a_volume_was_taken_and_nowhere_else() -> None:
     local = a_class("local", by="kubernetes.io/no-provisioner")
     nodes = [a_node(f"n{i}", zone="a") for i in range(50)]
     volumes = [a_volume(f"pv{i}", of="local", on={HOSTNAME: f"n{i}"}) for i in range(50)]
     scheduler = Scheduler(cluster(nodes, local, *volumes, *(a_claim(f"c{i}", of="local") for i in range(11))))
     scheduler.place(a_mounting_pod("p0", "c0"))
-    table = next(iter(scheduler.planner.bench._tables.values()))
-    outcomes = table.pod._compiled["VolumeBinding"]
-    asked: list[Any] = []
-    ask = outcomes._matching.outcome
-    outcomes._matching.outcome = lambda *args: asked.append(args[0]) or ask(*args)  # type: ignore[func-returns-value]
+    asked = overheard(scheduler)
     for i in range(1, 10):
         assert scheduler.place(a_mounting_pod(f"p{i}", f"c{i}")).placed
     assert len(asked) == 9  # one node each time, not fifty
@@ -121,11 +130,7 @@ def test_nodes_that_come_one_by_one_are_worked_out_one_by_one() -> None:
     claims = [a_claim(f"c{i}", of="local") for i in range(10)]
     scheduler = Scheduler(cluster([a_node(f"n{i}") for i in range(20)], local, *volumes, *claims))
     scheduler.decide(a_mounting_pod("p0", "c0"))
-    table = next(iter(scheduler.planner.bench._tables.values()))
-    outcomes = table.pod._compiled["VolumeBinding"]
-    asked: list[Any] = []
-    ask = outcomes._matching.outcome
-    outcomes._matching.outcome = lambda *args: asked.append(args[0]) or ask(*args)  # type: ignore[func-returns-value]
+    asked = overheard(scheduler)
     for i in range(20, 25):
         scheduler.ledger.node_seen(a_node(f"n{i}"))
         scheduler.decide(a_mounting_pod("p0", "c0"))
