@@ -25,6 +25,7 @@ SMALL = {
     "SchedulingWithNodeInclusionPolicy/5Nodes",
     "SchedulingRequiredPodAffinityWithNSSelector/10Nodes",
     "BasicScheduling/10Nodes_3Groups",
+    "GangScheduling/10Nodes_3Gangs",
 }
 
 
@@ -44,20 +45,19 @@ def test_every_workload_of_the_index_is_read(trials: dict[str, Trial]) -> None:
 
 
 def test_the_templates_of_every_workload_are_understood(trials: dict[str, Trial]) -> None:
-    lacking = {
-        name: needs.missing(each.case, each.workload, Shelf(Registry()), {})
+    needed = {
+        name: [feature.name for feature in needs.needed(each.case, each.workload, Shelf(Registry()))]
         for name, each in trials.items()
         if {"short", "integration-test"} & set(each.workload.labels)
     }
-    assert (
-        lacking["SchedulingBasic/5Nodes"]
-        == lacking["SchedulingWithExtendedResource/fast_DRAExtendedResourceEnabled"]
-        == []
-    )
-    assert lacking["PreemptionBasic/5Nodes"] == lacking["PreemptionPVs/5Nodes"] == ["preemption"]
-    assert lacking["Unschedulable/5Nodes/1Init/10Pods"] == []
-    assert lacking["ExtendedResource/fast"] == ["device claims"]
-    assert lacking["GangPreemptionBasic/2Nodes_1PreemptorGang_2Pods_Evicting_10InitPods"][-1] == "preemption"
+    plain = "SchedulingBasic/5Nodes", "SchedulingWithExtendedResource/fast_DRAExtendedResourceEnabled"
+    assert [needed[name] for name in plain] == [[], []]
+    assert needed["PreemptionBasic/5Nodes"] == needed["PreemptionPVs/5Nodes"] == ["preemption"]
+    assert needed["Unschedulable/5Nodes/1Init/10Pods"] == []
+    assert needed["ExtendedResource/fast"] == ["device claims"]
+    assert needed["TopologyAwareScheduling/10Nodes_3Gangs"] == ["gang scheduling", "topology-aware gangs"]
+    both = needed["GangPreemptionBasic/2Nodes_1PreemptorGang_2Pods_Evicting_10InitPods"]
+    assert both == ["gang scheduling", "preemption"]
 
 
 @pytest.mark.parametrize("name", sorted(SMALL))

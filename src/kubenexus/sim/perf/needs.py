@@ -41,8 +41,8 @@ class Feature(msgspec.Struct, frozen=True):
 
 
 CLAIMS = Feature("device claims", "DynamicResources")
-GANGS = Feature("gang scheduling", "GangScheduling")
-TOPOLOGY = Feature("topology-aware gangs", "TopologyPlacementGenerator")
+GANGS = Feature("gang scheduling", "Coscheduling")
+TOPOLOGY = Feature("topology-aware gangs", "Coscheduling")
 PREEMPTION = Feature("preemption", "DefaultPreemption")
 ALLOCATED = Feature("claims allocated beforehand (allocResourceClaims)")
 STEADY = Feature("pods created in a steady state")
@@ -51,8 +51,13 @@ STEADY = Feature("pods created in a steady state")
 def missing(case: Case, workload: Workload, shelf: Shelf, plugins: Mapping[str, Factory]) -> list[str]:
     """The features this workload needs and we do not have, by name. Raises Unusable."""
     catalogue = Catalogue(plugins)
-    found = dict.fromkeys(_Look(case, workload, shelf).needs())
+    found = needed(case, workload, shelf)
     return [each.name for each in found if not each.plugin or not catalogue.is_built(each.plugin)]
+
+
+def needed(case: Case, workload: Workload, shelf: Shelf) -> list[Feature]:
+    """All features this workload needs, ours or not."""
+    return list(dict.fromkeys(_Look(case, workload, shelf).needs()))
 
 
 def pod_count(op: CreatePods, params: Params) -> int:
