@@ -50,7 +50,7 @@ def test_a_stream_that_does_not_begin_is_given_up() -> None:
 
         async with calling(silent) as (client, _):
             with pytest.raises(Uncertain, match="no answer within"):
-                await client.stream("/x", timeout=0.01)
+                await client.stream("/x", timeout=0.1)
 
     run(main())
 
