@@ -80,7 +80,7 @@ def test_a_server_that_does_not_know_what_became_of_a_write(call: Call, answer: 
 
 
 async def _greeted(talk: Talk) -> None:
-    """A first call is answered, so that the next one finds a connection: its short time is then for the answer alone."""
+    """A first call is answered, so that the next has a connection: its short time is then for the answer alone."""
     await talk.request()
     await talk.say(http())
 
