@@ -109,6 +109,10 @@ def workloads_have_defaults_and_a_size(api: Api) -> None:
     changed = api.get("deployments/d").ok()
     assert (changed["spec"]["replicas"], changed["metadata"]["generation"]) == (3, 2)
     api.patch("deployments/d/scale", {"spec": {"replicas": -1}}).refused(422, "Invalid", field="spec.replicas")
+    # An annotation counts as a change of the deployment, unless its controller writes it with the status.
+    told = api.patch("deployments/d/status", {"metadata": {"annotations": {"a": "b"}}, "status": {"replicas": 1}}).ok()
+    assert (told["metadata"]["annotations"], told["metadata"]["generation"]) == ({"a": "b"}, 2)
+    assert api.patch("deployments/d", {"metadata": {"annotations": {"a": "c"}}}).ok()["metadata"]["generation"] == 3
     other = {**spec, "selector": {"matchLabels": {"app": "y"}}}
     api.post("deployments", {"metadata": {"name": "e"}, "spec": other}).refused(422, "Invalid")
     api.patch("deployments/d", {"spec": {"selector": {"matchLabels": {"a": "b"}}}}).refused(422, "Invalid")

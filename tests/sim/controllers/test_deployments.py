@@ -27,7 +27,11 @@ def test_it_makes_a_replica_set_and_that_makes_pods() -> None:
     [replicas] = town.items(APPS, "replicasets")
     mark = replicas["metadata"]["labels"]["pod-template-hash"]
     assert replicas["metadata"]["name"] == f"web-{mark}"
-    assert replicas["metadata"]["annotations"] == {"deployment.kubernetes.io/revision": "1"}
+    assert replicas["metadata"]["annotations"] == {
+        "deployment.kubernetes.io/revision": "1",
+        "deployment.kubernetes.io/desired-replicas": "3",
+        "deployment.kubernetes.io/max-replicas": "4",
+    }
     assert replicas["spec"]["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": mark}
     for pod in town.pods():
         meta = pod["metadata"]

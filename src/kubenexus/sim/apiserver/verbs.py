@@ -113,7 +113,7 @@ def finish(core: Core, target: Target, new: Json, old: Json, wish: Wish) -> Resu
         flaws = _prepare(core, kind, rule, new, old)
     _refuse(kind, new["metadata"], flaws)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-    if rule.generation and rule.counted(new) != rule.counted(old):
+    if rule.generation and target.sub != "status" and rule.counted(new) != rule.counted(old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     if new == old or wish.dry_run:
         return 200, encode(new)

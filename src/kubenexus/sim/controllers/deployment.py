@@ -13,7 +13,8 @@ from kubenexus.sim.controllers.seen import DEPLOYMENTS, REPLICA_SETS, Item, Kin
 from kubenexus.sim.controllers.shelf import Shelf
 from kubenexus.sim.controllers.steps import Note, Step
 
-REVISION = "deployment.kubernetes.io/revision"
+_DOMAIN = "deployment.kubernetes.io"
+REVISION = f"{_DOMAIN}/revision"
 
 
 def reconcile(item: Item, children: Sequence[Kin], shelf: Shelf, now: float) -> Step:
@@ -56,8 +57,9 @@ def _begin(item: Item, older: Sequence[Item], shelf: Shelf, now: float) -> Step:
     size = rolling.first_size(item, older, _old_pods(older, shelf))
     made = _replica_set(item, name, mark, size, 1 + max((revision(each) for each in older), default=0))
     status = deployment_status.status(item, None, older, now, created=name)
-    note = Note("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")
-    return Step(status, [verbs.create(RESOURCES[REPLICA_SETS], made, meta["namespace"])], notes=[note] if size else [])
+    notes = [Note("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")] if size else []
+    call = verbs.create(RESOURCES[REPLICA_SETS], made, meta["namespace"])
+    return Step(status, [call], notes=notes, annotations={REVISION: made["metadata"]["annotations"][REVISION]})
 
 
 def _replica_set(item: Item, name: str, mark: str, size: int, number: int) -> Item:
@@ -66,7 +68,7 @@ def _replica_set(item: Item, name: str, mark: str, size: int, number: int) -> It
     selector = dict(spec["selector"])
     selector["matchLabels"] = {**selector.get("matchLabels", {}), TEMPLATE_HASH: mark}
     wanted = {"replicas": size, "selector": selector, "minReadySeconds": spec.get("minReadySeconds", 0)}
-    meta = {"name": name, "labels": labels, "annotations": {REVISION: str(number)}}
+    meta = {"name": name, "labels": labels, "annotations": {REVISION: str(number), **_sizes_of(item)}}
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -80,13 +82,14 @@ def _replica_set(item: Item, name: str, mark: str, size: int, number: int) -> It
 
 def _go_on(item: Item, newest: Item | None, older: Sequence[Item], shelf: Shelf, now: float) -> Step:
     sizes = rolling.next_sizes(item, newest, older, _old_pods(older, shelf))
-    calls, notes = _scaled(sizes, [*older, *([newest] if newest else [])])
-    if newest is not None:
-        calls += _numbered(item, newest, older)
+    calls, notes = _scaled(item, sizes, [*older, *([newest] if newest else [])])
+    noted = _numbered(item, newest, older) if newest is not None else {}
+    if newest is not None and noted[REVISION] != str(revision(newest)):
+        calls.append(_patched(newest, {"metadata": {"annotations": noted}}))
     if not calls:
         calls += _forgotten(item, newest, older)
     status = deployment_status.status(item, newest, older, now)
-    return Step(status, calls, deployment_status.deadline(item, status), notes)
+    return Step(status, calls, deployment_status.deadline(item, status), notes, noted)
 
 
 def _old_pods(older: Sequence[Item], shelf: Shelf) -> int:
@@ -95,24 +98,30 @@ def _old_pods(older: Sequence[Item], shelf: Shelf) -> int:
     return sum(not pod.finished for key in keys for pod in shelf.pods.of(key))
 
 
-def _scaled(sizes: Sizes, sets: Sequence[Item]) -> tuple[list[Call], list[Note]]:
+def _scaled(item: Item, sizes: Sizes, sets: Sequence[Item]) -> tuple[list[Call], list[Note]]:
     calls, notes = [], []
     for each in sets:
         meta, now = each["metadata"], each["spec"]["replicas"]
         size = sizes.get(meta["name"], now)
+        noted = _sizes_of(item)
+        if size != now or (size and not noted.items() <= meta.get("annotations", {}).items()):
+            calls.append(_patched(each, {"metadata": {"annotations": noted}, "spec": {"replicas": size}}))
         if size != now:
-            calls.append(_patched(each, {"spec": {"replicas": size}}))
             how = "up" if size > now else "down"
             notes.append(Note("ScalingReplicaSet", f"Scaled {how} replica set {meta['name']} from {now} to {size}"))
     return calls, notes
 
 
-def _numbered(item: Item, newest: Item, older: Sequence[Item]) -> list[Call]:
+def _sizes_of(item: Item) -> dict[str, str]:
+    """What a ReplicaSet is told of the whole: how many pods are wanted, and how many there may be at once."""
+    wanted = item["spec"]["replicas"]
+    surge = 0 if rolling.recreates(item) else rolling.limits(item)[0]
+    return {f"{_DOMAIN}/desired-replicas": str(wanted), f"{_DOMAIN}/max-replicas": str(wanted + surge)}
+
+
+def _numbered(item: Item, newest: Item, older: Sequence[Item]) -> dict[str, str]:
     """The newest has the highest number, also when it is an old acquaintance (`kubectl rollout undo`)."""
-    number = max([revision(newest), *(revision(each) + 1 for each in older)])
-    wanted = {"metadata": {"annotations": {REVISION: str(number)}}}
-    late = [each for each in (newest, item) if revision(each) != number]
-    return [_patched(each, wanted, DEPLOYMENTS if each is item else REPLICA_SETS) for each in late]
+    return {REVISION: str(max([revision(newest), *(revision(each) + 1 for each in older)]))}
 
 
 def _forgotten(item: Item, newest: Item | None, older: Sequence[Item]) -> list[Call]:
@@ -125,6 +134,6 @@ def _forgotten(item: Item, newest: Item | None, older: Sequence[Item]) -> list[C
     return [verbs.delete(RESOURCES[REPLICA_SETS], meta["namespace"], meta["name"], meta["uid"]) for meta in metas]
 
 
-def _patched(item: Item, body: dict[str, Any], resource: str = REPLICA_SETS) -> Call:
-    meta = item["metadata"]
-    return verbs.patch(RESOURCES[resource], meta["namespace"], meta["name"], body)
+def _patched(one: Item, body: dict[str, Any]) -> Call:
+    meta = one["metadata"]
+    return verbs.patch(RESOURCES[REPLICA_SETS], meta["namespace"], meta["name"], body)

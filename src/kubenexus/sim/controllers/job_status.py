@@ -55,7 +55,12 @@ def begun(item: Item, tally: Tally, now: float) -> Item:
 
 def _suspended(old: Item, suspended: bool, now: float) -> Item:
     told = ("True", "JobSuspended", "Job suspended") if suspended else ("False", "JobResumed", "Job resumed")
-    return condition(old, "Suspended", *told, now)
+    return _probed(condition(old, "Suspended", *told, now))
+
+
+def _probed(said: Item) -> Item:
+    """Conditions of jobs have a field more."""
+    return said | {"lastProbeTime": said["lastTransitionTime"]}
 
 
 def _counted(old: Item, tally: Tally) -> Item:
@@ -108,7 +113,7 @@ def ended(status: Item, tally: Tally, verdict: Verdict, now: float) -> Item:
     """The last word. Pods that still run are being deleted: they count as terminating, not as active."""
     target = "SuccessCriteriaMet" if verdict.type == "Complete" else "FailureTarget"
     told = ("True", verdict.reason, verdict.message)
-    conditions = [condition({}, type, *told, now) for type in (target, verdict.type)]
+    conditions = [_probed(condition({}, type, *told, now)) for type in (target, verdict.type)]
     last = {**status, "conditions": [*status.get("conditions", ()), *conditions], "ready": 0}
     last.pop("active", None)
     if verdict.type == "Complete":

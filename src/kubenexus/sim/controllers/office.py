@@ -6,7 +6,7 @@ Whoever is concerned several times before it is its turn has one turn. A Deploym
 ReplicaSets, so these go first: it never sees a number that is already known to be wrong.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kubenexus.base.clock import Clock
@@ -130,15 +130,19 @@ class Controllers:
 
     def _take(self, resource: str, item: Item, step: Step) -> bool:
         """The status first: what is counted in it is let go by the calls."""
-        if step.status is not None and step.status != item.get("status", {}):
-            meta = item["metadata"]
-            new = {**item, "status": step.status}
-            call = verbs.update(kin.RESOURCES[resource], meta["namespace"], meta["name"], new, part="status")
-            if self._send(call).code >= 300:
-                return False
+        if step.status is not None and not self._write_status(resource, item, step.status, step.annotations):
+            return False
         for note in step.notes:
             self._tell(resource, item, note)
         return self._all(item, step.calls, resource)
+
+    def _write_status(self, resource: str, item: Item, status: Item, annotations: Mapping[str, str]) -> bool:
+        meta, said = item["metadata"], item["metadata"].get("annotations", {})
+        if status == item.get("status", {}) and annotations.items() <= said.items():
+            return True
+        new = {**item, "metadata": {**meta, "annotations": {**said, **annotations}}, "status": status}
+        call = verbs.update(kin.RESOURCES[resource], meta["namespace"], meta["name"], new, part="status")
+        return self._send(call).code < 300
 
     def _all(self, item: Item | None, calls: Sequence[Call], resource: str = "") -> bool:
         """False if one was refused; the rest waits for the next try, since it would be refused as well."""

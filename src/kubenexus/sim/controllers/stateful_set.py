@@ -96,7 +96,7 @@ def _replaced(item: Item, pods: dict[int, Pod], revision: str, now: float) -> It
 def _make(item: Item, number: int, revision: str) -> Iterator[Call]:
     name = f"{item['metadata']['name']}-{number}"
     labels = {POD_NAME: name, POD_INDEX: str(number), REVISION_HASH: revision}
-    pod = kin.pod_of(STATEFUL_SETS, item, name=name, labels=labels)
+    pod = kin.pod_of(STATEFUL_SETS, item, name=name, labels=labels, generateName=f"{item['metadata']['name']}-")
     pod["spec"] |= {"hostname": name, "subdomain": item["spec"].get("serviceName", "")}
     claims = item["spec"].get("volumeClaimTemplates", ())
     volumes = {each["name"]: each for each in pod["spec"].get("volumes", ())}

@@ -19,12 +19,14 @@ class Note(NamedTuple):
 
 
 class Step(NamedTuple):
-    """`status` is the whole of it (None: leave it); `again` is when to look once more though nothing has happened."""
+    """`status` is the whole of it (None: leave it), `annotations` are written with it; `again` is when to look once
+    more though nothing has happened."""
 
     status: Item | None = None
     calls: Sequence[Call] = ()
     again: float | None = None
     notes: Sequence[Note] = ()
+    annotations: Mapping[str, str] = {}
 
 
 def filled(status: Mapping[str, Any], *always: str) -> Item:
