@@ -11,7 +11,7 @@ from kubenexus.bind.notes import PAUSES, Notes
 from kubenexus.client.calls import ApiError, Call
 from kubenexus.testing.builders import a_pod
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, SILENT, PodServer
-from tests.turns import turns
+from tests.turns import turns, until
 
 WEB = a_pod("web")
 WHY = Call("PATCH", "/api/v1/namespaces/default/pods/web/status", b"{}")
@@ -20,9 +20,13 @@ CONFLICT = ApiError(409, "Conflict", "the object has been modified")
 
 
 def written(
-    *problems: Exception, still: Callable[[PodServer], bool] = lambda server: True, newer: Call | None = None
+    *problems: Exception,
+    still: Callable[[PodServer], bool] = lambda server: True,
+    newer: Call | None = None,
+    pause: int = 1,
 ) -> tuple[list[Call], list[str]]:
-    """What was sent about a pod whose patches meet these problems, and what was given up. `newer` comes meanwhile."""
+    """What was sent about a pod whose patches meet these problems, and what was given up. `newer` comes meanwhile, in a
+    pause of so many turns."""
     server, given_up = PodServer(WEB), list[str]()
     server.patches.extend(problems)
 
@@ -33,7 +37,7 @@ def written(
         async def sleep(seconds: float) -> None:
             if newer is not None and len(server.calls) == 1:
                 notes.write(WEB, newer)
-            await asyncio.sleep(0)
+            await turns(pause)
 
         async def at_once() -> None:
             await asyncio.sleep(0)
@@ -67,6 +71,35 @@ def test_what_has_become_untrue_is_not_written_again() -> None:
     assert written(BUSY, still=lambda server: not server.calls) == ([WHY], [])
 
 
-def test_what_is_newer_takes_its_place() -> None:
+@pytest.mark.parametrize("pause", [1, 20], ids=["while it waits", "and is written while the older one waits"])
+def test_what_is_newer_takes_its_place(pause: int) -> None:
     newer = Call("PATCH", WHY.path, b'{"newer": 1}')
-    assert written(BUSY, newer=newer) == ([WHY, newer], [])
+    assert written(BUSY, newer=newer, pause=pause) == ([WHY, newer], [])
+
+
+def test_what_is_newer_than_a_note_on_its_way_follows_it() -> None:
+    server, newer = PodServer(WEB), Call("PATCH", WHY.path, b'{"newer": 1}')
+
+    async def life() -> None:
+        arrived = asyncio.Event()
+
+        async def send(call: Call, *, timeout: float = 10.0) -> bytes:
+            server.calls.append(call)
+            await arrived.wait()
+            return b"{}"
+
+        server.send = send  # type: ignore[method-assign]
+        notes = Notes(server, Always(), lambda pod: True)
+        task = asyncio.ensure_future(notes.run(lambda: asyncio.sleep(0)))
+        for call in (WHY, newer):
+            notes.write(WEB, call)
+            await turns()
+        assert server.calls == [WHY]
+        arrived.set()
+        await until(lambda: len(server.calls) == 2)
+        await turns()
+        assert (server.calls, len(notes), len(notes._latest)) == ([WHY, newer], 0, 0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(life())

@@ -40,6 +40,7 @@ class Notes:
         self._api, self._guard, self._still, self._failed = api, guard, still, failed
         self._sleep = sleep
         self._waiting: dict[str, tuple[Pod, Call]] = {}  # by UID
+        self._latest: dict[str, Call] = {}  # what is to be said of a pod, waiting or being written
         self._on_the_way: dict[str, asyncio.Event] = {}
         self._work = asyncio.Event()
 
@@ -48,12 +49,14 @@ class Notes:
 
     def write(self, pod: Pod, call: Call) -> None:
         """Never waits."""
-        self._waiting[pod.metadata.uid] = (pod, call)
+        uid = pod.metadata.uid
+        self._waiting[uid], self._latest[uid] = (pod, call), call
         self._work.set()
 
     def drop(self, uid: str) -> None:
         """The pod is gone, or placed."""
         self._waiting.pop(uid, None)
+        self._latest.pop(uid, None)
 
     def concerns(self, bind: Bind) -> bool:
         self.drop(bind.uid)
@@ -73,22 +76,26 @@ class Notes:
 
     async def _write_on(self, room: Room) -> None:
         while True:
-            while not self._waiting:
+            while not self._next():
                 self._work.clear()
                 await self._work.wait()
             await room()
-            uid = next((each for each in self._waiting if each not in self._on_the_way), "")
-            if not uid:
-                await asyncio.sleep(0.01)  # all that is left is on its way, and follows when that is done
-                continue
-            pod, call = self._waiting.pop(uid)
-            await self._insist(uid, pod, call)
+            uid = self._next()
+            if uid:  # another writer may have taken it meanwhile
+                pod, call = self._waiting.pop(uid)
+                await self._insist(uid, pod, call)
+                if self._latest.get(uid) is call:
+                    del self._latest[uid]
+
+    def _next(self) -> str:
+        """Of whom something can be written now. What is newer than a note on its way follows when that has arrived."""
+        return next((uid for uid in self._waiting if uid not in self._on_the_way), "")
 
     async def _insist(self, uid: str, pod: Pod, call: Call) -> None:
         """Until it is written, untrue, replaced by something newer, or refused too often."""
         problem = ""
         for pause in (*PAUSES, 0.0):
-            if uid in self._waiting or uid in self._on_the_way or not self._still(pod) or not self._guard.may_write():
+            if self._latest.get(uid) is not call or not self._still(pod) or not self._guard.may_write():
                 return
             problem = await self._send(uid, call)
             if not problem:
@@ -109,4 +116,5 @@ class Notes:
         finally:
             del self._on_the_way[uid]
             done.set()
+            self._work.set()
         return ""

@@ -4,6 +4,7 @@ A kubelet that says OutOfcpu knows something that we do not. The pod has failed 
 and without a memory that one would go to the same node, and so on for ever.
 """
 
+import math
 from collections import OrderedDict
 
 import msgspec
@@ -46,6 +47,7 @@ class Shunned:
         self._clock = clock
         self._times: OrderedDict[tuple[bytes, str], tuple[float, float]] = OrderedDict()  # until when, how long
         self._nodes: dict[bytes, set[str]] = {}
+        self._due = math.inf  # nothing is over before then
 
     def __bool__(self) -> bool:
         return bool(self._nodes)
@@ -56,6 +58,7 @@ class Shunned:
         _, last = self._times.pop(key, (0.0, 0.0))
         pause = min(max(LEAST, 2 * last), MOST)
         self._times[key] = (now + pause, pause)
+        self._due = min(self._due, now + pause)
         self._nodes.setdefault(signature, set()).add(node)
         if len(self._times) > REMEMBERED:
             oldest, _ = self._times.popitem(last=False)
@@ -66,15 +69,20 @@ class Shunned:
         return sorted(self._nodes.get(signature, ()))
 
     def expire(self) -> bool:
-        """Forget what is over; whether anything was. How long it lasted is remembered for as long again, so that a
-        node that still refuses is left alone for longer."""
+        """Forget what is over; whether anything was. Asked before every burst of decisions. How long it lasted is
+        remembered for as long again, so that a node that still refuses is left alone for longer."""
         now, ended = self._clock.now(), False
+        if now < self._due:
+            return False
         for key, (until, pause) in list(self._times.items()):
             if until <= now and key[1] in self._nodes.get(key[0], ()):
                 self._forget(key)
                 ended = True
             if until + pause <= now:
                 del self._times[key]
+        self._due = min(
+            (until if until > now else until + pause for until, pause in self._times.values()), default=math.inf
+        )
         return ended
 
     def _forget(self, key: tuple[bytes, str]) -> None:
