@@ -4,6 +4,7 @@ The strongest proof that it is a faithful API: nobody told them.
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -188,6 +189,15 @@ def test_kube_scheduler_schedules(box: Box) -> None:
     box.kubectl("apply", "-f-", stdin=hopeless)
     box.kubectl("wait", "--for=condition=PodScheduled=false", "pod/hopeless", "--timeout=20s")
     assert "0/3 nodes are available" in box.kubectl("describe", "pod", "hopeless")
+
+
+def test_kube_scheduler_tells_our_story(assets: Path) -> None:
+    command = [sys.executable, "-m", "kubenexus", "demo", "--scheduler=kube"]
+    env = {**os.environ, "KUBEBUILDER_ASSETS": str(assets)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "scheduler: kube-scheduler, process " in done.stdout
+    assert "7. A hopeless pod is told why: 16 GPUs on one node? 0/20 nodes are available" in done.stdout
 
 
 def test_a_token_opens_the_door(tmp_path: Path, assets: Path) -> None:

@@ -49,9 +49,10 @@ def demo(keep: bool, **said: Any) -> None:
 
 
 async def _play(plan: "Plan", keep: bool) -> int:
+    from kubenexus.sim.demo.screen import LEAVE
     from kubenexus.sim.demo.show import Show
 
-    ended, show = interrupts(), Show(plan, click.echo)
+    ended, show = interrupts(LEAVE if plan.draws else ""), Show(plan, click.echo)
     story = asyncio.ensure_future(show.play(ended if keep else None))
     stop = asyncio.ensure_future(ended.wait())
     await asyncio.wait({story, stop}, return_when=asyncio.FIRST_COMPLETED)

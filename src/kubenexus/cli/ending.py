@@ -10,12 +10,14 @@ import click
 AT_ONCE = 130  # what shells say of a program that was interrupted
 
 
-def interrupts() -> asyncio.Event:
-    """Set when somebody wants us to end. The second time we end at once: whoever watches our pipes cleans up."""
+def interrupts(restore: str = "") -> asyncio.Event:
+    """Set when somebody wants us to end. The second time we end at once: `restore` gives the terminal back, and
+    whoever watches our pipes cleans up."""
     ended = asyncio.Event()
 
     def end() -> None:
         if ended.is_set():
+            click.echo(restore, nl=False)
             click.echo("interrupted twice: ended at once", err=True)
             os._exit(AT_ONCE)
         ended.set()

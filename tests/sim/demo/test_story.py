@@ -133,13 +133,13 @@ def test_what_is_kept_stays_until_it_is_interrupted() -> None:
     assert not playing.scheduler_runs()
 
 
-def test_even_killed_it_takes_its_scheduler_along() -> None:
-    playing = Playing()
+def test_even_killed_it_takes_everything_along(tmp_path: Path) -> None:
+    playing = Playing(TMPDIR=str(tmp_path))
     playing.process.kill()
     playing.ended()
     deadline = CLOCK.now() + 20
-    while playing.scheduler_runs():
-        assert CLOCK.now() < deadline, "the scheduler lives on"
+    while playing.scheduler_runs() or list(tmp_path.iterdir()):
+        assert CLOCK.now() < deadline, "the scheduler or its folder is still there"
 
 
 # ---- on a terminal ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Who places the pods: our scheduler as a process of its own, kube-scheduler for comparison, or nobody.
 
 Whatever is started belongs to a process group that a guard kills when we end, however we end: it waits for the end of a
-pipe of which only we hold the other end.
+pipe of which only we hold the other end. The folder of the cluster goes the same way.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.sim.demo.manifests import SCHEDULER
 
 OURS, KUBE, NONE = "kubenexus", "kube", "none"
-GUARD = "read -r _; kill -9 0"
+GUARD = 'read -r _; rm -rf -- "$1"; kill -9 0'
 LOOK = 0.05  # seconds between looks at whether it still runs
 FAREWELL = 3.0  # seconds to end in order
 
@@ -64,7 +64,8 @@ async def scheduling(which: str, kubeconfig: Path) -> AsyncIterator[Running]:
         yield Running("nobody", None, log)
         return
     command = _ours(kubeconfig) if which == OURS else _kube(kubeconfig)
-    with subprocess.Popen(["/bin/sh", "-c", GUARD], stdin=subprocess.PIPE, process_group=0) as guard:
+    watch = ["/bin/sh", "-c", GUARD, "guard", str(kubeconfig.parent)]
+    with subprocess.Popen(watch, stdin=subprocess.PIPE, process_group=0) as guard:
         with log.open("wb") as out:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=guard.pid)
         running = Running("kubenexus-scheduler" if which == OURS else "kube-scheduler", child, log)
