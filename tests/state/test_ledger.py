@@ -3,12 +3,14 @@
 import pytest
 
 from kubenexus.api.core import ContainerStatus, Node, Pod, ResourceRequirements
+from kubenexus.api.selectors import LabelSelector, LabelSelectorRequirement, compile_selector
 from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.base.numbers import LIMIT
 from kubenexus.state.devices import Device, Take
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import Stage
+from kubenexus.state.podterms import Term
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import Cluster, a_ledger, on_node
 from tests.laws.looking import bytes_of
@@ -39,6 +41,28 @@ def test_a_pod_counts_from_the_moment_it_is_assumed_until_it_is_gone() -> None:
         step()
         seen.append((cpu(ledger), [p.stage for p in ledger.pods.values()]))
     assert seen == [(1000, [Stage.ASSUMED]), (1000, [Stage.BOUND]), (0, [])]
+
+
+def pods_with(ledger: Ledger, key: str) -> list[int]:
+    """By row, those that have a label of this key."""
+    everywhere = compile_selector(LabelSelector())
+    having = compile_selector(LabelSelector(match_expressions=[LabelSelectorRequirement(key=key, operator="Exists")]))
+    counter = ledger.nodes.pods.counter((Term(frozenset(), having, everywhere),))
+    return [int(count) for count in counter.rows[:2]]
+
+
+@pytest.mark.parametrize("asked", [True, False], ids=["somebody counts them", "nobody counts them yet"])
+def test_labels_that_come_with_the_bind_count_from_then_on(asked: bool) -> None:
+    ledger = two_nodes()
+    before = pods_with(ledger, "zone") if asked else [0, 0]
+    ledger.assume(POD, "n1", 0.0)
+    bound = a_pod("web", cpu=1, node="n1", labels={"zone": "a"})
+    dirty = ledger.pod_seen(bound)
+    assert (before, cpu(ledger), ledger.pods["default/web"].labels) == ([0, 0], 1000, {"zone": "a"})
+    assert bool(dirty) == asked, "a row is only looked at again if a count changed"
+    assert pods_with(ledger, "zone") == [1, 0]
+    ledger.pod_gone("default/web")
+    assert pods_with(ledger, "zone") == [0, 0]
 
 
 def test_a_pod_whose_bind_failed_counts_no_more() -> None:

@@ -260,7 +260,9 @@ class Ledger:
             return self._add(fresh)
         if record.node == fresh.node:
             fresh.takes, fresh.picks = record.takes, record.picks
-            if _counts_alike(record, fresh):  # nothing to count again: the record moves on, the columns stay
+            # Nothing to count again: the record moves on, the columns stay. The API server itself labels a pod with its
+            # node's zone when it is bound, and hardly ever does anybody ask about that.
+            if _counts_alike(record, fresh) and self.nodes.pods.relabel(record, fresh.labels):
                 record.stage, record.priority, record.since = Stage.BOUND, fresh.priority, 0.0
                 return set()
         return self._remove(record) | self._add(fresh)
@@ -374,10 +376,9 @@ class Ledger:
 
 
 def _counts_alike(one: PodRecord, other: PodRecord) -> bool:
-    """Whether two records of a pod count the same on its node."""
-    return (one.footprint, one.labels, one.terms, one.mounts, one.terminating) == (
+    """Whether two records of a pod count the same on its node, whatever its labels."""
+    return (one.footprint, one.terms, one.mounts, one.terminating) == (
         other.footprint,
-        other.labels,
         other.terms,
         other.mounts,
         other.terminating,

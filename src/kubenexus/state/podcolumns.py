@@ -72,6 +72,19 @@ class PodColumns:
         self._free.append(record.slot)
         record.slot = -1
 
+    def relabel(self, record: PodRecord, labels: dict[str, str]) -> bool:
+        """A pod that counts already has these labels now. False, and nothing is done, if some counter asks about what
+        changed: then it has to leave and enter again."""
+        if labels == record.labels:
+            return True
+        if any(labels.get(key) != record.labels.get(key) for key in self._asked):
+            return False
+        record.labels = labels
+        if record.slot >= 0:
+            self._labels.set(record.slot, labels)
+            record.labels = self._labels.of_row(record.slot)
+        return True
+
     def _open(self) -> int:
         if self._size == len(self._row):
             capacity = 2 * self._size
