@@ -37,6 +37,7 @@ from kubenexus.observe import events, logs
 from kubenexus.observe.metrics import Metrics
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.plan.decide import Planner
+from kubenexus.plan.gang import capacity
 from kubenexus.plugins.spread import HARD
 from kubenexus.queue.policy import Policy
 from kubenexus.queue.room import WaitingRoom
@@ -138,7 +139,7 @@ class Scheduler:
             owners = columns.owners.version if refuses_by_owner else 0
             return frozenset(columns.pods.carrier_keys), bool(columns.pods.carriers), owners
 
-        return Rules.of(planner.lineup, sign, context)
+        return Rules.of(planner.lineup, sign, context, also=capacity.WAKES)
 
     def _volumes(self, configuration: Configuration) -> VolumeBinding:
         known = self.feed.known

@@ -92,7 +92,7 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
     Exact: with room for the `missing` members in that domain, and nothing else, the gang would be placed; with room for
     one less it would not. `level` and `domain` are empty when the whole cluster may be used. `constraint` is what
     limits the members besides room. `exhausted`: the search was ended before everything was tried, so that more may
-    fit than is said here.
+    fit than is said here. `never`: the nodes there are would not hold the gang if they were empty.
     """
 
     needed: int
@@ -102,6 +102,7 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
     lacking: tuple[Shortage, ...] = ()
     constraint: str = ""
     exhausted: bool = False
+    never: bool = False
 
     @property
     def missing(self) -> int:
@@ -118,6 +119,8 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
         said += f"; {self.missing} more {need} {wanted}" if wanted else f"; room for {self.missing} more is missing"
         if self.constraint:
             said += f" ({self.constraint})"
+        if self.never:
+            return said + "; more than the nodes there are would hold if they were empty"
         return said + (" (not everything was tried)" if self.exhausted else "")
 
 

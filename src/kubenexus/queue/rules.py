@@ -6,6 +6,7 @@ nothing of nodes.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from kubenexus.api.core import Pod
@@ -51,10 +52,15 @@ class Rules:
         self._concerned: dict[tuple[Resource, Action], dict[str, tuple[Hint | None, ...]]] = {}
 
     @staticmethod
-    def of(lineup: Lineup, sign: Sign, context: Callable[[], Hashable] | None = None) -> "Rules":
-        """Those of a profile's plugins."""
+    def of(
+        lineup: Lineup,
+        sign: Sign,
+        context: Callable[[], Hashable] | None = None,
+        also: Wakes = MappingProxyType({}),
+    ) -> "Rules":
+        """Those of a profile's plugins, and of others who refuse."""
         order = lineup.sorts[0].order if lineup.sorts else _first_come
-        return Rules(sign, wakes_of(lineup.plugins), lineup.gates, order, context)
+        return Rules(sign, {**wakes_of(lineup.plugins), **also}, lineup.gates, order, context)
 
     def kind(self, job: Job) -> Kind:
         """What the job is like. One that cannot be signed is like no other, and waits by itself."""

@@ -7,8 +7,9 @@ from hypothesis import assume, example, given
 from kubenexus.framework.decision import Certificate, Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
+from kubenexus.plan.gang.capacity import TOO_LARGE
 from kubenexus.plugins import lineup
-from kubenexus.testing.builders import GPU, HOSTNAME, ZONE
+from kubenexus.testing.builders import GPU, HOSTNAME, ZONE, a_pod
 from kubenexus.testing.harness import a_ledger
 from tests.plan.gang.puzzles import RACK, Kind, Place, Puzzle, puzzles
 
@@ -62,18 +63,19 @@ def test_a_gang_of_several_kinds_is_told_too(puzzle: Puzzle) -> None:
         pytest.param(
             Puzzle((Place("n0", 9, 5, "a", "r1"), Place("n1", 9, 3, "a", "r2")), (Kind(8, 1, 1),), 8, required=RACK),
             "0/2 nodes are available: 5 of at least 8 members fit in topology.kubernetes.io/rack r1, which comes "
-            "closest; 3 more need 3 cpu, 3 nvidia.com/gpu.",
+            "closest; 3 more need 3 cpu, 3 nvidia.com/gpu; more than the nodes there are would hold if they were empty.",
             id="a rack is too small",
         ),
         pytest.param(
             Puzzle((Place("n0", 2, 0, "a", ""), Place("n1", 1, 0, "a", "")), (Kind(8, 1),), 4),
-            "0/2 nodes are available: 3 of at least 4 members fit in the whole cluster; 1 more needs 1 cpu.",
+            "0/2 nodes are available: 3 of at least 4 members fit in the whole cluster; 1 more needs 1 cpu; "
+            "more than the nodes there are would hold if they were empty.",
             id="the cluster is too small",
         ),
         pytest.param(
             Puzzle((Place("n0", 9, 0, "", ""),), (Kind(2, 1),), 2, required=RACK),
             "0/1 nodes are available: 0 of at least 2 members fit in any one topology.kubernetes.io/rack; "
-            "2 more need 2 cpu.",
+            "2 more need 2 cpu; more than the nodes there are would hold if they were empty.",
             id="no node is in a rack",
         ),
         pytest.param(
@@ -86,3 +88,15 @@ def test_a_gang_of_several_kinds_is_told_too(puzzle: Puzzle) -> None:
 )
 def test_the_sentence(puzzle: Puzzle, said: str) -> None:
     assert decided(puzzle).sentence() == said
+
+
+@given(puzzle=puzzles())
+def test_a_gang_that_is_too_large_for_ever_is_told_so(puzzle: Puzzle) -> None:
+    """Others run here, too: without them it would be placed, unless it is told that it never could."""
+    busy = [a_pod(f"busy-{place.name}", cpu=place.cpu, node=place.name) for place in puzzle.places]
+    decision = Planner(RULES).decide(puzzle.job(), a_ledger(puzzle.nodes(), busy).snapshot(), 0.0)
+    assume(puzzle.total > 1)
+    assert decision.certificate is not None
+    assert decision.certificate.never == (not decided(puzzle).placed)
+    if decision.certificate.never:
+        assert decision.diagnosis.refused_by == (TOO_LARGE,)

@@ -9,6 +9,7 @@ from kubenexus.framework.bonds import Bond, Tie
 from kubenexus.framework.decision import Certificate, Placement, Shortage
 from kubenexus.framework.job import NOTHING, Job
 from kubenexus.plan.gang.axes import Axis, by_value
+from kubenexus.plan.gang.capacity import TOO_LARGE, TOPOLOGY, too_large
 from kubenexus.plan.gang.crews import Crew
 from kubenexus.plan.gang.levels import Levels
 from kubenexus.plan.gang.mixed import Mixed, Plan
@@ -156,6 +157,13 @@ class Quest:
                 lacking[resource] = lacking.get(resource, 0) + number * amount
         shortages = tuple(Shortage(resource, amount) for resource, amount in lacking.items() if amount)
         name = site.name if fit else ""
-        certificate = Certificate(needed, fit, site.axis.level, name, shortages, constraint, exhausted)
-        blamed = frozenset[str]().union(*(crew.refusing for crew in self._crews))
-        return Outcome(certificate=certificate, refusal=refusal, blamed=blamed)
+        never = refusal is None and too_large(self._crews, needed, self._levels.outermost, self._columns)
+        certificate = Certificate(needed, fit, site.axis.level, name, shortages, constraint, exhausted, never)
+        return Outcome(certificate=certificate, refusal=refusal, blamed=self._blamed(never))
+
+    def _blamed(self, never: bool) -> frozenset[str]:
+        """Whose events may help."""
+        if never:
+            return frozenset({TOO_LARGE})
+        limits = {TOPOLOGY} if self._levels.outermost.level else set[str]()
+        return frozenset(limits.union(*(crew.refusing for crew in self._crews)))
