@@ -10,7 +10,7 @@ from kubenexus.api.core import Pod
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 from kubenexus.api.workloads import Namespace
-from kubenexus.app.hearing import Hearing
+from kubenexus.app.hearing import WATCHED, Hearing
 from kubenexus.client import kinds
 from kubenexus.client.calls import Call
 from kubenexus.client.changes import ADDED, DELETED, MODIFIED, Change
@@ -25,6 +25,11 @@ BAD = Unreadable("Pod", "default", "bad", "u", node="n", field="spec", problem="
 
 def hearing(town: Town, resource: kinds.Resource = kinds.PODS) -> Hearing:
     return Hearing(town.feed, resource)
+
+
+def test_each_kind_is_watched_once_and_pods_last() -> None:
+    assert len({resource.all for resource in WATCHED}) == len(WATCHED)
+    assert WATCHED[-1] is kinds.PODS, "what a pod refers to is known before it"
 
 
 def test_a_list_after_a_gap_ends_what_is_not_in_it() -> None:

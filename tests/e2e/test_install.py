@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from kubenexus.app.hearing import WATCHED
 from kubenexus.base.clock import WallClock
-from kubenexus.client import kinds
 from kubenexus.testing.controlplane import Cluster
 
 HOME = "kubenexus-system"
@@ -40,7 +40,7 @@ NEEDED = [
     Deed("create", "tokenreviews", "authentication.k8s.io"),
     Deed("create", "subjectaccessreviews", "authorization.k8s.io"),
     Deed("get", "configmaps", "", "kube-system", "extension-apiserver-authentication"),
-    *(Deed(verb, kind.plural, kind.group) for kind in kinds.WATCHED for verb in ("list", "watch")),
+    *(Deed(verb, kind.plural, kind.group) for kind in WATCHED for verb in ("list", "watch")),
 ]
 FORBIDDEN = [
     Deed("get", "secrets", namespace=HOME),

@@ -81,37 +81,9 @@ VOLCANO_POD_GROUPS: Final = Resource("PodGroup", "podgroups", "v1beta1", "schedu
 
 EVENTS: Final = Resource("Event", "events", group="events.k8s.io")
 LEASES: Final = Resource("Lease", "leases", group="coordination.k8s.io")
-TOKEN_REVIEWS: Final = Resource("TokenReview", "tokenreviews", group="authentication.k8s.io", namespaced=False)
-ACCESS_REVIEWS: Final = Resource(
-    "SubjectAccessReview", "subjectaccessreviews", group="authorization.k8s.io", namespaced=False
-)
 SELF_ACCESS_REVIEWS: Final = Resource(
     "SelfSubjectAccessReview", "selfsubjectaccessreviews", group="authorization.k8s.io", namespaced=False
 )
 
 # Pods that still matter: what has run to its end takes no room, and there may be hundreds of thousands of them.
 LIVE: Final = "status.phase!=Succeeded,status.phase!=Failed"
-
-# What a scheduler watches. Each kind appears once; pod groups in the form the server has.
-WATCHED: Final = (
-    PODS,
-    NODES,
-    NAMESPACES,
-    PERSISTENT_VOLUMES,
-    PERSISTENT_VOLUME_CLAIMS,
-    STORAGE_CLASSES,
-    CSI_NODES,
-    CSI_DRIVERS,
-    CSI_STORAGE_CAPACITIES,
-    VOLUME_ATTACHMENTS,
-    POD_DISRUPTION_BUDGETS,
-    SERVICES,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-    REPLICATION_CONTROLLERS,
-    PRIORITY_CLASSES,
-    POD_GROUPS,
-    WORKLOADS,
-    COSCHEDULING_POD_GROUPS,
-    VOLCANO_POD_GROUPS,
-)

@@ -85,46 +85,9 @@ def watching(resource: Resource, version: str, *, seconds: int, fields: str = ""
     return _asking(resource.all, asked)
 
 
-def get_lease(namespace: str, name: str) -> Call:
-    """Who leads."""
-    return get(kinds.LEASES, namespace, name)
-
-
-def create_lease(namespace: str, name: str, spec: Mapping[str, Any]) -> Call:
-    """The first to lead; AlreadyExists if somebody else was."""
-    return create(kinds.LEASES, _named("coordination.k8s.io/v1", "Lease", namespace, name, "", spec=spec), namespace)
-
-
-def update_lease(namespace: str, name: str, version: str, spec: Mapping[str, Any]) -> Call:
-    """Renew or take over; a Conflict if the lease has changed since `version` was read."""
-    body = _named("coordination.k8s.io/v1", "Lease", namespace, name, "", spec=spec)
-    body["metadata"]["resourceVersion"] = version
-    return update(kinds.LEASES, namespace, name, body)
-
-
 def create_event(namespace: str, body: Body) -> Call:
     """An `events.k8s.io/v1` Event."""
     return create(kinds.EVENTS, body, namespace)
-
-
-def review_token(token: str, audiences: tuple[str, ...] = ()) -> Call:
-    """Whose token is this? The answer is in the body's `status`."""
-    spec = {"token": token} | ({"audiences": list(audiences)} if audiences else {})
-    return create(kinds.TOKEN_REVIEWS, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec})
-
-
-def review_access(spec: Mapping[str, Any]) -> Call:
-    """May somebody do something? `spec` as in `authorization.k8s.io/v1`; the answer is in the body's `status`."""
-    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-    return create(kinds.ACCESS_REVIEWS, body)
-
-
-def review_own_access(verb: str, resource: Resource, *, part: str = "", namespace: str = "") -> Call:
-    """May we ourselves do this? For a clear error at the start instead of a refusal at three in the morning."""
-    asked = {"verb": verb, "group": resource.group, "resource": resource.plural, "version": resource.version}
-    asked |= {key: value for key, value in (("subresource", part), ("namespace", namespace)) if value}
-    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-    return create(kinds.SELF_ACCESS_REVIEWS, body | {"spec": {"resourceAttributes": asked}})
 
 
 def _named(version: str, kind: str, namespace: str, name: str, uid: str, **more: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Collection
-from typing import Any
 
 import msgspec
 
@@ -83,7 +82,3 @@ def kept(kind: Kind, item: Json) -> Json:
 def shown(kind: Kind, data: bytes) -> bytes:
     """An object as clients of this kind see it, still without `kind` and `apiVersion`."""
     return encode(outward(decode(data))) if kind.group == "events.k8s.io" else data
-
-
-def is_empty(value: Any) -> bool:
-    return value is None or value in ("", [], {})
