@@ -63,7 +63,8 @@ def test_a_gang_of_several_kinds_is_told_too(puzzle: Puzzle) -> None:
         pytest.param(
             Puzzle((Place("n0", 9, 5, "a", "r1"), Place("n1", 9, 3, "a", "r2")), (Kind(8, 1, 1),), 8, required=RACK),
             "0/2 nodes are available: 5 of at least 8 members fit in topology.kubernetes.io/rack r1, which comes "
-            "closest; 3 more need 3 cpu, 3 nvidia.com/gpu; more than the nodes there are would hold if they were empty.",
+            "closest; 3 more need 3 cpu, 3 nvidia.com/gpu; "
+            "more than the nodes there are would hold if they were empty.",
             id="a rack is too small",
         ),
         pytest.param(
