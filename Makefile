@@ -18,9 +18,10 @@ PYTEST_ARGS  ?=
 BENCH_ARGS   ?=
 SCHEDULER    ?= kubenexus
 DEMO_ARGS    ?=
+CHAOS_ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane e2e conformance lint fmt fuzz oracle simulate bench bench-live soak docs changelog constraints clean
+.PHONY: help setup demo test controlplane e2e chaos conformance lint fmt fuzz oracle simulate bench bench-live soak docs changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +51,9 @@ controlplane: $(READY) ## build etcd and Kubernetes for e2e into the user's cach
 
 e2e: $(READY) ## run the end-to-end tests against a real control plane (after make controlplane)
 	$(PY) -m pytest tests/e2e $(PYTEST_ARGS)
+
+chaos: $(READY) ## many seeds of faults through a real socket, judged by a checker (CHAOS_ARGS='--seed 17' for one again)
+	$(PY) -m tests.chaos $(CHAOS_ARGS)
 
 conformance: $(READY) ## run Kubernetes' own scheduling specs against us (SCHEDULER=kube-scheduler for comparison)
 	$(PY) -m tests.conformance.run $(SCHEDULER)

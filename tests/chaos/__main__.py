@@ -27,6 +27,7 @@ def main() -> int:
         print(f"no control plane: {assets} lacks {', '.join(lacking)}; run `make controlplane` first", file=sys.stderr)
         return 1
     seeds = [said.seed] if said.seed is not None else list(range(said.first, said.first + said.seeds))
+    seeds = [seed for seed in seeds if said.theme in ("", scenario(seed).theme)]
     folder = Path(tempfile.mkdtemp(prefix="kubenexus-chaos-"))
     with ControlPlane(assets, folder) as plane:
         reports = [_played(plane, seed) for seed in seeds]
@@ -47,6 +48,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=200, help="how many [200]")
     parser.add_argument("--first", type=int, default=1, help="the first of them [1]")
     parser.add_argument("--seed", type=int, help="this one alone")
+    parser.add_argument("--theme", choices=[*THEMES], default="", help="only those of this theme")
     parser.add_argument("--keep", action="store_true", help="keep the logs even if all is well")
     return parser.parse_args()
 

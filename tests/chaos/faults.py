@@ -40,7 +40,7 @@ Rates = Mapping[str, Mapping[str, float]]
 
 
 class Fault(NamedTuple):
-    """`seconds` for delay, freeze and slow; `after` so many lines of a watch; `lines` to replay."""
+    """`seconds` for delay, freeze and slow; `after` so many lines of a watch; `lines` to replay, or to slow down."""
 
     kind: str
     seconds: float = 0.0
@@ -74,5 +74,5 @@ def _drawn(kind: str, rng: Random) -> Fault:
     if kind == "watch-freeze":
         return Fault(kind, rng.uniform(0.5, 4.0), after=rng.randrange(1, 15))
     if kind == "watch-slow":
-        return Fault(kind, rng.uniform(0.005, 0.03), after=1)
+        return Fault(kind, rng.uniform(0.01, 0.1), after=1, lines=rng.randrange(5, 30))
     return Fault(kind, rng.uniform(0.05, LONGEST_DELAY), after=rng.randrange(1, 15), lines=rng.randrange(1, 20))

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 from tests.chaos import wire
 from tests.chaos.faults import Fault
 from tests.chaos.journal import VERSION, Asked
+from tests.chaos.watching import Watching
+from tests.chaos.wire import HungUp
 
 if TYPE_CHECKING:
     from tests.chaos.proxy import Proxy
 
 Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 LIVE_PODS = "/api/v1/pods?"
-REMEMBERED = 64  # lines of a watch that may be replayed
-
-
-class HungUp(Exception):
-    """This connection ends here."""
 
 
 class Passage:
@@ -141,7 +138,7 @@ class Passage:
             return
         self._writer.write(head.text)
         closing = asyncio.ensure_future(self._reader.read(1))
-        following = asyncio.ensure_future(self._follow(reader, asked, fault))
+        following = asyncio.ensure_future(Watching(self._proxy, asked, self._writer).follow(reader, fault))
         try:
             await asyncio.wait([closing, following], return_when=asyncio.FIRST_COMPLETED)
             if following.done():
@@ -152,47 +149,6 @@ class Passage:
                 task.cancel()
             await asyncio.gather(closing, following, return_exceptions=True)
 
-    async def _follow(self, reader: asyncio.StreamReader, asked: Asked, fault: Fault | None) -> None:
-        count, recent = 0, list[bytes]()
-        async for line in wire.lines(reader):
-            count += 1
-            if fault is not None and not self._proxy.calmed.is_set():
-                recent = [*recent[-REMEMBERED:], line]
-                await self._disturb(asked, recent, fault, count)
-            self._tell(asked, line)
-            await self._writer.drain()
-        self._writer.write(wire.LAST_CHUNK)
-
-    async def _disturb(self, asked: Asked, recent: list[bytes], fault: Fault, count: int) -> None:
-        """Before the last of the `recent` lines is passed on."""
-        if fault.kind == "watch-slow":
-            await self._wait(fault.seconds)
-        if count != fault.after:
-            return
-        self._struck(asked, fault)
-        if fault.kind == "watch-cut":
-            await self._cut(wire.chunk(recent[-1]))
-        elif fault.kind == "watch-gone":
-            self._writer.write(wire.chunk(wire.error_event(wire.GONE)) + wire.LAST_CHUNK)
-            await self._writer.drain()
-            raise HungUp
-        elif fault.kind == "watch-freeze":
-            await self._wait(fault.seconds)
-        elif fault.kind == "watch-replay":
-            for old in recent[-fault.lines - 1 : -1]:
-                self._writer.write(wire.chunk(old))
-
     def _struck(self, asked: Asked, fault: Fault) -> None:
         asked.fault = fault.kind
         self._proxy.journal.struck[fault.kind] += 1
-
-    async def _wait(self, seconds: float) -> None:
-        """So long, or until all is calm."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._proxy.calmed.wait()
-
-    def _tell(self, asked: Asked, line: bytes) -> None:
-        if asked.sort == "watch pods":
-            self._proxy.journal.tell(self._who, line, self._proxy.clock.now())
-        self._writer.write(wire.chunk(line))

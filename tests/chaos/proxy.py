@@ -49,6 +49,7 @@ class Proxy:
     # --- for everybody --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
+        self._loop.set_exception_handler(_unexpected)
         self._thread.start()
         self._loop.call_soon_threadsafe(self._beat)
 
@@ -138,3 +139,9 @@ class Proxy:
 
     def _do(self, what: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(10)
+
+
+def _unexpected(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """uvloop complains when a connection that we have hung up had something left to say; all else is a mistake."""
+    if "the handler is closed" not in str(context.get("exception")):
+        loop.default_exception_handler(context)

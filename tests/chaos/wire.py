@@ -21,6 +21,10 @@ LAST_CHUNK: Final = b"0\r\n\r\n"
 GONE: Final = 410
 
 
+class HungUp(Exception):
+    """A connection ends here."""
+
+
 class Request(NamedTuple):
     head: bytes
     body: bytes
