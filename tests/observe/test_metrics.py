@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubenexus.observe.meters import LIMIT, Counter, Gauge, Histogram
+from kubenexus.observe.meters import LIMIT, Counter, Family, Gauge, Histogram
 from kubenexus.observe.metric_table import OURS, TABLE, UPSTREAM, Row, exponential
 from kubenexus.observe.metrics import Metrics, Sampler
 from kubenexus.queue.policy import Policy
@@ -144,6 +144,11 @@ def test_a_gauge_that_is_replaced_forgets_what_is_gone() -> None:
     gauge.replace({("a",): 1, ("b",): 2})
     gauge.replace({("b",): 3})
     assert [(s.labels, s.value) for s in gauge.collect().samples] == [({"name": "b"}, 3)]
+
+
+def test_a_family_of_no_kind_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="abstract method"):
+        Family(Row("x", "ALPHA", (), "x"))  # type: ignore[abstract]
 
 
 def test_wrong_labels_are_a_bug_and_say_which() -> None:
