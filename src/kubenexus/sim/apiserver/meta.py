@@ -1,7 +1,6 @@
 """Metadata: what the server writes into it on create and keeps on update."""
 
 import random
-import uuid
 
 from kubenexus.base.clock import Clock
 from kubenexus.observe.times import seconds_text
@@ -9,6 +8,9 @@ from kubenexus.sim.apiserver.refusals import Flaw, Json, immutable
 
 # No vowels and nothing that looks like something else: a name by chance is never a word.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+# The bits of a UUID that say which kind it is, and what they are in one that was drawn (RFC 9562, version 4).
+_FIXED = 0xF000 << 64 | 0xC000 << 48
+_VERSION_4 = 0x4000 << 64 | 0x8000 << 48
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
 
 
@@ -31,10 +33,11 @@ class Stamps:
         return seconds_text(int(self.clock.now()) + seconds)
 
     def uid(self) -> str:
-        return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
+        text = f"{(self.rng.getrandbits(128) & ~_FIXED) | _VERSION_4:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def suffix(self) -> str:
-        return "".join(self.rng.choice(_LETTERS) for _ in range(5))
+        return "".join(self.rng.choices(_LETTERS, k=5))
 
 
 def born(meta: Json, stamps: Stamps) -> None:

@@ -34,11 +34,11 @@ _LOOSE = {
 
 def read(kind: Kind, body: bytes) -> Json:
     """The object in a body. Raises Refusal."""
-    shape = _shape(kind.group_version, kind.kind)
-    if shape is None:
+    decoder = _decoder(kind.group_version, kind.kind)
+    if decoder is None:
         return _loose(kind, body)
     try:
-        seen = msgspec.to_builtins(msgspec.json.decode(body, type=shape))
+        seen = msgspec.to_builtins(decoder.decode(body))
     except msgspec.ValidationError as error:
         raise _unreadable(kind, str(error)) from None
     except msgspec.DecodeError as error:
@@ -92,6 +92,12 @@ def _unknown(schema: schemas.Schema, seen: Any, path: str) -> Iterator[str]:
 def _shape(group_version: str, kind: str) -> Any:
     name = schemas.name_of(group_version, kind)
     return None if name is None else _struct(name) | None
+
+
+@functools.cache
+def _decoder(group_version: str, kind: str) -> msgspec.json.Decoder[Any] | None:
+    shape = _shape(group_version, kind)
+    return None if shape is None else msgspec.json.Decoder(shape)
 
 
 @functools.cache
