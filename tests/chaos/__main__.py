@@ -17,7 +17,7 @@ from tests.chaos.play import Report, play
 from tests.chaos.scenario import THEMES, scenario
 from tests.e2e.controlplane import build
 
-LAWS = ("overbooked", "lost", "moved", "ledger", "no lease", "not leading")
+LAWS = ("overbooked", "lost", "moved", "ledger", "no lease", "not leading", "play")
 
 
 def main() -> int:
@@ -74,6 +74,7 @@ def _table(reports: list[Report]) -> str:
     rows = [
         ("seeds", len(reports)),
         *((f"  {theme}", sum(report.theme == theme for report in reports)) for theme in THEMES),
+        ("kills in a burst of 1,000 pods", sum(report.kills for report in reports if report.theme == "burst")),
         ("minutes", round(sum(seconds) / 60, 1)),
         ("seconds a seed, median / longest", f"{seconds[len(seconds) // 2]:.1f} / {seconds[-1]:.1f}"),
         ("pods sent", sum(report.pods for report in reports)),

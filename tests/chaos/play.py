@@ -185,6 +185,8 @@ class Play:
         report.latest = fence.latest
         seen = binds_under_another(journal, checker.world.history, checker.world.holders, {THIEF})
         report.breaches += [f"not leading: {text}" for text in seen]
+        if self._scenario.theme == "burst" and not report.kills:
+            report.breaches.append("play: the kill never came")
         report.races = verdict.races
         report.pods, report.bound = self._scenario.pods, checker.bound
         report.starts, report.gaps = self._replicas.starts, checker.gaps

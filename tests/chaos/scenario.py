@@ -72,7 +72,7 @@ def scenario(seed: int) -> Scenario:
     """The same for the same seed, always. Themes take turns, so that any 8 seeds in a row have each once."""
     rng, theme = Random(seed), ORDER[seed % len(ORDER)]
     if theme == "burst":
-        waves: tuple[Wave, ...] = (Wave(BURST, deed=Deed("kill", rng.randrange(1, BURST * 9 // 10))),)
+        waves: tuple[Wave, ...] = (Wave(BURST, deed=Deed("kill", rng.randrange(BURST // 20, BURST * 7 // 10))),)
         return Scenario(seed, theme, 12, 80, waves, _drizzle(rng))
     nodes, cpu = rng.randrange(6, 13), rng.randrange(6, 13)
     room = nodes * cpu

@@ -49,7 +49,7 @@ def test_two_hundred_seeds_have_each_theme_deed_and_fault_and_enough_kills_in_a_
     )
     kills = [play for play in plays if play.theme == "burst" and play.pods == BURST == 1000]
     assert len(kills) >= 20
-    assert all(wave.deed is not None and 0 < wave.deed.binds < 960 for play in kills for wave in play.waves)
+    assert all(wave.deed is not None and 50 <= wave.deed.binds < 700 for play in kills for wave in play.waves)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
