@@ -17,7 +17,7 @@ from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.entry import Place
-from kubenexus.queue.formation import BEHIND_GATES, Formation, Member, Seated, broken, formed, held
+from kubenexus.queue.formation import BEHIND_GATES, Formation, Member, broken, formed, held
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.state.pods import PodRecord, Stage
 
@@ -77,11 +77,11 @@ class Assembly:
     def waits(self, pod: Pod, since: float | None) -> None:
         """A live pod of ours that has no node, new or changed."""
         try:
-            claim, problem = claim_of(pod), None
+            claim, problem = self._claim(pod), None
         except Malformed as malformed:
             claim, problem = None, held(str(malformed))
         if claim is not None:
-            self._join(Member(pod, claim, since))
+            self._join(Member.of(pod, claim, since))
             return
         self._leave(pod.key)
         self._keep_back(pod.key, problem)
@@ -94,13 +94,13 @@ class Assembly:
     def placed(self, pod: Pod, slim: Pod, since: float | None) -> None:
         """A live pod that has a node, by whoever's hand. `slim` is what is kept of it."""
         try:
-            claim = claim_of(pod)
+            claim = self._claim(pod)
         except Malformed:
             claim = None
         if claim is None:
             self.gone(pod.key)
         else:
-            self._join(Member(slim, claim, since, pod.spec.node_name))
+            self._join(Member.of(slim, claim, since, pod.spec.node_name))
 
     def gone(self, key: str) -> None:
         """Deleted, ended, on its way out, or not ours."""
@@ -172,16 +172,17 @@ class Assembly:
             self._disband(key)
 
     def _formation(self, key: str, crew: Crew) -> Formation:
-        seated = [Seated(member, self._node(name, member)) for name, member in crew.members.items()]
-        if not seated:
+        if not crew.members:
             return Formation({})
+        crew.members = dict(sorted(crew.members.items(), key=_order))  # most of them stand in order since the last time
+        seated = [(member, member.node or self._node(name, member)) for name, member in crew.members.items()]
         claims = list({id(each.claim): each.claim for each in crew.members.values()}.values())
         self._warn(crew, claims)
         try:
             gang = merged([settle(claim, self._groups) for claim in claims])
         except Malformed as problem:
             return broken(key, seated, str(problem))
-        return formed(self._with_usual(gang, seated[0].member.pod), seated)
+        return formed(self._with_usual(gang, seated[0][0].pod), seated)
 
     def _with_usual(self, gang: Gang, pod: Pod) -> Gang:
         """What a configuration says of the namespace goes for gangs that say nothing of their own."""
@@ -221,6 +222,15 @@ class Assembly:
 
     # --- members --------------------------------------------------------------------------------------------------
 
+    def _claim(self, pod: Pod) -> Claim | None:
+        """What the pod says of its gang; not read again while it says the same."""
+        known = self._members.get(pod.key)
+        if known is None:
+            return claim_of(pod)
+        before, now = known.pod, pod.metadata
+        same = before.metadata.labels == now.labels and before.metadata.annotations == now.annotations
+        return known.claim if same and not known.node and before.metadata.uid == now.uid else claim_of(pod)
+
     def _join(self, member: Member) -> None:
         key, gang = member.pod.key, member.claim.key
         old = self._members.get(key)
@@ -232,7 +242,7 @@ class Assembly:
             crew = self._crews[gang] = Crew()
         sibling = old or next(iter(crew.members.values()), None)
         if sibling is not None and sibling.claim == member.claim:
-            member = Member(member.pod, sibling.claim, member.since, member.node)  # ten thousand share one
+            member = Member.of(member.pod, sibling.claim, member.since, member.node)  # ten thousand share one
         crew.members[key] = self._members[key] = member
         ref = member.claim.ref
         if ref is not None:
@@ -258,16 +268,22 @@ class Assembly:
                 del self._named[named]
 
     def _node(self, key: str, member: Member) -> str:
-        record = None if member.node else self._records.get(key)
-        if record is None or record.uid != member.pod.metadata.uid or record.stage is Stage.NOMINATED:
+        """Where it is, or goes by our own decision."""
+        record = self._records.get(key)
+        if record is None or member.node:
             return member.node
-        return record.node
+        ours = record.uid == member.pod.metadata.uid and record.stage is not Stage.NOMINATED
+        return record.node if ours else ""
 
     def _keep_back(self, key: str, why: Verdict | None) -> None:
         if why is None:
             self._held.pop(key, None)
         else:
             self._held[key] = why
+
+
+def _order(named: tuple[str, Member]) -> tuple[int, float, str]:
+    return named[1].order
 
 
 def _matters(old: Member, new: Member) -> bool:

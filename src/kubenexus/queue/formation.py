@@ -4,7 +4,8 @@ Members without a node wait as one job, however many they are. Those behind sche
 wait as a job of their own. The members of a gang that is none (one is enough, anywhere) are jobs each by itself.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -20,19 +21,24 @@ BEHIND_GATES: Final = "+gated"  # no name has a plus
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
-    """A live pod that belongs to a gang. `node` is the API server's word; `since` when the pod was made."""
+    """A live pod that belongs to a gang. `node` is the API server's word; `since` when the pod was made; `order` its
+    place among the others."""
 
     pod: Pod
     claim: Claim
     since: float | None
-    node: str = ""
-
-
-class Seated(NamedTuple):
-    """A member, and the node it has by anybody's word: the API server's, or our own decision's."""
-
-    member: Member
     node: str
+    order: tuple[int, float, str]
+
+    @staticmethod
+    def of(pod: Pod, claim: Claim, since: float | None, node: str = "") -> "Member":
+        """The most urgent stand first, then the oldest."""
+        order = (-pod.spec.priority, math.inf if since is None else since, pod.metadata.name)
+        return Member(pod, claim, since, node, order)
+
+
+# Members in order, and for each the node it has by anybody's word: the API server's, or our own decision's.
+Seated = Sequence[tuple[Member, str]]
 
 
 class Formation(NamedTuple):
@@ -43,13 +49,12 @@ class Formation(NamedTuple):
     since: float | None = None
 
 
-def formed(gang: Gang, seated: Iterable[Seated]) -> Formation:
-    everybody = sorted(seated, key=_order)
-    waiting = [each.member.pod for each in everybody if not each.node]
+def formed(gang: Gang, seated: Seated) -> Formation:
+    waiting = [member.pod for member, node in seated if not node]
     if gang.loose:
         return Formation({pod.key: Job.of(pod) for pod in waiting})
     ready = tuple([pod for pod in waiting if not pod.spec.scheduling_gates])
-    anchors = tuple([each.node for each in everybody if each.node])
+    anchors = tuple([node for _, node in seated if node])
     topology = Topology(gang.nearness.required, gang.nearness.preferred)
     jobs = {}
     if ready:
@@ -57,14 +62,13 @@ def formed(gang: Gang, seated: Iterable[Seated]) -> Formation:
     if len(ready) < len(waiting):
         gated = tuple([pod for pod in waiting if pod.spec.scheduling_gates])
         jobs[gang.key + BEHIND_GATES] = Job(gang.key + BEHIND_GATES, gated)
-    return Formation(jobs, _hold(gang, len(ready) + len(anchors)), _oldest(everybody))
+    return Formation(jobs, _hold(gang, len(ready) + len(anchors)), _oldest(seated))
 
 
-def broken(key: str, seated: Iterable[Seated], problem: str) -> Formation:
+def broken(key: str, seated: Seated, problem: str) -> Formation:
     """A gang of which nobody can tell how many it needs: it waits, with the reason."""
-    everybody = sorted(seated, key=_order)
-    waiting = tuple([each.member.pod for each in everybody if not each.node])
-    return Formation({key: Job(key, waiting)} if waiting else {}, held(problem), _oldest(everybody))
+    waiting = tuple([member.pod for member, node in seated if not node])
+    return Formation({key: Job(key, waiting)} if waiting else {}, held(problem), _oldest(seated))
 
 
 def held(sentence: str) -> Verdict:
@@ -80,11 +84,5 @@ def _hold(gang: Gang, live: int) -> Verdict | None:
     return None
 
 
-def _order(each: Seated) -> tuple[int, float, str]:
-    """The most urgent first, then the oldest."""
-    pod, since = each.member.pod, each.member.since
-    return (-pod.spec.priority, float("inf") if since is None else since, pod.metadata.name)
-
-
-def _oldest(everybody: Iterable[Seated]) -> float | None:
-    return min((each.member.since for each in everybody if each.member.since is not None), default=None)
+def _oldest(seated: Seated) -> float | None:
+    return min((member.since for member, _ in seated if member.since is not None), default=None)
