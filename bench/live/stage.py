@@ -8,17 +8,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bench.live import cases
 from bench.live.cases import Case
 from bench.live.witness import PREFIX
 from kubenexus.base.clock import WallClock
 from kubenexus.client import kinds
 from kubenexus.client.access import Wish, find_access
-from kubenexus.client.calls import ApiError, Call
+from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
 from kubenexus.client.kinds import Resource
 from kubenexus.client.limits import Limiter
 from kubenexus.client.transport import Client
-from kubenexus.client.verbs import create, get, patch
+from kubenexus.client.verbs import create, get, listing, patch
 from kubenexus.testing.controlplane import ControlPlane
 from tests.e2e.controlplane import build
 
@@ -73,9 +75,16 @@ class Stage:
             await asyncio.sleep(0.1)
 
     async def clean(self, namespace: str) -> None:
-        """No pod and no event of the run is left."""
+        """No pod and no event of the run is left. The server gives up on a collection that takes it too long, and goes
+        on where it stopped when it is asked again."""
         for resource in (kinds.PODS, kinds.EVENTS):
-            await self._client.send(Call("DELETE", f"{resource.at(namespace)}?gracePeriodSeconds=0"), timeout=600)
+            left = True
+            while left:
+                with contextlib.suppress(ApiError, Uncertain, Unreachable):
+                    everything = f"{resource.at(namespace)}?gracePeriodSeconds=0"
+                    await self._client.send(Call("DELETE", everything), timeout=120)
+                    page = await self._client.send(listing(resource, namespace=namespace, limit=1), timeout=60)
+                    left = bool(msgspec.json.decode(page)["items"])
 
     @contextlib.asynccontextmanager
     async def churning(self, namespace: str, wanted: bool) -> AsyncIterator[None]:
@@ -107,9 +116,21 @@ class Stage:
                 await self._client.send(Call("DELETE", f"{where}?gracePeriodSeconds=0"), timeout=60)
 
     async def _create(self, resource: Resource, body: dict[str, Any], namespace: str = "") -> None:
+        """Until it is there, however busy the server is."""
         call = create(resource, body, namespace)
         self.sent += len(call.body)
-        await self._client.send(call, timeout=60)
+        while True:
+            try:
+                await self._client.send(call, timeout=60)
+                return
+            except ApiError as error:
+                if error.code == 409:
+                    return  # an earlier try went through
+                if error.code != 429 and error.code < 500:
+                    raise
+            except (Uncertain, Unreachable):
+                pass
+            await asyncio.sleep(0.2)
 
 
 @contextlib.asynccontextmanager

@@ -52,10 +52,10 @@ async def insist(send: Callable[[], Awaitable[Any]]) -> None:
 
 
 class Churn:
-    """`alive` pods at most at a time. `done` counts those whose life is over."""
+    """`alive` pods at most at a time, `job` of them alike. `done` counts those whose life is over."""
 
-    def __init__(self, client: Client, alive: int) -> None:
-        self._client = client
+    def __init__(self, client: Client, alive: int, job: int) -> None:
+        self._client, self._job = client, job
         self._room = asyncio.Semaphore(alive)
         self._bound: asyncio.Queue[Seen] = asyncio.Queue()
         self._ending: set[str] = set()
@@ -85,7 +85,7 @@ class Churn:
         while self._next < self._last:
             number, self._next = self._next, self._next + 1
             await self._room.acquire()
-            await self._send(create(kinds.PODS, objects.pod(number), NAMESPACE))
+            await self._send(create(kinds.PODS, objects.pod(number, self._job), NAMESPACE))
             if number % HUGE_EVERY == 0:
                 tasks.create_task(self._in_vain(number))
 

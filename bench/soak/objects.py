@@ -1,5 +1,5 @@
-"""What a soak throws at a scheduler. Every fifty pods are a job with names of its own, so that whatever a scheduler
-remembers by a label, a selector or a name has to be forgotten again."""
+"""What a soak throws at a scheduler. A few dozen pods are a job with names of its own, so that whatever a
+scheduler remembers by a label, a selector or a name has to be forgotten again."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
 ZONES = ("a", "b", "c")
 SCHEDULER = "soaked"
-JOB = 50  # pods: so many jobs that every bounded memory of a scheduler is full long before the first half is over
 SIZES = tuple((f"{50 * (1 + n % 5)}m", f"{64 * (1 + n % 4)}Mi") for n in range(20))
 NOT_READY: Data = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
@@ -22,11 +21,12 @@ def node(name: str) -> Data:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
 
 
-def pod(number: int) -> Data:
-    """The pods of a job are alike; of ten jobs, four have something to say about where."""
-    job = f"job-{number // JOB}"
-    labels = {"job-name": job, "index": str(number % JOB)}
-    return _pod(f"{job}-{number % JOB}", labels, SIZES[number // JOB % len(SIZES)], _wish(number // JOB, job))
+def pod(number: int, job: int) -> Data:
+    """The pods of a job (so many) are alike; of ten jobs, four have something to say about where."""
+    which, index = divmod(number, job)
+    name = f"job-{which}"
+    labels = {"job-name": name, "index": str(index)}
+    return _pod(f"{name}-{index}", labels, SIZES[which % len(SIZES)], _wish(which, name))
 
 
 def too_large(number: int) -> Data:

@@ -10,12 +10,22 @@ ROWS = 20
 HEAD = ("s", "pods", "memory, MB", "longest lag, ms", "active", "backoff", "unschedulable", "known pods", "nodes")
 
 
-class Soak(NamedTuple):
-    """What came of it. `halves` were taken when each half was over and the cluster empty."""
+class Plan(NamedTuple):
+    """What is to be done; `pods` in two halves. Times are in seconds."""
 
     server: str
     nodes: int
     pods: int
+    alive: int  # pods at a time
+    job: int  # pods that are alike
+    every: float  # between two samples
+    rest: float  # after each half, for the last events
+
+
+class Soak(NamedTuple):
+    """What came of it. `halves` were taken when each half was over and the cluster empty."""
+
+    plan: Plan
     flaps: int
     samples: list[Sample]
     halves: list[Sample]
@@ -23,7 +33,8 @@ class Soak(NamedTuple):
     @property
     def growth(self) -> float:
         """Memory after the second half, as a multiple of that after the first."""
-        return self.halves[1].rss_mb / self.halves[0].rss_mb
+        first, second = self.halves
+        return second.rss_mb / first.rss_mb
 
     @property
     def kept(self) -> bool:
@@ -31,6 +42,8 @@ class Soak(NamedTuple):
 
 
 def verdict(soak: Soak) -> str:
+    if len(soak.halves) < 2:
+        return "not finished"
     first, second = soak.halves
     mark = "pass" if soak.kept else "FAIL"
     sizes = f"{first.rss_mb:.1f} MB after {first.done:,} pods, {second.rss_mb:.1f} MB after {second.done:,}"
@@ -53,7 +66,7 @@ def picture(soak: Soak) -> str:
     queues = [Line(queue, [float(each.queues[queue]) for each in soak.samples]) for queue in QUEUES[:3]]
     marks = [each.seconds for each in soak.halves]
     panels = [Panel("memory, MB", [memory]), Panel("loop lag, ms", [lag]), Panel("pods that wait", queues)]
-    return drawn(f"{soak.pods:,} pods on {soak.nodes:,} nodes", at, panels, marks)
+    return drawn(f"{soak.plan.pods:,} pods on {soak.plan.nodes:,} nodes", at, panels, marks)
 
 
 def _cells(each: Sample) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.soak.churn import CLOCK, Churn
 from bench.soak.flaps import Flaps
 from bench.soak.programs import SERVERS, Scheduler, Server, scheduler
-from bench.soak.report import Soak
+from bench.soak.report import Plan, Soak
 from bench.soak.samples import Page, Sample, read_page, sample
 from kubenexus.client.access import Wish, find_access
 from kubenexus.client.limits import Limiter
@@ -32,7 +32,13 @@ class Notes:
             await asyncio.sleep(every)
 
     async def take(self) -> Sample:
-        page = await asyncio.to_thread(read_page, self._which.address, self._token)
+        """A page that cannot be had (the scheduler asks a busy server who we are) is asked for again."""
+        while True:
+            with contextlib.suppress(OSError):
+                return self._noted(await asyncio.to_thread(read_page, self._which.address, self._token))
+            await asyncio.sleep(1.0)
+
+    def _noted(self, page: Page) -> Sample:
         at = CLOCK.now() - self._began
         noted = sample(page, self._before, self._which.program.pid, at, self._churn.done)
         self._before = page
@@ -42,24 +48,23 @@ class Notes:
         return noted
 
 
-async def soak(
-    folder: Path, which: str, nodes: int, pods: int, *, alive: int, every: float, rest: float, say: Say
-) -> Soak:
-    """`pods` in two halves; after each everything is deleted, and what the process still holds `rest` seconds later is
-    what it keeps."""
-    with SERVERS[which](folder) as server:
+async def soak(folder: Path, plan: Plan, say: Say) -> Soak:
+    """Two halves; after each everything is deleted, and what the process still holds is what it keeps. Who interrupts
+    gets what there is."""
+    with SERVERS[plan.server](folder) as server:
         async with _client(server) as client:
-            flaps, churn = Flaps(client, nodes), Churn(client, alive)
+            flaps, churn = Flaps(client, plan.nodes), Churn(client, plan.alive, plan.job)
             await flaps.furnish()
             ours = scheduler(server)
             notes, halves = Notes(ours, server.token, churn, say), list[Sample]()
             await _serving(ours, server.token)
-            async with _beside(churn.run(), flaps.run(), notes.run(every)):
-                for _ in range(2):
-                    await churn.turn_over(pods // 2)
-                    await asyncio.sleep(rest)
-                    halves.append(await notes.take())
-            return Soak(which, nodes, pods, flaps.count, notes.taken, halves)
+            with contextlib.suppress(asyncio.CancelledError):
+                async with _beside(churn.run(), flaps.run(), notes.run(plan.every)):
+                    for _ in range(2):
+                        await churn.turn_over(plan.pods // 2)
+                        await asyncio.sleep(plan.rest)
+                        halves.append(await notes.take())
+            return Soak(plan, flaps.count, notes.taken, halves)
 
 
 async def _serving(which: Scheduler, token: str) -> None:

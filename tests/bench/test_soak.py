@@ -9,9 +9,10 @@ from click.testing import CliRunner
 from bench.soak import objects, report
 from bench.soak.__main__ import main
 from bench.soak.picture import nice
-from bench.soak.report import Soak
+from bench.soak.report import Plan, Soak
 from bench.soak.samples import Page, Sample, longest_lag, sample
 
+PLAN = Plan("embedded", nodes=5, pods=20, alive=10, job=5, every=1.0, rest=1.0)
 LAGS = """
 kubenexus_loop_lag_seconds_bucket{le="0.001"} %d
 kubenexus_loop_lag_seconds_bucket{le="0.002"} %d
@@ -70,18 +71,22 @@ def test_a_sample_is_read_from_the_page() -> None:
 @pytest.mark.parametrize(("second", "kept"), [(105.0, True), (106.0, False)])
 def test_memory_may_grow_by_a_twentieth(second: float, kept: bool) -> None:
     halves = [at(10, 100.0), at(20, second)]
-    soaked = Soak("embedded", 5, 20, 3, [at(0, 60.0), *halves], halves)
+    soaked = Soak(PLAN, 3, [at(0, 60.0), *halves], halves)
     assert soaked.kept is kept
     assert report.verdict(soaked).startswith("pass" if kept else "FAIL")
 
 
 def test_the_table_is_short_and_the_picture_is_a_picture() -> None:
     samples = [at(float(seconds), 100.0) for seconds in range(500)]
-    soaked = Soak("embedded", 5, 20, 3, samples, samples[-2:])
+    soaked = Soak(PLAN, 3, samples, samples[-2:])
     rows = report.markdown(soaked).splitlines()
     assert len(rows) < 30
     assert rows[-1].startswith("| 499 |")
     assert xml.etree.ElementTree.fromstring(report.picture(soaked)).tag.endswith("svg")
+
+
+def test_a_soak_that_was_interrupted_says_so() -> None:
+    assert report.verdict(Soak(PLAN, 3, [at(0, 60.0)], [])) == "not finished"
 
 
 @pytest.mark.parametrize(("value", "round_one"), [(0, 1), (0.3, 0.5), (1, 1), (101, 200), (430, 500), (501, 1000)])
@@ -90,7 +95,7 @@ def test_scales_end_at_round_numbers(value: float, round_one: float) -> None:
 
 
 def test_jobs_have_names_of_their_own_and_some_have_wishes() -> None:
-    pods = [objects.pod(number) for number in range(0, 20 * objects.JOB, objects.JOB)]
+    pods = [objects.pod(number, job=7) for number in range(0, 20 * 7, 7)]
     assert len({each["metadata"]["labels"]["job-name"] for each in pods}) == 20
     assert sum(len(each["spec"]) > 3 for each in pods) == 8
 
