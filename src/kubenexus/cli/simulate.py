@@ -12,6 +12,8 @@ import click
 if TYPE_CHECKING:
     from kubenexus.sim.perf.trial import Result, Trial, Wishes
 
+INTERRUPTED = 130  # as shells have it
+
 
 @click.group()
 def simulate() -> None:
@@ -49,7 +51,8 @@ def scheduler_perf(
     except OSError as error:
         raise click.ClickException(f"cannot write {log_file}: {error.strerror}") from None
     except KeyboardInterrupt:
-        raise click.ClickException("interrupted") from None
+        click.echo("interrupted", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
     finally:
         logging.getLogger().removeHandler(said)
     _tell(results)

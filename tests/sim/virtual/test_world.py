@@ -2,8 +2,12 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
+from kubenexus.client import kinds, verbs
+from kubenexus.sim.agents import Agents, Settings
+from kubenexus.sim.live import Live
 from kubenexus.sim.virtual.decisions import DecisionLog
 from kubenexus.sim.virtual.roll import Entry
 from kubenexus.sim.virtual.world import World
@@ -111,3 +115,20 @@ def test_what_fails_in_the_scenario_is_told_as_it_is() -> None:
 
     with pytest.raises(LookupError, match="the scenario's own"):
         play(scenario)
+
+
+def test_agents_run_pods_on_its_nodes() -> None:
+    """The same agents that play kubelets on a real server: an hour of work takes no time."""
+
+    async def scenario(world: World) -> dict[str, object]:
+        agents = Agents(Settings(run=3600.0, all_nodes=True))
+        working = asyncio.ensure_future(Live(world.api, agents, world.clock, rng=world.rng).run())
+        add_node(world, "n")
+        add_pod(world, "job")
+        await asyncio.sleep(3700)
+        working.cancel()
+        answer = world.api.now(verbs.get(kinds.PODS, "default", "job"))
+        found: dict[str, object] = msgspec.json.decode(answer.body)["status"]
+        return found
+
+    assert play(scenario, without=())["phase"] == "Succeeded"
