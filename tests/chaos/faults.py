@@ -35,7 +35,7 @@ FAULTS: Final = {**REQUEST_FAULTS, **WATCH_FAULTS}
 
 # Less than the time in which a write has to end (lease minus renew deadline): later than that is no delay, but a
 # machine that lies about time, and no scheduler with a lease can live with it.
-LONGEST_DELAY: Final = 0.8
+LONGEST_DELAY: Final = 1.5
 Rates = Mapping[str, Mapping[str, float]]
 
 

@@ -12,13 +12,13 @@ from typing import Final
 from kubenexus.testing.controlplane import ControlPlane, Program
 from tests.chaos.proxy import Proxy
 
-LEASE_SECONDS: Final = 4
-RENEW_SECONDS: Final = 3.0
+LEASE_SECONDS: Final = 6
+RENEW_SECONDS: Final = 4.0
 ELECTION: Final = (
     "--leader-elect=true",
     f"--leader-elect-lease-duration={LEASE_SECONDS}s",
     f"--leader-elect-renew-deadline={RENEW_SECONDS:g}s",
-    "--leader-elect-retry-period=400ms",
+    "--leader-elect-retry-period=500ms",
 )
 # Everybody waits a second or two instead of up to ten, so that a seed takes seconds.
 CONFIGURATION: Final = {
