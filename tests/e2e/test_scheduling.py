@@ -3,6 +3,13 @@
 from kubenexus.testing.controlplane import Cluster
 from tests.e2e.scheduling import Start, a_node, a_pod, condition, events, make_nodes, placed, pods
 
+NOT_SERVED = (
+    "podgroups.scheduling.k8s.io",
+    "workloads.scheduling.k8s.io",
+    "podgroups.scheduling.x-k8s.io",
+    "podgroups.scheduling.volcano.sh",
+)
+
 
 def test_plain_pods_are_bound(scheduler: Start, cluster: Cluster, namespace: str) -> None:
     make_nodes(cluster, a_node("n1"), a_node("n2"))
@@ -29,5 +36,8 @@ def test_a_kind_that_is_not_served_is_said_once_and_nothing_waits_for_it(
     cluster.until(pods(namespace), lambda all: len(placed(all)) == 1, "the pod is bound")
     program.stop()
     said = [line for line in program.said().splitlines() if "Kind is not served here" in line]
-    assert len(said) == 1
-    assert "podgroups" in said[0]
+    resources = {group: f'resource="{group}"' for group in NOT_SERVED}
+    assert {group: sum(text in line for line in said) for group, text in resources.items()} == dict.fromkeys(
+        NOT_SERVED, 1
+    )
+    assert len(said) == len(NOT_SERVED)

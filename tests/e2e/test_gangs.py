@@ -1,0 +1,65 @@
+"""Gangs on a real API server: by labels, and in Kubernetes' own PodGroups."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubenexus.testing.controlplane import Cluster, ControlPlane, Object
+from tests.e2e.scheduling import Start, Starter, a_node, a_pod, condition, make_nodes, placed, pods
+
+LABELS = {"pod-group.scheduling.kubenexus.io/name": "llama", "pod-group.scheduling.kubenexus.io/min-available": "3"}
+GATES = ("--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1beta1=true")
+WAITING = "waiting for minCount pods from a gang to appear in scheduling queue"
+
+
+def test_a_gang_by_labels_waits_and_starts_as_a_whole(scheduler: Start, cluster: Cluster, namespace: str) -> None:
+    make_nodes(cluster, a_node("n1", cpu="2"), a_node("n2", cpu="2"))
+    scheduler()
+    for i in range(2):
+        cluster.create(a_pod(f"m{i}", "1", metadata={"labels": LABELS}), namespace)
+    seen = cluster.until(pods(namespace), lambda all: all_told(all, 2), "both are told that they wait")
+    said = f"{WAITING}: gang {namespace}/llama has 2 of at least 3"
+    assert {condition(seen, f"m{i}")["message"] for i in range(2)} == {said}
+    assert {condition(seen, f"m{i}")["reason"] for i in range(2)} == {"SchedulingGated"}
+    assert placed(seen) == {}
+    cluster.create(a_pod("m2", "1", metadata={"labels": LABELS}), namespace)
+    cluster.until(pods(namespace), lambda all: len(placed(all)) == 3, "all three are bound")
+
+
+@pytest.fixture(scope="module")
+def modern(assets: Path) -> Iterator[ControlPlane]:
+    """A server that serves PodGroups."""
+    with (
+        tempfile.TemporaryDirectory(prefix="kubenexus-e2e-groups-") as folder,
+        ControlPlane(assets, Path(folder), apiserver_flags=GATES) as running,
+    ):
+        yield running
+
+
+def pod_group(name: str, least: int) -> Object:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": least}}},
+    }
+
+
+def test_kubernetes_own_pod_group(modern: ControlPlane) -> None:
+    cluster = modern.cluster()
+    with Starter(modern) as start:
+        make_nodes(cluster, a_node("n1", cpu="2"), a_node("n2", cpu="2"))
+        start()
+        for i in range(3):
+            cluster.create(a_pod(f"m{i}", "1", schedulingGroup={"podGroupName": "llama"}), "default")
+        seen = cluster.until(pods("default"), lambda all: all_told(all, 3), "they are told that they wait")
+        said = "waiting for PodGroup.scheduling.k8s.io default/llama to appear"
+        assert {condition(seen, f"m{i}")["message"] for i in range(3)} == {said}
+        cluster.create(pod_group("llama", 3), "default")
+        cluster.until(pods("default"), lambda all: len(placed(all)) == 3, "all three are bound")
+
+
+def all_told(objects: dict[str, Object], count: int) -> bool:
+    return len(objects) == count and all(condition(objects, name).get("message") for name in objects)
