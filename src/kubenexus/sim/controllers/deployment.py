@@ -53,7 +53,7 @@ def _begin(item: Item, older: Sequence[Item], shelf: Shelf, now: float) -> Step:
     mark = hash_of(_template(item), collisions)
     name = f"{meta['name']}-{mark}"
     if shelf.item((REPLICA_SETS, f"{meta['namespace']}/{name}")) is not None:  # somebody else's
-        return Step({**item.get("status", {}), "collisionCount": collisions + 1})
+        return Step({**item.get("status", {}), "collisionCount": collisions + 1}, again=now)
     size = rolling.first_size(item, older, _old_pods(older, shelf))
     made = _replica_set(item, name, mark, size, 1 + max((revision(each) for each in older), default=0))
     status = deployment_status.status(item, None, older, now, created=name)

@@ -17,7 +17,7 @@ from kubenexus.sim.apiserver.server import ApiServer
 from kubenexus.sim.chores import Chores
 from kubenexus.sim.controllers import daemon_set, deployment, job, kin, notes, replica_set, stateful_set
 from kubenexus.sim.controllers.seen import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Item, Key, Kin
-from kubenexus.sim.controllers.shelf import WORKLOADS, Shelf, selects
+from kubenexus.sim.controllers.shelf import WORKLOADS, Shelf, selector
 from kubenexus.sim.controllers.steps import Note, Step
 
 Reconcile = Callable[[Item, Sequence[Any], Shelf, float], Step]
@@ -49,6 +49,7 @@ class Controllers:
         self._turns: dict[str, dict[str, None]] = {resource: {} for resource in WORKLOADS}
         self._later = Chores()
         self._failures: dict[Key, int] = {}
+        self._telling: Key | None = None
         self._shelf = Shelf(server.core.store, self._concerned)
 
     def close(self) -> None:
@@ -78,6 +79,8 @@ class Controllers:
     # ---- turns -------------------------------------------------------------------------------------------------------
 
     def _concerned(self, key: Key) -> None:
+        if key == self._telling:  # it knows what it has just said of itself
+            return
         idle = self.idle
         self._turns[key[0]][key[1]] = None
         if idle:
@@ -123,8 +126,9 @@ class Controllers:
             return []
         family = self._shelf.sets if resource == DEPLOYMENTS else self._shelf.pods
         free = [child for child in family.free(item["metadata"]["namespace"]) if not child.terminating]
-        gone = [kin.let_go(child) for child in mine if not child.terminating and not selects(item, child)]
-        return gone + [kin.adopt(resource, item, child) for child in free if selects(item, child)]
+        means = selector(item).matches
+        gone = [kin.let_go(child) for child in mine if not child.terminating and not means(child.metadata.labels)]
+        return gone + [kin.adopt(resource, item, child) for child in free if means(child.metadata.labels)]
 
     # ---- calls -------------------------------------------------------------------------------------------------------
 
@@ -142,7 +146,11 @@ class Controllers:
             return True
         new = {**item, "metadata": {**meta, "annotations": {**said, **annotations}}, "status": status}
         call = verbs.update(kin.RESOURCES[resource], meta["namespace"], meta["name"], new, part="status")
-        return self._send(call).code < 300
+        self._telling = resource, f"{meta['namespace']}/{meta['name']}"
+        try:
+            return self._send(call).code < 300
+        finally:
+            self._telling = None
 
     def _all(self, item: Item | None, calls: Sequence[Call], resource: str = "") -> bool:
         """False if one was refused; the rest waits for the next try, since it would be refused as well."""

@@ -40,7 +40,10 @@ class Kin(Object):
 
     @property
     def controller(self) -> OwnerReference | None:
-        return next((each for each in self.metadata.owner_references if each.controller), None)
+        for each in self.metadata.owner_references:
+            if each.controller:
+                return each
+        return None
 
     @property
     def owner(self) -> Key | None:

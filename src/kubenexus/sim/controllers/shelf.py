@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from kubenexus.api.selectors import LabelSelector, compile_selector
+from kubenexus.api.selectors import LabelSelector, Selector, compile_selector
 from kubenexus.sim.apiserver.store import DELETED, Change, Store
 from kubenexus.sim.controllers.seen import (
     DAEMON_SETS,
@@ -125,7 +125,7 @@ class Shelf:
         prefix = f"{child.metadata.namespace}/"
         for adopter in _ADOPTERS[resource]:
             for key, item in self._by_kind[adopter].items():
-                if key.startswith(prefix) and selects(item, child):
+                if key.startswith(prefix) and selector(item).matches(child.metadata.labels):
                     self._concerned((adopter, key))
 
     def _node(self, change: Change) -> None:
@@ -138,12 +138,14 @@ class Shelf:
                 self._concerned((DAEMON_SETS, key))
 
 
-def selects(item: Item, child: Kin) -> bool:
-    """Whether the workload's selector means this child."""
-    selector = item["spec"].get("selector")
-    if not selector:
-        return False
-    return compile_selector(msgspec.convert(selector, LabelSelector)).matches(child.metadata.labels)
+def selector(item: Item) -> Selector:
+    """Which children a workload means; one without a selector means none."""
+    return _compiled(msgspec.json.encode(item["spec"].get("selector") or None))
+
+
+@functools.lru_cache(4096)
+def _compiled(said: bytes) -> Selector:
+    return compile_selector(msgspec.json.decode(said, type=LabelSelector | None))
 
 
 def _shape(node: Node) -> tuple[object, ...]:
