@@ -80,6 +80,41 @@ def test_a_gang_in_a_pod_group_waits_for_the_group() -> None:
     in_town(life)
 
 
+def test_a_gang_that_must_be_close_is_and_its_replacements_go_where_it_is() -> None:
+    async def life(town: Town) -> None:
+        rack = "network.kubenexus.io/rack-id"
+        town.nodes(*(a_node(f"a{i}", cpu=2, labels={rack: "a"}) for i in range(2)))
+        town.nodes(*(a_node(f"b{i}", cpu=2, labels={rack: "b"}) for i in range(2)))
+        town.pods(a_pod("other", cpu=1, node="a0"))
+        notes = {"kueue.x-k8s.io/podset-required-topology": "rack"}
+        town.pods(*gang("llama", 4, cpu=1, annotations=notes))
+        await town.work()
+        town.echo()
+        assert {node[0] for name, node in town.where().items() if name.startswith("llama")} == {"b"}
+        town.delete("default/llama-2")
+        town.pods(a_member("llama-2", "llama", 4, cpu=1, annotations=notes, uid="its successor"))
+        await town.work()
+        assert town.where()["llama-2"].startswith("b")
+
+    in_town(life)
+
+
+def test_a_gang_that_no_rack_holds_waits_though_the_cluster_would() -> None:
+    async def life(town: Town) -> None:
+        rack = "network.kubenexus.io/rack-id"
+        town.nodes(a_node("a", cpu=3, labels={rack: "a"}), a_node("b", cpu=3, labels={rack: "b"}))
+        town.pods(*gang("llama", 4, cpu=1, annotations={"kueue.x-k8s.io/podset-required-topology": "rack"}))
+        await town.work()
+        assert town.where() == {}
+        assert town.room.place(GANG) is Place.UNSCHEDULABLE
+        town.nodes(a_node("c", cpu=4, labels={rack: "c"}))
+        town.clock.advance(20.0)
+        await town.work()
+        assert Counter(town.where().values()) == {"c": 4}
+
+    in_town(life)
+
+
 def test_a_pod_of_the_same_name_as_a_gang_is_another_job() -> None:
     async def life(town: Town) -> None:
         town.nodes(a_node("n", cpu=8))

@@ -23,6 +23,10 @@ def test_levels_by_name_and_label() -> None:
     assert said.levels == (Level("host", ("kubernetes.io/hostname",)), Level("hall", ("x/a", "x/b")))
 
 
+def test_nodes_are_the_innermost_level_whoever_names_others() -> None:
+    assert settings("{topologyLevels: [{name: hall, keys: [x/a]}]}").levels == (LEVELS[0], Level("hall", ("x/a",)))
+
+
 def test_how_close_gangs_are_by_namespace() -> None:
     said = settings(
         '{topologyDefaults: [{namespaces: [ml, hpc], required: rack}, {namespaces: ["*"], preferred: zone}]}'

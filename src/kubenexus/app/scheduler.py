@@ -75,9 +75,12 @@ class Scheduler:
         settings, self.guard = settings or Settings(), guard or Always()
         self.api, self._clock, self._rng = api, clock, rng
         self.metrics, self.ledger = Metrics(), Ledger()
-        self.planners = {each.name: Planner(Lineup(each, plugins)) for each in configuration.profiles}
-        self.room = self._waiting_room(configuration)
         self.gangs = {name: gang_settings(args.get(GANGS, {})) for name, args in configuration.args.items()}
+        self.planners = {
+            each.name: Planner(Lineup(each, plugins), levels=self.gangs[each.name].levels)
+            for each in configuration.profiles
+        }
+        self.room = self._waiting_room(configuration)
         self.feed = Feed(self.ledger, self.room, self.planners, self._usual)
         self.recorder = EventRecorder(clock, settings.host, rng)
         self.notes = Notes(api, self.guard, self._still_waits, self._unwritten)

@@ -9,10 +9,11 @@ from kubenexus.api.gangs.claim import UNSAID, Nearness
 from kubenexus.api.gangs.levels import LEVELS, Level
 
 EVERYWHERE = "*"
+NODES = LEVELS[0]
 
 
 class GangSettings(msgspec.Struct, frozen=True):
-    """`deadline` in seconds; `levels` from the inside out; `defaults` by namespace."""
+    """`deadline` in seconds; `levels` from the inside out, nodes first; `defaults` by namespace."""
 
     deadline: float = 300.0
     levels: tuple[Level, ...] = LEVELS
@@ -31,5 +32,7 @@ def gang_settings(args: Mapping[str, Any]) -> GangSettings:
         for each in args.get("topologyDefaults", ())
         for namespace in each["namespaces"]
     }
+    if levels and levels[0].keys != NODES.keys:
+        levels.insert(0, NODES)  # the innermost, whoever names others
     deadline = float(args.get("gangDeadlineSeconds", 300))
     return GangSettings(deadline, tuple(levels) or LEVELS, defaults)

@@ -7,12 +7,13 @@ import msgspec
 from kubenexus.api.codec import Unreadable, read_object
 from kubenexus.api.core import Pod
 from kubenexus.base.errors import KubeNexusError, Malformed
-from kubenexus.state.intake import KINDS, tell
+from kubenexus.state.intake import KINDS, named, tell
 from kubenexus.state.ledger import Ledger
 
 
-class _Item(msgspec.Struct, gc=False):
+class _Item(msgspec.Struct, gc=False, rename="camel"):
     kind: str = ""
+    api_version: str = ""
 
 
 class _List(msgspec.Struct, gc=False):
@@ -48,9 +49,10 @@ def read_dump(raw: bytes, source: str) -> Dump:
 
 def _kind(item: msgspec.Raw) -> str:
     try:
-        return msgspec.json.decode(item, type=_Item).kind
+        found = msgspec.json.decode(item, type=_Item)
     except msgspec.DecodeError:
         return ""
+    return named(found.kind, found.api_version.rpartition("/")[0])
 
 
 def _take(dump: Dump, kind: str, item: msgspec.Raw) -> None:
