@@ -63,7 +63,7 @@ CASES: Final = {
     for case in (
         Case("basic", 10_000, 5_000, _nothing),
         Case("node-affinity", 4_000, 2_000, _node_affinity),
-        Case("required-affinity", 1_000, 1_000, _required_affinity),
+        Case("required-affinity", 2_000, 1_000, _required_affinity),
         Case("anti-affinity", 1_000, 1_000, _anti_affinity),
         Case("spread", 2_000, 1_000, _spread),
         Case("preferred-affinity", 1_000, 1_000, _preferred_affinity),

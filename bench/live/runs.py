@@ -15,7 +15,7 @@ from kubenexus.testing.controlplane import Program
 
 Mode = Literal["drain", "burst"]
 PATIENCE = 900.0  # seconds until the last bind
-CALM = 0.03  # of a core: less than that for two seconds, and a contestant has told all its events
+CALM = 0.02  # of a core: less than that for three seconds, and a contestant has told all its events
 LONGEST_CALM = 90.0
 
 
@@ -136,7 +136,7 @@ async def _all_bound(witness: Witness, contestant: Program, who: str) -> None:
 async def _settled(meter: Meter, contestant: Program) -> tuple[dict[str, float], float]:
     """CPU by process and the largest memory, when the contestant has nothing more to tell."""
     calm, waited, before = 0, 0.0, cpu_of(contestant.pid)
-    while calm < 2 and waited < LONGEST_CALM:
+    while calm < 3 and waited < LONGEST_CALM:
         await asyncio.sleep(1.0)
         waited, now = waited + 1.0, cpu_of(contestant.pid)
         calm, before = (calm + 1 if now - before < CALM else 0), now

@@ -1,5 +1,6 @@
 """The kinds we speak of and where the server keeps them. A path is spelled here and nowhere else."""
 
+import re
 from typing import Final
 from urllib.parse import quote
 
@@ -32,14 +33,22 @@ class Resource(msgspec.Struct, frozen=True):
         """The path of one object, of a part of it (`status`, `binding`), or, without a name, of where it is made."""
         path = self.root
         if self.namespaced:
-            path += f"/namespaces/{quote(namespace, safe='')}"
+            path += f"/namespaces/{_quoted(namespace)}"
         path += f"/{self.plural}"
         if name:
-            path += f"/{quote(name, safe='')}"
+            path += f"/{_quoted(name)}"
         return f"{path}/{part}" if part else path
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]*")
+
+
+def _quoted(name: str) -> str:
+    """For a path. Names that the API server allows have nothing to quote, and there are two in every call."""
+    return name if _PLAIN.fullmatch(name) else quote(name, safe="")
 
 
 STORAGE: Final = "storage.k8s.io"

@@ -26,7 +26,7 @@ Room = Callable[[], Awaitable[None]]
 class Limits(msgspec.Struct, frozen=True, gc=False):
     """In seconds and pieces. `window`, `refresh`, `tries` and `pause` are kube-scheduler's."""
 
-    waiting: int = 8192
+    waiting: int = 16384  # events yield to binds: a drain of ten thousand pods must not lose any
     remembered: int = 4096
     window: float = 360.0
     refresh: float = 1800.0
