@@ -8,6 +8,7 @@ import threading
 import urllib.parse
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
@@ -29,6 +30,7 @@ from tests.chaos.verdict import binds_under_another, fenced, judged
 
 CLOCK = WallClock()
 TICK = 0.05
+SENT = 90.0  # seconds for all pods of a wave to be made, with the server away for a while
 A_WAVE = 3.0  # seconds after which the next comes, settled or not
 CONVERGED = 120.0  # seconds from the last fault until all has to be well; a few, on a machine that is not busy
 SETTLED = 20.0  # from then until the ledger has to be what a list says
@@ -103,10 +105,13 @@ class Play:
         goal, deed = self._proxy.binds + (wave.deed.binds if wave.deed else 0), wave.deed
         if deed is not None and deed.kind == "kill":
             self._proxy.strike(deed.binds, self._kill)
-        self._stage.send(wave.pods, sizes)
-        if deed is not None and deed.kind != "kill":
-            self._until(lambda: self._proxy.binds >= goal, A_WAVE)
-            self._do(deed)
+        with ThreadPoolExecutor(1) as elsewhere:  # so that the deed comes while they come
+            sending = elsewhere.submit(self._stage.send, wave.pods, sizes)
+            if deed is not None and deed.kind != "kill":
+                self._until(lambda: self._proxy.binds >= goal, A_WAVE)
+                self._do(deed)
+            self._until(sending.done, SENT)
+            sending.result(0)
         # The first wave has to wait for the process to start, and a burst for the kill.
         patience = 20.0 if wave is self._scenario.waves[0] or self._scenario.theme == "burst" else A_WAVE
         self._until(self._settled, patience)
