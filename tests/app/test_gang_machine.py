@@ -1,0 +1,145 @@
+"""Gangs, whatever goes wrong between us and the server: no decision takes half of one, and when all is well again each
+gang that is there runs whole, and of each that is not nobody new was started."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.api.core import Pod
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.queue.entry import Place
+from kubenexus.testing.builders import a_node
+from kubenexus.testing.harness import on_node
+from tests.api.gangs.small import a_member
+from tests.app.town import Town
+from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT
+
+LEAST = {"a": 2, "b": 3}
+MEMBER = st.tuples(st.sampled_from("ab"), st.integers(0, 4))
+FAULTS = st.sampled_from([None, AWAY, BUSY, FORBIDDEN, LOST, SILENT])
+STEP = st.one_of(
+    st.tuples(st.just("member"), MEMBER),
+    st.tuples(st.just("member"), MEMBER),
+    st.tuples(st.just("ungated"), MEMBER),
+    st.tuples(st.just("delete"), MEMBER),
+    st.tuples(st.just("delete unheard"), MEMBER),
+    st.tuples(st.just("somebody binds"), MEMBER),
+    st.tuples(st.just("fault"), FAULTS),
+    st.tuples(st.just("burst"), st.just(None)),
+    st.tuples(st.just("work"), st.just(None)),
+    st.tuples(st.just("echo"), st.just(None)),
+    st.tuples(st.just("later"), st.sampled_from([1.0, 31.0])),
+)
+
+
+class Chaos:
+    def __init__(self) -> None:
+        self.town, self.made = Town(), Counter[str]()
+        self.halves: list[str] = []
+        self.town.nodes(a_node("n", cpu=100))
+        for planner in self.town.scheduler.planners.values():
+            planner.decide = self._witnessed(planner.decide)  # type: ignore[method-assign]
+
+    def _witnessed(self, decide: Any) -> Any:
+        """No decision takes fewer than the gang needs: with those that are there, by the server's or our own word."""
+
+        def decided(job: Job, *rest: Any) -> Decision:
+            decision: Decision = decide(job, *rest)
+            if decision.placed:
+                gang = job.pods[0].metadata.name[0]
+                there = [r for r in self.town.ledger.pods.values() if r.name.startswith(gang) and not r.terminating]
+                if len(there) + len(decision.placements) < LEAST[gang]:
+                    self.halves.append(f"{len(decision.placements)} of {gang} beside {len(there)}")
+            return decision
+
+        return decided
+
+    def pod(self, gang: str, number: int, *, gated: bool = False) -> Pod:
+        name = f"{gang}{number}"
+        uid = f"{name} for the {self.made[name]}. time"
+        return a_member(name, gang, LEAST[gang], cpu=1, uid=uid, gates=["kueue"] if gated else [])
+
+    async def step(self, what: str, which: Any) -> None:
+        town = self.town
+        match what:
+            case "burst":
+                town.scheduler.loop.burst()
+                await asyncio.sleep(0)
+            case "work":
+                await town.work()
+            case "echo":
+                self.echo()
+            case "later":
+                town.clock.advance(which)
+                await town.scheduler.inquest.step()
+            case "fault":
+                town.server.script.append(which)
+            case _:
+                self._to_a_member(what, *which)
+
+    def _to_a_member(self, what: str, gang: str, number: int) -> None:
+        town, name = self.town, f"{gang}{number}"
+        here = town.server.pods.get(f"default/{name}")
+        match what:
+            case "member" if here is None:
+                self.made[name] += 1
+                town.pods(self.pod(gang, number, gated=number == 4))
+            case "ungated" if here is not None and here.spec.scheduling_gates:
+                town.pods(self.pod(gang, number))
+            case "delete":
+                town.delete(f"default/{name}")
+            case "delete unheard":
+                town.server.pods.pop(f"default/{name}", None)
+            case "somebody binds" if here is not None and not here.spec.node_name and not here.spec.scheduling_gates:
+                town.server.pods[here.key] = on_node(here, "n")
+
+    def echo(self) -> None:
+        """As a list would: what there is, and what is no longer."""
+        gone = self.town.feed.pod_keys() - set(self.town.server.pods)
+        self.town.echo()
+        for key in gone:
+            self.town.feed.pod_gone(key)
+
+    async def calm_down(self) -> None:
+        self.town.server.script.clear()
+        for _ in range(5):
+            await self.town.work()
+            self.echo()
+            self.town.clock.advance(400)
+            await self.town.scheduler.inquest.step()
+        await self.town.work()
+
+    def check(self) -> None:
+        town = self.town
+        assert self.halves == []
+        for gang, least in LEAST.items():
+            live = [pod for pod in town.server.pods.values() if pod.metadata.name.startswith(gang)]
+            ready = [pod for pod in live if not pod.spec.scheduling_gates]
+            waiting = [pod for pod in ready if not pod.spec.node_name]
+            place = town.room.place(f"default/gang/{gang}")
+            if len(ready) >= least:
+                assert not waiting, f"{gang} is complete, and some of it wait: {place}"
+            if not waiting:
+                assert place is Place.GONE
+            else:
+                assert place is Place.GATED
+        truth = {pod.metadata.name: pod.spec.node_name for pod in town.server.pods.values() if pod.spec.node_name}
+        assert town.where() == truth, "what counts is what is"
+        assert town.scheduler.dispatcher.open == 0
+
+
+@given(st.lists(STEP, max_size=40))
+def test_gangs_run_whole_when_all_is_well_again(steps: list[tuple[str, Any]]) -> None:
+    async def life() -> None:
+        chaos = Chaos()
+        async with asyncio.timeout(60):
+            for what, which in steps:
+                await chaos.step(what, which)
+            await chaos.calm_down()
+        chaos.check()
+
+    asyncio.run(life())
