@@ -17,10 +17,11 @@ PATCH = "application/merge-patch+json"
 
 
 class Town:
-    def __init__(self, seed: int = 3) -> None:
+    def __init__(self, token: str = "") -> None:
         self.clock = VirtualClock(START)
-        self.server = ApiServer(self.clock, random.Random(seed))
-        self.controllers = Controllers(self.server, self.clock)
+        self.server = ApiServer(self.clock, random.Random(3), token=token)
+        self.controllers = Controllers(self.server, self.clock, token=token)
+        self._head = {"authorization": f"Bearer {token}"}
 
     def restart(self) -> None:
         """The controllers are killed, and others take their place."""
@@ -31,7 +32,7 @@ class Town:
 
     def do(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Json:
         sent = b"" if body is None else json.dumps(body).encode()
-        answer = self.server.handle(Request(method, path, sent, {"content-type": kind}))
+        answer = self.server.handle(Request(method, path, sent, {"content-type": kind, **self._head}))
         assert answer.code < 300, (method, path, answer.code, answer.body)
         self.server.tidy()
         return dict(json.loads(answer.body))

@@ -43,18 +43,19 @@ def row(lines: list[str], name: str) -> str:
 
 def test_a_bar_shows_who_takes_how_much() -> None:
     lines = text(a_scene())
-    assert row(lines, "cpu-0").startswith("cpu-0     bbbbbbbbssss░░░░ 12/16 cpu")
-    assert row(lines, "cpu-1").startswith("cpu-1     ░░░░░░░░░░░░░░░░ 0/16 cpu")
-    assert row(lines, "h100-0-0").startswith("h100-0-0  tttttttttttttttt 8/8 gpu")
+    assert row(lines, "cpu-0").startswith("cpu-0    bbbbbbbssss░░░ 12/16 cpu")
+    assert row(lines, "cpu-1").startswith("cpu-1    ░░░░░░░░░░░░░░ 0/16 cpu")
+    assert row(lines, "h100-0-0").startswith("h100-0-0 tttttttttttttt 8/8 gpu")
 
 
 def test_a_cordoned_node_is_marked() -> None:
     assert "cordoned" in row(text(a_scene()), "cpu-2")
+    assert " off" in row(text(a_scene(), width=80), "cpu-2")
 
 
 def test_the_queue_the_decisions_and_the_story_are_there() -> None:
     lines = text(a_scene())
-    assert lines[0].startswith("KubeNexus   5 nodes   0 pods run   1 wait")
+    assert lines[0].startswith("KubeNexus   5 nodes   0 pods running   1 waiting")
     assert lines[0].endswith("act 4 of 7   1:15")
     assert "waiting   late" in lines
     assert "decided   late waits" in lines

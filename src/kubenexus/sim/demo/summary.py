@@ -17,7 +17,7 @@ def summary(scene: Scene, moved: int, now: float) -> list[str]:
     return [
         "",
         f"{len(scene.placed)} pods got a node; {_quickly(waits)}",
-        f"{done} jobs done, {moved} pods moved, {len(scene.waiting())} still waits; "
+        f"{done} jobs done, {moved} pods moved, {len(scene.waiting())} still waiting; "
         f"the first pod had its node after {first - scene.began:.1f} s, the story took {now - scene.began:.1f} s",
     ]
 

@@ -1,7 +1,7 @@
 """The live view: nodes as bars, who waits, the last decisions, and how far the story is. Pure: a scene in, lines out.
 
-KubeNexus   20 nodes   49 pods run   1 waits                              act 7 of 7   0:31
-cpu-0     ████████░░░░░░░░   4.1/16 cpu          h100-0-0  ████████████████    8/8 gpu
+KubeNexus   20 nodes   39 pods running   1 waiting             act 7 of 7   0:31
+cpu-0    ███████░░░░░░░ 8.1/16 cpu       h100-0-0 ██████████████ 8/8 gpu
 ...
 """
 
@@ -14,8 +14,8 @@ from kubenexus.sim.demo.spans import Line, Span, cut, padded
 from kubenexus.sim.demo.world import GPU
 
 NARROW, LOW = 60, 16  # a smaller terminal gets plain lines
-BAR = 16
-CELL = 44
+NAME, BAR = 9, 14
+CELL, ROOMY = 40, 46  # of a node: at least, and where there is room for a long word
 APPS = ("shop", "logs", "batch", "db", "train")  # those that come later share the last colour
 
 
@@ -46,7 +46,7 @@ def draw(scene: Scene, caption: Caption, now: float, width: int, height: int, *,
 
 def _head(scene: Scene, caption: Caption, now: float, width: int) -> Line:
     waiting = len(scene.waiting())
-    said = f"   {len(scene.nodes)} nodes   {scene.running()} pods run   {waiting} wait"
+    said = f"   {len(scene.nodes)} nodes   {scene.running()} pods running   {waiting} waiting"
     minutes, seconds = divmod(int(now - scene.began), 60)
     right = f"act {caption.act} of {caption.acts}   {minutes}:{seconds:02}"
     left = padded([Span("KubeNexus", "bold"), Span(said)], width - len(right))
@@ -71,7 +71,8 @@ def _nodes(scene: Scene, width: int, rows: int, letters: bool) -> list[Line]:
     names = sorted(scene.nodes, key=_in_order)
     rows = min(rows, -(-len(names) // columns))
     shown = names[: rows * columns]
-    cells = [_node(scene.nodes[name], scene.on(name), letters) for name in shown]
+    word = " cordoned" if width // columns >= ROOMY else " off"
+    cells = [_node(scene.nodes[name], scene.on(name), word, letters) for name in shown]
     if len(shown) < len(names):
         cells[-1] = [Span(f"... and {len(names) - len(shown) + 1} more nodes", "dim")]
     return [[span for cell in cells[row::rows] for span in padded(cell, width // columns)] for row in range(rows)]
@@ -83,13 +84,13 @@ def _in_order(name: str) -> tuple[bool, str, int]:
     return not name.startswith("cpu-"), stem, int(number) if number.isdigit() else 0
 
 
-def _node(node: Node, pods: Sequence[Pod], letters: bool) -> Line:
+def _node(node: Node, pods: Sequence[Pod], cordoned: str, letters: bool) -> Line:
     resource, size = measure(node)
     used = amount(pods, resource)
     unit, each = ("gpu", 1) if resource == GPU else ("cpu", 1000)
     numbers = f" {used / each:g}/{size // each} {unit}"
-    mark = [Span(" cordoned", "bad")] if node.spec.unschedulable else []
-    return [Span(f"{node.metadata.name:<10}"), *_bar(pods, resource, size, letters), Span(numbers), *mark]
+    mark = [Span(cordoned, "bad")] if node.spec.unschedulable else []
+    return [Span(f"{node.metadata.name:<{NAME}}"), *_bar(pods, resource, size, letters), Span(numbers), *mark]
 
 
 def _bar(pods: Sequence[Pod], resource: str, size: int, letters: bool) -> Line:
