@@ -47,7 +47,7 @@ async def until(client: Client, true: Callable[[Pods], bool]) -> Pods:
             pods = {each["metadata"]["name"]: each for each in items}
             if true(pods):
                 return pods
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0)  # the server and the scheduler live in this loop, too
 
 
 async def play(story: Callable[[Client], Any]) -> None:
