@@ -5,7 +5,6 @@ three below follow from a pod's spec and so decide where it can start. An older 
 instead of refusing it, which is why this is a filter.
 """
 
-from itertools import chain
 from typing import Final
 
 from kubenexus.api.core import Pod
@@ -38,11 +37,11 @@ def required_features(pod: Pod) -> frozenset[str]:
 
 
 def _restarts_all_containers(pod: Pod) -> bool:
-    return any(
-        rule.action == "RestartAllContainers"
-        for container in chain(pod.spec.containers, pod.spec.init_containers)
-        for rule in container.restart_policy_rules
-    )
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        for rule in container.restart_policy_rules:
+            if rule.action == "RestartAllContainers":
+                return True
+    return False
 
 
 def _shares_host_network_from_user_namespace(pod: Pod) -> bool:
@@ -50,11 +49,11 @@ def _shares_host_network_from_user_namespace(pod: Pod) -> bool:
 
 
 def _sets_bind_mount_options(pod: Pod) -> bool:
-    return any(
-        mount.bind_mount_options
-        for container in chain(pod.spec.containers, pod.spec.init_containers, pod.spec.ephemeral_containers)
-        for mount in container.volume_mounts
-    )
+    for container in (*pod.spec.containers, *pod.spec.init_containers, *pod.spec.ephemeral_containers):
+        for mount in container.volume_mounts:
+            if mount.bind_mount_options:
+                return True
+    return False
 
 
 _RULES: Final = (

@@ -39,7 +39,7 @@ def percent(part: Any, whole: Any) -> Any:
 class Amounts:
     """What a pod asks for of some resources: a list, and a column vector to add to a table of them."""
 
-    __slots__ = ("_cells", "_floats", "_integers", "names", "values")
+    __slots__ = ("_both", "_cells", "_floats", "_integers", "names", "values")
 
     def __init__(self, amounts: Mapping[str, int]) -> None:
         self.names = tuple(amounts)
@@ -47,6 +47,7 @@ class Amounts:
         self._cells: tuple[object, list[tuple[int, int]]] = (None, [])
         self._integers: Any = None
         self._floats: Any = None
+        self._both: Any = None
 
     def cells(self, rows: list[int]) -> list[tuple[int, int]]:
         """(row of the resource, amount), given the list of rows that stands for `names`."""
@@ -63,3 +64,10 @@ class Amounts:
         if self._integers is None:
             self._integers = np.array(self.values, np.int64)[:, None]
         return self._integers
+
+    def without_and_with(self, table: Any) -> Any:
+        """Two column vectors: nothing at all, and what `like` returns."""
+        wanted = self.like(table)
+        if self._both is None or self._both.dtype != wanted.dtype:
+            self._both = np.stack([np.zeros_like(wanted), wanted])
+        return self._both

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from kubenexus.api.core import NodeAffinity, Pod
+from kubenexus.api.core import Pod
 from kubenexus.base.errors import Malformed, shown
 from kubenexus.cycle.border import blamed
 from kubenexus.cycle.repair import refresh
@@ -59,10 +59,11 @@ class Bench:
             self._columns, self._held = columns, 0
         lifted = unpinned(pod) if pod.spec.affinity is not None and self.lineup.pins else None
         signed = self._signed(pod, columns)
-        signature = self.signer.sign(pod, lifted, signed)
+        read = self.signer.read(pod, lifted)
+        signature = self.signer.seal(read, signed)
         table = self._tables.get(signature)
         if table is None:
-            pod_class = self._class(signature, pod, lifted, signed)
+            pod_class = self._class(signature, pod, read, signed)
             table = self._tables[signature] = ClassTable(pod_class, self.lineup, self.work)
             self._shrink(columns.size)
         else:
@@ -77,9 +78,9 @@ class Bench:
 
     def classify(self, pod: Pod, columns: NodeColumns, *, lift: bool = True) -> PodClass:
         """The pod's class, made anew; without `lift` its pins are left in. For tests and explanations."""
-        lifted = unpinned(pod) if lift else None
         signed = self._signed(pod, columns)
-        return self._class(self.signer.sign(pod, lifted, signed), pod, lifted, signed)
+        read = self.signer.read(pod, unpinned(pod) if lift else None)
+        return self._class(self.signer.seal(read, signed), pod, read, signed)
 
     def _signed(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
         signed: dict[str, Any] = {}
@@ -93,10 +94,9 @@ class Bench:
                 signed[plugin.name] = what
         return signed
 
-    def _class(self, signature: bytes, pod: Pod, lifted: NodeAffinity | None, signed: dict[str, Any]) -> PodClass:
-        specimen = self.signer.specimen(pod, lifted)
+    def _class(self, signature: bytes, pod: Pod, read: list[Any], signed: dict[str, Any]) -> PodClass:
         try:
-            return PodClass(signature, specimen, pinned=lifted is not None, signed=signed)
+            return PodClass(signature, self.signer.model(read), pinned=read[-1], signed=signed)
         except Malformed as problem:
             raise problem.within(subject=f"Pod {shown(pod.key)}") from None
 

@@ -15,7 +15,7 @@ from kubenexus.framework.profile import Traits
 from kubenexus.framework.verdict import NodeVerdict, ReasonTable
 from kubenexus.state.view import Nodes
 
-_MANY = 64
+_MANY, _FEW = 64, 16  # values of a coded score
 
 
 class FilterColumn:
@@ -50,16 +50,19 @@ class FilterColumn:
         else:
             self.bits = bits if bits.dtype == np.uint8 else bits.astype(np.min_scalar_type(int(bits.max(initial=0))))
 
-    def put(self, rows: Any, bits: Any, size: int) -> None:
-        """Take the answer for some rows (an index or an array of them)."""
+    def put(self, rows: Any, bits: Any, size: int) -> bool:
+        """Take the answer for some rows (an index or an array of them); whether it is another than before."""
+        if self.bits is None and isinstance(bits, int) and not bits:
+            return False
         top = bits if isinstance(bits, int) else int(bits.max(initial=0))
         if self.bits is None:
-            if not top:
-                return
             self.bits = np.zeros(size, np.min_scalar_type(top))
         elif top > np.iinfo(self.bits.dtype).max:
             self.bits = self.bits.astype(np.min_scalar_type(top))
-        self.bits[rows] = bits
+        changed = bool(np.count_nonzero(self.bits[rows] != bits))
+        if changed:
+            self.bits[rows] = bits
+        return changed
 
     def at(self, row: int) -> int:
         return 0 if self.bits is None else int(self.bits.item(row))
@@ -104,7 +107,7 @@ class ScoreColumn:
         self.active = True
         self.kept = plugin.normalize is KEEP
         self._present: tuple[Hashable, Any] = (None, None)
-        self._shown: tuple[Any, PluginScore | None] = (None, None)
+        self._shown: tuple[int, tuple[int, ...], PluginScore] | None = None
         self.unusable: Any = None  # rows where a rule from outside gave no number
         self._normal: Any = None  # the few values of a coded score, normalised and weighted
         self._former: Any = None  # what they were before the last answer, if the codes are still the same
@@ -117,7 +120,7 @@ class ScoreColumn:
             raise blamed(self.plugin, error) from error
 
     def fill(self, raw: Any, width: int) -> None:
-        """Take the scores of all rows."""
+        """Take the scores of all rows: the column is the table's own from now on."""
         former, self._normal, self._former = self._normal, None, None
         if isinstance(raw, Coded):
             if raw.key is None:
@@ -128,7 +131,7 @@ class ScoreColumn:
                 codes = raw.codes.astype(np.intp)
             self.raw = Coded(codes, raw.values, raw.key)
         elif self.traits.trusted:
-            self.raw = raw if isinstance(raw, int) else raw.astype(np.uint8 if self.kept else np.int64)
+            self.raw = raw if isinstance(raw, int) else raw.astype(np.uint8 if self.kept else np.int64, copy=False)
         else:
             self.raw, self.unusable = clean(raw, width, self.kept, self.plugin.name)
 
@@ -177,9 +180,10 @@ class ScoreColumn:
         return self.raw if isinstance(self.raw, int) else self.raw[rows].astype(np.int64)
 
     def at(self, row: int) -> int:
-        if isinstance(self.raw, Coded):
-            return int(self.raw.values[self.raw.codes[row]])
-        return self.raw if isinstance(self.raw, int) else int(self.raw.item(row))
+        raw = self.raw
+        if isinstance(raw, int):
+            return raw
+        return int(raw.values.item(raw.codes.item(row)) if isinstance(raw, Coded) else raw.item(row))
 
     def measure(self, ok: BoolColumn, version: int) -> bool:
         """Look for the extremes over the feasible rows again (`version` names them); whether they moved."""
@@ -200,7 +204,9 @@ class ScoreColumn:
         if normalize.extremes is None:
             return
         if isinstance(self.raw, Coded):
-            self.extremes = normalize.extremes(self.raw.values[self._codes_present(ok, version)])
+            few = len(self.raw.values) <= _FEW and (normalize is UP or normalize is DOWN)
+            present = self._top_code(ok) if few else self._codes_present(ok, version)
+            self.extremes = normalize.extremes(self.raw.values[present])
         elif not isinstance(self.raw, int):
             self.extremes = self._top(ok) if normalize is UP or normalize is DOWN else normalize.extremes(self.raw[ok])
         elif normalize is UP or normalize is DOWN:
@@ -214,6 +220,13 @@ class ScoreColumn:
             return (0,)
         top = int(self.raw.argmax())
         return (max(self.raw.item(top), 0) if ok.item(top) else int((self.raw * ok).max(initial=0)),)
+
+    def _top_code(self, ok: BoolColumn) -> list[int]:
+        """The code of the largest value that some feasible row has, if there is one: mostly the first looked for."""
+        for code in self.raw.values.argsort()[::-1].tolist():
+            if np.count_nonzero((self.raw.codes == code) & ok):
+                return [code]
+        return []
 
     def _codes_present(self, ok: BoolColumn, version: int) -> Any:
         """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""
@@ -254,13 +267,13 @@ class ScoreColumn:
 
     def shown_at(self, row: int) -> PluginScore:
         """The plugin's part in the total of one row. Mostly the same as last time: then it is the same object."""
-        raw = self.raw if isinstance(self.raw, int) else self.at(row)
-        key = raw if self.kept else (raw, self.extremes)
-        if self._shown[0] != key or self._shown[1] is None:
+        raw, known = self.at(row), self._shown
+        if known is None or known[0] != raw or known[1] != self.extremes:
             normalize = self.plugin.normalize
             normalized = raw if normalize.apply is None else self._normalized_at(row)
-            self._shown = (key, PluginScore(self.plugin.name, normalize.shown(raw), normalized, self.weight))
-        return self._shown[1]  # type: ignore[return-value]
+            shown = PluginScore(self.plugin.name, normalize.shown(raw), normalized, self.weight)
+            known = self._shown = (raw, self.extremes, shown)
+        return known[2]
 
     def _normalized_at(self, row: int) -> int:
         """One row, through the same arithmetic on columns that ranked it."""

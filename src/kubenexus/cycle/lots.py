@@ -31,9 +31,9 @@ class Lots:
         self._ranks: tuple[int, Any] = (-1, None)
 
     def many(self, columns: NodeColumns, rows: Any) -> Any:
-        """For a slice or an array of rows, as the lower half of an int64."""
+        """For a slice or an array of rows, as the lower halves of int64s that whoever asks may keep."""
         if self._by_name:
-            return self._names(columns)[rows]
+            return self._names(columns)[rows].copy()
         lots = columns.draw[rows] * self._column_salt  # modulo 2**32: what is carried out of it is not missed
         if self._in_use:
             lots >>= 1

@@ -98,4 +98,4 @@ def scores_among(table: ClassTable, rows: Any, columns: NodeColumns) -> list[Sco
 
 
 def _scores(table: ClassTable, row: int) -> tuple[PluginScore, ...]:
-    return tuple([score.shown_at(row) for score in table.scores if score.active])
+    return tuple([same or score.shown_at(row) for score, same in table.showing if score.active])

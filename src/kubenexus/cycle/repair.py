@@ -8,7 +8,7 @@ from kubenexus.cycle import stamped
 from kubenexus.cycle.border import PluginFailedError
 from kubenexus.cycle.columns import FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS
-from kubenexus.cycle.stamped import reflag, reflag_one
+from kubenexus.cycle.stamped import reflag, reflag_one, with_stamped
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.profile import TieBreak
@@ -86,6 +86,8 @@ def _stretch(table: ClassTable, size: int) -> None:
     table.ok, table.rank = ok, rank
     if table.steady is not None:
         table.steady = np.concatenate([table.steady, np.full(size - known, NOWHERE, np.int64)])
+    if table.resting is not None:
+        table.resting = np.concatenate([table.resting, np.zeros(size - known, table.resting.dtype)])
 
 
 def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
@@ -142,23 +144,27 @@ def _repair(
 
 def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
     """One row as plain integers; whether it became feasible or ceased to be."""
-    node, size = OneNode(columns, row), len(table.ok)
+    node, size, changed = OneNode(columns, row), len(table.ok), False
     for column in table.usage_filters:
         bits = column.ask(table.pod, node)
         if bits != column.at(row):
-            column.put(row, bits, size)
+            changed = column.put(row, bits, size)
             table.version += 1
     for score in table.usage_scores:
         table.spread |= score.put(row, score.ask(table.pod, node, ALONE), size)
     rank = (_total_at(table, row) << BITS) + table.lots.one(columns, row)
     if table.steady is not None:
         table.steady[row] = rank
-    return reflag_one(table, columns, row, rank)
+    if changed:
+        return reflag_one(table, columns, row, rank)
+    if table.ok.item(row):
+        table.rank[row] = with_stamped(table, row, rank)
+    return False
 
 
 def _total_at(table: ClassTable, row: int) -> int:
-    total = 0
-    for score in table.varying:
+    total = 0 if table.resting is None else table.resting.item(row)
+    for score in table.moving:
         raw = score.raw.item(row)
         total += score.weight * (raw if score.kept else score.normalized(raw))
     return total
@@ -168,9 +174,10 @@ def _repair_many(
     table: ClassTable, columns: NodeColumns, rows: Any, filters: list[FilterColumn], scores: list[ScoreColumn]
 ) -> bool:
     """Some rows as columns; whether any became feasible or ceased to be."""
-    view, size = Nodes(columns, rows), len(table.ok)
+    view, size, of_node = Nodes(columns, rows), len(table.ok), scores is not table.usage_scores
+    changed = of_node  # a node that came, went or was fenced, whatever filters say
     for column in filters:
-        column.put(rows, column.ask(table.pod, view), size)
+        changed |= column.put(rows, column.ask(table.pod, view), size)
     view.feasible = table.ok
     fresh: dict[ScoreColumn, Any] = {}
     for score in scores:
@@ -180,7 +187,13 @@ def _repair_many(
         table.spread |= score.put(rows, raw, size)
         if score.traits.trusted and isinstance(raw, np.ndarray):
             fresh[score] = raw
+    if of_node:
+        table.rest(rows)
     steady = table.rank_of(columns, rows, fresh)
     if table.steady is not None:
         table.steady[rows] = steady
-    return reflag(table, columns, rows, steady)
+    if changed:
+        return reflag(table, columns, rows, steady)
+    rank = with_stamped(table, rows, steady)
+    table.rank[rows] = rank if table.feasible == size else np.where(table.ok[rows], rank, NOWHERE)
+    return False

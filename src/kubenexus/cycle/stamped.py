@@ -49,9 +49,7 @@ def catch_up(table: ClassTable, columns: NodeColumns) -> None:
 
 def reflag(table: ClassTable, columns: NodeColumns, rows: Any, steady: Any = None) -> bool:
     """Rows whose reasons or sums changed: are they feasible now, and their ranks. Whether feasibility moved."""
-    rank = table.steady[rows] if steady is None else steady
-    if table.stamped_scores:
-        rank = rank + (table.stamped_totals(rows) << BITS)
+    rank = with_stamped(table, rows, table.steady[rows] if steady is None else steady)
     refused = _refused(table, columns, rows)
     if refused is None and table.feasible == len(table.ok):  # everything was feasible, and still is
         table.rank[rows] = rank
@@ -68,6 +66,11 @@ def reflag(table: ClassTable, columns: NodeColumns, rows: Any, steady: Any = Non
     return number > 0
 
 
+def with_stamped(table: ClassTable, rows: Any, steady: Any) -> Any:
+    """The whole ranks, from their steady part on a row or some."""
+    return steady + (table.stamped_totals(rows) << BITS) if table.stamped_scores else steady
+
+
 def reflag_one(table: ClassTable, columns: NodeColumns, row: int, rank: int) -> bool:
     """The same for one row, as plain integers."""
     ok = bool(columns.alive[row]) and not columns.fenced[row]
@@ -75,9 +78,7 @@ def reflag_one(table: ClassTable, columns: NodeColumns, row: int, rank: int) -> 
         if column.bits is not None and column.bits.item(row):
             ok = False
             break
-    if ok and table.stamped_scores:
-        rank += int(table.stamped_totals(row)) << BITS
-    table.rank[row] = rank if ok else NOWHERE
+    table.rank[row] = with_stamped(table, row, rank) if ok else NOWHERE
     if table.ok.item(row) == ok:
         return False
     table.ok[row] = ok

@@ -15,7 +15,7 @@ from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.cycle.border import PluginFailedError, blamed
 from kubenexus.cycle.columns import FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS, Lots
-from kubenexus.framework.decision import Diagnosis
+from kubenexus.framework.decision import Diagnosis, PluginScore
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Only
@@ -25,6 +25,8 @@ from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
 NOWHERE = -1
+_SUMS = np.int32  # a sum of weighted scores has 31 bits (see framework.profile)
+_SHIFT = np.array(BITS)
 
 
 class Work:
@@ -62,7 +64,10 @@ class ClassTable:
         self.usage_filters: list[FilterColumn] = []
         self.usage_scores: list[ScoreColumn] = []
         self.usage_scalar = False  # whether all of these can look at a single row as plain numbers
-        self.varying: list[ScoreColumn] = []
+        self.moving: list[ScoreColumn] = []  # scores that differ between rows, and change with what runs there
+        self._resting: list[ScoreColumn] = []  # those that differ, and change with the node alone
+        self.resting: Any = None  # what the latter add up to on each row, weighted
+        self.showing: list[tuple[ScoreColumn, PluginScore | None]] = []  # with the part that is the same on all rows
         self.looking: list[ScoreColumn] = []  # scores that look beyond a row
         self.stamped_scores: list[ScoreColumn] = []  # those of them that have something to add
         self.untrusted: list[ScoreColumn] = []
@@ -78,8 +83,8 @@ class ClassTable:
     @property
     def nbytes(self) -> int:
         kept = sum(column.nbytes for column in self.filters) + sum(score.nbytes for score in self.scores)
-        steady = 0 if self.steady is None else self.steady.nbytes
-        return int(self.ok.nbytes + self.rank.nbytes + steady) + kept + 2048
+        sums = sum(column.nbytes for column in (self.steady, self.resting) if column is not None)
+        return int(self.ok.nbytes + self.rank.nbytes + sums) + kept + 2048
 
     @property
     def may_fail(self) -> bool:
@@ -102,19 +107,21 @@ class ClassTable:
         for column in self.filters:
             column.fill(column.ask(self.pod, view))
         self.check(columns)
-        self.scores = []
+        self.scores, self.looking, self.untrusted = [], [], []
         for scorer, weight, traits, quiet in self.cast.scores:
             score = ScoreColumn(scorer, weight, traits)
             self.scores.append(score)
+            if traits.stamped:
+                self.looking.append(score)
+            if not traits.trusted:
+                self.untrusted.append(score)
             if quiet:
                 score.raw = scorer.at_rest  # type: ignore[attr-defined]  # that it has one is why it is here
             else:
                 self.ask_score(score, view)
-        self.looking = [score for score in self.scores if score.traits.stamped]
         for plugin in self.stamped:
             for point in ("filter", "score"):
                 self.stamps[plugin.name, point] = plugin.stamp(self.pod, columns, point)
-        self.untrusted = [score for score in self.scores if not score.traits.trusted]
         self.watch_usage()
         self.sum(columns)
         self.feasible_version = self.version
@@ -122,9 +129,8 @@ class ClassTable:
 
     def watch_usage(self) -> None:
         """Which plugins are to be asked again where a placement changed what runs on a row."""
-        self.usage_filters = [column for column in self.filters if column.traits.usage and not column.traits.stamped]
-        steady = [score for score in self.scores if score.active and not score.traits.stamped]
-        self.usage_scores = [score for score in steady if score.traits.usage]
+        self.usage_filters = [c for c in self.filters if c.traits.usage and not c.traits.stamped]
+        self.usage_scores = [s for s in self.scores if s.active and s.traits.usage and not s.traits.stamped]
         watching = [c.traits.scalar for c in self.usage_filters] + [s.traits.scalar for s in self.usage_scores]
         self.usage_scalar = all(watching)
 
@@ -144,10 +150,9 @@ class ClassTable:
 
     def check(self, columns: NodeColumns) -> None:
         """Which rows are feasible, from what the filters said."""
-        if columns.count == columns.size and not columns.fences:
-            ok = np.ones(columns.size, np.bool_)
-        else:
-            ok = columns.alive[: columns.size] & ~columns.fenced[: columns.size]
+        ok = columns.alive[: columns.size].copy()
+        if columns.fences:
+            ok &= ~columns.fenced[: columns.size]
         for column in self.filters:
             if column.bits is not None:
                 ok &= column.bits == 0
@@ -183,11 +188,20 @@ class ClassTable:
     def sum(self, columns: NodeColumns) -> None:
         """Normalise, weigh and add up, on all rows."""
         self.measure()
-        active = [score for score in self.scores if score.active and not score.traits.stamped]
-        self.varying = [score for score in active if not isinstance(score.raw, int)]
-        self.constant = sum(s.part(None) for s in active if isinstance(s.raw, int))
-        self.spread = False
-        rank = self.rank_of(columns, slice(0, len(self.ok)))
+        self.moving, self._resting, self.showing, self.constant = [], [], [], 0
+        for score in self.scores:
+            same = None
+            if not score.active or score.traits.stamped:
+                pass
+            elif isinstance(score.raw, int):
+                same = score.shown_at(0)
+                self.constant += same.normalized * same.weight
+            else:
+                (self.moving if score.traits.usage else self._resting).append(score)
+            self.showing.append((score, same))
+        self.spread, every = False, slice(0, len(self.ok))
+        self.resting = self._rest(every)
+        rank = self.rank_of(columns, every)
         if self.stamped:
             self.steady = rank
             self.add_stamped()
@@ -212,24 +226,29 @@ class ClassTable:
         return rank
 
     def rank_of(self, columns: NodeColumns, rows: Any, fresh: Mapping[ScoreColumn, Any] = MappingProxyType({})) -> Any:
-        """The steady part of the sums over some rows, with the rows' lots below it. `fresh` are raw scores of these
-        rows that are at hand."""
-        rank, lots = self._steady_totals(rows, fresh), self.lots.many(columns, rows)
-        if rank is None:
-            return lots.astype(np.int64)
-        rank <<= BITS
+        """The steady part of the sums over some rows, with the rows' lots below it: all but scores that are the same on
+        all rows, or change with every pod placed anywhere. `fresh` are raw scores of these rows that are at hand."""
+        total, lots = None if self.resting is None else self.resting[rows], self.lots.many(columns, rows)
+        for score in self.moving:
+            part = score.part(rows, raw=fresh.get(score))
+            total = part if total is None else np.add(total, part, dtype=_SUMS)
+        if total is None:
+            return lots
+        rank = total.astype(np.int64)
+        rank <<= _SHIFT
         rank |= lots
         return rank
 
-    def _steady_totals(self, rows: Any, fresh: Mapping[ScoreColumn, Any]) -> Any:
-        """Weighted sums, but for scores that are the same on all rows, or change with every pod placed anywhere. None
-        if there are no others."""
-        parts = [score.part(rows, raw=fresh.get(score)) for score in self.varying]
-        if not parts:
-            return None
-        total = parts[0].astype(np.int64)
-        for part in parts[1:]:
-            total += part
+    def rest(self, rows: Any) -> None:
+        """Nodes changed: what does not follow from what runs there is added up again."""
+        if self.resting is not None:
+            self.resting[rows] = self._rest(rows)
+
+    def _rest(self, rows: Any) -> Any:
+        total = None
+        for score in self._resting:
+            part = score.part(rows)
+            total = part.astype(_SUMS) if total is None else np.add(total, part, out=total, casting="unsafe")
         return total
 
     def stamped_totals(self, rows: Any) -> Any:

@@ -130,8 +130,8 @@ class Touched(Plugin, Protocol):
 
 class Coded(msgspec.Struct, gc=False):
     """Scores that take few values: `values[codes[n]]` on row n. The runtime normalises the few values instead of the
-    many rows. `key` names the codes: equal keys, equal codes; without a key the codes were made for this answer alone,
-    and whoever gets it may keep them."""
+    many rows. `key` names the codes: equal keys, equal codes; without a key nobody writes into the codes, and whoever
+    gets them may keep them."""
 
     codes: Any
     values: Any

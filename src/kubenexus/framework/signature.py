@@ -31,7 +31,7 @@ class Field(NamedTuple):
 def _resize(pod: Pod) -> core.PodStatus | None:
     """What of the status bears on requests: present only while a pod is resized in place."""
     status = pod.status
-    pending = [c for c in status.conditions if c.type == "PodResizePending"]
+    pending = [c for c in status.conditions if c.type == "PodResizePending"] if status.conditions else []
     reported = status.container_statuses or status.init_container_statuses or pending
     if not reported and status.allocated_resources is None and status.resources is None:
         return None
@@ -61,6 +61,8 @@ def _pod_anti_affinity(pod: Pod) -> core.PodAffinity | None:
 
 
 def _bind_mounts(pod: Pod) -> list[core.Container]:
+    if not pod.spec.ephemeral_containers:
+        return []
     mounts = [m for c in pod.spec.ephemeral_containers for m in c.volume_mounts if m.bind_mount_options]
     return [core.Container(volume_mounts=mounts)] if mounts else []
 
@@ -109,9 +111,12 @@ class Signer:
             raise KubeNexusError(f"unknown pod field {unknown[0]!r}; known: {', '.join([*FIELDS, LABELS])}")
         # Plain attributes first: they are all taken in one go, for every pod that is looked at.
         names = sorted(wanted & FIELDS.keys(), key=lambda name: (not isinstance(FIELDS[name].take, str), name))
-        self._fields = [FIELDS[name] for name in names]
-        self._plain = attrgetter(*(field.take for field in self._fields if isinstance(field.take, str)))
-        self._takes = [field.take for field in self._fields if not isinstance(field.take, str)]
+        fields = [FIELDS[name] for name in names]
+        self._plain = attrgetter(*(field.take for field in fields if isinstance(field.take, str)))
+        self._takes = [field.take for field in fields if not isinstance(field.take, str)]
+        self._into: dict[str, list[tuple[str, int]]] = {"metadata": [], "spec": [], "affinity": [], "": []}
+        for i, field in enumerate(fields):
+            self._into[field.into[0]].append((field.into[1], i))
         self._affinity = names.index(_AFFINITY) if _AFFINITY in names else -1
         self._projected: tuple[str, ...] = tuple(sorted(self._labels))
         self._encode = msgspec.json.Encoder(order="deterministic").encode
@@ -123,28 +128,32 @@ class Signer:
     def sign(self, pod: Pod, unpinned: core.NodeAffinity | None = None, signed: Any = None) -> bytes:
         """`unpinned` is the pod's node affinity without the node names that only this pod is made for, `signed` what
         plugins add of their own (see `framework.points.Sign`)."""
-        return self._encode((*self._parts(pod, unpinned), self._project(pod), unpinned is not None, signed))
+        return self.seal(self.read(pod, unpinned), signed)
 
     def specimen(self, pod: Pod, unpinned: core.NodeAffinity | None = None) -> Pod:
         """A pod with the signed fields of this one and nothing else: what plugins are shown of the class."""
-        parts: dict[str, dict[str, Any]] = {
-            "metadata": {"labels": self._project(pod)},
-            "spec": {},
-            "affinity": {},
-            "": {},
-        }
-        for field, value in zip(self._fields, self._parts(pod, unpinned), strict=True):
-            parts[field.into[0]][field.into[1]] = value
-        if any(value is not None for value in parts["affinity"].values()):
-            parts["spec"]["affinity"] = core.Affinity(**parts["affinity"])
-        status = parts[""].get("status") or core.PodStatus()
-        return Pod(metadata=ObjectMeta(**parts["metadata"]), spec=core.PodSpec(**parts["spec"]), status=status)
+        return self.model(self.read(pod, unpinned))
 
-    def _parts(self, pod: Pod, unpinned: core.NodeAffinity | None) -> list[Any]:
-        parts = [*self._plain(pod), *[take(pod) for take in self._takes]]
+    def read(self, pod: Pod, unpinned: core.NodeAffinity | None) -> list[Any]:
+        """What is signed of a pod: its fields, the labels that matter, and whether pins were left out."""
+        parts = [*self._plain(pod), *[take(pod) for take in self._takes], self._project(pod), unpinned is not None]
         if unpinned is not None and self._affinity >= 0:
             parts[self._affinity] = unpinned
         return parts
+
+    def seal(self, read: list[Any], signed: Any) -> bytes:
+        """The signature, from what was read."""
+        return self._encode((*read, signed))
+
+    def model(self, read: list[Any]) -> Pod:
+        """The specimen, from what was read."""
+        spec = {name: read[i] for name, i in self._into["spec"]}
+        affinity = {name: read[i] for name, i in self._into["affinity"] if read[i] is not None}
+        if affinity:
+            spec["affinity"] = core.Affinity(**affinity)
+        meta = {name: read[i] for name, i in self._into["metadata"]}
+        status = next((read[i] for _, i in self._into[""]), None) or core.PodStatus()
+        return Pod(metadata=ObjectMeta(labels=read[-2], **meta), spec=core.PodSpec(**spec), status=status)
 
     def _project(self, pod: Pod) -> dict[str, str]:
         labels = pod.metadata.labels

@@ -5,7 +5,7 @@ For each node S = int((1 - std of the used fractions) * 100), with the pod and w
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from kubenexus.state.view import Nodes, OneNode
 
 _DEFAULT = ({"name": "cpu"}, {"name": "memory"})
 # As arrays: NumPy takes longer to look at a Python number than to compute with a hundred of its own.
-_MINUS_HALF, _WHOLE, _HUNDRED, _ONE = np.array(-0.5), np.array(1.0), np.array(100.0), np.array(1, np.uint8)
+_MINUS_HALF, _WHOLE, _HUNDRED = np.array(-0.5), np.array(1.0), np.array(100.0)
+_BASE, _ONE = np.array(150, np.uint8), np.array(1, np.uint8)
 
 
 class NodeResourcesBalancedAllocation:
@@ -40,8 +41,13 @@ class NodeResourcesBalancedAllocation:
             return SKIP  # else a flood of pods that ask for nothing would all go to the one most even node
         if isinstance(nodes, OneNode):
             return _score_one(nodes, wanted)
-        result: IntColumn = _evenness(nodes, wanted.names, wanted)
-        result += nodes.derived(before)
+        result: IntColumn
+        if nodes.rows is None:
+            result = _evenness(nodes, wanted.names, wanted.like)
+            result += nodes.derived(before)
+        else:  # of a few rows, both in one go
+            without, result = _evenness(nodes, wanted.names, wanted.without_and_with)
+            result += _BASE - without
         result >>= _ONE  # in bytes: at most 100 + 150 before it is halved
         return result
 
@@ -57,7 +63,7 @@ class NodeResourcesBalancedAllocation:
 def _before(names: tuple[str, ...]) -> Derivation:
     return Derivation(
         f"150 - evenness of {names}",
-        lambda nodes: 150 - _evenness(nodes, names, None),
+        lambda nodes: _BASE - _evenness(nodes, names, None),
     )
 
 
@@ -81,17 +87,23 @@ def _evenness_of_one(used: list[int], capacity: list[int]) -> int:
     return int(_evenness_of_any(np.array(used)[:, None], np.array(capacity)[:, None])[0])
 
 
-def _evenness(nodes: Nodes, names: tuple[str, ...], wanted: Amounts | None) -> Any:
-    """100 when the resources are used to the same fraction, less the further they are apart. With the pod, or not."""
+def _evenness(nodes: Nodes, names: tuple[str, ...], wanted: Callable[[Any], Any] | None) -> Any:
+    """100 when the resources are used to the same fraction, less the further they are apart. `wanted` gives what is to
+    be added to what is used, as a column vector in the table's kind of number, or as several of them."""
     used, capacity = nodes.ratio_tables("used", names)
     if wanted is not None:
-        used = used + wanted.like(capacity)
+        used = used + wanted(capacity)
     if len(names) != 2 or not nodes.offered(names):
-        return _evenness_of_any(used, capacity)
+        return (
+            np.array([_evenness_of_any(u, capacity) for u in used])
+            if used.ndim > 2
+            else _evenness_of_any(used, capacity)
+        )
     fractions = used / capacity
     if fractions.size and fractions.item(fractions.argmax()) > 1.0:
         np.minimum(fractions, _WHOLE, out=fractions)
-    apart = np.subtract(fractions[0], fractions[1], out=fractions[0])
+    first, second = fractions[..., 0, :], fractions[..., 1, :]
+    apart = np.subtract(first, second, out=first)
     np.abs(apart, out=apart)
     apart *= _MINUS_HALF  # halving is exact, so this is 1 - apart / 2 to the last bit
     apart += _WHOLE

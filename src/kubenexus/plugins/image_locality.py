@@ -26,6 +26,8 @@ class ImageLocality:
         pass
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
+        if not nodes.imaged:
+            return 0
         wanted = pod.once(self.name, lambda: _images(pod))
         found = [image for image in (nodes.image(name) for name in wanted) if image is not None]
         if not found:

@@ -26,11 +26,12 @@ from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import UP, Depends
+from kubenexus.framework.points import UP, Coded, Depends
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins.terms import where
 from kubenexus.state.view import Nodes
 
+_FEW = 8  # preferences whose combinations are counted out beforehand
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -60,7 +61,7 @@ class NodeAffinity:
         return None if concerned else SKIP
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        asked = pod.once(self.name, lambda: (self, "filter", _words(pod)))
+        asked = (self, "filter", pod.once(self.name, lambda: _words(pod)))
         enforced, unfit = nodes.remembered(asked, lambda nodes: self._refused(pod, nodes))
         if enforced is not None:
             verdict.reject(enforced, self.ENFORCED)
@@ -75,20 +76,25 @@ class NodeAffinity:
             fits &= _any(terms.terms, nodes)
         return enforced, ~fits if enforced is None else ~(fits | enforced)
 
-    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int | Skip | Verdict:
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | int | Skip | Verdict:
         if not self._added_preferences and not _prefers(pod):
             return SKIP
-        asked = pod.once(self.name + " score", lambda: (self, "score", _words(pod)))
-        points: IntColumn | Verdict = nodes.remembered(asked, lambda nodes: self._points(pod, nodes))
-        return points
+        asked = (self, "score", pod.once(self.name, lambda: _words(pod)))
+        points: IntColumn | Coded | Verdict = nodes.remembered(asked, lambda nodes: self._points(pod, nodes))
+        if isinstance(points, Verdict):
+            return points
+        return Coded(points.codes, points.values) if isinstance(points, Coded) else points.copy()
 
-    def _points(self, pod: PodClass, nodes: Nodes) -> IntColumn | Verdict:
+    def _points(self, pod: PodClass, nodes: Nodes) -> IntColumn | Coded | Verdict:
         try:
             wishes = pod.once(self.name + " wishes", lambda: _wishes(pod))
         except Malformed as problem:
             return Verdict(Code.ERROR, (problem.problem,))
+        preferences = (*self._added_preferences, *wishes)
+        if nodes.rows is None and nodes.width and len(preferences) <= _FEW:
+            return _by_wishes(preferences, nodes)
         total: IntColumn = np.zeros(nodes.width, np.int64)
-        for preference in (*self._added_preferences, *wishes):
+        for preference in preferences:
             total += preference.weight * where(preference.term, nodes)
         return np.maximum(total, 0)  # the API server admits no negative weight; one that got in must not win
 
@@ -147,6 +153,15 @@ def _wishes(pod: PodClass) -> tuple[Preference, ...]:
     """Those of the pod's preferences that count."""
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
     return preferred(affinity.preferred) if affinity else ()
+
+
+def _by_wishes(preferences: tuple[Preference, ...], nodes: Nodes) -> Coded:
+    """A bit of the code for each preference that a node meets, and the points of every combination."""
+    codes, values = np.zeros(nodes.width, np.intp), np.zeros(1, np.int64)
+    for i, preference in enumerate(preferences):
+        codes |= where(preference.term, nodes).astype(np.intp) << i
+        values = np.concatenate([values, values + preference.weight])
+    return Coded(codes, np.maximum(values, 0))
 
 
 def _any(terms: Iterable[Term], nodes: Nodes) -> BoolColumn:

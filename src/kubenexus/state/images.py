@@ -22,6 +22,11 @@ class ImageColumns:
         self._images: dict[str, Image] = {}
         self._of_row: dict[int, tuple[Image, ...]] = {}
 
+    @property
+    def any(self) -> bool:
+        """Whether some node reports an image at all."""
+        return bool(self._images)
+
     def set(self, row: int, images: list[ContainerImage]) -> bool:
         """Whether anything changed. Kubelets report their images often and change them rarely: only the difference
         is touched."""

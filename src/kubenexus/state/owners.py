@@ -85,7 +85,7 @@ class Owners:
         if not owners and keys is None:
             return None
         labels = meta.labels if owners else {key: meta.labels[key] for key in keys or () if key in meta.labels}
-        if not owners and not labels:
+        if not owners and not any([(meta.namespace, *label) in self._by_label for label in labels.items()]):  # noqa: C419
             return None
         asked = (meta.namespace, *owners, *labels.items())
         if asked not in self._known:

@@ -131,6 +131,11 @@ class Nodes:
         rows = range(self.columns.size) if self.rows is None else self.rows
         return np.fromiter((features <= declared[row] for row in rows), np.bool_, self.width)
 
+    @property
+    def imaged(self) -> bool:
+        """Whether any node of the cluster reports an image."""
+        return self.columns.images.any
+
     def image(self, name: str) -> Image | None:
         return self.columns.images.find(name)
 

@@ -30,6 +30,7 @@ from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import IntColumn
 from kubenexus.framework.job import ALONE
 from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import Coded
 from kubenexus.framework.signature import Signer
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason, ReasonTable, Skip, Verdict, code_of
 from kubenexus.state.ledger import Ledger
@@ -153,6 +154,8 @@ def _filtered(plugin: Any, pod: PodClass, view: Nodes) -> NodeVerdict | None:
 
 def _scored(plugin: Any, pod: PodClass, view: Nodes) -> Any:
     raw = plugin.score(pod, view, ALONE) if hasattr(plugin, "score") else None
+    if isinstance(raw, Coded):
+        return raw.values[raw.codes]
     return None if isinstance(raw, Skip) else raw
 
 
