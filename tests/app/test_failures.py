@@ -147,19 +147,14 @@ def test_f40_an_outage_in_a_burst_of_binds_leaves_no_phantom(seed: int) -> None:
             town.scheduler.loop.burst()
             await turns(5)
             await time.advance(0.05)
-            bound_at_first = bound_at_first if faults else len(bound(town))
+            bound_at_first = bound_at_first if faults else len(town.bound())
         assert 0 < bound_at_first < NODES * EACH, "it was in the middle of it"
         assert len(faults) == 3
-        assert Counter(bound(town).values()) == {f"n{i}": EACH for i in range(NODES)}, "all run, none is overbooked"
+        assert Counter(town.bound().values()) == {f"n{i}": EACH for i in range(NODES)}, "all run, none is overbooked"
         town.echo()
         assert digest(town.ledger) == digest(a_ledger(nodes, town.server.pods.values()))
 
     in_town(life)
-
-
-def bound(town: Town) -> dict[str, str]:
-    """By the server."""
-    return {key: pod.spec.node_name for key, pod in town.server.pods.items() if pod.spec.node_name}
 
 
 # --- 61, 62: memory ---------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from kubenexus.queue.entry import Place
 from kubenexus.testing.builders import a_node
 from kubenexus.testing.harness import on_node
 from tests.api.gangs.small import a_member
-from tests.app.town import Town
+from tests.app.town import Town, play
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT
 
 LEAST = {"a": 2, "b": 3}
@@ -72,7 +72,7 @@ class Chaos:
             case "work":
                 await town.work()
             case "echo":
-                self.echo()
+                town.listed()
             case "later":
                 town.clock.advance(which)
                 await town.scheduler.inquest.step()
@@ -97,20 +97,9 @@ class Chaos:
             case "somebody binds" if here is not None and not here.spec.node_name and not here.spec.scheduling_gates:
                 town.server.pods[here.key] = on_node(here, "n")
 
-    def echo(self) -> None:
-        """As a list would: what there is, and what is no longer."""
-        gone = self.town.feed.pod_keys() - set(self.town.server.pods)
-        self.town.echo()
-        for key in gone:
-            self.town.feed.pod_gone(key)
-
     async def calm_down(self) -> None:
         self.town.server.script.clear()
-        for _ in range(5):
-            await self.town.work()
-            self.echo()
-            self.town.clock.advance(400)
-            await self.town.scheduler.inquest.step()
+        await self.town.calm_down()
         await self.town.work()
 
     def check(self) -> None:
@@ -127,19 +116,10 @@ class Chaos:
                 assert place is Place.GONE
             else:
                 assert place is Place.GATED
-        truth = {pod.metadata.name: pod.spec.node_name for pod in town.server.pods.values() if pod.spec.node_name}
-        assert town.where() == truth, "what counts is what is"
+        assert town.where() == town.bound(), "what counts is what is"
         assert town.scheduler.dispatcher.open == 0
 
 
 @given(st.lists(STEP, max_size=40))
 def test_gangs_run_whole_when_all_is_well_again(steps: list[tuple[str, Any]]) -> None:
-    async def life() -> None:
-        chaos = Chaos()
-        async with asyncio.timeout(60):
-            for what, which in steps:
-                await chaos.step(what, which)
-            await chaos.calm_down()
-        chaos.check()
-
-    asyncio.run(life())
+    play(Chaos, steps)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kubenexus.queue.entry import Place
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import on_node
-from tests.app.town import Town
+from tests.app.town import Town, play
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT
 
 CPUS = 3
@@ -57,7 +57,7 @@ class Chaos:
             case "work":
                 await town.work()
             case "echo":
-                self.echo()
+                town.listed()
             case "later":
                 town.clock.advance(which)
                 await town.scheduler.inquest.step()
@@ -88,13 +88,6 @@ class Chaos:
                 self.town.delete(key)
         self.town.feed.node_gone(node)
 
-    def echo(self) -> None:
-        """As a list would: what there is, and what is no longer."""
-        gone = self.town.feed.pod_keys() - set(self.town.server.pods)
-        self.town.echo()
-        for key in gone:
-            self.town.feed.pod_gone(key)
-
     async def calm_down(self) -> None:
         """All is well from here on."""
         town = self.town
@@ -102,15 +95,11 @@ class Chaos:
         town.server.looks.clear()
         for name in ("n0", "n1"):
             town.nodes(a_node(name, cpu=CPUS))
-        for _ in range(5):
-            await town.work()
-            self.echo()
-            town.clock.advance(400)
-            await town.scheduler.inquest.step()
+        await town.calm_down()
 
     def check(self) -> None:
         town = self.town
-        truth = {pod.metadata.name: pod.spec.node_name for pod in town.server.pods.values() if pod.spec.node_name}
+        truth = town.bound()
         assert town.where() == truth, "what counts is what is"
         assert max(Counter(truth.values()).values(), default=0) <= CPUS, "no node is overbooked"
         for key, pod in town.server.pods.items():
@@ -123,12 +112,4 @@ class Chaos:
 
 @given(st.lists(STEP, max_size=40))
 def test_no_pod_is_lost_and_no_node_overbooked(steps: list[tuple[str, Any]]) -> None:
-    async def life() -> None:
-        chaos = Chaos()
-        async with asyncio.timeout(60):
-            for what, which in steps:
-                await chaos.step(what, which)
-            await chaos.calm_down()
-        chaos.check()
-
-    asyncio.run(life())
+    play(Chaos, steps)

@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Protocol
 
 import msgspec
 
@@ -62,6 +62,13 @@ class Town:
         for pod in self.server.pods.values():
             self.feed.pod_seen(pod)
 
+    def listed(self) -> None:
+        """The watch begins anew with a list: what there is, and what is no longer."""
+        gone = self.feed.pod_keys() - set(self.server.pods)
+        self.echo()
+        for key in gone:
+            self.feed.pod_gone(key)
+
     def delete(self, key: str) -> None:
         self.server.pods.pop(key, None)
         self.feed.pod_gone(key)
@@ -85,6 +92,18 @@ class Town:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
+    async def calm_down(self) -> None:
+        """Time for whatever is tried again, and for binds that nobody confirmed to be looked after."""
+        for _ in range(5):
+            await self.work()
+            self.listed()
+            self.clock.advance(400)
+            await self.scheduler.inquest.step()
+
+    def bound(self) -> dict[str, str]:
+        """Pods on nodes, by the server."""
+        return {pod.metadata.name: pod.spec.node_name for pod in self.server.pods.values() if pod.spec.node_name}
+
     def where(self) -> dict[str, str]:
         """Pods on nodes, by the ledger."""
         return {record.name: record.node for record in self.ledger.pods.values()}
@@ -96,6 +115,29 @@ class Town:
         """The events that wait to be sent."""
         stories = list(self.scheduler.recorder._waiting)
         return [f"{story.what.reason} {story.what.regarding.name}: {story.what.note}" for story in stories]
+
+
+class Story(Protocol):
+    """Steps that may come in any order, and what holds after all of them."""
+
+    async def step(self, what: str, which: Any) -> None: ...
+
+    async def calm_down(self) -> None:
+        """All is well from here on."""
+
+    def check(self) -> None: ...
+
+
+def play(story: Callable[[], Story], steps: Iterable[tuple[str, Any]]) -> None:
+    async def life() -> None:
+        chaos = story()
+        async with asyncio.timeout(60):
+            for what, which in steps:
+                await chaos.step(what, which)
+            await chaos.calm_down()
+        chaos.check()
+
+    asyncio.run(life())
 
 
 def in_town(life: Callable[[Town], Coroutine[Any, Any, None]], patience: float = 20) -> None:
