@@ -3,7 +3,7 @@
 import msgspec
 
 from kubenexus.api.core import Pod
-from kubenexus.api.gangs.claim import POD_GROUP
+from kubenexus.api.gangs.claim import POD_GROUP, UNSAID, Nearness
 from kubenexus.api.workloads import PodGroup
 from kubenexus.framework.job import Job
 from kubenexus.queue.assembly import Assembly
@@ -18,11 +18,11 @@ from tests.queue.easy import EXACT, Easy, placement
 class Hall:
     """Pods are told of as the feed would; `land` is what the landing does."""
 
-    def __init__(self, policy: Policy = EXACT) -> None:
+    def __init__(self, policy: Policy = EXACT, usual: Nearness = UNSAID) -> None:
         self.easy = Easy(policy)
         self.room, self.clock = self.easy.room, self.easy.clock
         self.groups, self.records = Groups(), dict[str, PodRecord]()
-        self.assembly = Assembly(self.room, self.groups, self.records)
+        self.assembly = Assembly(self.room, self.groups, self.records, lambda pod: usual)
         self.heard: list[str] = []
         self.assembly.warned = lambda pod, text: self.heard.append(text)
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod, SchedulingGroup
-from kubenexus.api.gangs.claim import POD_GROUP
+from kubenexus.api.gangs.claim import POD_GROUP, Nearness
 from kubenexus.framework.job import Topology
 from kubenexus.queue.entry import Place
 from kubenexus.testing.builders import a_pod
@@ -352,6 +352,18 @@ def test_gangs_that_are_alike_share_a_line_and_others_do_not(hall: Hall) -> None
     hall.easy.refuse("Room", turn=turned(hall))
     assert hall.place("gang/a") is hall.place("gang/b") is Place.UNSCHEDULABLE
     assert hall.place("gang/c") is Place.ACTIVE
+
+
+def test_what_is_usual_goes_for_gangs_that_say_nothing_of_their_own() -> None:
+    hall = Hall(usual=Nearness("rack", "clique"))
+    said = {"quiet": {}, "none": {"scheduling.kubenexus.io/co-locate": "none"}, "own": {}}
+    said["own"] = {"kueue.x-k8s.io/podset-preferred-topology": "zone"}
+    for gang, notes in said.items():
+        hall.waits(*(a_member(f"{gang}{i}", gang, annotations=notes) for i in range(2)))
+    hall.waits(a_member("alone", "single", 1))
+    found = {gang: job.topology for gang in said if (job := hall.job(f"gang/{gang}")) is not None}
+    assert found == {"quiet": Topology("rack", "clique"), "none": Topology(), "own": Topology(preferred="zone")}
+    assert hall.job("alone") is not None, "one is no gang, whatever is usual"
 
 
 def test_where_the_job_of_a_pod_is(hall: Hall) -> None:
