@@ -6,12 +6,15 @@ from bench.live import contestants
 from bench.live.meters import cpu_of, memory_of
 from bench.live.stage import Stage
 
-BEGINS = 10.0  # seconds that its start may take
+SETTLES = 10.0  # seconds after its first bind
 
 
 async def idle(stage: Stage, who: str, seconds: float) -> str:
-    program = contestants.start(who, stage.plane)
-    await asyncio.sleep(BEGINS)
+    """In a line. A pod that it binds first shows that it has begun."""
+    program, namespace = contestants.start(who, stage.plane), await stage.namespace()
+    await stage.until_awake(namespace, lambda: program.running)
+    await stage.clean(namespace)
+    await asyncio.sleep(SETTLES)
     before = cpu_of(program.pid)
     await asyncio.sleep(seconds)
     used, size = (cpu_of(program.pid) - before) / seconds, memory_of(program.pid)
