@@ -47,7 +47,7 @@ class Family(Generic[Child]):
         """It is there now, or (None) gone. Returns what was there before, and what is."""
         before = self.all.pop(key, None)
         if before is not None:
-            self._shelf(before).pop(key, None)
+            self._take_away(key, before)
         if child is not None:
             self.all[key] = self._shelf(child)[key] = child
         return before, child
@@ -59,6 +59,13 @@ class Family(Generic[Child]):
 
     def free(self, namespace: str) -> list[Child]:
         return list(self._free.get(namespace, {}).values())
+
+    def _take_away(self, key: str, child: Child) -> None:
+        """With the last child of a controller its place goes, too: jobs come and go by the thousand."""
+        place = self._shelf(child)
+        place.pop(key, None)
+        if not place and child.owner is not None:
+            self._owned.pop(child.owner, None)
 
     def _shelf(self, child: Child) -> dict[str, Child]:
         if child.controller is None:
