@@ -41,7 +41,7 @@ class Kind(msgspec.Struct, frozen=True, rename="camel", eq=False):
 
     @property
     def group(self) -> str:
-        return self.group_version.rpartition("/")[0]
+        return _group(self.group_version)
 
     @property
     def version(self) -> str:
@@ -58,10 +58,21 @@ class Kind(msgspec.Struct, frozen=True, rename="camel", eq=False):
 
     @property
     def store(self) -> str:
-        return "events" if self.resource == "events" else self.qualified
+        return _store(self.group_version, self.resource)
 
     def key(self, namespace: str, name: str) -> str:
         return f"{namespace}/{name}" if self.namespaced else name
+
+
+@functools.cache
+def _group(group_version: str) -> str:
+    return group_version.rpartition("/")[0]
+
+
+@functools.cache
+def _store(group_version: str, resource: str) -> str:
+    group = _group(group_version)
+    return f"{resource}.{group}" if group and resource != "events" else resource
 
 
 class Names(msgspec.Struct, frozen=True):
@@ -119,27 +130,34 @@ class Registry:
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], Kind] = {}
+        self._by_object: dict[tuple[str, str], Kind] = {}  # of several resources with one kind, the first
+        self._group_versions: set[str] = set()
         for kind in recorded():
-            self.add(kind)
+            self._kinds[kind.group_version, kind.resource] = kind
+        self._index()
 
     def add(self, kind: Kind) -> None:
         self._kinds[kind.group_version, kind.resource] = kind
+        self._index()
 
     def remove(self, kind: Kind) -> None:
         self._kinds.pop((kind.group_version, kind.resource), None)
+        self._index()
 
     def find(self, group_version: str, resource: str) -> Kind | None:
         return self._kinds.get((group_version, resource))
 
     def of_object(self, api_version: str, kind: str) -> Kind | None:
         """By what an ownerReference says."""
-        for each in self._kinds.values():
-            if each.kind == kind and each.group_version == api_version:
-                return each
-        return None
+        return self._by_object.get((api_version, kind))
 
     def all(self) -> list[Kind]:
         return list(self._kinds.values())
 
     def has_group_version(self, group_version: str) -> bool:
-        return any(known == group_version for known, _ in self._kinds)
+        return group_version in self._group_versions
+
+    def _index(self) -> None:
+        """What is asked with every request is looked up, not looked for."""
+        self._group_versions = {known for known, _ in self._kinds}
+        self._by_object = {(each.group_version, each.kind): each for each in reversed(self._kinds.values())}

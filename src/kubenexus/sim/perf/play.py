@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -53,6 +54,7 @@ class Player:
         self._params = Params(workload.params, f"{case.name}/{workload.name}")
         self._make = Maker(world)
         self._backstage = Backstage(world, self._make)
+        self._paths: dict[str, Path] = {}
         self._pending: dict[str, list[str]] = {}  # pods nobody has waited for yet, by namespace
         self.nodes = 0
         self.waiting = Waiting()
@@ -249,7 +251,10 @@ class Player:
             await asyncio.sleep(self._world.laws.latency)
 
     def _item(self, path: str, params: dict[str, Any] | None = None, number: int = 0, count: int = 1) -> Item:
-        return self._shelf.item(self._case.path(path), params, number, count)
+        found = self._paths.get(path)
+        if found is None:
+            found = self._paths[path] = self._case.path(path)
+        return self._shelf.item(found, params, number, count)
 
 
 def _placed(entry: Entry) -> bool:

@@ -21,11 +21,14 @@ class Shelf:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._templates: dict[Path, Template] = {}
+        self._plain: dict[Path, Item] = {}  # of templates without holes
         self._parsed: dict[tuple[Path, bytes], Item] = {}
 
     def item(self, path: Path, params: dict[str, Any] | None = None, index: int = 0, count: int = 1) -> Item:
         """The object of a template. It may be shared: whoever changes it makes a copy first."""
         template = self._template(path)
+        if not template.names and (plain := self._plain.get(path)) is not None:
+            return plain
         environment = {**(params or {}), "Index": index, "Count": count}
         used = {name: value for name, value in environment.items() if name in template.names}
         mark = (path, msgspec.json.encode(used))
@@ -34,6 +37,8 @@ class Shelf:
             found = self._made(path, template, environment)
             if "Index" not in used:
                 self._parsed[mark] = found
+            if not template.names:
+                self._plain[path] = found
         return found
 
     def _template(self, path: Path) -> Template:
