@@ -138,13 +138,16 @@ class Passage:
             return
         self._writer.write(head.text)
         closing = asyncio.ensure_future(self._reader.read(1))
-        following = asyncio.ensure_future(Watching(self._proxy, asked, self._writer).follow(reader, fault))
+        watching = Watching(self._proxy, asked, self._writer)
+        following = asyncio.ensure_future(watching.follow(reader, fault))
+        self._proxy.watches[watching] = asked
         try:
             await asyncio.wait([closing, following], return_when=asyncio.FIRST_COMPLETED)
             if following.done():
                 following.result()
             raise HungUp
         finally:
+            del self._proxy.watches[watching]
             for task in (closing, following):
                 task.cancel()
             await asyncio.gather(closing, following, return_exceptions=True)

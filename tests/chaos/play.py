@@ -105,6 +105,8 @@ class Play:
         goal, deed = self._proxy.binds + (wave.deed.binds if wave.deed else 0), wave.deed
         if deed is not None and deed.kind == "kill":
             self._proxy.strike(deed.binds, self._kill)
+            if self._scenario.theme == "burst":
+                self._proxy.strike(deed.binds // 3, lambda asked: self._proxy.hold_back(asked.who))
         with ThreadPoolExecutor(1) as elsewhere:  # so that the deed comes while they come
             sending = elsewhere.submit(self._stage.send, wave.pods, sizes)
             if deed is not None and deed.kind != "kill":
@@ -112,8 +114,8 @@ class Play:
                 self._do(deed)
             self._until(sending.done, SENT)
             sending.result(0)
-        # The first wave has to wait for the process to start, and a burst for the kill.
-        patience = 20.0 if wave is self._scenario.waves[0] or self._scenario.theme == "burst" else A_WAVE
+        # The first wave has to wait for the process to start, and a burst (it has one wave) for who takes over.
+        patience = 40.0 if wave is self._scenario.waves[0] else A_WAVE
         self._until(self._settled, patience)
 
     def _kill(self, asked: Asked) -> None:

@@ -24,6 +24,7 @@ from tests.chaos import wire
 from tests.chaos.faults import Plan
 from tests.chaos.journal import Asked, Journal
 from tests.chaos.passage import Passage
+from tests.chaos.watching import Watching
 
 LOOPBACK = "127.0.0.1"
 BEAT = 0.02  # seconds
@@ -45,6 +46,7 @@ class Proxy:
         self._strikes: list[tuple[int, Strike]] = []
         self._binds = 0
         self._deafened = ""
+        self.watches: dict[Watching, Asked] = {}  # those that are open
 
     # --- for everybody --------------------------------------------------------------------------------------------
 
@@ -68,6 +70,13 @@ class Proxy:
     def deafen(self, who: str) -> None:
         """No renewal of this process comes through any more; "" ends it."""
         self._deafened = who
+
+    def hold_back(self, leader: str) -> None:
+        """Whoever does not lead hears nothing more of pods on the watches that it has: a standby that is behind."""
+        for watching, asked in self.watches.items():
+            if asked.sort == "watch pods" and asked.who != leader:
+                watching.held = True
+                self.journal.struck["watch-freeze"] += 1
 
     @property
     def binds(self) -> int:

@@ -169,6 +169,26 @@ def test_a_frozen_watch_says_all_when_it_is_calm_again() -> None:
         assert proxy.journal.knew("r0.1", proxy.clock.now()) == 30
 
 
+def test_a_standby_that_is_held_back_hears_the_rest_when_it_is_calm_again() -> None:
+    with between({"watch pods": {"watch-freeze": 1.0}}) as (proxy, port, _):
+        heard, bodies = threading.Event(), list[bytes]()
+
+        def listen() -> None:
+            bodies.append(ask(port, "GET", WATCH, None)[1])
+            heard.set()
+
+        threading.Thread(target=listen, daemon=True).start()
+        while not proxy.journal.struck:
+            assert not heard.wait(0.001)
+        proxy.hold_back("r0.1")
+        assert not any(watching.held for watching in proxy.watches), "this one leads"
+        proxy.hold_back("r1.1")
+        assert [watching.held for watching in proxy.watches] == [True]
+        proxy.calm()
+        assert heard.wait(10)
+        assert watched(bodies[0]) == list(range(1, 31))
+
+
 @pytest.mark.parametrize("kind", sorted(kind for kind in WATCH_FAULTS if kind[-3:].isdigit()))
 def test_a_watch_that_is_refused(kind: str) -> None:
     with between({"watch pods": {kind: 1.0}}) as (_, port, server):

@@ -22,6 +22,7 @@ class Watching:
         self._proxy, self._asked, self._writer = proxy, asked, writer
         self._recent: list[bytes] = []
         self._slow, self._pause = 0, 0.0  # so many more lines are late, by so many seconds
+        self.held = False  # until all is calm
 
     async def follow(self, reader: asyncio.StreamReader, fault: Fault | None) -> None:
         """To its end. After a fault that it survives, the plan has the next one. Raises HungUp."""
@@ -36,6 +37,8 @@ class Watching:
                     fault = self._proxy.plan.next(self._asked.sort)
                     left = QUIET if fault is None else fault.after
                 await self._late()
+            if self.held:
+                await self._proxy.calmed.wait()
             self._tell(line)
             await self._writer.drain()
         self._writer.write(wire.LAST_CHUNK)
