@@ -1,5 +1,6 @@
 """One workload, from the question whether we can to its result. Every workload has a world and a loop of its own."""
 
+import contextlib
 import gc
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from kubenexus.base.errors import KubeNexusError
 from kubenexus.config import Configuration, load
 from kubenexus.framework.profile import Factory
 from kubenexus.sim.apiserver.kinds import Registry
-from kubenexus.sim.perf.files import Case, Workload
+from kubenexus.sim.perf.files import Case, Unusable, Workload
 from kubenexus.sim.perf.needs import missing, pod_count
 from kubenexus.sim.perf.ops import AnyOp, CreatePods, CreatePodSets
 from kubenexus.sim.perf.params import Params
@@ -47,7 +48,9 @@ class Trial(msgspec.Struct, frozen=True):
     def weight(self) -> int:
         """About how much there is to do: its pods, and one for beginning."""
         params = Params(self.workload.params, self.name)
-        return 1 + sum(_pods(each, params) for each in self.case.ops)
+        with contextlib.suppress(Unusable):  # told when its turn comes
+            return 1 + sum(_pods(each, params) for each in self.case.ops)
+        return 1
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -98,14 +101,19 @@ def run(
     write: Write | None = None,
     placed: Placed | None = None,
 ) -> Result:
-    """Plays it, if we can. Raises Unusable where the files are wrong; what goes wrong in the play is in the result.
+    """Plays it, if we can. What is wrong with the workload, or goes wrong in the play, is in the result: the others
+    are played all the same.
 
     `write` takes the lines of the decision log; `placed` hears, now and then, how many more pods have a node.
     """
-    lacking = missing(trial.case, trial.workload, Shelf(Registry()), plugins)
+    try:
+        lacking = missing(trial.case, trial.workload, Shelf(Registry()), plugins)
+        configuration = _configuration(trial.case.scheduler_config, plugins)
+    except KubeNexusError as error:
+        return Result(trial.name, problem=" ".join(str(error).split()))
     if lacking:
         return Result(trial.name, lacking=tuple(lacking))
-    log, configuration = DecisionLog(write), _configuration(trial.case.scheduler_config, plugins)
+    log = DecisionLog(write)
     began = stopwatch.now()
     laws = Laws(seed=seed, without=WITHOUT)
     result = loop.run(_played(trial, configuration, plugins, laws, log, placed))
