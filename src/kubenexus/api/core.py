@@ -241,6 +241,7 @@ class PodCondition(Object):
     reason: str = ""
     message: str = ""
     observed_generation: Int64 = 0
+    last_transition_time: str = ""
 
 
 class PodStatus(Object):

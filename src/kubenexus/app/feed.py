@@ -20,7 +20,7 @@ from kubenexus.queue.assembly import Assembly
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.state.intake import GROUPS, KINDS, key_of
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.pods import Stage, finished
+from kubenexus.state.pods import PodRecord, Stage, finished
 
 # Kinds that some refused pod may wait for, and how events name them.
 EVENTS = {
@@ -36,6 +36,7 @@ EVENTS = {
 REMEMBERED = 1024  # objects whose problem was logged
 
 Left = Callable[[Pod], None]
+Lost = Callable[[str, Pod, PodRecord], None]
 Heard = Callable[[str, Any], None]
 
 log = logs.get("feed")
@@ -48,8 +49,8 @@ def _nobody(*_: Any) -> None:
 class Feed:
     """`profiles` are the names of the schedulers that we are. Pods reach the waiting room as jobs, by the `assembly`.
 
-    `left` hears of pods that are gone; `vanished` of bound ones that ended before they ran; `heard` of all other kinds,
-    after the ledger.
+    `left` hears of pods that are gone; `vanished` of bound ones that ended before they ran; `lost` of members that left
+    others of their gang on their nodes; `heard` of all other kinds, after the ledger.
     """
 
     def __init__(
@@ -64,8 +65,10 @@ class Feed:
         self.assembly = Assembly(room, ledger.groups, ledger.pods, usual)
         self.left: Left = _nobody
         self.vanished: Left = _nobody
+        self.lost: Lost = _nobody
         self.heard: Heard = _nobody
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
+        self._leaving: dict[str, str] = {}  # bound members of gangs that are being deleted, and their gangs
         self._complained: dict[str, str] = {}
 
     # --- pods -----------------------------------------------------------------------------------------------------
@@ -100,11 +103,15 @@ class Feed:
     def pod_gone(self, key: str, last: Pod | None = None) -> None:
         """Deleted, or ended. `last` is its last state, if the watch told."""
         old, record = self.known.pods.pop(key, None), self.ledger.pods.get(key)
+        gang = self._leaving.pop(key, "")
         self._unread.pop(key, None)
         self.assembly.gone(key)
         self.ledger.pod_gone(key)
         if old is None:
             return
+        if gang and record is not None:
+            self.lost(gang, old, record)
+            self.assembly.changed(gang)
         if old.spec.node_name:
             self.room.on_event(changes.pod_gone(old))
             ended = last or old
@@ -132,6 +139,8 @@ class Feed:
 
     def _bound(self, old: Pod | None, pod: Pod, slim: Pod) -> None:
         if pod.metadata.deletion_timestamp:
+            if gang := self.assembly.gang_around(pod.key):
+                self._leaving[pod.key] = gang
             self.assembly.gone(pod.key)
         else:
             self.assembly.placed(pod, slim, since(pod))

@@ -16,7 +16,9 @@ from kubenexus.api.gangs.claim import UNSAID, Nearness
 from kubenexus.app.feed import Feed
 from kubenexus.app.hearing import WATCHED, Hearing, topic
 from kubenexus.app.herald import Herald
+from kubenexus.app.holes import Holes
 from kubenexus.app.inquest import Inquest
+from kubenexus.app.keeper import Keeper
 from kubenexus.app.landing import Landing
 from kubenexus.app.loop import Loop
 from kubenexus.base.clock import Clock
@@ -42,6 +44,7 @@ from kubenexus.plugins.spread import HARD
 from kubenexus.queue.policy import Policy
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.queue.rules import Rules
+from kubenexus.queue.standing import Bound, Incomplete
 from kubenexus.state.ledger import Ledger
 
 # What schedulers write to, and so must have read before they decide.
@@ -90,6 +93,8 @@ class Scheduler:
         self.dispatcher = self._dispatcher(settings)
         self.shunned = Shunned(clock)
         self.inquest = Inquest(api, self.feed, self.landing, self.planners, self.shunned)
+        self.holes = Holes(self.ledger, self.room, clock)
+        self.keeper = self._keeper()
         self.loop = self._loop()
         self._connect()
         self.reflectors = [self._reflector(each) for each in settings.watched]
@@ -109,6 +114,7 @@ class Scheduler:
             tasks.create_task(self.notes.run(self.dispatcher.room))
             tasks.create_task(self.recorder.run(Fenced(self.api, self.guard), self.dispatcher.room))
             tasks.create_task(self.inquest.run(self.loop.wake))
+            tasks.create_task(self.keeper.run(self.loop.wake))
 
     @property
     def unsynced(self) -> list[str]:
@@ -165,6 +171,16 @@ class Scheduler:
             still=self._still_wanted,
         )
 
+    def _keeper(self) -> Keeper:
+        def deadline(member: Bound) -> float:
+            return self.gangs[member.pod.spec.scheduler_name].deadline
+
+        def incomplete() -> list[Incomplete]:
+            found = self.feed.assembly.incomplete.values()
+            return [gang for gang in found if gang.bound[0].pod.spec.scheduler_name in self.gangs]
+
+        return Keeper(Fenced(self.api, self.guard), incomplete, deadline, self.holes, self.recorder, self._clock)
+
     def _loop(self) -> Loop:
         return Loop(
             self.ledger,
@@ -186,6 +202,8 @@ class Scheduler:
         self.landing.landed, self.landing.waits = assembly.landed, lambda pod: pod.key in assembly
         self.feed.left = self.herald.placed
         self.feed.vanished = self.inquest.vanished
+        self.feed.lost = self.holes.leave
+        self.feed.assembly.holes, self.feed.assembly.whole = self.holes.of, self.holes.close
         self.feed.heard = self._heard
         self.landing.learn = self.feed.pod_seen
         self.landing.woken = self.dispatcher.rested = self.loop.wake

@@ -8,6 +8,7 @@ from kubenexus.framework.verdict import Code
 from kubenexus.state.footprint import Footprint
 
 _UNITS = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
+MOST_NAMED = 5  # resources that a sentence names
 NO_NODES = "no nodes available to schedule pods"
 
 
@@ -114,7 +115,8 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
         if self.level and not self.domain:
             where = f"in any one {self.level}"
         said = f"{self.fit} of at least {self.needed} members fit {where}"
-        wanted = ", ".join(each.text() for each in self.lacking)
+        wanted = ", ".join(each.text() for each in self.lacking[:MOST_NAMED])
+        wanted += f" and {len(self.lacking) - MOST_NAMED} resources more" if len(self.lacking) > MOST_NAMED else ""
         need = "needs" if self.missing == 1 else "need"
         said += f"; {self.missing} more {need} {wanted}" if wanted else f"; room for {self.missing} more is missing"
         if self.constraint:

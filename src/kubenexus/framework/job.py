@@ -22,7 +22,8 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     """`minimum` members or none at all. The key is `namespace/name` of the gang, or of the pod.
 
     `pods` are the members that need a node. Others may have one already (`anchors`, the nodes' names, one for each):
-    they do not count towards `minimum`, and the rest joins them.
+    they do not count towards `minimum`, and the rest joins them. `holes` are keys under which the ledger holds the room
+    of lost members for this very job.
     """
 
     key: str
@@ -30,6 +31,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     minimum: int = 1
     topology: Topology = ANYWHERE
     anchors: tuple[str, ...] = ()
+    holes: tuple[str, ...] = ()
 
     @staticmethod
     def of(pod: Pod) -> "Job":

@@ -17,6 +17,8 @@ NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 SCHEDULED: Final = "Scheduled"
 UNCLEAR: Final = "GangUnclear"
+RELEASED: Final = "GangReleased"
+STUCK: Final = "GangStuck"
 FAILED: Final = "FailedScheduling"
 PREEMPTED: Final = "Preempted"
 
@@ -109,6 +111,18 @@ def failed_scheduling(pod: Pod, sentence: str) -> Happening:
 def gang_unclear(pod: Pod, text: str) -> Happening:
     """The pod says different things about its gang; `text` says what counts."""
     return Happening(refer(pod), WARNING, UNCLEAR, "Scheduling", cut(text))
+
+
+def gang_released(pod: Pod, gang: str, minimum: int) -> Happening:
+    """A bound member has to go again, since its gang was not complete in time."""
+    note = f"gang {gang} did not get its {minimum} members in time after the first was bound: released, to start anew"
+    return Happening(refer(pod), WARNING, RELEASED, "Scheduling", cut(note))
+
+
+def gang_stuck(pod: Pod, gang: str, minimum: int) -> Happening:
+    """As before, but nobody would make the pod again, so it is left alone."""
+    note = f"gang {gang} did not get its {minimum} members in time, and this one has no controller: not evicted"
+    return Happening(refer(pod), WARNING, STUCK, "Scheduling", cut(note))
 
 
 def preempted(victim: Pod, preemptor: Reference, node: str, *, kind: str = "pod") -> Happening:

@@ -11,7 +11,7 @@ from kubenexus.base.errors import Malformed
 from kubenexus.cycle.bench import Bench
 from kubenexus.cycle.border import PluginFailedError
 from kubenexus.framework.decision import Decision, Diagnosis
-from kubenexus.framework.job import ALONE, ANYWHERE, Job
+from kubenexus.framework.job import ALONE, ANYWHERE, Job, JobView
 from kubenexus.framework.profile import Lineup
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.planner import GangPlanner
@@ -42,7 +42,8 @@ class Planner:
             return Decision(job.key, Code.PENDING, snapshot.generation, now, diagnosis=diagnosis)
         if len(job.pods) > 1 or job.topology != ANYWHERE:
             return self._gang(job, snapshot, now)
-        seat = self._usher.seat(job.pods[0], snapshot, ALONE)  # nobody after it has to see it: no need to write
+        view = JobView(seated=frozenset(job.holes)) if job.holes else ALONE
+        seat = self._usher.seat(job.pods[0], snapshot, view)  # nobody after it has to see it: no need to write
         placements = () if seat.placement is None else (seat.placement,)
         return Decision(job.key, seat.code, snapshot.generation, now, placements, seat.diagnosis, seat.error)
 

@@ -17,8 +17,9 @@ from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.entry import Place
-from kubenexus.queue.formation import BEHIND_GATES, Formation, Member, broken, formed, held
+from kubenexus.queue.formation import BEHIND_GATES, Formation, Member, broken, formed, held, lacking
 from kubenexus.queue.room import WaitingRoom
+from kubenexus.queue.standing import Incomplete, bound_of
 from kubenexus.state.pods import PodRecord, Stage
 
 Named = tuple[str, str, str]  # an object: its kind, its namespace and its name
@@ -45,7 +46,8 @@ class Assembly:
     shall be when nobody says so.
 
     `arrived` hears of pods that wait by themselves, `assembled` of jobs that wait as a gang or are held back, each
-    with its place; `warned` of what is odd about a pod's gang.
+    with its place; `warned` of what is odd about a pod's gang; `whole` of gangs that lack nobody, or all. `holes` says
+    under which keys the room of lost members is held. `incomplete` are the gangs of which only some have a node.
     """
 
     def __init__(
@@ -59,6 +61,9 @@ class Assembly:
         self.arrived: Callable[[Pod, Place], None] = _nobody
         self.assembled: Callable[[str, Place], None] = _nobody
         self.warned: Callable[[Pod, str], None] = _nobody
+        self.holes: Callable[[str], tuple[str, ...]] = lambda gang: ()
+        self.whole: Callable[[str], None] = _nobody
+        self.incomplete: dict[str, Incomplete] = {}
         self.formations = 0
         self._members: dict[str, Member] = {}
         self._crews: dict[str, Crew] = {}
@@ -100,13 +105,21 @@ class Assembly:
         if claim is None:
             self.gone(pod.key)
         else:
-            self._join(Member.of(slim, claim, since, pod.spec.node_name))
+            self._join(Member.of(slim, claim, since, bound_of(pod, slim)))
 
     def gone(self, key: str) -> None:
         """Deleted, ended, on its way out, or not ours."""
         self._leave(key)
         self._keep_back(key, None)
         self._room.delete(key)
+
+    def gang_around(self, key: str) -> str:
+        """The gang of a pod that has a node, if others of it have one, too; "" if not."""
+        member = self._members.get(key)
+        if member is None or not member.node:
+            return ""
+        others = self._crews[member.claim.key].members
+        return member.claim.key if any(each.node for name, each in others.items() if name != key) else ""
 
     def latest(self, pod: Pod) -> Pod:
         """The pod as it was last seen: a job keeps it as it was when something about it mattered."""
@@ -119,6 +132,11 @@ class Assembly:
         """A PodGroup or a Workload was made, changed or deleted."""
         namespace, _, name = key.partition("/")
         self._changed.update(self._named.get((kind, namespace, name), {}))
+
+    def changed(self, gang: str) -> None:
+        """Something else about a gang did: what is held for it, say."""
+        if gang in self._crews:
+            self._changed[gang] = None
 
     def landed(self, job: str) -> None:
         """A job is no longer in flight: what became of its members is in the ledger."""
@@ -182,7 +200,17 @@ class Assembly:
             gang = merged([settle(claim, self._groups) for claim in claims])
         except Malformed as problem:
             return broken(key, seated, str(problem))
-        return formed(self._with_usual(gang, seated[0][0].pod), seated)
+        lack = lacking(gang, claims[0], seated)
+        if lack is not None:
+            self.incomplete[key] = lack
+        else:
+            self._complete(key)
+        return formed(self._with_usual(gang, seated[0][0].pod), seated, self.holes(key))
+
+    def _complete(self, gang: str) -> None:
+        """It lacks nobody, or everybody."""
+        self.incomplete.pop(gang, None)
+        self.whole(gang)
 
     def _with_usual(self, gang: Gang, pod: Pod) -> Gang:
         """What a configuration says of the namespace goes for gangs that say nothing of their own."""
@@ -242,7 +270,7 @@ class Assembly:
             crew = self._crews[gang] = Crew()
         sibling = old or next(iter(crew.members.values()), None)
         if sibling is not None and sibling.claim == member.claim:
-            member = Member.of(member.pod, sibling.claim, member.since, member.node)  # ten thousand share one
+            member = msgspec.structs.replace(member, claim=sibling.claim)  # ten thousand share one
         crew.members[key] = self._members[key] = member
         ref = member.claim.ref
         if ref is not None:
@@ -262,6 +290,7 @@ class Assembly:
 
     def _disband(self, gang: str) -> None:
         """The last member is gone, and nothing is left to remember: who takes the name starts afresh."""
+        self._complete(gang)
         for named in self._crews.pop(gang).names:
             del self._named[named][gang]
             if not self._named[named]:
@@ -290,8 +319,8 @@ def _matters(old: Member, new: Member) -> bool:
     """Whether the gang is another one now. What is written about a pod that waits (by us, a thousand times) is not."""
     if old.claim is not new.claim or old.node != new.node or old.pod.metadata.uid != new.pod.metadata.uid:
         return True
-    if new.node:
-        return False
+    if old.bound is not None and new.bound is not None:
+        return old.bound.started != new.bound.started
     before, after = old.pod.metadata, new.pod.metadata
     same = before.labels == after.labels and before.annotations == after.annotations and old.pod.spec == new.pod.spec
     return not same or _silent(old.pod.status) != _silent(new.pod.status)

@@ -15,26 +15,28 @@ from kubenexus.api.gangs.claim import Claim
 from kubenexus.api.gangs.resolver import Gang
 from kubenexus.framework.job import Job, Topology
 from kubenexus.framework.verdict import Code, Verdict
+from kubenexus.queue.standing import Bound, Incomplete
 
 PLUGIN: Final = "Coscheduling"  # who holds jobs back: the planner's name in a configuration
 BEHIND_GATES: Final = "+gated"  # no name has a plus
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
-    """A live pod that belongs to a gang. `node` is the API server's word; `since` when the pod was made; `order` its
-    place among the others."""
+    """A live pod that belongs to a gang. `node` and `bound` are the API server's word; `since` when the pod was made;
+    `order` its place among the others."""
 
     pod: Pod
     claim: Claim
     since: float | None
     node: str
     order: tuple[int, float, str]
+    bound: Bound | None = None
 
     @staticmethod
-    def of(pod: Pod, claim: Claim, since: float | None, node: str = "") -> "Member":
+    def of(pod: Pod, claim: Claim, since: float | None, bound: Bound | None = None) -> "Member":
         """The most urgent stand first, then the oldest."""
         order = (-pod.spec.priority, math.inf if since is None else since, pod.metadata.name)
-        return Member(pod, claim, since, node, order)
+        return Member(pod, claim, since, "" if bound is None else bound.pod.spec.node_name, order, bound)
 
 
 # Members in order, and for each the node it has by anybody's word: the API server's, or our own decision's.
@@ -49,7 +51,7 @@ class Formation(NamedTuple):
     since: float | None = None
 
 
-def formed(gang: Gang, seated: Seated) -> Formation:
+def formed(gang: Gang, seated: Seated, holes: tuple[str, ...] = ()) -> Formation:
     waiting = [member.pod for member, node in seated if not node]
     if gang.loose:
         return Formation({pod.key: Job.of(pod) for pod in waiting})
@@ -58,11 +60,19 @@ def formed(gang: Gang, seated: Seated) -> Formation:
     topology = Topology(gang.nearness.required, gang.nearness.preferred)
     jobs = {}
     if ready:
-        jobs[gang.key] = Job(gang.key, ready, max(1, gang.minimum - len(anchors)), topology, anchors)
+        jobs[gang.key] = Job(gang.key, ready, max(1, gang.minimum - len(anchors)), topology, anchors, holes)
     if len(ready) < len(waiting):
         gated = tuple([pod for pod in waiting if pod.spec.scheduling_gates])
         jobs[gang.key + BEHIND_GATES] = Job(gang.key + BEHIND_GATES, gated)
     return Formation(jobs, _hold(gang, len(ready) + len(anchors)), _oldest(seated))
+
+
+def lacking(gang: Gang, claim: Claim, seated: Seated) -> Incomplete | None:
+    """The gang, if only some of those it needs have a node. Members on their way to one count as there."""
+    bound = [member.bound for member, _ in seated if member.bound is not None]
+    if not bound or sum(bool(node) for _, node in seated) >= gang.minimum:
+        return None
+    return Incomplete(gang.key, gang.title, gang.minimum, tuple(bound), claim.patience)
 
 
 def broken(key: str, seated: Seated, problem: str) -> Formation:

@@ -31,8 +31,8 @@ class Kind(NamedTuple):
 
 def kind_of(job: Job, sign: Sign) -> Kind:
     """A gang is like another one if it has as many members of each sort, needs as many of them, as close to each other,
-    and has the others where that one has them."""
-    if len(job.pods) == 1 and job.topology == ANYWHERE:
+    and has the others where that one has them. One for which room is held is like no other."""
+    if len(job.pods) == 1 and job.topology == ANYWHERE and not job.holes:
         return Kind(_digest(_member(job.pods[0], sign)), job.pods)
     sorts: dict[bytes, Pod] = {}
     counts: Counter[bytes] = Counter()
@@ -41,7 +41,7 @@ def kind_of(job: Job, sign: Sign) -> Kind:
         sorts.setdefault(signature, pod)
         counts[signature] += 1
     topology = None if job.topology == ANYWHERE else (job.topology, sorted(job.anchors))
-    return Kind(_digest((job.minimum, sorted(counts.items()), topology)), tuple(sorts.values()))
+    return Kind(_digest((job.minimum, sorted(counts.items()), topology, job.holes)), tuple(sorts.values()))
 
 
 def _member(pod: Pod, sign: Sign) -> tuple[Any, ...]:

@@ -231,6 +231,14 @@ class Ledger:
             return set()
         return self._remove(record)
 
+    def hold(self, record: PodRecord) -> None:
+        """Room on a node is kept for somebody who has yet to come, as for a pod nominated there. The record's name must
+        be no pod's."""
+        self._nominate(record.key, record)
+
+    def unhold(self, key: str) -> None:
+        self._withdraw(key)
+
     # --- reading --------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:

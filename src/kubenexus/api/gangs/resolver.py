@@ -16,6 +16,8 @@ from kubenexus.api.core import Pod
 from kubenexus.api.gangs.claim import COSCHEDULING, VOLCANO, Claim, Nearness, Ref
 from kubenexus.api.gangs.nearness import nearness_of
 from kubenexus.api.gangs.sources import KEYS, SOURCES, Source
+from kubenexus.api.keys import gang as keys
+from kubenexus.api.keys.reading import read
 from kubenexus.api.workloads import PodGroup, SchedulingConstraints, SchedulingPolicy, Workload, WorkloadPodGroup
 from kubenexus.base.errors import Malformed
 
@@ -62,7 +64,12 @@ def claim_of(pod: Pod) -> Claim | None:
             warnings += _objections(claim, source, pod)
     if claim is None:
         return None
-    return msgspec.structs.replace(claim, nearness=nearness_of(pod), warnings=(*claim.warnings, *warnings))
+    return msgspec.structs.replace(
+        claim,
+        nearness=nearness_of(pod),
+        warnings=(*claim.warnings, *warnings),
+        patience=read(keys.TIMEOUT, meta.labels, meta.annotations).value,
+    )
 
 
 def settle(claim: Claim, groups: Groups) -> Gang:

@@ -66,5 +66,5 @@ def _waiting(job: Job, snapshot: Snapshot) -> Iterator[tuple[int, PodRecord]]:
     least = min(pod.spec.priority for pod in job.pods)
     for node, nominees in waiting.items():
         for nominee in nominees if node in rows else ():
-            if nominee.priority >= least and nominee.uid not in members:
+            if nominee.priority >= least and nominee.uid not in members and nominee.key not in job.holes:
                 yield rows[node], nominee

@@ -1,0 +1,76 @@
+"""The keeper of gangs: one that stays incomplete after its first bind is released, so that it does not hold for ever
+what it cannot use.
+
+A bind cannot be undone. Members that have not begun to run and that somebody would make again are evicted; then the
+gang is whole again, waiting. Bare pods are never deleted: such a gang is stuck, and is told so.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from kubenexus.app.holes import Holes
+from kubenexus.base.clock import Clock
+from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
+from kubenexus.client.verbs import evict
+from kubenexus.observe import events, logs
+from kubenexus.observe.recorder import EventRecorder
+from kubenexus.queue.standing import Bound, Incomplete
+
+PERIOD = 5.0
+AGAIN = 30.0  # seconds until a member that is still there is asked to go once more
+
+log = logs.get("keeper")
+
+
+class Keeper:
+    """`incomplete` names the gangs that lack members now; `deadline` the usual patience with a pod's gang."""
+
+    def __init__(
+        self,
+        api: Api,
+        incomplete: Callable[[], Iterable[Incomplete]],
+        deadline: Callable[[Bound], float],
+        holes: Holes,
+        recorder: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._api, self._incomplete, self._deadline = api, incomplete, deadline
+        self._holes, self._recorder, self._clock = holes, recorder, clock
+        self._asked: dict[str, float] = {}  # members by UID that were asked to go, or told that they are stuck
+
+    async def run(self, woken: Callable[[], None]) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(PERIOD)
+            await self.step()
+            woken()
+
+    async def step(self) -> None:
+        self._holes.expire()
+        late = [gang for gang in self._incomplete() if self._late(gang)]
+        members = {each.pod.metadata.uid for gang in late for each in gang.bound}
+        self._asked = {uid: at for uid, at in self._asked.items() if uid in members}
+        for gang in late:
+            for member in gang.bound:
+                if not member.started and self._asked.get(member.pod.metadata.uid, 0.0) <= self._clock.now():
+                    await self._release(gang, member)
+
+    def _late(self, gang: Incomplete) -> bool:
+        patience = self._deadline(gang.bound[0]) if gang.patience is None else float(gang.patience)
+        return gang.since + patience <= self._clock.now()
+
+    async def _release(self, gang: Incomplete, member: Bound) -> None:
+        pod, profile = member.pod, member.pod.spec.scheduler_name
+        if not member.owned:
+            self._asked[pod.metadata.uid] = float("inf")  # told once
+            self._recorder.record(events.gang_stuck(pod, gang.title, gang.minimum), profile)
+            log.error("A gang is stuck: nobody would make its pods again", gang=gang.title, pod=pod)
+            return
+        self._asked[pod.metadata.uid] = self._clock.now() + AGAIN
+        meta = pod.metadata
+        try:
+            await self._api.send(evict(meta.namespace, meta.name, meta.uid))
+        except (ApiError, Uncertain, Unreachable) as problem:
+            log.error("Cannot release a member of an incomplete gang yet", problem, gang=gang.title, pod=pod)  # noqa: PLE1205 - our own log
+        else:
+            self._recorder.record(events.gang_released(pod, gang.title, gang.minimum), profile)
