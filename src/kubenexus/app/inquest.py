@@ -77,13 +77,19 @@ class Inquest:
             pod = decode_pod(await self._api.send(get(PODS, late.namespace, late.name)))
         except ApiError as error:
             if error.code == 404:
-                self._feed.pod_gone(late.key)
+                self._gone(late)
             else:
                 self._landing.doubt(late)
         except (Unreachable, Uncertain, Malformed):
             self._landing.doubt(late)
         else:
-            self._feed.pod_seen(pod)
+            self._landing.learn(pod)
+
+    def _gone(self, late: Unconfirmed) -> None:
+        """Unless another has its name by now, of which the watch has told."""
+        record = self._feed.ledger.pods.get(late.key)
+        if record is not None and record.uid == late.uid:
+            self._feed.pod_gone(late.key)
 
     async def _examine(self, pod: Pod) -> None:
         meta = pod.metadata

@@ -28,6 +28,7 @@ from kubenexus.bind.notes import Notes
 from kubenexus.bind.shunned import Shunned
 from kubenexus.bind.volumes import VolumeBinding
 from kubenexus.client import kinds
+from kubenexus.client.changes import at_least
 from kubenexus.client.kinds import Resource
 from kubenexus.client.topics import Source
 from kubenexus.client.watch import Reflector
@@ -205,13 +206,20 @@ class Scheduler:
         self.feed.lost = self.holes.leave
         self.feed.assembly.holes, self.feed.assembly.whole = self.holes.of, self.holes.close
         self.feed.heard = self._heard
-        self.landing.learn = self.feed.pod_seen
+        self.landing.learn = self._looked_up
         self.landing.woken = self.dispatcher.rested = self.loop.wake
         self.metrics.add_source(lambda: self.metrics.read_queue(self.room))
 
     def _reflector(self, resource: Resource) -> Reflector:
         hearing = Hearing(self.feed, resource, self.loop.wake)
         return Reflector(self.api, topic(resource), hearing, clock=self._clock, rng=self._rng)
+
+    def _looked_up(self, pod: Pod) -> None:
+        """A look found this pod. It may have been overtaken: what the watch has told since, above all that the pod is
+        gone, would never be told again."""
+        watch = next((each for each in self.reflectors if each.resource is kinds.PODS), None)
+        if watch is None or not at_least(watch.version, pod.metadata.resource_version):
+            self.feed.pod_seen(pod)
 
     def _heard(self, kind: str, thing: Any) -> None:
         if kind == "PersistentVolumeClaim":
