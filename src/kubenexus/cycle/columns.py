@@ -54,12 +54,14 @@ class FilterColumn:
         """Take the answer for some rows (an index or an array of them); whether it is another than before."""
         if self.bits is None and isinstance(bits, int) and not bits:
             return False
+        if isinstance(rows, int) and self.bits is not None and bits == self.bits.item(rows):
+            return False
         top = bits if isinstance(bits, int) else int(bits.max(initial=0))
         if self.bits is None:
             self.bits = np.zeros(size, np.min_scalar_type(top))
         elif top > np.iinfo(self.bits.dtype).max:
             self.bits = self.bits.astype(np.min_scalar_type(top))
-        changed = bool(np.count_nonzero(self.bits[rows] != bits))
+        changed = isinstance(rows, int) or bool(np.count_nonzero(self.bits[rows] != bits))
         if changed:
             self.bits[rows] = bits
         return changed
@@ -124,12 +126,10 @@ class ScoreColumn:
         former, self._normal, self._former = self._normal, None, None
         if isinstance(raw, Coded):
             if raw.key is None:
-                raw.key, codes = object(), raw.codes
+                raw.key = object()
             elif isinstance(self.raw, Coded) and self.raw.key == raw.key:
-                codes, self._former = self.raw.codes, former
-            else:  # a copy: a node's label, and so its code, may change before the plugin is asked again
-                codes = raw.codes.astype(np.intp)
-            self.raw = Coded(codes, raw.values, raw.key)
+                self._former = former
+            self.raw = raw
         elif self.traits.trusted:
             self.raw = raw if isinstance(raw, int) else raw.astype(np.uint8 if self.kept else np.int64, copy=False)
         else:
@@ -232,11 +232,12 @@ class ScoreColumn:
         """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""
         key = (self.raw.key, version)
         if self._present[0] != key:
-            codes = self.raw.codes if np.count_nonzero(ok) == len(ok) else self.raw.codes[ok]
-            present: Any = np.bincount(codes, minlength=len(self.raw.values)) > 0
-            if len(present) > _MANY and np.count_nonzero(present[1:]) == len(present) - 1 and not present[0]:
-                present = slice(1, None)  # every node has a value of its own, as with hostnames
-            self._present = (key, present)
+            every = np.count_nonzero(ok) == len(ok)
+            if every and self.raw.present is not None:
+                self._present = (key, self.raw.present)
+            else:
+                codes = self.raw.codes if every else self.raw.codes[ok]
+                self._present = (key, np.bincount(codes, minlength=len(self.raw.values)) > 0)
         return self._present[1]
 
     def normalized(self, raw: Any, extremes: tuple[int, ...] | None = None) -> Any:
@@ -260,10 +261,28 @@ class ScoreColumn:
         part = raw if self.kept else self.normalized(raw)
         return part if weight == 1 else part * weight if isinstance(part, int) else _times(part, weight)
 
+    def part_at(self, row: int) -> int:
+        """The same of one row, as a number."""
+        if isinstance(self.raw, Coded):
+            return int(self._normalized_values().item(self.raw.codes.item(row)))
+        return int(self.part(row))
+
     def _normalized_values(self) -> Any:
         if self._normal is None:
-            self._normal = self.normalized(self.raw.values) * self.weight
+            values = self.raw.values
+            if len(values) <= _MANY or not self.traits.trusted:
+                self._normal = self.normalized(values) * self.weight
+            else:
+                self._normal = self._looked_up(values)
         return self._normal
+
+    def _looked_up(self, values: Any) -> Any:
+        """Many codes, and mostly few different values: as when each node's pods are counted."""
+        least, most = values.item(values.argmin()), values.item(values.argmax())
+        if most - least >= len(values) // 4:
+            return self.normalized(values) * self.weight
+        table = self.normalized(np.arange(least, most + 1)) * self.weight
+        return table.take(values - least if least else values)
 
     def shown_at(self, row: int) -> PluginScore:
         """The plugin's part in the total of one row. Mostly the same as last time: then it is the same object."""
@@ -278,7 +297,7 @@ class ScoreColumn:
     def _normalized_at(self, row: int) -> int:
         """One row, through the same arithmetic on columns that ranked it."""
         if isinstance(self.raw, Coded):
-            return int(self._normalized_values()[self.raw.codes[row]]) // max(self.weight, 1)
+            return self.part_at(row) // max(self.weight, 1)
         if self.plugin.normalize is UP or self.plugin.normalize is DOWN:
             return int(self.normalized(self.at(row)))
         raw = np.array([self.at(row)], np.int64)

@@ -22,8 +22,9 @@ _BUSY = 1 << (BITS - 1)
 class Lots:
     """One for each class. `many` and `one` give the same number for a row."""
 
+    __slots__ = ("_by_name", "_column_salt", "_in_use", "_ranks", "_salt")
+
     def __init__(self, tie_break: TieBreak, seed: int, signature: bytes) -> None:
-        self._tie_break = tie_break
         self._salt = zlib.crc32(signature, seed & _WORD) | 1
         self._column_salt = np.array(self._salt, np.uint32)
         self._by_name = tie_break is TieBreak.NAME

@@ -134,7 +134,7 @@ def _repair(
         table.build(columns)  # who failed, and how, is settled there
         return
     extremes = False
-    for score in table.scores if moved else scores:
+    for score in table.scores if moved else table.usage_extremes if scores is table.usage_scores else scores:
         if not score.traits.stamped and score.plugin.normalize.extremes is not None and score.active:
             extremes |= score.measure(table.ok, table.version)
     if extremes or table.spread:

@@ -14,7 +14,7 @@ from kubenexus.cycle.lots import BITS
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.verdict import Skip
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.view import Nodes, OneNode
+from kubenexus.state.view import Nodes, OneNode, Rows
 
 _MANY = 64  # from so many rows on, all of them are as cheap
 _FEW = 4  # up to so many rows, plain integers beat NumPy
@@ -104,7 +104,7 @@ _NONE: Any = np.zeros(0, np.int64)
 
 def _filters(table: ClassTable, columns: NodeColumns) -> Any:
     """The rows whose reasons changed; None when the table must be built anew."""
-    changed: BoolColumn | None = None
+    changed: Rows | None = None
     for plugin in table.cast.stamped_filters:
         before = table.stamps.get((plugin.name, "filter"))
         if not _moved(table, plugin, "filter", columns):
@@ -113,25 +113,25 @@ def _filters(table: ClassTable, columns: NodeColumns) -> Any:
         if _concerned(table, plugin, Nodes(columns)) != (column is not None):
             return None
         if column is not None:
-            changed = np.zeros(columns.size, np.bool_) if changed is None else changed
-            _ask(table, column, columns, before, changed)
-    return _NONE if changed is None else changed.nonzero()[0]
+            rows = _ask(table, column, columns, before)
+            changed = rows if changed is None else np.union1d(changed, rows)
+    return _NONE if changed is None else changed
 
 
-def _ask(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: Any, changed: BoolColumn) -> None:
+def _ask(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: Any) -> Rows:
+    """Take the plugin's new answer; the rows it may be another on."""
     some = _touched(table, column.plugin, columns, before)
     if some is None:
-        changed |= _refill(column, column.ask(table.pod, Nodes(columns)), columns.size)
         table.work.beyond += columns.size
-    elif len(some) <= _FEW and column.traits.scalar:
+        return np.flatnonzero(_refill(column, column.ask(table.pod, Nodes(columns)), columns.size))
+    table.work.beyond += len(some)
+    if len(some) <= _FEW and column.traits.scalar:
         for row in some.tolist():
             column.put(row, column.ask(table.pod, OneNode(columns, row)), columns.size)
-        table.work.beyond += len(some)
-        changed[some] = True
-    elif len(some):
+    else:
         column.put(some, column.ask(table.pod, Nodes(columns, some)), columns.size)
-        table.work.beyond += len(some)
-        changed[some] = True
+    rows: Rows = some
+    return rows
 
 
 def _scores(table: ClassTable, columns: NodeColumns, of_feasible: bool) -> bool:

@@ -45,6 +45,43 @@ class ClassTable:
     """`ok` and `rank` are what a decision reads. A rank is the total score with the row's lot below it (see `lots`),
     or NOWHERE where the pod cannot run. `refused`: some plugin refused the whole class. `failed`: scoring failed."""
 
+    __slots__ = (
+        "_resting",
+        "built",
+        "cast",
+        "constant",
+        "counted",
+        "failed",
+        "feasible",
+        "feasible_version",
+        "filters",
+        "lineup",
+        "looking",
+        "lots",
+        "marks",
+        "moving",
+        "ok",
+        "only",
+        "pod",
+        "rank",
+        "refused",
+        "resting",
+        "scores",
+        "showing",
+        "spread",
+        "stamped",
+        "stamped_scores",
+        "stamps",
+        "steady",
+        "untrusted",
+        "usage_extremes",
+        "usage_filters",
+        "usage_scalar",
+        "usage_scores",
+        "version",
+        "work",
+    )
+
     def __init__(self, pod: PodClass, lineup: Lineup, work: Work) -> None:
         self.pod = pod
         self.lineup = lineup
@@ -63,6 +100,7 @@ class ClassTable:
         self.counted: tuple[tuple[int, int], Diagnosis] | None = None
         self.usage_filters: list[FilterColumn] = []
         self.usage_scores: list[ScoreColumn] = []
+        self.usage_extremes: list[ScoreColumn] = []  # those of them that are normalised by their extremes
         self.usage_scalar = False  # whether all of these can look at a single row as plain numbers
         self.moving: list[ScoreColumn] = []  # scores that differ between rows, and change with what runs there
         self._resting: list[ScoreColumn] = []  # those that differ, and change with the node alone
@@ -133,6 +171,7 @@ class ClassTable:
         self.usage_scores = [s for s in self.scores if s.active and s.traits.usage and not s.traits.stamped]
         watching = [c.traits.scalar for c in self.usage_filters] + [s.traits.scalar for s in self.usage_scores]
         self.usage_scalar = all(watching)
+        self.usage_extremes = [s for s in self.usage_scores if s.plugin.normalize.extremes is not None]
 
     def _concerned(self, plugin: Any, prepare: Callable[..., Any], view: Nodes) -> bool:
         """PreFilter: whether this plugin has anything to say about the class."""
@@ -252,5 +291,7 @@ class ClassTable:
         return total
 
     def stamped_totals(self, rows: Any) -> Any:
-        """The rest of the sums."""
+        """The rest of the sums, on a row or some."""
+        if isinstance(rows, int):
+            return sum([score.part_at(rows) for score in self.stamped_scores])
         return sum((score.part(rows) for score in self.stamped_scores), np.int64(0))

@@ -58,6 +58,8 @@ def _all_by_one(member: Member, columns: NodeColumns) -> Diagnosis | None:
     if known.failing:
         return None
     found = {1: columns.count - member.table.feasible}
+    if len(known.reasons) == 1 and found[1]:
+        return Diagnosis(columns.count, ((known.reasons[0].text, found[1]),), (refusing[0].plugin.name,))
     if len(known.reasons) == 2:  # counting twice is quicker than NumPy's way of counting everything at once
         both, second = (int(np.count_nonzero(refusing[0].bits == bits)) for bits in (3, 2))
         found = {bits: number for bits, number in ((1, found[1] - both - second), (2, second), (3, both)) if number}

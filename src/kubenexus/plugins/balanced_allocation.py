@@ -68,16 +68,10 @@ def _before(names: tuple[str, ...]) -> Derivation:
 
 
 def _score_one(node: OneNode, wanted: Amounts) -> int:
-    used, capacity = _amounts(node, wanted.names)
-    without = _evenness_of_one(used, capacity)
-    for i, amount in enumerate(wanted.values):
-        used[i] += amount
-    return (150 + _evenness_of_one(used, capacity) - without) // 2
-
-
-def _amounts(node: OneNode, names: tuple[str, ...]) -> tuple[list[int], list[int]]:
-    rows, uses, allocs = node.rows_of(names), node.uses, node.allocs
-    return [uses[r] for r in rows], [allocs[r] for r in rows]
+    cells, uses, allocs = wanted.cells(node.rows_of(wanted.names)), node.uses, node.allocs
+    capacity = [allocs[r] for r, _ in cells]
+    without = _evenness_of_one([uses[r] for r, _ in cells], capacity)
+    return (150 + _evenness_of_one([uses[r] + amount for r, amount in cells], capacity) - without) // 2
 
 
 def _evenness_of_one(used: list[int], capacity: list[int]) -> int:
@@ -102,8 +96,7 @@ def _evenness(nodes: Nodes, names: tuple[str, ...], wanted: Callable[[Any], Any]
     fractions = used / capacity
     if fractions.size and fractions.item(fractions.argmax()) > 1.0:
         np.minimum(fractions, _WHOLE, out=fractions)
-    first, second = fractions[..., 0, :], fractions[..., 1, :]
-    apart = np.subtract(first, second, out=first)
+    apart = fractions[..., 0, :] - fractions[..., 1, :]
     np.abs(apart, out=apart)
     apart *= _MINUS_HALF  # halving is exact, so this is 1 - apart / 2 to the last bit
     apart += _WHOLE

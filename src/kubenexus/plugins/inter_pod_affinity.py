@@ -31,7 +31,7 @@ _TIES = {Kind.MUST_JOIN: Tie.TOGETHER, Kind.MUST_AVOID: Tie.APART}
 
 
 def _least_and_most(raw: IntColumn) -> tuple[int, ...]:
-    return (int(raw.min()), int(raw.max())) if len(raw) else (0, 0)
+    return (raw.item(raw.argmin()), raw.item(raw.argmax())) if len(raw) else (0, 0)
 
 
 def _stretched(raw: Any, extremes: tuple[int, ...]) -> Any:
@@ -87,15 +87,15 @@ class InterPodAffinity:
             return None
         terms = [*affinity.avoids, *((c.carried.topology, c.counter) for c in strict)]
         flips = [*before[1], *(f for _, f in before[2])]
-        domains: set[tuple[str, int]] = set()
+        domains: dict[tuple[str, int], Any] = {}
         for (topology, counter), seen in zip(terms, flips, strict=True):
             flipped = counter.flipped_since(seen)
             if flipped is None:
                 return None
             codes = nodes.labels.column(topology).codes
-            domains |= {(topology, codes.item(row)) for row in flipped}
-        rows = [(nodes.labels.column(t).codes[: nodes.size] == code).nonzero()[0] for t, code in domains if code]
-        return np.concatenate(rows) if rows else np.zeros(0, np.int64)
+            domains.update({(topology, codes.item(row)): codes for row in flipped})
+        rows = [(codes[: nodes.size] == code).nonzero()[0] for (_, code), codes in domains.items() if code]
+        return rows[0] if len(rows) == 1 else np.concatenate(rows) if rows else np.zeros(0, np.int64)
 
     # --- where the pod may run -------------------------------------------------------------------------------------
 
@@ -154,8 +154,9 @@ class InterPodAffinity:
         if len(tables) == 1:
             (topology, table), *_ = tables.items()
             table[0] = 0
-            key = (topology, nodes.columns.node_changes.mark, nodes.rows is None)
-            return Coded(nodes.label(topology)[0], table, key)
+            column = nodes.label(topology)[1]
+            codes, present = nodes.remembered((self.name, column), lambda nodes: _axis(topology, nodes))
+            return Coded(codes, table, (column, nodes.columns.node_changes.mark, nodes.rows is None), present)
         total: IntColumn = np.zeros(nodes.width, np.int64)
         for topology, table in tables.items():
             table[0] = 0
@@ -266,6 +267,15 @@ def _sum(known: IntColumn, more: IntColumn) -> IntColumn:
         known, more = more, known
     known[: len(more)] += more
     return known
+
+
+def _axis(topology: str, nodes: Nodes) -> tuple[Any, Any]:
+    """The code of each row's domain, and which codes there are."""
+    codes, column = nodes.label(topology)
+    present: Any = np.bincount(codes, minlength=len(column.values)) > 0
+    if np.count_nonzero(present) == len(present) - 1 and not present[0]:
+        present = slice(1, None)  # every node has the label, as with hostnames
+    return codes.astype(np.intp), present
 
 
 def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:

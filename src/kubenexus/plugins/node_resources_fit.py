@@ -49,8 +49,10 @@ class NodeResourcesFit:
         free = nodes.table("free", asked.names)
         lacking = free < asked.like(free)
         if np.count_nonzero(lacking):  # which is quicker than `any`
+            sizes = nodes.table("alloc", asked.names)
             for i, name in enumerate(asked.names):
-                self._reject(name, lacking[i], asked.values[i] > nodes.alloc(name), nodes, verdict)
+                if np.count_nonzero(lacking[i]):
+                    self._reject(name, lacking[i], sizes[i] < asked.values[i], nodes, verdict)
 
     def _reject(self, name: str, lacking: Any, too_small: Any, nodes: Nodes, verdict: NodeVerdict) -> None:
         if name == "pods":

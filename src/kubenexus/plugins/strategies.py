@@ -68,10 +68,10 @@ class Strategy:
 
     def mean_of_one(self, weights: list[int], parts: list[tuple[int, int]]) -> int:
         """The same on one node, from (taken, capacity) of each resource."""
-        total = counted = 0
+        total, counted, points = 0, 0, self.formula.numbers
         for weight, (taken, capacity) in zip(weights, parts, strict=True):
             if capacity:
-                total += weight * self.formula.numbers(taken, capacity)
+                total += weight * points(taken, capacity)
                 counted += weight
         return total // counted if counted else 0
 

@@ -58,7 +58,7 @@ class LabelColumns:
         column they came from: it is made anew when it holds too many values that no node has any more, or when it was
         dropped because many other keys were asked for since."""
         column = self._columns.get(key)
-        if column is None or len(column.values) > 1024 + 2 * len(self._of_row):
+        if column is None or len(column.values.names) > 1024 + 2 * len(self._of_row):
             while len(self._columns) >= _MOST_COLUMNS:
                 del self._columns[next(iter(self._columns))]
             column = self._columns[key] = self._read(key)

@@ -39,7 +39,7 @@ class ResourceColumns:
 
     def __init__(self, capacity: int) -> None:
         self.index: dict[str, int] = {name: r for r, name in enumerate(BASICS)}
-        self._deal(np.zeros((capacity, 3, 8), np.int64))
+        self._deal(np.zeros((capacity, 3, len(BASICS)), np.int64))
         self.offered = [0] * len(BASICS)  # on how many rows a resource is offered
         self.largest = [0] * len(BASICS)  # the most any row ever offered
         self._layouts: dict[tuple[str, ...], Layout] = {}
