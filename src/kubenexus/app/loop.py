@@ -52,6 +52,7 @@ class Loop:
         self._herald, self._metrics, self._clock, self.shunned = herald, metrics, clock, shunned
         self._work = asyncio.Event()
         self.decisions = 0
+        self.pace = 0.0  # seconds that a decision takes besides the time it takes; for time that stands still meanwhile
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -62,8 +63,7 @@ class Loop:
         while True:
             if self.idle:
                 await self._wait()
-            self.burst()
-            await asyncio.sleep(0)
+            await asyncio.sleep(self.burst() * self.pace)
 
     @property
     def idle(self) -> bool:

@@ -21,10 +21,13 @@ T = TypeVar("T")
 
 
 class Laws(msgspec.Struct, frozen=True):
-    """What the world is like. `without` names admission plugins that its API server does without."""
+    """What the world is like. `pace` is what a decision takes, in seconds: if it took none, a scheduler with nothing
+    else to do would try what it refused without end, at one and the same moment. `without` names admission plugins that
+    its API server does without."""
 
     seed: int = 0
     latency: float = LATENCY
+    pace: float = 0.0005
     without: tuple[str, ...] = ()
 
 
@@ -46,6 +49,7 @@ class World:
         self.roll = Roll(self.server.core.store)
         self.api = DirectSource(self.server, laws.latency)
         self.scheduler = Scheduler(configuration, plugins, self.api, self.clock, self._chance("scheduler"))
+        self.scheduler.loop.pace = laws.pace
         for planner in self.scheduler.planners.values():
             witnessed(planner, log, lambda: self.seconds)
 
