@@ -3,6 +3,7 @@
 from kubenexus.api.gangs.claim import UNSAID, Nearness
 from kubenexus.api.gangs.levels import LEVELS, Level
 from kubenexus.config.gangs import GangSettings, gang_settings
+from kubenexus.framework.aging import HIGHEST, Aging
 from tests.config.small import loaded
 
 
@@ -37,3 +38,11 @@ def test_how_close_gangs_are_by_namespace() -> None:
 
 def test_the_deadline() -> None:
     assert settings("{gangDeadlineSeconds: 60}").deadline == 60.0
+
+
+def test_waiting_makes_urgent_unless_a_profile_has_the_name_of_kube_scheduler() -> None:
+    assert settings("{}").aging == Aging(60.0, 100, HIGHEST)
+    assert gang_settings({}, "default-scheduler").aging is None
+    assert gang_settings({"starvation": {"boost": 7}}, "default-scheduler").aging == Aging(60.0, 7, HIGHEST)
+    assert settings("{starvation: {thresholdSeconds: 30, ceiling: 5000}}").aging == Aging(30.0, 100, 5000)
+    assert settings("{starvation: {thresholdSeconds: 0}}").aging is None

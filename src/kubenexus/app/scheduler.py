@@ -21,6 +21,7 @@ from kubenexus.app.inquest import Inquest
 from kubenexus.app.keeper import Keeper
 from kubenexus.app.landing import Landing
 from kubenexus.app.loop import Loop
+from kubenexus.app.registrar import Registrar
 from kubenexus.base.clock import Clock
 from kubenexus.bind.commitment import Always, Bind, Fenced, Guard, Points
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
@@ -79,7 +80,7 @@ class Scheduler:
         settings, self.guard = settings or Settings(), guard or Always()
         self.api, self._clock, self._rng = api, clock, rng
         self.metrics, self.ledger = Metrics(), Ledger()
-        self.gangs = {name: gang_settings(args.get(GANGS, {})) for name, args in configuration.args.items()}
+        self.gangs = {name: gang_settings(args.get(GANGS, {}), name) for name, args in configuration.args.items()}
         self.planners = {
             each.name: Planner(Lineup(each, plugins), levels=self.gangs[each.name].levels)
             for each in configuration.profiles
@@ -88,7 +89,8 @@ class Scheduler:
         self.feed = Feed(self.ledger, self.room, self.planners, self._usual)
         self.recorder = EventRecorder(clock, settings.host, rng)
         self.notes = Notes(api, self.guard, self._still_waits, self._unwritten)
-        self.herald = Herald(self.room, self.recorder, self.notes, clock)
+        self.registrar = Registrar(self.ledger.groups, api, self.guard, self._pod_groups, clock)
+        self.herald = Herald(self.room, self.recorder, self.notes, self.registrar, clock)
         self.landing = Landing(self.ledger, self.room, self.herald, self.recorder, self.metrics, clock)
         self.volumes = self._volumes(configuration)
         self.dispatcher = self._dispatcher(settings)
@@ -113,6 +115,7 @@ class Scheduler:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.loop.run())
             tasks.create_task(self.notes.run(self.dispatcher.room))
+            tasks.create_task(self.registrar.notes.run(self.dispatcher.room))
             tasks.create_task(self.recorder.run(Fenced(self.api, self.guard), self.dispatcher.room))
             tasks.create_task(self.inquest.run(self.loop.wake))
             tasks.create_task(self.keeper.run(self.loop.wake))
@@ -149,7 +152,8 @@ class Scheduler:
             owners = columns.owners.version if refuses_by_owner else 0
             return frozenset(columns.pods.carrier_keys), bool(columns.pods.carriers), owners
 
-        return Rules.of(planner.lineup, sign, context, also=capacity.WAKES)
+        aging = self.gangs[planner.lineup.profile.name].aging
+        return Rules.of(planner.lineup, sign, context, also=capacity.WAKES, aging=aging)
 
     def _volumes(self, configuration: Configuration) -> VolumeBinding:
         known = self.feed.known
@@ -230,6 +234,11 @@ class Scheduler:
         if record is None or record.uid != bind.uid or record.node != bind.node:
             return "the pod is gone, or somebody else has bound it"
         return "" if bind.node in self.ledger.nodes.row_of else f"node {bind.node} is gone"
+
+    def _pod_groups(self) -> Resource:
+        """PodGroups, in the form that the server knows."""
+        forms = (each.resource for each in self.reflectors if each.resource.kind == kinds.POD_GROUPS.kind)
+        return next((form for form in forms if form.group == kinds.POD_GROUPS.group), kinds.POD_GROUPS)
 
     def _still_waits(self, pod: Pod) -> bool:
         return self.feed.assembly.still_waits(pod)

@@ -16,6 +16,7 @@ from kubenexus.config.durations import Duration
 from kubenexus.config.problems import Place
 from kubenexus.config.shape import OR_DEFAULT, read
 from kubenexus.config.v1 import VERSION, Part, PluginConfig, Text
+from kubenexus.framework.aging import HIGHEST
 
 
 class Args(Part, tag=True, tag_field="kind"):
@@ -135,13 +136,23 @@ def _usual_levels() -> list[TopologyLevel]:
     return [TopologyLevel(name=level.name, keys=list(level.keys)) for level in LEVELS]
 
 
+class Starvation(Part):
+    """How waiting makes jobs more urgent: by so much priority for each threshold, up to the ceiling. 0 seconds: not."""
+
+    threshold_seconds: Int64 = 60
+    boost: Int64 = 100
+    ceiling: Int64 = HIGHEST
+
+
 class CoschedulingArgs(Args):
-    """How gangs are planned. The last three are those of scheduler-plugins and of the founding documents: accepted, and
-    without effect here."""
+    """How gangs are planned. Without `starvation` jobs age with the time they wait, but in a profile with
+    kube-scheduler's name, where nothing is done that kube-scheduler does not do. The last three are those of
+    scheduler-plugins and of the founding documents: accepted, and without effect here."""
 
     gang_deadline_seconds: Annotated[Int64, OR_DEFAULT] = 300
     topology_levels: Annotated[list[TopologyLevel], OR_DEFAULT] = msgspec.field(default_factory=_usual_levels)
     topology_defaults: list[TopologyDefault] = []
+    starvation: Starvation | None = None
     permit_waiting_time_seconds: Int64 | None = None
     pod_group_backoff_seconds: Int64 | None = None
     kubeflow_auto_gang: bool | None = None

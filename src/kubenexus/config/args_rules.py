@@ -8,6 +8,7 @@ from kubenexus.api.selectors import Op, flaws
 from kubenexus.config import args as kinds
 from kubenexus.config.durations import Duration
 from kubenexus.config.problems import Place
+from kubenexus.framework.aging import CRITICAL, HIGHEST
 from kubenexus.framework.profile import TieBreak
 
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
@@ -169,12 +170,21 @@ def _kubenexus(args: kinds.KubeNexusArgs, place: Place) -> None:
 
 def _coscheduling(args: kinds.CoschedulingArgs, place: Place) -> None:
     _between(args.gang_deadline_seconds, 1, 86_400, place["gangDeadlineSeconds"])
+    if args.starvation is not None:
+        _starvation(args.starvation, place["starvation"])
     seen: set[str] = set()
     for index, level in enumerate(args.topology_levels):
         _level(level, seen, place["topologyLevels"][index])
     claimed: set[str] = set()
     for index, each in enumerate(args.topology_defaults):
         _default(each, seen, claimed, place["topologyDefaults"][index])
+
+
+def _starvation(said: kinds.Starvation, place: Place) -> None:
+    _between(said.threshold_seconds, 0, 86_400, place["thresholdSeconds"])
+    _between(said.boost, 0, HIGHEST, place["boost"])
+    if not -CRITICAL <= said.ceiling < CRITICAL:
+        place["ceiling"].invalid(said.ceiling, f"must be below {CRITICAL}, which is system-cluster-critical")
 
 
 def _level(level: kinds.TopologyLevel, seen: set[str], place: Place) -> None:

@@ -44,7 +44,8 @@ Seated = Sequence[tuple[Member, str]]
 
 
 class Formation(NamedTuple):
-    """The jobs by key, and why the gang may not be tried yet. `since` is the age of the oldest member."""
+    """The jobs by key, and why the gang may not be tried yet. `since` is the age of the oldest member that waits: what
+    the others have run does not count as waiting."""
 
     jobs: dict[str, Job]
     hold: Verdict | None = None
@@ -95,4 +96,4 @@ def _hold(gang: Gang, live: int) -> Verdict | None:
 
 
 def _oldest(seated: Seated) -> float | None:
-    return min((member.since for member, _ in seated if member.since is not None), default=None)
+    return min((member.since for member, node in seated if member.since is not None and not node), default=None)

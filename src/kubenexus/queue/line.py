@@ -4,6 +4,8 @@ Whatever refuses the first of them refuses them all, and whatever may help one m
 ten kinds are ten lines: a refusal, an event, the end of a backoff each move a line, not its jobs.
 """
 
+from typing import Any
+
 from kubenexus.base.heap import Heap, Slot
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Retry
@@ -15,7 +17,8 @@ from kubenexus.queue.rules import NOBODY, Rules
 class Line:
     """`decision` is the last refusal and `blamed` the plugins behind it; while it `stands`, nothing has happened since
     that could change it, and whoever joins shares it. `alone`: a line for a single job that something befell which
-    does not concern its kind. `flying` counts the members that are in flight; they are not among `members`.
+    does not concern its kind. `flying` counts the members that are in flight; they are not among `members`. `ripens` is
+    its slot among those that gain urgency.
     """
 
     __slots__ = (
@@ -31,6 +34,7 @@ class Line:
         "pods",
         "priority",
         "refusals",
+        "ripens",
         "rules",
         "slot",
         "stands",
@@ -47,6 +51,7 @@ class Line:
         self.flying = 0
         self.place = Place.ACTIVE
         self.slot: Slot | None = None
+        self.ripens: Slot | None = None
         self.decision: Decision | None = None
         self.blamed: tuple[str, ...] = ()
         self.stands = False
@@ -68,6 +73,20 @@ class Line:
     @property
     def head(self) -> Entry | None:
         return self.members.first()
+
+    def order(self, now: float) -> tuple[Any, ...] | None:
+        """Its place among the lines: that of its first job, by the priority that it counts with now. All of them have
+        one priority, so however that grows with time, the oldest stays the first."""
+        head, aging = self.head, self.rules.aging
+        if head is None or aging is None:
+            return None if head is None else head.order
+        urgency = aging.urgency(self.priority, head.since, now)
+        return head.order if urgency == self.priority else (*self.rules.order(urgency, head.since), head.number)
+
+    def grows_at(self, now: float) -> float | None:
+        """When its place among the lines will be another one though nothing happens; None: never."""
+        head, aging = self.head, self.rules.aging
+        return None if head is None or aging is None else aging.grows_at(self.priority, head.since, now)
 
     @property
     def watched(self) -> bool:

@@ -14,6 +14,7 @@ A line without waiting jobs is nowhere, and forgotten once none of its jobs is i
 
 from typing import Any
 
+from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Retry
@@ -29,8 +30,8 @@ FAILURE = "ScheduleAttemptFailure"
 
 
 class Lines:
-    def __init__(self, policy: Policy, tally: Tally) -> None:
-        self.places = Places()
+    def __init__(self, policy: Policy, tally: Tally, clock: Clock) -> None:
+        self.places = Places(clock)
         self._policy = policy
         self._tally = tally
         self._by_kind: dict[bytes, Line] = {}

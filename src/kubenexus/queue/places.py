@@ -4,11 +4,14 @@ active    by the order of their first jobs: the next one to be tried is its leas
 backoff   by the time their backoff ends, then by that order
 failing   the same, for those nobody is to blame for: not to be tried before the time, however idle we are
 parked    in the order they were parked, so that the first is the first to be flushed
+ripening  the active ones whose jobs gain urgency by waiting, by the time when they do
 watching  for each plugin of a profile, the lines it refused: an event asks only those it may concern
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
+from kubenexus.base.clock import Clock
 from kubenexus.base.heap import Heap
 from kubenexus.queue.entry import Place
 from kubenexus.queue.line import Line
@@ -16,10 +19,12 @@ from kubenexus.queue.rules import Rules
 
 
 class Places:
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.active: Heap[Line] = Heap()
         self.backoff: Heap[Line] = Heap()
         self.failing: Heap[Line] = Heap()
+        self.ripening: Heap[Line] = Heap()
         self.parked: dict[Line, None] = {}
         self._watching: dict[tuple[Rules, str], dict[Line, None]] = {}
 
@@ -66,17 +71,37 @@ class Places:
         yield from self.failing
         yield from self.parked
 
+    def ripen(self, most: int) -> None:
+        """Put lines where they belong whose jobs have waited longer now; looks at so many."""
+        now = self._clock.now()
+        for _ in range(most):
+            line = self.ripening.first()
+            if line is None or line.ripens is None or line.ripens[0] > now:
+                return
+            self.ripening.remove(line.ripens)
+            line.ripens = None
+            self._heaped(line)
+
     def _heaped(self, line: Line) -> None:
-        head = line.head
-        if head is None or line.place is Place.UNSCHEDULABLE:
-            order = None
-        else:
-            order = head.order if line.place is Place.ACTIVE else (line.until, head.order)
+        now = self._clock.now()
+        order: tuple[Any, ...] | None = None
+        if line.members and line.place is not Place.UNSCHEDULABLE:
+            order = line.order(now) if line.place is Place.ACTIVE else (line.until, line.order(now))
+            self._watch_age(line, now)
         if line.slot is not None:
             if line.slot[0] == order:
                 return
             self._heap(line).remove(line.slot)
         line.slot = None if order is None else self._heap(line).push(order, line)
+
+    def _watch_age(self, line: Line, now: float) -> None:
+        """One that is looked at too early is only looked at again, so a slot is kept while it is early enough."""
+        grows = line.grows_at(now) if line.place is Place.ACTIVE else None
+        if grows is None or (line.ripens is not None and line.ripens[0] <= grows):
+            return
+        if line.ripens is not None:
+            self.ripening.remove(line.ripens)
+        line.ripens = self.ripening.push(grows, line)
 
     def _heap(self, line: Line) -> Heap[Line]:
         if line.place is Place.ACTIVE:

@@ -54,7 +54,7 @@ class WaitingRoom(Board):
         super().__init__()
         self.policy = policy or Policy()
         self._clock = clock
-        self._lines = Lines(self.policy, self._tally)
+        self._lines = Lines(self.policy, self._tally, clock)
         self._reception = Reception(rules, self._lines, self._tally)
         self._turns = Turns(self._lines, self._reception, self.policy)
         self._profiles = self._reception.profiles()
@@ -170,8 +170,9 @@ class WaitingRoom(Board):
     # --- time -----------------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Do what is due: end backoffs, flush. Called at `next_time`, and by `pop`."""
+        """Do what is due: end backoffs, flush, see who has waited longer. Called at `next_time`, and by `pop`."""
         self._look_around()
+        self._lines.places.ripen(self.policy.batch)
         now = self._clock.now()
         for heap in (self._lines.places.backoff, self._lines.places.failing):
             for _ in range(self.policy.batch):

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kubenexus.api.core import Pod
+from kubenexus.framework.aging import Aging
 from kubenexus.framework.events import Action, Event, Hint, Resource, Wake, wakes_of
 from kubenexus.framework.job import Job
 from kubenexus.framework.points import PreEnqueue
@@ -32,7 +33,8 @@ class Rules:
     """One for each profile.
 
     `context` is whatever signatures depend on besides the pod (which labels somebody selects by, say): when it
-    changes, jobs are signed anew. `hints` counts what hints answered, by plugin, event and answer.
+    changes, jobs are signed anew. `aging` says how waiting makes a job more urgent, if it does. `hints` counts what
+    hints answered, by plugin, event and answer.
     """
 
     def __init__(
@@ -42,8 +44,10 @@ class Rules:
         gates: Iterable[PreEnqueue] = (),
         order: Order = _first_come,
         context: Callable[[], Hashable] | None = None,
+        aging: Aging | None = None,
     ) -> None:
         self.order = order
+        self.aging = aging
         self.context = context
         self.hints: Counter[tuple[str, str, str]] = Counter()
         self._sign = sign
@@ -57,10 +61,11 @@ class Rules:
         sign: Sign,
         context: Callable[[], Hashable] | None = None,
         also: Wakes = MappingProxyType({}),
+        aging: Aging | None = None,
     ) -> "Rules":
         """Those of a profile's plugins, and of others who refuse."""
         order = lineup.sorts[0].order if lineup.sorts else _first_come
-        return Rules(sign, {**wakes_of(lineup.plugins), **also}, lineup.gates, order, context)
+        return Rules(sign, {**wakes_of(lineup.plugins), **also}, lineup.gates, order, context, aging)
 
     def kind(self, job: Job) -> Kind:
         """What the job is like. One that cannot be signed is like no other, and waits by itself."""
