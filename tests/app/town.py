@@ -85,12 +85,14 @@ class Town:
         raise AssertionError("it never comes to rest")
 
     async def notes(self) -> None:
-        """Write what is to be written about pods."""
-        task = asyncio.ensure_future(self.scheduler.notes.run(self.scheduler.dispatcher.room))
+        """Write what is to be written about pods and their groups."""
+        room = self.scheduler.dispatcher.room
+        tasks = [asyncio.ensure_future(n.run(room)) for n in (self.scheduler.notes, self.scheduler.registrar.notes)]
         for _ in range(50):
             await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def calm_down(self) -> None:
         """Time for whatever is tried again, and for binds that nobody confirmed to be looked after."""

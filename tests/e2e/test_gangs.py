@@ -11,6 +11,8 @@ from tests.e2e.scheduling import Start, Starter, a_node, a_pod, condition, make_
 
 LABELS = {"pod-group.scheduling.kubenexus.io/name": "llama", "pod-group.scheduling.kubenexus.io/min-available": "3"}
 GATES = ("--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1beta1=true")
+GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
+SCHEDULED = "PodGroupInitiallyScheduled"
 WAITING = "waiting for minCount pods from a gang to appear in scheduling queue"
 
 
@@ -59,6 +61,29 @@ def test_kubernetes_own_pod_group(modern: ControlPlane) -> None:
         assert {condition(seen, f"m{i}")["message"] for i in range(3)} == {said}
         cluster.create(pod_group("llama", 3), "default")
         cluster.until(pods("default"), lambda all: len(placed(all)) == 3, "all three are bound")
+        groups = cluster.until(GROUPS, lambda all: "reason" in condition(all, "llama", SCHEDULED), "the group says so")
+        found = condition(groups, "llama", SCHEDULED)
+        assert (found["status"], found["reason"]) == ("True", "Scheduled")
+
+
+def test_a_pod_group_says_what_it_lacks(modern: ControlPlane) -> None:
+    cluster = modern.cluster()
+    with Starter(modern) as start:
+        make_nodes(cluster, a_node("big", cpu="2", size="big"))
+        start()
+        cluster.create(pod_group("mixtral", 3), "default")
+        for i in range(3):
+            named = {"podGroupName": "mixtral"}
+            cluster.create(a_pod(f"x{i}", "1", schedulingGroup=named, nodeSelector={"size": "big"}), "default")
+        groups = cluster.until(GROUPS, lambda all: bool(condition(all, "mixtral", SCHEDULED)), "the group says why")
+        said = condition(groups, "mixtral", SCHEDULED)
+        assert (said["status"], said["reason"]) == ("False", "Unschedulable")
+        assert "2 of at least 3 members fit in the whole cluster; 1 more needs 1 cpu" in said["message"]
+        make_nodes(cluster, a_node("bigger", cpu="2", size="big"))
+        groups = cluster.until(
+            GROUPS, lambda all: condition(all, "mixtral", SCHEDULED)["status"] == "True", "the group is scheduled"
+        )
+        assert condition(groups, "mixtral", SCHEDULED)["reason"] == "Scheduled"
 
 
 def all_told(objects: dict[str, Object], count: int) -> bool:

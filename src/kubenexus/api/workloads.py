@@ -1,5 +1,6 @@
 """Namespaces, services, groups and the controllers that own pods: read only to know which pods belong together."""
 
+from kubenexus.api.core import PodCondition
 from kubenexus.api.meta import Int64, Object, ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 
@@ -48,11 +49,18 @@ class PodGroupSpec(Object):
     min_member: Int64 | None = None
 
 
+class PodGroupStatus(Object):
+    """Read so that nothing is written that is there already."""
+
+    conditions: list[PodCondition] = []
+
+
 class PodGroup(Object):
     """Pods that start together: `scheduling.k8s.io`, `scheduling.x-k8s.io` or `scheduling.volcano.sh`."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
 
 class WorkloadPodGroup(Object):

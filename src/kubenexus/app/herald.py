@@ -10,9 +10,11 @@ from collections.abc import Callable
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.app.registrar import Registrar
 from kubenexus.base.clock import Clock
 from kubenexus.bind.notes import Notes
 from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
 from kubenexus.observe import conditions, events
 from kubenexus.observe.recorder import EventRecorder
@@ -40,10 +42,14 @@ class Patience(msgspec.Struct, frozen=True, gc=False):
 
 
 class Herald:
-    """`latest` is a pod as it was last seen: what its status says already is not said again."""
+    """`latest` is a pod as it was last seen: what its status says already is not said again. The `registrar` is told
+    what concerns a job as a whole."""
 
-    def __init__(self, room: WaitingRoom, recorder: EventRecorder, notes: Notes, clock: Clock) -> None:
+    def __init__(
+        self, room: WaitingRoom, recorder: EventRecorder, notes: Notes[Pod], registrar: Registrar, clock: Clock
+    ) -> None:
         self._room, self._recorder, self._notes, self._clock = room, recorder, notes, clock
+        self._registrar = registrar
         self._told: dict[str, Told] = {}
         self._waiting: dict[str, None] = {}  # keys of jobs that share a refusal and have yet to hear of it, in order
         self._held: dict[str, Patience] = {}  # jobs that are held back, and have yet to hear of it
@@ -64,9 +70,13 @@ class Herald:
     def refused(self, key: str, decision: Decision) -> None:
         """A job was tried and has no node. Those like it hear of it in time."""
         job = self._room.job(key)
-        for pod in () if job is None else job.pods:
-            self._say(pod, decision.code, decision.sentence(), again=True)
+        if job is not None:
+            self._tell(job, decision.code, decision.sentence(), again=True)
         self._waiting.update(dict.fromkeys(other for other in self._room.alike(key) if other != key))
+
+    def broke(self, job: Job, message: str) -> None:
+        """Deciding about it came to no end."""
+        self._tell(job, Code.ERROR, message, again=True)
 
     def failed(self, pod: Pod, message: str) -> None:
         """It was placed, but that could not be carried out."""
@@ -91,6 +101,10 @@ class Herald:
             for pod in job.pods:
                 self._gated(pod)
 
+    def scheduled(self, job: Job) -> None:
+        """As many of its members as it needs are bound."""
+        self._registrar.scheduled(job)
+
     def placed(self, pod: Pod) -> None:
         """It goes to a node, or is gone: what it was told is over."""
         self._told.pop(pod.key, None)
@@ -106,8 +120,7 @@ class Herald:
             if job is None or decision is None or self._room.place(key) is Place.IN_FLIGHT:
                 continue
             told += len(job.pods)
-            for pod in job.pods:
-                self._say(pod, decision.code, decision.sentence(), again=False)
+            self._tell(job, decision.code, decision.sentence(), again=False)
         self._tell_held(most - told)
 
     def missed(self, pod: Pod) -> None:
@@ -127,6 +140,11 @@ class Herald:
                     self._say(pod, verdict.code, verdict.reasons[0], again=False, held=True)
 
     # --- how it is said -------------------------------------------------------------------------------------------
+
+    def _tell(self, job: Job, code: Code, sentence: str, *, again: bool) -> None:
+        self._registrar.refused(job, code, sentence)
+        for pod in job.pods:
+            self._say(pod, code, sentence, again=again)
 
     def _say(self, pod: Pod, code: Code, sentence: str, *, again: bool, held: bool = False) -> None:
         """`held`: it was not tried, so more nodes would not help it, and no autoscaler shall think so."""

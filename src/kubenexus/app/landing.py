@@ -66,6 +66,9 @@ class Landing:
                 self._bound(commitment, bind, outcome)
             else:
                 self._not_bound(commitment, bind, outcome)
+        bound = sum(outcome.fate is Fate.BOUND for outcome in outcomes)
+        if bound >= commitment.token.job.minimum:
+            self._herald.scheduled(commitment.token.job)
         self._requeue(commitment, {bind.uid for bind, outcome in pairs if outcome.fate.again})
         self.landed(commitment.token.job.key)
         self.woken()

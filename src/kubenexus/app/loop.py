@@ -96,8 +96,7 @@ class Loop:
         except Exception as error:
             log.error("Failed to decide; trying again later", error, job=turn.job.key)  # noqa: PLE1205 - our own log
             self._room.failed(turn)
-            for pod in turn.job.pods:
-                self._herald.failed(pod, f"{type(error).__name__}: {error}")
+            self._herald.broke(turn.job, f"{type(error).__name__}: {error}")
 
     def _take(self, turn: Turn) -> None:
         began, job = self._clock.now(), turn.job

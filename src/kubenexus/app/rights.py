@@ -43,6 +43,7 @@ class _Review(Object):
 USEFUL = (
     Deed("get", kinds.PODS),
     Deed("patch", kinds.PODS, "status"),
+    Deed("patch", kinds.POD_GROUPS, "status"),
     Deed("create", kinds.EVENTS),
     Deed("patch", kinds.EVENTS),
     Deed("patch", kinds.PERSISTENT_VOLUME_CLAIMS),

@@ -1,4 +1,5 @@
 """Notes on pods: patches of their status that say why they wait. Less urgent than any bind, and never in its way.
+Notes on groups of pods are written in the same way.
 
 What waits to be written about a pod is replaced by what is newer, so that a pod that is refused a hundred times while
 the server is away costs one call. What could not be written is written again after a while: a pod that waits for good
@@ -8,8 +9,10 @@ there is no node): it is dropped when the pod has taken off meanwhile, and a bin
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
 
 from kubenexus.api.core import Pod
+from kubenexus.api.workloads import PodGroup
 from kubenexus.base.clock import Sleep
 from kubenexus.bind.commitment import Bind, Guard
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
@@ -19,11 +22,10 @@ WRITERS = 8
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0)
 
 Room = Callable[[], Awaitable[None]]
-Still = Callable[[Pod], bool]
-Failed = Callable[[Pod, str], None]
+Noted = TypeVar("Noted", bound=Pod | PodGroup)
 
 
-class Notes:
+class Notes(Generic[Noted]):
     """A `PreBind` point, too. `still`: whether the note is still true; `failed` hears of those that were given up."""
 
     name = "Notes"
@@ -32,14 +34,14 @@ class Notes:
         self,
         api: Api,
         guard: Guard,
-        still: Still,
-        failed: Failed = lambda pod, why: None,
+        still: Callable[[Noted], bool],
+        failed: Callable[[Noted, str], None] = lambda noted, why: None,
         *,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._api, self._guard, self._still, self._failed = api, guard, still, failed
         self._sleep = sleep
-        self._waiting: dict[str, tuple[Pod, Call]] = {}  # by UID
+        self._waiting: dict[str, tuple[Noted, Call]] = {}  # by UID
         self._latest: dict[str, Call] = {}  # what is to be said of a pod, waiting or being written
         self._on_the_way: dict[str, asyncio.Event] = {}
         self._work = asyncio.Event()
@@ -47,10 +49,10 @@ class Notes:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def write(self, pod: Pod, call: Call) -> None:
+    def write(self, noted: Noted, call: Call) -> None:
         """Never waits."""
-        uid = pod.metadata.uid
-        self._waiting[uid], self._latest[uid] = (pod, call), call
+        uid = noted.metadata.uid
+        self._waiting[uid], self._latest[uid] = (noted, call), call
         self._work.set()
 
     def drop(self, uid: str) -> None:
@@ -82,8 +84,8 @@ class Notes:
             await room()
             uid = self._next()
             if uid:  # another writer may have taken it meanwhile
-                pod, call = self._waiting.pop(uid)
-                await self._insist(uid, pod, call)
+                noted, call = self._waiting.pop(uid)
+                await self._insist(uid, noted, call)
                 if self._latest.get(uid) is call:
                     del self._latest[uid]
 
@@ -91,17 +93,17 @@ class Notes:
         """Of whom something can be written now. What is newer than a note on its way follows when that has arrived."""
         return next((uid for uid in self._waiting if uid not in self._on_the_way), "")
 
-    async def _insist(self, uid: str, pod: Pod, call: Call) -> None:
+    async def _insist(self, uid: str, noted: Noted, call: Call) -> None:
         """Until it is written, untrue, replaced by something newer, or refused too often."""
         problem = ""
         for pause in (*PAUSES, 0.0):
-            if self._latest.get(uid) is not call or not self._still(pod) or not self._guard.may_write():
+            if self._latest.get(uid) is not call or not self._still(noted) or not self._guard.may_write():
                 return
             problem = await self._send(uid, call)
             if not problem:
                 return
             await self._sleep(pause)
-        self._failed(pod, problem)
+        self._failed(noted, problem)
 
     async def _send(self, uid: str, call: Call) -> str:
         """What went wrong, "" if nothing did."""
@@ -109,7 +111,7 @@ class Notes:
         try:
             await self._api.send(call, timeout=self._guard.write_timeout)
         except ApiError as error:
-            # The pod is gone, or another has its name. Neither is anybody's concern.
+            # It is gone, or another has its name. Neither is anybody's concern.
             return "" if error.code in (404, 422) else str(error)
         except (Unreachable, Uncertain) as error:
             return str(error)

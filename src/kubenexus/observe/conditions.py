@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.api.workloads import PodGroup
 from kubenexus.client.calls import STRATEGIC_PATCH, Call
 from kubenexus.framework.verdict import Code
 from kubenexus.observe.times import seconds_text
@@ -39,8 +40,12 @@ def refused(pod: Pod, code: Code, sentence: str, now: float, nominated: str | No
 
     `nominated` is the node that is being cleared for the pod; "" takes an old nomination back, None leaves it.
     """
-    reason = UNSCHEDULABLE if code in _REJECTED else ERROR
-    return patch(pod, Condition(POD_SCHEDULED, "False", reason, sentence), now, nominated)
+    return patch(pod, Condition(POD_SCHEDULED, "False", reason_of(code), sentence), now, nominated)
+
+
+def reason_of(code: Code) -> str:
+    """Refused, or failed."""
+    return UNSCHEDULABLE if code in _REJECTED else ERROR
 
 
 def gated(pod: Pod, now: float) -> Call | None:
@@ -67,7 +72,7 @@ def nominate(pod: Pod, node: str) -> Call | None:
 def patch(pod: Pod, condition: Condition | None, now: float, nominated: str | None = None) -> Call | None:
     """The call that makes the status say this; None when it says so already."""
     status: dict[str, Any] = {}
-    changed = None if condition is None else _change(pod, condition, now)
+    changed = None if condition is None else change_of(pod, condition, now)
     if changed is not None:
         status["conditions"] = [changed]
     if nominated is not None and nominated != pod.status.nominated_node_name:
@@ -80,9 +85,9 @@ def patch(pod: Pod, condition: Condition | None, now: float, nominated: str | No
     return Call("PATCH", path, msgspec.json.encode(body), STRATEGIC_PATCH)
 
 
-def _change(pod: Pod, wanted: Condition, now: float) -> dict[str, Any] | None:
+def change_of(thing: Pod | PodGroup, wanted: Condition, now: float) -> dict[str, Any] | None:
     """The condition as it goes into a patch. A new generation alone is no reason to write, as in kube-scheduler."""
-    old = next((each for each in pod.status.conditions if each.type == wanted.type), None)
+    old = next((each for each in thing.status.conditions if each.type == wanted.type), None)
     if old is not None and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
         return None
     change: dict[str, Any] = {
@@ -91,8 +96,8 @@ def _change(pod: Pod, wanted: Condition, now: float) -> dict[str, Any] | None:
         "reason": wanted.reason,
         "message": wanted.message,
     }
-    if pod.metadata.generation:
-        change["observedGeneration"] = pod.metadata.generation
+    if thing.metadata.generation:
+        change["observedGeneration"] = thing.metadata.generation
     if old is None or old.status != wanted.status:
         change["lastTransitionTime"] = seconds_text(now)
     return change

@@ -1,0 +1,244 @@
+"""Kubernetes' own PodGroups say whether they were scheduled, and if not why: in kube-scheduler's words, and once."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubenexus.api.core import Pod, PodCondition, SchedulingGroup
+from kubenexus.api.workloads import PodGroup, PodGroupStatus
+from kubenexus.client import kinds
+from kubenexus.client.kinds import Resource
+from kubenexus.testing.builders import a_node, a_pod
+from tests.api.gangs.small import pod_group
+from tests.app.town import Town, in_town
+from tests.bind.server import BUSY, FORBIDDEN
+
+TYPE = "PodGroupInitiallyScheduled"
+SHORT = (
+    "0/1 nodes are available: 2 of at least 3 members fit in the whole cluster; 1 more needs 1 cpu; "
+    "more than the nodes there are would hold if they were empty."
+)
+PATH = "/apis/scheduling.k8s.io/%s/namespaces/default/podgroups/llama/status"
+
+
+def group(least: int = 3, uid: str = "g1", *conditions: PodCondition) -> PodGroup:
+    made = pod_group("llama", least)
+    meta = msgspec.structs.replace(made.metadata, uid=uid, generation=1)
+    return msgspec.structs.replace(made, metadata=meta, status=PodGroupStatus(conditions=list(conditions)))
+
+
+def members(count: int, **fields: Any) -> list[Pod]:
+    named = SchedulingGroup(pod_group_name="llama")
+    return [a_pod(f"m{i}", cpu=1, scheduling_group=named, **fields) for i in range(count)]
+
+
+def written(town: Town) -> list[tuple[str, str, str]]:
+    """Status, reason and message of all that was sent to PodGroups."""
+    said = [body["status"]["conditions"] for body in town.server.said("/podgroups/llama/status")]
+    assert all(len(each) == 1 and each[0]["type"] == TYPE for each in said)
+    return [(each["status"], each["reason"], each["message"]) for (each,) in said]
+
+
+async def refused(town: Town) -> None:
+    """Three members where there is room for two."""
+    town.nodes(a_node("n", cpu=2))
+    town.things(group())
+    town.pods(*members(3))
+    await town.work()
+    await town.notes()
+    assert {body["status"]["conditions"][0]["message"] for body in town.server.said("/pods/")} == {SHORT}
+
+
+def test_a_group_that_does_not_fit_has_the_certificate_that_its_members_have() -> None:
+    async def life(town: Town) -> None:
+        await refused(town)
+        assert written(town) == [("False", "Unschedulable", SHORT)]
+        (call,) = [call for call in town.server.calls if "/podgroups/" in call.path]
+        assert call.path == PATH % "v1beta1"
+        body = msgspec.json.decode(call.body)
+        assert body["metadata"] == {"uid": "g1"}
+        assert body["status"]["conditions"][0]["observedGeneration"] == 1
+        assert body["status"]["conditions"][0]["lastTransitionTime"]
+
+    in_town(life)
+
+
+def test_it_is_said_again_only_when_it_is_something_else() -> None:
+    async def life(town: Town) -> None:
+        await refused(town)
+        for i in range(3):
+            town.nodes(a_node("n", cpu=2, labels={"x": str(i)}))
+            town.clock.advance(400)
+            await town.work()
+            await town.notes()
+        assert len(written(town)) == 1
+        town.nodes(a_node("n", cpu=1))
+        town.clock.advance(400)
+        await town.work()
+        await town.notes()
+        assert len(written(town)) == 2
+        assert written(town)[1][2] != SHORT
+
+    in_town(life)
+
+
+def test_a_group_whose_members_are_bound_is_scheduled_and_stays_so() -> None:
+    async def life(town: Town) -> None:
+        await refused(town)
+        town.nodes(a_node("o", cpu=1))
+        town.clock.advance(60)
+        await town.work()
+        await town.notes()
+        assert written(town)[1:] == [("True", "Scheduled", "")]
+        town.echo()
+        town.pods(*members(5)[3:])  # more than there is room for
+        await town.work()
+        await town.notes()
+        assert len(written(town)) == 2
+
+    in_town(life)
+
+
+def test_it_is_not_scheduled_while_its_binds_fail() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=3))
+        town.things(group())
+        town.pods(*members(3))
+        town.server.script.extend([FORBIDDEN, None, None, FORBIDDEN])  # the first, and once more
+        await town.work()
+        await town.notes()
+        assert written(town) == [], "two have a node, and it needs three"
+        town.echo()
+        town.clock.advance(60)
+        await town.work()
+        await town.notes()
+        assert written(town) == [("True", "Scheduled", "")]
+
+    in_town(life)
+
+
+def test_a_group_whose_members_go_by_themselves_is_scheduled_with_the_first() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=1))
+        town.things(group(0))
+        town.pods(*members(2))
+        await town.work()
+        await town.notes()
+        assert written(town)[-1] == ("True", "Scheduled", "")
+        town.clock.advance(400)
+        await town.work()
+        await town.notes()
+        assert written(town)[-1] == ("True", "Scheduled", "")
+
+    in_town(life)
+
+
+@pytest.mark.parametrize("status", ["False", "True"])
+def test_what_a_predecessor_wrote_is_not_written_again(status: str) -> None:
+    async def life(town: Town) -> None:
+        told = PodCondition(type=TYPE, status=status, reason="Unschedulable", message=SHORT)
+        town.nodes(a_node("n", cpu=2))
+        town.things(group(3, "g1", told))
+        town.pods(*members(3))
+        await town.work()
+        await town.notes()
+        assert written(town) == []
+
+    in_town(life)
+
+
+def test_a_group_made_again_under_its_name_is_another() -> None:
+    async def life(town: Town) -> None:
+        await refused(town)
+        town.feed.gone("PodGroup", "default/llama")
+        town.things(group(3, "g2"))
+        town.clock.advance(400)
+        town.nodes(a_node("n", cpu=2, labels={"x": "y"}))
+        await town.work()
+        await town.notes()
+        assert written(town) == [("False", "Unschedulable", SHORT)] * 2
+        assert town.server.said("/podgroups/")[1]["metadata"] == {"uid": "g2"}
+
+    in_town(life)
+
+
+def test_nothing_is_remembered_of_groups_that_are_gone() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=1))
+        for i in range(20):
+            name = f"g{i}"
+            town.things(pod_group(name, 2))
+            named = SchedulingGroup(pod_group_name=name)
+            town.pods(*(a_pod(f"{name}-{j}", cpu=1, scheduling_group=named) for j in range(2)))
+            await town.work()
+            for j in range(2):
+                town.delete(f"default/{name}-{j}")
+            town.feed.gone("PodGroup", f"default/{name}")
+        assert len(town.scheduler.registrar._told) <= 3
+
+    in_town(life)
+
+
+def test_an_attempt_that_broke_down_is_said_to_be_our_mistake() -> None:
+    async def life(town: Town) -> None:
+        def broken(*_: Any) -> None:
+            raise ZeroDivisionError("by a mistake")
+
+        town.scheduler.planners["default-scheduler"].decide = broken  # type: ignore[method-assign, assignment]
+        town.nodes(a_node("n", cpu=9))
+        town.things(group())
+        town.pods(*members(3))
+        town.scheduler.loop.burst()
+        await town.notes()
+        assert written(town) == [("False", "SchedulerError", "ZeroDivisionError: by a mistake")]
+
+    in_town(life)
+
+
+def test_it_is_written_when_the_server_is_well_again() -> None:
+    async def life(town: Town) -> None:
+        town.scheduler.registrar.notes._sleep = lambda seconds: asyncio.sleep(0)
+        town.scheduler.notes._sleep = lambda seconds: asyncio.sleep(0)
+        town.server.patches.extend([BUSY] * 6)
+        await refused(town)
+        assert ("False", "Unschedulable", SHORT) in written(town)
+        assert len(town.server.patches) == 0
+        assert not town.scheduler.registrar.notes
+
+    in_town(life)
+
+
+def test_who_does_not_lead_writes_nothing() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=2))
+        town.things(group())
+        town.pods(*members(3))
+        await town.work()
+        town.guard.leads = False
+        await town.notes()
+        assert written(town) == []
+
+    in_town(life)
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [(kinds.POD_GROUPS_ALPHA, TYPE), (kinds.POD_GROUPS_OLD, "PodGroupScheduled")],
+    ids=["1.37 alpha", "1.36"],
+)
+def test_it_is_written_in_the_form_that_the_server_knows(form: Resource, kind: str) -> None:
+    async def life(town: Town) -> None:
+        (reflector,) = [each for each in town.scheduler.reflectors if each.resource == kinds.POD_GROUPS]
+        reflector._form = reflector._forms.index(form)
+        town.nodes(a_node("n", cpu=2))
+        town.things(group())
+        town.pods(*members(3))
+        await town.work()
+        await town.notes()
+        (call,) = [call for call in town.server.calls if "/podgroups/" in call.path]
+        assert call.path == PATH % form.version
+        assert msgspec.json.decode(call.body)["status"]["conditions"][0]["type"] == kind
+
+    in_town(life)
