@@ -93,7 +93,8 @@ def _evenness(nodes: Nodes, names: tuple[str, ...], wanted: Callable[[Any], Any]
             if used.ndim > 2
             else _evenness_of_any(used, capacity)
         )
-    fractions = used / capacity
+    own = wanted is not None and used.dtype == capacity.dtype == np.float64  # then it may be overwritten
+    fractions = np.divide(used, capacity, out=used if own else None)
     if fractions.size and fractions.item(fractions.argmax()) > 1.0:
         np.minimum(fractions, _WHOLE, out=fractions)
     apart = fractions[..., 0, :] - fractions[..., 1, :]

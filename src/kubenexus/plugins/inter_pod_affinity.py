@@ -280,15 +280,17 @@ def _axis(topology: str, nodes: Nodes) -> tuple[Any, Any]:
 
 def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:
     """Rows that join the pods all required terms select; or, if there are none yet, any row the first may start on."""
-    fits: BoolColumn = np.ones(nodes.width, np.bool_)
-    labelled: BoolColumn = np.ones(nodes.width, np.bool_)
-    nobody = True
-    for topology, counter in affinity.joins:
-        codes, counts = nodes.label(topology)[0], counter.domain(topology)
-        nobody = nobody and not counts[1:].any()
-        labelled &= codes != 0
-        fits &= (counts > 0)[codes]
-    return labelled if nobody and affinity.others(nodes.columns).joins_itself else fits & labelled
+    labels = [(nodes.label(topology)[0], counter.domain(topology) > 0) for topology, counter in affinity.joins]
+    for _, some in labels:
+        some[0] = False  # nodes without the label are in no domain
+    nobody = not any([np.count_nonzero(some) for _, some in labels])  # noqa: C419
+    if nobody and affinity.others(nodes.columns).joins_itself:
+        return _all([codes != 0 for codes, _ in labels])
+    return _all([some.take(codes) for codes, some in labels])
+
+
+def _all(masks: list[BoolColumn]) -> BoolColumn:
+    return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
 
 
 def _there(topology: str, counter: Counter, node: OneNode) -> bool:
@@ -307,6 +309,6 @@ def _any(terms: list[tuple[str, Counter]], nodes: Nodes) -> BoolColumn | None:
         else:
             some = counts > 0
             some[0] = False
-            here = some[codes]
+            here = some.take(codes)
         found = here if found is None else found | here
     return found
