@@ -25,8 +25,11 @@ from tests.e2e.controlplane import build
 HERE = Path(__file__).parent
 EXPECTED = HERE / "expected.txt"
 NODES = 5
+# PodGroups and Workloads are served only if they are switched on; the specs about them have privileged containers.
+GATES = "--feature-gates=GenericWorkload=true"
+SERVED = (GATES, "--runtime-config=scheduling.k8s.io/v1beta1=true", "--allow-privileged=true")
 # What later versions promise, by a part of the specs' names.
-LATER = "(?i)preempt|podgroup|pod group|gang|workload"
+LATER = "(?i)preempt"
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -54,7 +57,7 @@ def start(which: str, plane: ControlPlane) -> Program:
     config = plane.folder / "scheduler.yaml"
     config.write_text(CONFIG % plane.kubeconfig(), encoding="utf-8")
     ours = [sys.executable, "-m", "kubenexus", "run"]
-    command = ours if which == "kubenexus" else [str(build.assets() / which)]
+    command = ours if which == "kubenexus" else [str(build.assets() / which), GATES]
     return plane.family.start([*command, f"--config={config}", "--secure-port=0"], which)
 
 
@@ -71,8 +74,8 @@ def agents(plane: ControlPlane) -> Program:
 def run(which: str, focus: str, folder: Path) -> dict[str, str]:
     """Verdicts by the names of the specs."""
     report = folder / "report.xml"
-    with ControlPlane(build.assets(), folder) as plane:
-        plane.start_controllers()
+    with ControlPlane(build.assets(), folder, apiserver_flags=SERVED) as plane:
+        plane.start_controllers(GATES)
         agents(plane)
         start(which, plane)
         command = [str(suite()), f"-kubeconfig={plane.kubeconfig()}", "-provider=skeleton", "-ginkgo.no-color"]
