@@ -50,9 +50,10 @@ async def until(client: Client, true: Callable[[Pods], bool]) -> Pods:
             await asyncio.sleep(0)  # the server and the scheduler live in this loop, too
 
 
-async def play(story: Callable[[Client], Any]) -> None:
+async def play(story: Callable[[Client], Any], count: int = 2, cpu: str = "2") -> None:
+    """On so many nodes of so many CPUs."""
     clock, rng, plugins = WallClock(), random.Random(5), with_entry_points(BUILT_IN)
-    nodes = Template(prefix="n", capacity={"cpu": "2", "memory": "8Gi", "pods": "110"}).nodes(2, clock.now())
+    nodes = Template(prefix="n", capacity={"cpu": cpu, "memory": "8Gi", "pods": "110"}).nodes(count, clock.now())
     async with opened(Door(), clock, rng, Wanted(nodes, Settings(), controllers=False)) as box:
         scheduler = Scheduler(defaults(plugins), plugins, box.client, clock, rng)
         async with background(scheduler.watch()):
