@@ -1,7 +1,6 @@
 """`python -m bench.soak`: 200,000 pods on 500 nodes; prints as it goes, and writes the figures and a picture."""
 
 import asyncio
-import signal
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from bench.soak.run import soak
 @click.option("--picture", type=click.Path(path_type=Path), default=Path("build/soak.svg"), show_default=True)
 def main(file: Path, picture: Path, **plan: Any) -> None:
     """Whether a scheduler is as small after many pods as after half of them."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # an interrupt, too
     with tempfile.TemporaryDirectory(prefix="kubenexus-soak-") as folder:
         tell(asyncio.run(soak(Path(folder), Plan(**plan), click.echo)), file, picture)
 

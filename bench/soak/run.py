@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -58,6 +59,7 @@ async def soak(folder: Path, plan: Plan, say: Say) -> Soak:
             ours = scheduler(server)
             notes, halves = Notes(ours, server.token, churn, say), list[Sample]()
             await _serving(ours, server.token)
+            _end_on_term()
             with contextlib.suppress(asyncio.CancelledError):
                 async with _beside(churn.run(), flaps.run(), notes.run(plan.every)):
                     for _ in range(2):
@@ -65,6 +67,13 @@ async def soak(folder: Path, plan: Plan, say: Say) -> Soak:
                         await asyncio.sleep(plan.rest)
                         halves.append(await notes.take())
             return Soak(plan, flaps.count, notes.taken, halves)
+
+
+def _end_on_term() -> None:
+    """As Ctrl-C does."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 async def _serving(which: Scheduler, token: str) -> None:
