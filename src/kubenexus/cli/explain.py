@@ -17,6 +17,9 @@ def explain(dump_file: Path, pod_key: str, nodes: int, output: str) -> None:
 
     kubectl get nodes,pods,namespaces,services,replicasets,statefulsets -A -o json > DUMP.json
 
+    A member of a gang is planned with its gang. If that is a PodGroup or a Workload, have those in the file, too
+    (podgroups.scheduling.k8s.io).
+
     Exit code 0: it would be placed; 2: it would not; 1: something is wrong with the input.
     """
     # Imported here: `kubenexus --version` has no need of NumPy.
@@ -39,9 +42,9 @@ def explain(dump_file: Path, pod_key: str, nodes: int, output: str) -> None:
     if pod is None:
         near = ", ".join(sorted(key for key in dump.pods if key.endswith("/" + pod_key.rpartition("/")[2]))[:3])
         raise click.ClickException(f"no pod {pod_key} in {dump_file}" + (f"; did you mean {near}?" if near else ""))
-    explanation = explain_pod(pod, dump.ledger, Planner(lineup()), 0.0, nodes)
+    explanation = explain_pod(pod, dump.pods, dump.ledger, Planner(lineup()), 0.0, nodes)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(explanation)).decode())
     else:
         click.echo(told(explanation), nl=False)
-    raise SystemExit(0 if explanation.decision.placed else 2)
+    raise SystemExit(0 if explanation.placement is not None else 2)

@@ -1,7 +1,10 @@
 """Why a pod goes where it goes, or waits: the decision, told to a person.
 
-The object behind it is the Decision; this page adds the table of the best nodes and puts everything into words.
+The object behind it is the Decision; this page adds the table of the best nodes and puts everything into words. A
+member of a gang is decided with its gang.
 """
+
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
@@ -9,8 +12,9 @@ import numpy as np
 from kubenexus.api.core import Pod
 from kubenexus.cycle.lots import BITS
 from kubenexus.cycle.rank import scores_among
-from kubenexus.framework.decision import Decision, PluginScore
-from kubenexus.framework.job import Job
+from kubenexus.framework.decision import Certificate, Decision, Diagnosis, Placement, PluginScore
+from kubenexus.framework.verdict import Code
+from kubenexus.observe.gathering import Gathered, gather
 from kubenexus.plan.decide import Planner
 from kubenexus.state.ledger import Ledger
 
@@ -23,21 +27,55 @@ class Rated(msgspec.Struct, frozen=True, gc=False):
     scores: tuple[PluginScore, ...]
 
 
+class GangFacts(msgspec.Struct, frozen=True, gc=False):
+    """The pod's gang: how many wait (this one included), how many have a node, and how many have to start together.
+    `held` says why it is not tried yet."""
+
+    name: str
+    waiting: int
+    bound: int
+    minimum: int
+    held: str = ""
+
+
 class Explanation(msgspec.Struct, frozen=True, gc=False):
-    """A decision about one pod, with the best nodes as they stood."""
+    """A decision about one pod, with the best nodes as they stood; or about its gang."""
 
     pod: str
     decision: Decision
     best: tuple[Rated, ...] = ()
+    gang: GangFacts | None = None
+
+    @property
+    def placement(self) -> Placement | None:
+        """Where this very pod goes. A gang may start without it."""
+        return next((each for each in self.decision.placements if each.pod == self.pod), None)
 
 
-def explain(pod: Pod, ledger: Ledger, planner: Planner, now: float, nodes: int = 5) -> Explanation:
-    """Decide for this pod as if it waited now. If it is bound or assumed, it is first taken off its node."""
+def explain(
+    pod: Pod, pods: Mapping[str, Pod], ledger: Ledger, planner: Planner, now: float, nodes: int = 5
+) -> Explanation:
+    """Decide for this pod as if it waited now; if it is in a gang, for all of `pods` that are in it and wait. If it is
+    bound or assumed, it is first taken off its node; the others stay on theirs."""
     ledger.pod_gone(pod.key)
-    pending = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
-    decision = planner.decide(Job.of(pending), ledger.snapshot(), now)
-    best = _best(pending, ledger, planner, nodes) if decision.placed else ()
-    return Explanation(pod=pod.key, decision=decision, best=best)
+    spec = msgspec.structs.replace(pod.spec, node_name="", scheduling_gates=[])
+    pending = msgspec.structs.replace(pod, spec=spec)
+    found = gather(pending, pods, ledger.groups)
+    if found.held:
+        diagnosis = Diagnosis(ledger.nodes.count, message=found.held)
+        decision = Decision(found.job.key, Code.UNRESOLVABLE, ledger.generation, now, diagnosis=diagnosis)
+    else:
+        decision = planner.decide(found.job, ledger.snapshot(), now)
+    alone = decision.placed and not found.gang
+    best = _best(pending, ledger, planner, nodes) if alone else ()
+    return Explanation(pod.key, decision, best, _facts(found))
+
+
+def _facts(found: Gathered) -> GangFacts | None:
+    if not found.gang and not found.held:
+        return None
+    bound = len(found.job.anchors)
+    return GangFacts(found.gang, len(found.job.pods), bound, found.job.minimum + bound, found.held)
 
 
 def _best(pod: Pod, ledger: Ledger, planner: Planner, nodes: int) -> tuple[Rated, ...]:
@@ -60,14 +98,36 @@ def _best(pod: Pod, ledger: Ledger, planner: Planner, nodes: int) -> tuple[Rated
 
 def told(explanation: Explanation) -> str:
     """The explanation as plain text, in lines that pipe well."""
-    decision = explanation.decision
+    decision, gang = explanation.decision, explanation.gang
     lines = [f"{explanation.pod}"]
-    if decision.placed:
-        lines += _placed(explanation)
-    else:
+    if gang is not None and gang.name:
+        lines.append(_gang_line(gang))
+    if gang is not None and gang.held:
+        lines.append(f"WHY      {gang.held}")
+    elif not decision.placed:
         lines.append(f"WHY      {decision.sentence()}")
         lines += _refused(decision)
+    elif gang is None:
+        lines += _placed(explanation)
+    else:
+        lines += _started(explanation)
     return "\n".join(lines) + "\n"
+
+
+def _gang_line(gang: GangFacts) -> str:
+    if gang.held:
+        return f"GANG     {gang.name}"
+    return f"GANG     {gang.name}   {gang.waiting} wait, {gang.bound} have a node, at least {gang.minimum} run together"
+
+
+def _started(explanation: Explanation) -> list[str]:
+    """A gang starts, with this pod or (beyond its minimum) without."""
+    own, placements = explanation.placement, explanation.decision.placements
+    if own is None:
+        first = f"WHY      {len(placements)} others of the gang start; there is no room for this one beside them"
+    else:
+        first = f"NODE     {own.node}"
+    return [first, "", *_table([["MEMBER", "NODE"], *([each.pod, each.node] for each in placements)])]
 
 
 def _placed(explanation: Explanation) -> list[str]:
@@ -88,6 +148,8 @@ def _placed(explanation: Explanation) -> list[str]:
 def _refused(decision: Decision) -> list[str]:
     diagnosis = decision.diagnosis
     lines = [f"REFUSED  {count} {reason}" for reason, count in diagnosis.counts]
+    if decision.certificate is not None:
+        lines += _certified(decision.certificate)
     if diagnosis.refused_by:
         lines.append(f"BY       {', '.join(diagnosis.refused_by)}")
     nearest = diagnosis.nearest
@@ -96,6 +158,16 @@ def _refused(decision: Decision) -> list[str]:
         lines.append(
             f"NEAREST  {nearest.node}: {', '.join(nearest.reasons)}" + (f"; lacks {lacking}" if lacking else "")
         )
+    return lines
+
+
+def _certified(certificate: Certificate) -> list[str]:
+    """The certificate, line by line."""
+    where = f"{certificate.level} {certificate.domain}".strip() if certificate.domain else "the whole cluster"
+    lines = [f"CLOSEST  {where}: {certificate.fit} of {certificate.needed} fit"]
+    if certificate.lacking:
+        wanted = ", ".join(each.text() for each in certificate.lacking)
+        lines.append(f"LACKING  {wanted} for {certificate.missing} more")
     return lines
 
 
