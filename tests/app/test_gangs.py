@@ -342,6 +342,26 @@ def test_f09_a_member_that_is_being_deleted_between_decision_and_bind() -> None:
     in_town(life)
 
 
+def test_a_gang_that_is_deleted_as_a_whole_leaves_its_room_to_the_next_at_once() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=3))
+        town.pods(*gang("llama", 3, cpu=1))
+        await town.work()
+        town.echo()
+        town.pods(*gang("next", 3, cpu=1))
+        for i in range(3):  # first all are told to go, then they are gone
+            pod = town.server.pods[f"default/llama-{i}"]
+            leaving = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+            town.pods(msgspec.structs.replace(pod, metadata=leaving))
+        await town.work()
+        for i in range(3):
+            town.delete(f"default/llama-{i}")
+        await town.work()
+        assert bound(town, "next") == 3
+
+    in_town(life)
+
+
 def test_f41_a_restart_in_the_middle_of_a_gang_completes_it() -> None:
     async def life(town: Town) -> None:
         town.nodes(a_node("n0", cpu=2), a_node("n1", cpu=2))

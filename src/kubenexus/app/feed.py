@@ -109,7 +109,7 @@ class Feed:
         self.ledger.pod_gone(key)
         if old is None:
             return
-        if gang and record is not None:
+        if record is not None and self.assembly.stands(gang):
             self.lost(gang, old, record)
             self.assembly.changed(gang)
         if old.spec.node_name:

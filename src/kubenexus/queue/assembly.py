@@ -121,6 +121,10 @@ class Assembly:
         others = self._crews[member.claim.key].members
         return member.claim.key if any(each.node for name, each in others.items() if name != key) else ""
 
+    def stands(self, gang: str) -> bool:
+        """Whether anybody is left of a gang who could be joined."""
+        return gang in self._crews
+
     def latest(self, pod: Pod) -> Pod:
         """The pod as it was last seen: a job keeps it as it was when something about it mattered."""
         member = self._members.get(pod.key)
