@@ -1,12 +1,15 @@
 """Gangs on a real API server: by labels, and in Kubernetes' own PodGroups."""
 
+import ssl
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kubenexus.testing.controlplane import Cluster, ControlPlane, Object
+from tests.chaos.hands import Hands, Wish
 from tests.e2e.scheduling import Start, Starter, a_node, a_pod, condition, make_nodes, placed, pods
 
 LABELS = {"pod-group.scheduling.kubenexus.io/name": "llama", "pod-group.scheduling.kubenexus.io/min-available": "3"}
@@ -84,6 +87,53 @@ def test_a_pod_group_says_what_it_lacks(modern: ControlPlane) -> None:
             GROUPS, lambda all: condition(all, "mixtral", SCHEDULED)["status"] == "True", "the group is scheduled"
         )
         assert condition(groups, "mixtral", SCHEDULED)["reason"] == "Scheduled"
+
+
+GANGS, SIZE, HELD, ENDED = 100, 8, 60, 10
+HALL = {"kubenexus.io/hall": "hundred"}  # nodes and pods of this test alone
+
+
+def come(hands: Hands, namespace: str) -> None:
+    """A hundred PodGroups; then the first member of each, then the second of each."""
+    gangs = [f"g{gang:02}" for gang in range(GANGS)]
+    path = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{namespace}/podgroups"
+    wishes = [Wish("POST", path, pod_group(gang, SIZE)) for gang in gangs]
+    for i in range(SIZE):
+        members = [a_pod(f"{g}-{i}", "1", schedulingGroup={"podGroupName": g}, nodeSelector=HALL) for g in gangs]
+        wishes += [Wish("POST", pods(namespace), each) for each in members]
+    assert set(hands.do(wishes)) == {201}
+
+
+def end(hands: Hands, namespace: str, gangs: list[str]) -> None:
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+    paths = [f"{pods(namespace)}/{gang}-{i}" for gang in gangs for i in range(SIZE)]
+    assert set(hands.do([Wish("DELETE", path, options) for path in paths])) == {200}
+
+
+def running(objects: dict[str, Object]) -> Counter[str]:
+    """How many members have a node, by gang."""
+    return Counter(name.partition("-")[0] for name in placed(objects))
+
+
+def full(objects: dict[str, Object]) -> bool:
+    return len(placed(objects)) >= HELD * SIZE
+
+
+def test_of_a_hundred_pod_groups_on_room_for_sixty_none_is_ever_left_half_bound(modern: ControlPlane) -> None:
+    cluster, namespace = modern.cluster(), "hundred"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    host, trust = modern.server.removeprefix("https://"), ssl.create_default_context(cafile=str(modern.authority))
+    with Starter(modern) as start, Hands(host, modern.token(), trust) as hands:
+        make_nodes(cluster, *(a_node(f"hall-{i}", cpu="96", **HALL) for i in range(HELD * SIZE // 96)))
+        start()
+        come(hands, namespace)
+        first = running(cluster.until(pods(namespace), full, "sixty gangs are bound"))
+        assert (len(first), set(first.values())) == (HELD, {SIZE})
+        leaving = sorted(first)[:ENDED]
+        end(hands, namespace, leaving)
+        second = running(cluster.until(pods(namespace), full, "as many others have followed"))
+        assert (len(second), set(second.values())) == (HELD, {SIZE})
+        assert not second.keys() & set(leaving)
 
 
 def all_told(objects: dict[str, Object], count: int) -> bool:
