@@ -17,6 +17,8 @@ from kubenexus.sim.demo.stage import Stage, claim
 from kubenexus.sim.nodes import ZONE
 
 REPLICAS, BATCHES, SIZE, MEMBERS = 12, 5, 8, 3
+WORKERS, SHARDS = 8, 6
+ALONE = "kube-scheduler places the members of these gangs one by one"
 
 
 class Act(NamedTuple):
@@ -83,6 +85,54 @@ async def gpus_go_to_who_asks(stage: Stage) -> str:
     return f"four trainers of eight GPUs on {', '.join(nodes)}"
 
 
+async def two_gangs_want_the_same_gpus(stage: Stage) -> str:
+    """Twelve GPUs are left, and two gangs of eight come at once, one member of this and one of that."""
+    scene, names = stage.scene, ("red", "blue")
+    for pair in zip(*(manifests.gang(name, WORKERS, "2", gpu=1) for name in names), strict=True):
+        await stage.apply(*pair)
+
+    def unsettled() -> str:
+        """Whoever has no node was told why."""
+        pods = [pod for name in names for pod in scene.of(name)]
+        settled = sum(bool(pod.spec.node_name or _short_of(pod)) for pod in pods)
+        return "" if settled == len(pods) == 2 * WORKERS else f"{settled} of {len(pods)}"
+
+    await stage.until("every member with a node, or told why not", unsettled)
+    first, second = sorted(names, key=lambda name: not scene.of(name)[0].spec.node_name)
+    counts = [sum(bool(pod.spec.node_name) for pod in scene.of(name)) for name in (first, second)]
+    claim(counts == [WORKERS, 0], "one gang on its nodes and nobody of the other", f"{counts[0]} and {counts[1]} pods")
+    await stage.pause(1.5)
+    await stage.end(first)
+    await stage.until(f"{WORKERS} ready pods of gang {second}", _unready(scene, second, WORKERS))
+    await stage.end(second)
+    await stage.until("both gangs gone", lambda: "some" if scene.of(first) + scene.of(second) else "")
+    return f"{first} ran as a whole and {second} held nothing meanwhile; then {second} ran as a whole"
+
+
+async def a_gang_is_told_what_it_lacks(stage: Stage) -> str:
+    scene = stage.scene
+    await stage.apply(manifests.pod("notebook", "4", gpu=4))
+    await stage.until("pod notebook with a node", _unplaced(scene, "notebook", 1))
+    await stage.apply(*manifests.gang("llama", SHARDS, "2", gpu=2))
+    told = {""}
+
+    def untold() -> str:
+        told.clear()
+        told.update(_short_of(pod) for pod in scene.of("llama"))
+        return "" if len(told) == 1 and all(told) else f"{len(told - {''})} sentences"
+
+    await stage.until("all members of gang llama told the same", untold)
+    (why,) = told
+    exact = f"4 of at least {SHARDS} members fit in the whole cluster; 2 more need" in why and "4 nvidia.com/gpu" in why
+    claim(exact, "gang llama told that it lacks 4 GPUs for 2 members", repr(why))
+    await stage.pause(1.5)
+    left = await stage.end("notebook")
+    await stage.until(f"{SHARDS} pods of gang llama with a node", _unplaced(scene, "llama", SHARDS))
+    seconds = max(scene.placed[pod.metadata.uid] for pod in scene.of("llama")) - left
+    await stage.end("llama")
+    return f"{why} Somebody with 4 GPUs leaves, and {1000 * seconds:.0f} ms later all {SHARDS} have a node"
+
+
 async def a_node_is_drained(stage: Stage) -> str:
     scene = stage.scene
     crowd = Counter(pod.spec.node_name for app in ("shop", "db") for pod in scene.of(app))
@@ -116,6 +166,8 @@ STORY = (
     Act("A batch of Jobs runs through", a_batch_runs_through),
     Act("A database starts in order", a_database_starts_in_order),
     Act("GPUs go to who asks for them", gpus_go_to_who_asks),
+    Act("Two gangs want the same GPUs", two_gangs_want_the_same_gpus, only=ALONE),
+    Act("A gang is told what it lacks", a_gang_is_told_what_it_lacks, only=ALONE),
     Act("A node is drained", a_node_is_drained),
     Act("A hopeless pod is told why", a_hopeless_pod_is_told_why),
 )
@@ -146,6 +198,12 @@ def _unfulfilled(scene: Scene, workload: str, condition: str) -> Callable[[], st
         return "" if found.says(condition) else f"its condition {condition} not true"
 
     return saw
+
+
+def _short_of(pod: Pod) -> str:
+    """What its gang lacks; not that members are still to come."""
+    why = refusal(pod)
+    return why if "members fit" in why else ""
 
 
 def _nodes_of(pods: list[Pod]) -> int:

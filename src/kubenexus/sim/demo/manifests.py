@@ -6,6 +6,7 @@ from kubenexus.sim.demo.world import GPU
 from kubenexus.sim.marks import RUN_SECONDS
 
 SCHEDULER = "kubenexus-scheduler"
+GANG = "pod-group.scheduling.kubenexus.io"
 Manifest = dict[str, Any]
 
 
@@ -46,6 +47,14 @@ def job(name: str, app: str, pods: int, cpu: str, *, seconds: float | None = Non
 def pod(name: str, cpu: str, gpu: int) -> Manifest:
     made = _object("v1", "Pod", name, _spec(cpu, gpu=gpu))
     made["metadata"]["labels"] = {"app": name}
+    return made
+
+
+def gang(name: str, members: int, cpu: str, gpu: int) -> list[Manifest]:
+    """Pods that start together or not at all."""
+    made = [pod(f"{name}-{number}", cpu, gpu) for number in range(members)]
+    for each in made:
+        each["metadata"]["labels"] = {"app": name, f"{GANG}/name": name, f"{GANG}/min-available": str(members)}
     return made
 
 

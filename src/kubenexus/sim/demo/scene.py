@@ -68,6 +68,9 @@ class Scene:
         """Until something has happened."""
         await self._news.wait()
 
+    def now(self) -> float:
+        return self._clock.now()
+
     # ---- what is seen ------------------------------------------------------------------------------------------------
 
     def of(self, app: str) -> list[Pod]:

@@ -8,7 +8,7 @@ from kubenexus.client import kinds
 from kubenexus.client.calls import STRATEGIC_PATCH
 from kubenexus.client.kinds import Resource
 from kubenexus.client.transport import Client
-from kubenexus.client.verbs import create, evict, patch
+from kubenexus.client.verbs import create, delete, evict, patch
 from kubenexus.sim.controllers.kin import RESOURCES
 from kubenexus.sim.demo.manifests import Manifest
 from kubenexus.sim.demo.scene import Scene, owned_by
@@ -49,6 +49,14 @@ class Stage:
             await self._client.send(evict(NAMESPACE, pod.metadata.name, pod.metadata.uid))
         self.moved += len(leaving)
         return len(leaving)
+
+    async def end(self, app: str) -> float:
+        """All pods of an app go at once. Returns when they were asked to."""
+        began = self.scene.now()
+        for pod in self.scene.of(app):
+            meta = pod.metadata
+            await self._client.send(delete(kinds.PODS, NAMESPACE, meta.name, meta.uid, grace_seconds=0))
+        return began
 
     async def until(self, expected: str, saw: Callable[[], str]) -> None:
         """Looks until it is true: `saw` says what is there instead, and nothing then. Raises NotTrue."""
