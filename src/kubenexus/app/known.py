@@ -10,7 +10,7 @@ import msgspec
 
 from kubenexus.api.core import Node, Pod, PodStatus, Volume
 
-SHARED = 8192  # parts; beyond that sharing begins anew
+SHARED = 2048  # parts of a few kilobytes; beyond that sharing begins anew
 
 _encode = msgspec.msgpack.encode
 

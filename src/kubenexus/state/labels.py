@@ -10,6 +10,7 @@ from kubenexus.base.intern import ABSENT, Interner
 
 CodeColumn = NDArray[np.int32]
 _MOST_COLUMNS = 256  # pods may ask for any key; no cluster has so many that matter
+_MOST_POOLED = 8192
 
 
 class LabelColumn:
@@ -73,7 +74,7 @@ class LabelColumns:
 
     def _one(self, text: str) -> str:
         """One string object for equal strings: 5,000 nodes carry the same twenty keys."""
-        if len(self._pool) > 65536:
+        if len(self._pool) > _MOST_POOLED:
             self._pool.clear()
         return self._pool.setdefault(text, text)
 

@@ -22,7 +22,7 @@ from kubenexus.state.podterms import Carried, Kind, Term
 from kubenexus.state.resources import widen
 
 Question = tuple[Term, ...]  # pods that all of these terms select
-_MOST_REMEMBERED = 65536
+_MOST_REMEMBERED = 4096
 
 
 class Carrier:

@@ -62,7 +62,7 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _decoder = msgspec.msgpack.Decoder(Affinity)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _parsed(encoded: bytes, namespace: str) -> tuple[Carried, ...]:
     """Pods of one template share the very same terms, and parse them once."""
     affinity = _decoder.decode(encoded)
