@@ -1,5 +1,7 @@
 """What kube-scheduler's metrics are made of: who waits where, who came in by which event, what hints said."""
 
+import msgspec
+
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.verdict import Code
 from kubenexus.queue.entry import Place
@@ -73,7 +75,7 @@ def test_who_waits_where_is_counted_as_lines_move() -> None:
     easy = Easy()
     for i in range(4):
         easy.add(f"p{i}", kind="k")
-    easy.room.add(a_gang("g", 3))
+    easy.room.add(msgspec.structs.replace(a_gang("g", 3), key="default/gang/g"))
     easy.add("e", since=0.0)
     easy.refuse(code=Code.ERROR)
     easy.refuse("Room")
@@ -81,3 +83,4 @@ def test_who_waits_where_is_counted_as_lines_move() -> None:
     assert counts["backoff"] == (1, 1)
     assert counts["unschedulable"] == (4, 4)
     assert counts["active"] == (1, 3)
+    assert [easy.room.gangs(place) for place in (Place.ACTIVE, Place.UNSCHEDULABLE)] == [1, 0]

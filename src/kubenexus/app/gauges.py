@@ -3,6 +3,7 @@
 import asyncio
 from typing import NoReturn
 
+from kubenexus.app.counted import GROUP_STATUS, POD_STATUS
 from kubenexus.app.leader import LeaderElection
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.base.clock import Clock
@@ -26,7 +27,8 @@ class Gauges:
         metrics.cache_size.at("pods").set(len(stages))
         metrics.cache_size.at("assumed_pods").set(sum(stage is Stage.ASSUMED for stage in stages))
         metrics.tasks.at("binding").set(scheduler.dispatcher.open)
-        metrics.pending_api_calls.at("pod_status_patch").set(len(scheduler.notes))
+        metrics.pending_api_calls.at(POD_STATUS).set(len(scheduler.notes))
+        metrics.pending_api_calls.at(GROUP_STATUS).set(len(scheduler.registrar.notes))
         if self._election is not None:
             metrics.leader.at(self._election.terms.name).set(self._election.may_write())
         for reflector in scheduler.reflectors:

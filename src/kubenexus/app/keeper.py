@@ -23,7 +23,8 @@ log = logs.get("keeper")
 
 
 class Keeper:
-    """`incomplete` names the gangs that lack members now; `deadline` the usual patience with a pod's gang."""
+    """`incomplete` names the gangs that lack members now; `deadline` the usual patience with a pod's gang. `gave_up`
+    hears of each gang whose time is over, once."""
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class Keeper:
     ) -> None:
         self._api, self._incomplete, self._deadline = api, incomplete, deadline
         self._holes, self._recorder, self._clock = holes, recorder, clock
+        self.gave_up: Callable[[Incomplete], None] = lambda gang: None
         self._asked: dict[str, float] = {}  # members by UID that were asked to go, or told that they are stuck
 
     async def run(self, woken: Callable[[], None]) -> None:
@@ -51,6 +53,8 @@ class Keeper:
         members = {each.pod.metadata.uid for gang in late for each in gang.bound}
         self._asked = {uid: at for uid, at in self._asked.items() if uid in members}
         for gang in late:
+            if all(each.pod.metadata.uid not in self._asked for each in gang.bound):
+                self.gave_up(gang)
             for member in gang.bound:
                 if not member.started and self._asked.get(member.pod.metadata.uid, 0.0) <= self._clock.now():
                     await self._release(gang, member)

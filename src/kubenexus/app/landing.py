@@ -66,9 +66,8 @@ class Landing:
                 self._bound(commitment, bind, outcome)
             else:
                 self._not_bound(commitment, bind, outcome)
-        bound = sum(outcome.fate is Fate.BOUND for outcome in outcomes)
-        if bound >= commitment.token.job.minimum:
-            self._herald.scheduled(commitment.token.job)
+        if sum(outcome.fate is Fate.BOUND for outcome in outcomes) >= commitment.token.job.minimum:
+            self._complete(commitment.token)
         self._requeue(commitment, {bind.uid for bind, outcome in pairs if outcome.fate.again})
         self.landed(commitment.token.job.key)
         self.woken()
@@ -81,6 +80,8 @@ class Landing:
         self._recorder.record(events.scheduled(pod, bind.node), pod.spec.scheduler_name)
         self._metrics.attempt(SCHEDULED, pod.spec.scheduler_name, now - commitment.began)
         self._metrics.bound(turn.attempt, max(0.0, now - turn.since))
+        if turn.flushed:
+            self._metrics.after_flush.at().add()
         if log.on(2):
             log.v(2, "Successfully bound pod to node", pod=pod, node=bind.node, cycle=str(turn.number))
         if outcome.pod is not None:
@@ -108,6 +109,12 @@ class Landing:
             self._room.on_event(pod_forgotten(bind.pod, bind.node))
 
     # --- the job --------------------------------------------------------------------------------------------------
+
+    def _complete(self, turn: Turn) -> None:
+        """As many as it needs are bound."""
+        self._herald.scheduled(turn.job)
+        if turn.job.gang and not turn.job.anchors:
+            self._metrics.gang_completion.at().observe(max(0.0, self._clock.now() - turn.since))
 
     def _requeue(self, commitment: Commitment, again: set[str]) -> None:
         """Members that still need a node go back; if that is all of them, so does the job as it is."""

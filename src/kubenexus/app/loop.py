@@ -19,7 +19,7 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
 from kubenexus.observe import logs
-from kubenexus.observe.metrics import ERROR, UNSCHEDULABLE, Metrics
+from kubenexus.observe.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.queue.changes import EVERYTHING
 from kubenexus.queue.entry import Turn
@@ -81,7 +81,9 @@ class Loop:
                 break
             before = self._asked()
             self._try(turn)
-            spent += PER_DECISION + self._asked() - before
+            asked = self._asked() - before
+            self._metrics.refresh_rows.at().observe(asked)
+            spent += PER_DECISION + asked
             count += 1
         self._herald.portion()
         self.decisions += count
@@ -91,37 +93,57 @@ class Loop:
 
     def _try(self, turn: Turn) -> None:
         """A job that brings the planner down (a mistake of ours, or of a plugin) must not bring down the others."""
+        began = self._clock.now()
         try:
-            self._take(turn)
+            self._take(turn, began)
         except Exception as error:
             log.error("Failed to decide; trying again later", error, job=turn.job.key)  # noqa: PLE1205 - our own log
             self._room.failed(turn)
             self._herald.broke(turn.job, f"{type(error).__name__}: {error}")
+            self._count(turn.job, ERROR, began)
 
-    def _take(self, turn: Turn) -> None:
-        began, job = self._clock.now(), turn.job
+    def _take(self, turn: Turn, began: float) -> None:
+        job = turn.job
         profile = job.pods[0].spec.scheduler_name
         planner = self._planners[profile]
         if self.shunned:
             job = self._kept_away(job, planner)
         decision = planner.decide(job, self._ledger.snapshot(), began)
-        self._metrics.algorithm_duration.at().observe(self._clock.now() - began)
+        seconds = self._clock.now() - began
+        self._metrics.algorithm_duration.at().observe(seconds)
+        if job.gang:
+            self._metrics.group_algorithm_duration.at().observe(seconds)
         if decision.placed:
             commit(decision, job, self._ledger, began)
             for pod in turn.job.pods:
                 self._herald.placed(pod)
             self._dispatcher.submit(committed(turn.job, decision, turn, began))
+            if job.gang:
+                self._started(turn, decision, began)
         else:
-            self._refused(turn, decision, profile, began)
+            self._refused(turn, decision, began)
 
-    def _refused(self, turn: Turn, decision: Decision, profile: str, began: float) -> None:
+    def _started(self, turn: Turn, decision: Decision, began: float) -> None:
+        """A gang was given nodes, or some more of it."""
+        now, profile = self._clock.now(), turn.job.pods[0].spec.scheduler_name
+        self._metrics.group_attempt(SCHEDULED, profile, now - began)
+        if not turn.job.anchors:
+            self._metrics.gang_started(len(decision.placements), now - turn.since)
+
+    def _refused(self, turn: Turn, decision: Decision, began: float) -> None:
         self._room.done(turn, decision)
-        result = ERROR if decision.code is Code.ERROR else UNSCHEDULABLE
-        self._metrics.attempt(result, profile, self._clock.now() - began, len(turn.job.pods))
+        self._count(turn.job, ERROR if decision.code is Code.ERROR else UNSCHEDULABLE, began)
         if log.on(2):
             why, number = decision.sentence(), str(turn.number)
             log.v(2, "Unable to schedule pod; no fit; waiting", pod=turn.job.pods[0], err=why, cycle=number)
         self._herald.refused(turn.job.key, decision)
+
+    def _count(self, job: Job, result: str, began: float) -> None:
+        """A turn that ended without a node. Those with one are counted when they are bound."""
+        seconds, profile = self._clock.now() - began, job.pods[0].spec.scheduler_name
+        self._metrics.attempt(result, profile, seconds, len(job.pods))
+        if job.gang:
+            self._metrics.group_attempt(result, profile, seconds)
 
     def _kept_away(self, job: Job, planner: Planner) -> Job:
         """The job, kept from nodes whose kubelets refused pods like its own."""

@@ -13,6 +13,7 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.claim import UNSAID, Nearness
+from kubenexus.app.counted import BINDING, GROUP_STATUS, POD_STATUS, Counted
 from kubenexus.app.feed import Feed
 from kubenexus.app.hearing import WATCHED, Hearing, topic
 from kubenexus.app.herald import Herald
@@ -88,8 +89,9 @@ class Scheduler:
         self.room = self._waiting_room(configuration)
         self.feed = Feed(self.ledger, self.room, self.planners, self._usual)
         self.recorder = EventRecorder(clock, settings.host, rng)
-        self.notes = Notes(api, self.guard, self._still_waits, self._unwritten)
-        self.registrar = Registrar(self.ledger.groups, api, self.guard, self._pod_groups, clock)
+        self.notes = Notes(self._counted(POD_STATUS), self.guard, self._still_waits, self._unwritten)
+        groups = self._counted(GROUP_STATUS)
+        self.registrar = Registrar(self.ledger.groups, groups, self.guard, self._pod_groups, clock)
         self.herald = Herald(self.room, self.recorder, self.notes, self.registrar, clock)
         self.landing = Landing(self.ledger, self.room, self.herald, self.recorder, self.metrics, clock)
         self.volumes = self._volumes(configuration)
@@ -167,7 +169,7 @@ class Scheduler:
 
     def _dispatcher(self, settings: Settings) -> Dispatcher:
         return Dispatcher(
-            self.api,
+            self._counted(BINDING),
             self.guard,
             self.landing,
             self._rng,
@@ -175,6 +177,9 @@ class Scheduler:
             points=Points((self.notes, self.volumes)),
             still=self._still_wanted,
         )
+
+    def _counted(self, purpose: str) -> Counted:
+        return Counted(self.api, purpose, self.metrics, self._clock)
 
     def _keeper(self) -> Keeper:
         def deadline(member: Bound) -> float:
@@ -210,6 +215,7 @@ class Scheduler:
         self.feed.lost = self.holes.leave
         self.feed.assembly.holes, self.feed.assembly.whole = self.holes.of, self.holes.close
         self.feed.heard = self._heard
+        self.keeper.gave_up = lambda gang: self.metrics.gang_decisions.at("timeout").add()
         self.landing.learn = self._looked_up
         self.landing.woken = self.dispatcher.rested = self.loop.wake
         self.metrics.add_source(lambda: self.metrics.read_queue(self.room))

@@ -33,6 +33,11 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     anchors: tuple[str, ...] = ()
     holes: tuple[str, ...] = ()
 
+    @property
+    def gang(self) -> bool:
+        """Whether it is one, or what is left of one. A gang's key has more parts than a pod's."""
+        return self.key.count("/") > 1
+
     @staticmethod
     def of(pod: Pod) -> "Job":
         """A pod is a job of one."""

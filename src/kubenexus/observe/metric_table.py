@@ -1,8 +1,9 @@
 """The metrics as a table: kube-scheduler's under its own names, labels, buckets and help texts, then ours.
 
 Dashboards and alerts are written against these; a test compares the first part with a list made from kube-scheduler's
-source. What it has and we do not: counters of its batching and hint caches, goroutines of preemption, and
-`/metrics/resources`.
+source. A metric that nobody writes would read as a zero that somebody measured, so it is not here: preemption, Permit,
+times of single plugins (ours look at all nodes at once, for all pods of a class), its batching and hint caches, and
+`/metrics/resources`. docs/running.md tells people.
 """
 
 from typing import Final, NamedTuple
@@ -44,13 +45,6 @@ UPSTREAM: Final = (
         "while 'error' means an internal scheduler problem.",
     ),
     Row(
-        "scheduler_event_handling_duration_seconds",
-        ALPHA,
-        ("event",),
-        "Event handling latency in seconds.",
-        exponential(0.0001, 2, 12),
-    ),
-    Row(
         "scheduler_scheduling_attempt_duration_seconds",
         STABLE,
         ("result", "profile"),
@@ -63,19 +57,6 @@ UPSTREAM: Final = (
         (),
         "Scheduling algorithm latency in seconds",
         exponential(0.001, 2, 15),
-    ),
-    Row(
-        "scheduler_preemption_victims",
-        STABLE,
-        (),
-        "Number of selected preemption victims for preemption initiated by a single pod",
-        exponential(1, 2, 7),
-    ),
-    Row(
-        "scheduler_preemption_attempts_total",
-        STABLE,
-        (),
-        "Total preemption attempts in the cluster till now",
     ),
     Row(
         "scheduler_pending_pods",
@@ -110,12 +91,6 @@ UPSTREAM: Final = (
         "Number of running goroutines split by the work they do such as binding.",
     ),
     Row(
-        "scheduler_batch_attempts_total",
-        ALPHA,
-        ("profile", "result"),
-        "Counts of results when we attempt to use batching.",
-    ),
-    Row(
         "scheduler_pod_scheduling_sli_duration_seconds",
         BETA,
         ("attempts",),
@@ -138,27 +113,6 @@ UPSTREAM: Final = (
         "timeout. This metric helps detect potential queueing hint misconfigurations or event handling issues.",
     ),
     Row(
-        "scheduler_framework_extension_point_duration_seconds",
-        STABLE,
-        ("extension_point", "status", "profile"),
-        "Latency for running all plugins of a specific extension point.",
-        exponential(0.0001, 2, 12),
-    ),
-    Row(
-        "scheduler_plugin_execution_duration_seconds",
-        BETA,
-        ("plugin", "extension_point", "status"),
-        "Duration for running a plugin at a specific extension point.",
-        exponential(0.00001, 1.5, 20),
-    ),
-    Row(
-        "scheduler_queueing_hint_execution_duration_seconds",
-        ALPHA,
-        ("plugin", "event", "hint"),
-        "Duration for running a queueing hint function of a plugin.",
-        exponential(0.00001, 1.5, 20),
-    ),
-    Row(
         "scheduler_queue_incoming_pods_total",
         STABLE,
         ("queue", "event"),
@@ -172,13 +126,6 @@ UPSTREAM: Final = (
         "types are either 'pod' (for individual pods that are not members of any podgroup) or 'podgroup'.",
     ),
     Row(
-        "scheduler_permit_wait_duration_seconds",
-        BETA,
-        ("result",),
-        "Duration of waiting on permit.",
-        exponential(0.001, 2, 15),
-    ),
-    Row(
         "scheduler_cache_size",
         ALPHA,
         ("type",),
@@ -190,13 +137,6 @@ UPSTREAM: Final = (
         ("plugin", "profile"),
         "The number of unschedulable pods broken down by plugin name. A pod will increment the gauge for all "
         "plugins that caused it to not schedule and so this metric have meaning only when broken down by plugin.",
-    ),
-    Row(
-        "scheduler_plugin_evaluation_total",
-        BETA,
-        ("plugin", "extension_point", "profile"),
-        "Number of attempts to schedule pods by each plugin and the extension point (available only in PreFilter,"
-        " Filter, PreScore, and Score).",
     ),
     Row(
         "scheduler_async_api_call_execution_total",
@@ -239,69 +179,6 @@ UPSTREAM: Final = (
         exponential(0.001, 2, 15),
     ),
     Row(
-        "scheduler_workload_preemption_attempts_total",
-        ALPHA,
-        ("result",),
-        "Total preemption attempts initiated by workload (including pod groups) in the cluster till now.",
-    ),
-    Row(
-        "scheduler_workload_preemption_victims",
-        ALPHA,
-        (),
-        "Number of pod preemption victims caused by workload preemption.",
-        exponential(1, 2, 11),
-    ),
-    Row(
-        "scheduler_preemption_workload_disruptions",
-        ALPHA,
-        ("preemptor",),
-        "Number of workload preemption units being preempted. A single preemption unit can be all pods in a pod "
-        "group (in case of DisruptionMode=all), or a single pod (in case of DisruptionMode=single).",
-        exponential(1, 2, 11),
-    ),
-    Row(
-        "scheduler_preemption_evaluation_duration_seconds",
-        ALPHA,
-        ("preemptor", "result"),
-        "Duration in seconds for identifying the target preemption victims.",
-        exponential(0.001, 2, 16),
-    ),
-    Row(
-        "scheduler_preemption_execution_duration_seconds",
-        ALPHA,
-        ("preemptor", "result"),
-        "Duration in seconds for preempting the target preemption victims. With async preemption enabled, "
-        "preemption execution does not block the scheduling of other pods.",
-        exponential(0.001, 2, 16),
-    ),
-    Row(
-        "scheduler_preemption_pdb_violations_total",
-        ALPHA,
-        ("preemptor",),
-        "Total number of pod disruption budget violations caused by preemption.",
-    ),
-    Row(
-        "scheduler_generated_placements_total",
-        ALPHA,
-        ("profile",),
-        "Number of candidate placements generated when scheduling pod groups.",
-    ),
-    Row(
-        "scheduler_placement_evaluations_total",
-        ALPHA,
-        ("result", "profile"),
-        "Number of candidate placements evaluated when scheduling pod groups, by result. 'feasible' means the pod"
-        " group fit into the placement, while 'infeasible' means it did not.",
-    ),
-    Row(
-        "scheduler_placement_evaluation_duration_seconds",
-        ALPHA,
-        ("result", "profile"),
-        "Latency in seconds of evaluating a single candidate placement when scheduling pod groups, by result. "
-        "'feasible' means the pod group fit into the placement, while 'infeasible' means it did not.",
-        exponential(0.001, 2, 15),
-    ),
-    Row(
         "leader_election_master_status",
         ALPHA,
         ("name",),
@@ -326,12 +203,6 @@ OURS: Final = (
         "Seconds since the watch of a kind last said anything, bookmarks included.",
     ),
     Row(
-        "kubenexus_pending_pods_by_reason",
-        ALPHA,
-        ("reason", "queue"),
-        "Number of pending pods by the first reason that applies. Every pending pod is counted once.",
-    ),
-    Row(
         "kubenexus_events_dropped_total",
         ALPHA,
         ("reason",),
@@ -343,6 +214,40 @@ OURS: Final = (
         (),
         "Number of nodes that had to be looked at again before a decision.",
         exponential(1, 4, 9),
+    ),
+    Row(
+        "kubenexus_pod_group_size",
+        ALPHA,
+        (),
+        "Number of members that a gang started with.",
+        (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
+    ),
+    Row(
+        "kubenexus_gang_scheduling_decisions_total",
+        ALPHA,
+        ("outcome",),
+        "Number of gangs that were given nodes as a whole ('success'), and of those that did not get all their "
+        "members in time after the first was bound ('timeout').",
+    ),
+    Row(
+        "kubenexus_gang_waiting_time_seconds",
+        ALPHA,
+        (),
+        "Age of a gang, by its oldest member, when it was given nodes.",
+        (1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600),
+    ),
+    Row(
+        "kubenexus_gang_completion_latency_seconds",
+        ALPHA,
+        (),
+        "Age of a gang, by its oldest member, when as many members as it needs were bound.",
+        (5, 15, 30, 60, 120, 300, 600, 1200, 3600),
+    ),
+    Row(
+        "kubenexus_gang_members_short",
+        ALPHA,
+        (),
+        "Number of members for which room is missing, over all gangs that were refused and wait.",
     ),
 )
 

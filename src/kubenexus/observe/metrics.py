@@ -4,6 +4,7 @@ Earlier rooms return timings and amounts as data; the loop writes them here. `te
 """
 
 import asyncio
+from collections import Counter as Tally
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -15,12 +16,13 @@ from prometheus_client.registry import Collector
 from kubenexus import __version__
 from kubenexus.observe.meters import Counter, Gauge, Histogram
 from kubenexus.observe.metric_table import TABLE
-from kubenexus.queue.board import Board
 from kubenexus.queue.entry import Place
+from kubenexus.queue.room import WaitingRoom
 
 SCHEDULED = "scheduled"
 UNSCHEDULABLE = "unschedulable"
 ERROR = "error"
+POD, GROUP = "pod", "podgroup"
 
 AFamily = TypeVar("AFamily", Counter, Gauge, Histogram)
 
@@ -35,8 +37,6 @@ class Metrics(Collector):
         self._sources: list[Callable[[], None]] = []
         self._attempts()
         self._queue()
-        self._plugins()
-        self._preemption()
         self._groups()
         self._process()
         self.registry = CollectorRegistry()
@@ -52,7 +52,6 @@ class Metrics(Collector):
         self.pod_attempts = self._histogram("scheduler_pod_scheduling_attempts")
         self.sli_duration = self._histogram("scheduler_pod_scheduling_sli_duration_seconds")
         self.after_flush = self._counter("scheduler_pod_scheduled_after_flush_total")
-        self.batch_attempts = self._counter("scheduler_batch_attempts_total")
         self.api_calls = self._counter("scheduler_async_api_call_execution_total")
         self.api_call_duration = self._histogram("scheduler_async_api_call_execution_duration_seconds")
         self.pending_api_calls = self._gauge("scheduler_pending_async_api_calls")
@@ -63,34 +62,17 @@ class Metrics(Collector):
         self.incoming_pods = self._counter("scheduler_queue_incoming_pods_total")
         self.incoming_entities = self._counter("scheduler_queue_incoming_entities_total")
         self.inflight_events = self._gauge("scheduler_inflight_events")
-        self.hint_duration = self._histogram("scheduler_queueing_hint_execution_duration_seconds")
-        self.event_duration = self._histogram("scheduler_event_handling_duration_seconds")
-        self.pending_by_reason = self._gauge("kubenexus_pending_pods_by_reason")
-
-    def _plugins(self) -> None:
-        self.point_duration = self._histogram("scheduler_framework_extension_point_duration_seconds")
-        self.plugin_duration = self._histogram("scheduler_plugin_execution_duration_seconds")
-        self.plugin_evaluations = self._counter("scheduler_plugin_evaluation_total")
-        self.permit_wait = self._histogram("scheduler_permit_wait_duration_seconds")
         self.unschedulable_pods = self._gauge("scheduler_unschedulable_pods")
-
-    def _preemption(self) -> None:
-        self.preemption_attempts = self._counter("scheduler_preemption_attempts_total")
-        self.preemption_victims = self._histogram("scheduler_preemption_victims")
-        self.workload_preemptions = self._counter("scheduler_workload_preemption_attempts_total")
-        self.workload_victims = self._histogram("scheduler_workload_preemption_victims")
-        self.workload_disruptions = self._histogram("scheduler_preemption_workload_disruptions")
-        self.preemption_evaluation = self._histogram("scheduler_preemption_evaluation_duration_seconds")
-        self.preemption_execution = self._histogram("scheduler_preemption_execution_duration_seconds")
-        self.pdb_violations = self._counter("scheduler_preemption_pdb_violations_total")
 
     def _groups(self) -> None:
         self.group_attempts = self._counter("scheduler_podgroup_schedule_attempts_total")
         self.group_attempt_duration = self._histogram("scheduler_podgroup_scheduling_attempt_duration_seconds")
         self.group_algorithm_duration = self._histogram("scheduler_podgroup_scheduling_algorithm_duration_seconds")
-        self.generated_placements = self._counter("scheduler_generated_placements_total")
-        self.placement_evaluations = self._counter("scheduler_placement_evaluations_total")
-        self.placement_duration = self._histogram("scheduler_placement_evaluation_duration_seconds")
+        self.gang_size = self._histogram("kubenexus_pod_group_size")
+        self.gang_decisions = self._counter("kubenexus_gang_scheduling_decisions_total")
+        self.gang_waiting = self._histogram("kubenexus_gang_waiting_time_seconds")
+        self.gang_completion = self._histogram("kubenexus_gang_completion_latency_seconds")
+        self.gang_members_short = self._gauge("kubenexus_gang_members_short")
 
     def _process(self) -> None:
         self.tasks = self._gauge("scheduler_goroutines")
@@ -109,17 +91,46 @@ class Metrics(Collector):
         self.attempt_duration.at(result, profile).observe(seconds, pods)
         self.schedule_attempts.at(result, profile).add(pods)
 
+    def group_attempt(self, result: str, profile: str, seconds: float) -> None:
+        """The same for a gang, which is one thing however many pods it has."""
+        self.group_attempt_duration.at(result, profile).observe(seconds)
+        self.group_attempts.at(result, profile).add()
+
+    def gang_started(self, members: int, seconds: float) -> None:
+        """A gang of which nobody had a node was given so many, so long after its oldest member was made."""
+        self.gang_decisions.at("success").add()
+        self.gang_size.at().observe(members)
+        self.gang_waiting.at().observe(max(0.0, seconds))
+
     def bound(self, attempts: int, seconds: float) -> None:
         """A pod has its node, in its so-manieth attempt and so long after its first."""
         self.pod_attempts.at().observe(attempts)
         self.sli_duration.at(str(attempts) if attempts < 15 else "15+").observe(seconds)
 
-    def read_queue(self, room: Board) -> None:
-        """Who waits where and who came in. A source: asked when somebody looks."""
+    def read_queue(self, room: WaitingRoom) -> None:
+        """Who waits where and why, and who came in. A source: asked when somebody looks."""
         for place in PLACES:
-            self.pending_pods.at(place.value).set(room.waiting(place).pods)
-        for queue, event, _, pods in room.incoming():
+            waiting, gangs = room.waiting(place), room.gangs(place)
+            self.pending_pods.at(place.value).set(waiting.pods)
+            self.queued_entities.at(place.value, POD).set(waiting.jobs - gangs)
+            self.queued_entities.at(place.value, GROUP).set(gangs)
+        for queue, event, jobs, pods, gangs in room.incoming():
             self.incoming_pods.at(queue, event).add(pods)
+            for kind, count in ((POD, jobs - gangs), (GROUP, gangs)):
+                if count:
+                    self.incoming_entities.at(queue, event, kind).add(count)
+        self.inflight_events.replace({(label,): count for label, count in room.events_kept().items()})
+        self._read_refusals(room)
+
+    def _read_refusals(self, room: WaitingRoom) -> None:
+        blamed: Tally[tuple[str, ...]] = Tally()
+        short = 0
+        for refusal in room.refusals():
+            for plugin in refusal.plugins:
+                blamed[plugin, refusal.profile] += refusal.pods
+            short += refusal.short
+        self.unschedulable_pods.replace(blamed)
+        self.gang_members_short.at().set(short)
 
     # --- who looks ------------------------------------------------------------------------------------------------
 
@@ -173,16 +184,3 @@ class _OlderText(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._metrics.collect(canonical=False)
         yield from self._metrics.process.collect()
-
-
-class Sampler:
-    """Every tenth cycle, as kube-scheduler times its plugins for a tenth of its cycles. Without chance: a replay
-    times the same ones."""
-
-    def __init__(self, every: int = 10) -> None:
-        self._every = every
-        self._count = 0
-
-    def __call__(self) -> bool:
-        self._count += 1
-        return self._count % self._every == 0

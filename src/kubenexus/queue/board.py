@@ -4,7 +4,7 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.entry import Entry, Place
-from kubenexus.queue.tally import Amount, Incoming, Tally
+from kubenexus.queue.tally import Incoming, Tally, Waiting
 
 
 class Board:
@@ -47,9 +47,13 @@ class Board:
         entry = self._entries.get(key)
         return [] if entry is None or entry.line is None else [each.job.key for each in entry.line.members]
 
-    def waiting(self, place: Place) -> Amount:
+    def waiting(self, place: Place) -> Waiting:
         """How many jobs and pods are there: `pending_pods{queue}`."""
         return self._tally.waiting(place)
+
+    def gangs(self, place: Place) -> int:
+        """How many of those jobs are gangs."""
+        return self._tally.gangs(place)
 
     def incoming(self) -> list[Incoming]:
         """How many came into each place by which event, since this was last asked: `queue_incoming_pods_total`."""

@@ -29,12 +29,13 @@ class Place(enum.Enum):
 
 class Turn(msgspec.Struct, frozen=True, gc=False):
     """What `pop` hands out and `done` wants back. The number tells an old turn of a job that was deleted and made
-    again from the new one's."""
+    again from the new one's. `flushed`: it is tried only because it has waited for so long."""
 
     number: int
     job: Job
     attempt: int
     since: float
+    flushed: bool = False
 
 
 class Entry:

@@ -9,7 +9,7 @@ A job that never lands (somebody forgot it) would keep them for ever. There is a
 and a job that took off before them is told that anything may have happened.
 """
 
-from collections import deque
+from collections import Counter, deque
 from itertools import islice
 
 from kubenexus.framework.events import Event
@@ -33,6 +33,10 @@ class Flight:
     def remembered(self) -> int:
         """How many events are kept now: `inflight_events`."""
         return len(self._events)
+
+    def by_label(self) -> Counter[str]:
+        """The same by what they are called."""
+        return Counter(event.label for event in self._events)
 
     def depart(self) -> int:
         """Returns the number of this turn; there is no other like it."""

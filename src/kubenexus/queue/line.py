@@ -18,7 +18,7 @@ class Line:
     """`decision` is the last refusal and `blamed` the plugins behind it; while it `stands`, nothing has happened since
     that could change it, and whoever joins shares it. `alone`: a line for a single job that something befell which
     does not concern its kind. `flying` counts the members that are in flight; they are not among `members`. `ripens` is
-    its slot among those that gain urgency.
+    its slot among those that gain urgency. `flushed`: nothing but time has woken it since it was refused.
     """
 
     __slots__ = (
@@ -26,7 +26,9 @@ class Line:
         "blamed",
         "decision",
         "failed",
+        "flushed",
         "flying",
+        "gangs",
         "kind",
         "members",
         "parked_at",
@@ -47,7 +49,7 @@ class Line:
         self.priority = priority
         self.alone = alone
         self.members: Heap[Entry] = Heap()
-        self.pods = 0
+        self.pods = self.gangs = 0
         self.flying = 0
         self.place = Place.ACTIVE
         self.slot: Slot | None = None
@@ -55,7 +57,7 @@ class Line:
         self.decision: Decision | None = None
         self.blamed: tuple[str, ...] = ()
         self.stands = False
-        self.failed = False
+        self.failed = self.flushed = False
         self.refusals = 0
         self.until = 0.0
         self.parked_at = 0.0
@@ -64,10 +66,12 @@ class Line:
         entry.line = self
         entry.slot = self.members.push(entry.order, entry)
         self.pods += entry.pods
+        self.gangs += entry.job.gang
 
     def remove(self, entry: Entry) -> None:
         self.members.remove(entry.slot)
         self.pods -= entry.pods
+        self.gangs -= entry.job.gang
         entry.line = None
 
     @property
@@ -75,13 +79,16 @@ class Line:
         return self.members.first()
 
     def order(self, now: float) -> tuple[Any, ...] | None:
-        """Its place among the lines: that of its first job, by the priority that it counts with now. All of them have
-        one priority, so however that grows with time, the oldest stays the first."""
-        head, aging = self.head, self.rules.aging
-        if head is None or aging is None:
-            return None if head is None else head.order
-        urgency = aging.urgency(self.priority, head.since, now)
-        return head.order if urgency == self.priority else (*self.rules.order(urgency, head.since), head.number)
+        """Its place among the lines: that of its first job. All of them have one priority, so however that grows with
+        time, the oldest stays the first."""
+        head = self.head
+        return None if head is None else self.order_of(head, now)
+
+    def order_of(self, entry: Entry, now: float) -> tuple[Any, ...]:
+        """The place of one of its jobs among all, by the priority that it counts with now."""
+        aging = self.rules.aging
+        urgency = self.priority if aging is None else aging.urgency(self.priority, entry.since, now)
+        return entry.order if urgency == self.priority else (*self.rules.order(urgency, entry.since), entry.number)
 
     def grows_at(self, now: float) -> float | None:
         """When its place among the lines will be another one though nothing happens; None: never."""

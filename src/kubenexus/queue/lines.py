@@ -24,7 +24,7 @@ from kubenexus.queue.line import Line
 from kubenexus.queue.places import Places
 from kubenexus.queue.policy import Policy
 from kubenexus.queue.rules import Rules
-from kubenexus.queue.tally import Amount, Tally, amount_of
+from kubenexus.queue.tally import Amount, Tally, amount_of, one
 
 FAILURE = "ScheduleAttemptFailure"
 
@@ -61,13 +61,13 @@ class Lines:
     def stand(self, entry: Entry, line: Line, event: str) -> None:
         """A job takes its place in the line, wherever that is."""
         line.push(entry)
-        self._tally.enter(line.place, Amount(1, entry.pods), event)
+        self._tally.enter(line.place, one(entry), event)
         if line.head is entry:  # else the line stays where it is
             self.places.settle(line)
 
     def leave(self, entry: Entry) -> None:
         line = entry.standing
-        self._tally.leave(line.place, Amount(1, entry.pods))
+        self._tally.leave(line.place, one(entry))
         line.remove(entry)
         self.tidy(line)
 
@@ -93,7 +93,7 @@ class Lines:
             self.places.settle(line)
             return
         self.places.lift(line)
-        line.place, line.stands, line.failed = Place.ACTIVE, False, False
+        line.place, line.stands, line.failed, line.flushed = Place.ACTIVE, False, False, False
         if not line.flying and self.is_home(line):
             del self._by_kind[line.kind.signature]
 
@@ -108,7 +108,7 @@ class Lines:
         self._tally.leave(line.place, amount_of(line))
         line.push(entry)
         line.blame(decision)
-        line.refusals += 1
+        line.refusals, line.flushed = line.refusals + 1, False
         line.until = self._policy.until(now, line.refusals, entry.pods)
         line.parked_at, line.stands = now, not woken
         if line.failed:

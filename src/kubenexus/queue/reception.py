@@ -17,7 +17,7 @@ from kubenexus.queue.kind import Kind
 from kubenexus.queue.line import Line
 from kubenexus.queue.lines import Lines
 from kubenexus.queue.rules import Rules
-from kubenexus.queue.tally import Amount, Tally
+from kubenexus.queue.tally import Amount, Tally, one
 
 OTHERS = ""  # the key of the rules for jobs whose profile has none of its own
 UPDATED = Resource.TARGET_POD.value + Action.UPDATE.label
@@ -79,13 +79,13 @@ class Reception:
     def shut_out(self, entry: Entry, verdict: Verdict, event: str, now: float) -> None:
         entry.line = None
         self.gates.shut(entry, self.rules(entry.job), verdict, now)
-        self._tally.enter(Place.GATED, Amount(1, entry.pods), event)
+        self._tally.enter(Place.GATED, one(entry), event)
 
     def let_go(self, entry: Entry) -> None:
         """The job stands nowhere any longer."""
         if entry.gate is not None:
             self.gates.open(entry)
-            self._tally.leave(Place.GATED, Amount(1, entry.pods))
+            self._tally.leave(Place.GATED, one(entry))
         else:
             self._lines.leave(entry)
 

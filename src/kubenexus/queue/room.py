@@ -19,7 +19,8 @@ ledger in anybody's favour (a bind that failed, too) has to be told as an event 
 wait for the flush.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 
 from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
@@ -32,6 +33,7 @@ from kubenexus.queue.line import Line
 from kubenexus.queue.lines import Lines
 from kubenexus.queue.policy import Policy
 from kubenexus.queue.reception import Hold, Reception
+from kubenexus.queue.refusals import Refusal, refusals
 from kubenexus.queue.rules import NOBODY, Rules
 from kubenexus.queue.turns import Turns
 
@@ -128,8 +130,9 @@ class WaitingRoom(Board):
             entry = None if line is None else line.head
             if line is None or entry is None:
                 break
+            flushed = line.flushed
             if self._turns.begin(entry, line, now):
-                return Turn(entry.turn, entry.job, entry.attempts, entry.since)
+                return Turn(entry.turn, entry.job, entry.attempts, entry.since, flushed)
         return None
 
     def done(self, turn: Turn, decision: Decision | None = None) -> Place:
@@ -151,6 +154,13 @@ class WaitingRoom(Board):
         blame and its kind is not concerned: this job alone is tried again, after a backoff of its own."""
         entry = self._flying(turn)
         return Place.GONE if entry is None else self._turns.failed(entry, self._clock.now())
+
+    def precedes(self, one: str, other: str) -> bool:
+        """Whether a job comes before another one now, both in flight or in a line; who is not here comes last."""
+        first, second, now = self._entries.get(one), self._entries.get(other), self._clock.now()
+        if first is None or second is None or first.line is None or second.line is None:
+            return first is not None and first.line is not None
+        return first.line.order_of(first, now) < second.line.order_of(second, now)
 
     def activate(self, key: str) -> Place:
         """Have this very job tried now, whatever it waits for: its siblings are placed, say, or its victims gone."""
@@ -190,6 +200,7 @@ class WaitingRoom(Board):
             if line is None or line.parked_at + self.policy.flush_after > now:
                 break
             self._lines.wake(line, FLUSHED, now)
+            line.flushed = True
         for _ in range(self.policy.batch):
             entry = self._reception.gates.first
             if entry is None or entry.asked_at + self.policy.flush_after > now:
@@ -210,6 +221,16 @@ class WaitingRoom(Board):
         places, due = self._lines.places, self.next_time()
         waits = bool(places.active) or (self.policy.eager and bool(places.backoff))
         return waits or (due is not None and due <= self._clock.now())
+
+    # --- what metrics tell ----------------------------------------------------------------------------------------
+
+    def refusals(self) -> Iterator[Refusal]:
+        """Why jobs wait, line by line: `unschedulable_pods`."""
+        return refusals(self._lines.places, self._reception.gates)
+
+    def events_kept(self) -> Counter[str]:
+        """What happened since the oldest job in flight took off: `inflight_events`."""
+        return self._turns.flight.by_label()
 
     # --- how it is kept -------------------------------------------------------------------------------------------
 

@@ -6,11 +6,19 @@ Counted as lines move, so that reading it costs nothing; bounded, since there ar
 from collections import Counter
 from typing import NamedTuple
 
-from kubenexus.queue.entry import Place
+from kubenexus.queue.entry import Entry, Place
 from kubenexus.queue.line import Line
 
 
 class Amount(NamedTuple):
+    """`gangs` are those of the jobs that are more than a pod by itself."""
+
+    jobs: int
+    pods: int
+    gangs: int = 0
+
+
+class Waiting(NamedTuple):
     jobs: int
     pods: int
 
@@ -22,12 +30,14 @@ class Incoming(NamedTuple):
     event: str
     jobs: int
     pods: int
+    gangs: int
 
 
 class Tally:
     def __init__(self) -> None:
         self._jobs: Counter[Place] = Counter()
         self._pods: Counter[Place] = Counter()
+        self._gangs: Counter[Place] = Counter()
         self._incoming: dict[tuple[Place, str], Amount] = {}
 
     def enter(self, place: Place, amount: Amount, event: str) -> None:
@@ -35,19 +45,25 @@ class Tally:
             return
         self._jobs[place] += amount.jobs
         self._pods[place] += amount.pods
+        self._gangs[place] += amount.gangs
         # A gated job counts as incoming to the unschedulable ones, as in kube-scheduler, which has no queue of its own
         # for it.
         queue = Place.UNSCHEDULABLE if place is Place.GATED else place
-        jobs, pods = self._incoming.get((queue, event), Amount(0, 0))
-        self._incoming[queue, event] = Amount(jobs + amount.jobs, pods + amount.pods)
+        jobs, pods, gangs = self._incoming.get((queue, event), Amount(0, 0))
+        self._incoming[queue, event] = Amount(jobs + amount.jobs, pods + amount.pods, gangs + amount.gangs)
 
     def leave(self, place: Place, amount: Amount) -> None:
         self._jobs[place] -= amount.jobs
         self._pods[place] -= amount.pods
+        self._gangs[place] -= amount.gangs
 
-    def waiting(self, place: Place) -> Amount:
+    def waiting(self, place: Place) -> Waiting:
         """How many wait there now: `pending_pods{queue}`."""
-        return Amount(self._jobs[place], self._pods[place])
+        return Waiting(self._jobs[place], self._pods[place])
+
+    def gangs(self, place: Place) -> int:
+        """How many of those jobs are gangs: `queued_entities{queue, type}`."""
+        return self._gangs[place]
 
     def drain(self) -> list[Incoming]:
         """What came in since this was last asked."""
@@ -57,4 +73,8 @@ class Tally:
 
 
 def amount_of(line: Line) -> Amount:
-    return Amount(len(line.members), line.pods)
+    return Amount(len(line.members), line.pods, line.gangs)
+
+
+def one(entry: Entry) -> Amount:
+    return Amount(1, entry.pods, entry.job.gang)

@@ -1,0 +1,170 @@
+"""Every metric that is declared is written by somebody: a day in town, after which none is untouched."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubenexus.api.core import SchedulingGroup
+from kubenexus.app import gauges
+from kubenexus.app.gauges import Gauges
+from kubenexus.client import kinds
+from kubenexus.observe.recorder import Limits
+from kubenexus.testing.builders import a_node, a_pod
+from tests.api.gangs.small import a_member, pod_group
+from tests.app.test_keeper import bound
+from tests.app.town import Town, in_town
+from tests.bind.server import BUSY
+
+
+class Elected:
+    """Leads for good."""
+
+    class terms:  # noqa: N801 - as the election has it
+        name = "kubenexus-scheduler"
+
+    def may_write(self) -> bool:
+        return True
+
+
+class Day:
+    """What happens, and what was seen of it on `/metrics`."""
+
+    def __init__(self, town: Town) -> None:
+        self.town, self.metrics = town, town.scheduler.metrics
+        self.gauges = Gauges(town.scheduler, Elected(), town.clock)  # type: ignore[arg-type]
+        self.seen: dict[tuple[str, ...], float] = {}
+
+    async def look(self) -> None:
+        """Keeps the largest value of each sample."""
+        await self.metrics.text()
+        for family in self.metrics.collect():
+            for sample in family.samples:
+                key = (sample.name, *(f"{k}={v}" for k, v in sorted(sample.labels.items()) if k != "le"))
+                self.seen[key] = max(self.seen.get(key, 0.0), sample.value)
+
+    def untouched(self) -> list[str]:
+        """Families without a sample, and those without labels that are still at zero."""
+        found = []
+        for family in self.metrics._families:
+            name = family.row.name
+            names = (name,) if family.kind != "histogram" else (f"{name}_count",)
+            values = [value for key, value in self.seen.items() if key[0] in names]
+            if not values or not any(values):
+                found.append(name)
+        return found
+
+    def value(self, name: str, *labels: str) -> float:
+        return self.seen[name, *labels]
+
+
+async def gangs(day: Day) -> None:
+    """One starts, one does not fit, one is half there and stays so, and one waits for its members."""
+    town = day.town
+    town.pods(*(a_member(f"good-{i}", "good", 2, cpu=1) for i in range(2)))
+    named = SchedulingGroup(pod_group_name="large")
+    group = pod_group("large", 9)
+    town.things(msgspec.structs.replace(group, metadata=msgspec.structs.replace(group.metadata, uid="large")))
+    town.pods(*(a_pod(f"large-{i}", cpu=1, scheduling_group=named) for i in range(9)))
+    town.pods(bound("half-0", "n"), bound("half-1", "n"))
+    town.pods(a_member("alone", "lonely", 2))
+    await town.work()
+    await town.notes()
+    await day.look()
+    town.clock.advance(400)
+    await town.scheduler.keeper.step()
+
+
+async def flushed(day: Day) -> None:
+    """The node has grown, and nobody was told."""
+    town = day.town
+    town.pods(a_pod("patient", cpu=12))
+    await town.work()
+    await day.look()
+    for i in range(9):
+        town.delete(f"default/large-{i}")
+    town.ledger.node_seen(a_node("n", cpu=20))
+    town.clock.advance(400)
+    await town.work()
+    assert "patient" in town.where()
+
+
+async def in_flight(day: Day) -> None:
+    """Something happens while a bind is on its way."""
+    town = day.town
+    town.server.held = asyncio.Event()
+    town.pods(a_pod("flying", cpu="10m"))
+    town.scheduler.loop.burst()
+    town.nodes(a_node("m", cpu=1))
+    await day.look()
+    town.server.held.set()
+    await town.work()
+    town.server.held = None
+
+
+async def process(day: Day) -> None:
+    """What the process knows of itself."""
+    town = day.town
+    (watch,) = [each for each in town.scheduler.reflectors if each.resource == kinds.PODS]
+    watch.synced, watch.heard_at = True, town.clock.now() - 5
+    feeling = asyncio.ensure_future(day.gauges.feel())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    feeling.cancel()
+
+
+def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def life(town: Town) -> None:
+        monkeypatch.setattr(gauges, "PERIOD", 0)
+        town.scheduler.recorder.limits = Limits(waiting=1)  # so that some events are dropped
+        day = Day(town)
+        town.nodes(a_node("n", cpu=8))
+        town.pods(a_pod("fits", cpu=1), a_pod("gated", gates=["wait"]))
+        town.server.script.append(BUSY)
+        await town.work()
+        for part in (gangs, flushed, in_flight, process):
+            await part(day)
+        await day.look()
+        assert day.untouched() == []
+        check(day)
+
+    in_town(life)
+
+
+def check(day: Day) -> None:
+    """And what is written is so."""
+    profile = "profile=default-scheduler"
+    attempts = "scheduler_podgroup_schedule_attempts_total"
+    assert day.value(attempts, profile, "result=scheduled") == 1
+    assert day.value(attempts, profile, "result=unschedulable") >= 1
+    assert day.value("kubenexus_gang_scheduling_decisions_total", "outcome=success") == 1
+    assert day.value("kubenexus_gang_scheduling_decisions_total", "outcome=timeout") == 1
+    assert day.value("kubenexus_gang_members_short") == 6, "nine want a CPU each, and three are free"
+    assert day.value("kubenexus_pod_group_size_sum") == 2
+    assert day.value("scheduler_queued_entities", "queue=gated", "type=podgroup") == 1
+    assert day.value("scheduler_queued_entities", "queue=gated", "type=pod") == 1
+    assert day.value("scheduler_unschedulable_pods", "plugin=SchedulingGates", profile) == 1
+    assert day.value("scheduler_unschedulable_pods", "plugin=NodeResourcesFit", profile) == 1
+    assert day.value("scheduler_unschedulable_pods", "plugin=GangTooLarge", profile) == 9
+    assert day.value("scheduler_pod_scheduled_after_flush_total") == 1
+    assert day.value("scheduler_inflight_events", "event=NodeAdd") == 1
+    calls = "scheduler_async_api_call_execution_total"
+    assert day.value(calls, "call_type=pod_binding", "result=success") == 5
+    assert day.value(calls, "call_type=pod_binding", "result=error") == 1
+    assert day.value(calls, "call_type=podgroup_status_patch", "result=success") == 1
+
+
+def test_a_gang_is_given_up_once_however_often_its_members_are_asked() -> None:
+    async def life(town: Town) -> None:
+        heard: list[Any] = []
+        town.scheduler.keeper.gave_up = heard.append
+        town.nodes(a_node("n", cpu=8))
+        town.pods(bound("half-0", "n"), bound("half-1", "n"))
+        await town.work()
+        for _ in range(3):
+            town.clock.advance(400)
+            await town.scheduler.keeper.step()
+        assert [gang.title for gang in heard] == ["default/llama"]
+
+    in_town(life)
