@@ -84,3 +84,17 @@ def test_who_waits_where_is_counted_as_lines_move() -> None:
     assert counts["unschedulable"] == (4, 4)
     assert counts["active"] == (1, 3)
     assert [easy.room.gangs(place) for place in (Place.ACTIVE, Place.UNSCHEDULABLE)] == [1, 0]
+
+
+def test_who_is_tried_only_because_of_the_time_is_known_until_the_next_refusal() -> None:
+    easy = Easy()
+    for name in ("a", "b", "c"):
+        easy.add(name, kind="k")
+    assert not easy.refuse("Room").flushed
+    easy.clock.advance(easy.room.policy.flush_after)
+    assert easy.place().flushed
+    assert easy.refuse("Room").flushed, "the next one, which was refused with it"
+    easy.clock.advance(60)
+    easy.room.on_event(NODE)
+    assert not easy.place().flushed, "something has happened"
+    assert not easy.place().flushed
