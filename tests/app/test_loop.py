@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubenexus.api.core import Pod
+from kubenexus.app.reservations import Reservations
 from kubenexus.bind.dispatcher import REST
 from kubenexus.client.calls import ApiError
 from kubenexus.framework.decision import Decision
@@ -14,6 +16,7 @@ from kubenexus.queue.entry import Place
 from kubenexus.state.pods import Stage
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import on_node
+from tests.api.gangs.small import a_member
 from tests.app.town import Town, in_town
 from tests.bind.server import AWAY, FORBIDDEN, LOST, SILENT
 from tests.turns import until
@@ -259,5 +262,52 @@ def test_while_the_server_is_away_nothing_piles_up() -> None:
         town.clock.advance(60)
         await town.work()
         assert len(town.where()) == 300
+
+    in_town(life)
+
+
+def test_who_comes_after_a_gang_that_waits_for_room_is_told_so_and_follows_it() -> None:
+    async def life(town: Town) -> None:
+        def of_packing(pod: Pod) -> Pod:
+            return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduler_name="packing"))
+
+        town.nodes(a_node("n", cpu=4))
+        town.pods(a_pod("busy", cpu=2, node="n"))
+        town.pods(*(of_packing(a_member(f"llama-{i}", "llama", 4, cpu=1)) for i in range(4)))
+        await town.work()
+        town.clock.advance(1.0)
+        town.pods(of_packing(a_pod("late", cpu=1)), a_pod("foreign", cpu=1))
+        await town.work()
+        said = "the room that is left is kept for gang default/llama, which comes first"
+        assert f"FailedScheduling late: 0/1 nodes are available: {said}." in town.told()
+        assert town.bound() == {"busy": "n", "foreign": "n"}
+        town.delete("default/busy")
+        town.delete("default/foreign")
+        await town.work()
+        assert len(town.bound()) == 4
+        town.echo()
+        town.delete("default/llama-0")
+        town.delete("default/llama-1")
+        town.clock.advance(200.0)
+        await town.work()
+        assert "late" in town.bound()
+
+    in_town(life)
+
+
+def test_the_loop_wakes_when_a_reservation_lapses() -> None:
+    async def life(town: Town) -> None:
+        town.scheduler.loop.reservations = Reservations(town.room, town.clock, {"default-scheduler": 40.0})
+        town.nodes(a_node("n", cpu=2))
+        town.pods(a_pod("busy", cpu=1, node="n"), *(a_member(f"llama-{i}", "llama", 2, cpu=1) for i in range(2)))
+        await town.work()
+        town.clock.advance(1.0)
+        town.pods(a_pod("late", cpu=1))
+        await town.work()
+        assert "late" not in town.bound()
+        assert town.scheduler.loop.reservations.due == town.clock.now() + 39.0
+        town.clock.advance(39.0)
+        await town.work()
+        assert town.bound()["late"] == "n"
 
     in_town(life)

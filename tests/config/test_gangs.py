@@ -46,3 +46,10 @@ def test_waiting_makes_urgent_unless_a_profile_has_the_name_of_kube_scheduler() 
     assert gang_settings({"starvation": {"boost": 7}}, "default-scheduler").aging == Aging(60.0, 7, HIGHEST)
     assert settings("{starvation: {thresholdSeconds: 30, ceiling: 5000}}").aging == Aging(30.0, 100, 5000)
     assert settings("{starvation: {thresholdSeconds: 0}}").aging is None
+
+
+def test_for_how_long_room_is_kept_for_the_first_gang_in_line() -> None:
+    assert settings("{}").reservation == 300.0
+    assert settings("{reservationSeconds: 0}").reservation == 0.0
+    assert gang_settings({}, "default-scheduler").reservation == 0.0
+    assert gang_settings({"reservationSeconds": 60}, "default-scheduler").reservation == 60.0

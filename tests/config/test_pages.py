@@ -47,7 +47,15 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         field.strip("`")
         for field in re.findall(r"^\| (?:`(?:KubeNexus|Coscheduling)` )?\| (`\w+`) \|", PAGE, re.MULTILINE)
     ]
-    assert settings == ["tieBreak", "seed", "gangDeadlineSeconds", "topologyLevels", "topologyDefaults", "starvation"]
+    assert settings == [
+        "tieBreak",
+        "seed",
+        "gangDeadlineSeconds",
+        "topologyLevels",
+        "topologyDefaults",
+        "starvation",
+        "reservationSeconds",
+    ]
     assert {"tieBreak", "seed"} <= set(KINDS[SETTINGS].__struct_encode_fields__)
     assert f"{MOST_BYTES >> 20} MiB" in PAGE
     assert f"{MOST_VALUES:,} values" in PAGE

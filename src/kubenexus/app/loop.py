@@ -11,6 +11,7 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.app.herald import Herald
+from kubenexus.app.reservations import Reservations
 from kubenexus.base.clock import Clock
 from kubenexus.bind.commitment import committed
 from kubenexus.bind.dispatcher import Dispatcher
@@ -34,7 +35,7 @@ log = logs.get("loop")
 
 
 class Loop:
-    """`planners` by the name of their profile."""
+    """`planners` by the name of their profile. Nothing is reserved for gangs unless somebody says for how long."""
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class Loop:
     ) -> None:
         self._ledger, self._room, self._planners, self._dispatcher = ledger, room, planners, dispatcher
         self._herald, self._metrics, self._clock, self.shunned = herald, metrics, clock, shunned
+        self.reservations = Reservations(room, clock, {})
         self._work = asyncio.Event()
         self.decisions = 0
         self.pace = 0.0  # seconds that a decision takes besides the time it takes; for time that stands still meanwhile
@@ -74,6 +76,7 @@ class Loop:
         """As many decisions as the budget allows; returns how many. Then some are told why they wait."""
         if self.shunned and self.shunned.expire():
             self._room.on_event(EVERYTHING)
+        self.reservations.review()
         spent = count = 0
         while spent < BUDGET and not self._dispatcher.full:
             turn = self._room.pop()
@@ -108,19 +111,22 @@ class Loop:
         planner = self._planners[profile]
         if self.shunned:
             job = self._kept_away(job, planner)
-        decision = planner.decide(job, self._ledger.snapshot(), began)
+        snapshot = self._ledger.snapshot()
+        decision = planner.decide(job, snapshot, began, self.reservations.before(job))
         seconds = self._clock.now() - began
         self._metrics.algorithm_duration.at().observe(seconds)
         if job.gang:
             self._metrics.group_algorithm_duration.at().observe(seconds)
         if decision.placed:
             commit(decision, job, self._ledger, began)
+            self.reservations.placed(job)
             for pod in turn.job.pods:
                 self._herald.placed(pod)
             self._dispatcher.submit(committed(turn.job, decision, turn, began))
             if job.gang:
                 self._started(turn, decision, began)
         else:
+            self.reservations.refused(job, decision, planner, snapshot)
             self._refused(turn, decision, began)
 
     def _started(self, turn: Turn, decision: Decision, began: float) -> None:
@@ -164,7 +170,7 @@ class Loop:
 
     async def _wait(self) -> None:
         self._work.clear()
-        times = (None if self._dispatcher.full else self._room.next_time(), self._herald.due)
+        times = (None if self._dispatcher.full else self._room.next_time(), self._herald.due, self.reservations.due)
         due = min((time for time in times if time is not None), default=None)
         seconds = LONGEST if due is None else min(max(due - self._clock.now(), 0.0), LONGEST)
         with contextlib.suppress(TimeoutError):

@@ -23,6 +23,7 @@ from kubenexus.app.keeper import Keeper
 from kubenexus.app.landing import Landing
 from kubenexus.app.loop import Loop
 from kubenexus.app.registrar import Registrar
+from kubenexus.app.reservations import Reservations
 from kubenexus.base.clock import Clock
 from kubenexus.bind.commitment import Always, Bind, Fenced, Guard, Points
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
@@ -42,7 +43,7 @@ from kubenexus.observe import events, logs
 from kubenexus.observe.metrics import Metrics
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.plan.decide import Planner
-from kubenexus.plan.gang import capacity
+from kubenexus.plan.gang import capacity, stake
 from kubenexus.plugins.spread import HARD
 from kubenexus.queue.policy import Policy
 from kubenexus.queue.room import WaitingRoom
@@ -101,6 +102,8 @@ class Scheduler:
         self.holes = Holes(self.ledger, self.room, clock)
         self.keeper = self._keeper()
         self.loop = self._loop()
+        patience = {name: gangs.reservation for name, gangs in self.gangs.items()}
+        self.loop.reservations = Reservations(self.room, clock, patience)
         self._connect()
         self.reflectors = [self._reflector(each) for each in settings.watched]
 
@@ -155,7 +158,7 @@ class Scheduler:
             return frozenset(columns.pods.carrier_keys), bool(columns.pods.carriers), owners
 
         aging = self.gangs[planner.lineup.profile.name].aging
-        return Rules.of(planner.lineup, sign, context, also=capacity.WAKES, aging=aging)
+        return Rules.of(planner.lineup, sign, context, also={**capacity.WAKES, **stake.WAKES}, aging=aging)
 
     def _volumes(self, configuration: Configuration) -> VolumeBinding:
         known = self.feed.known

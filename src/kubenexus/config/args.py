@@ -145,14 +145,15 @@ class Starvation(Part):
 
 
 class CoschedulingArgs(Args):
-    """How gangs are planned. Without `starvation` jobs age with the time they wait, but in a profile with
-    kube-scheduler's name, where nothing is done that kube-scheduler does not do. The last three are those of
-    scheduler-plugins and of the founding documents: accepted, and without effect here."""
+    """How gangs are planned. Without `starvation` jobs age with the time they wait, and without `reservationSeconds`
+    there are some, but in a profile with kube-scheduler's name, where nothing is done that kube-scheduler does not do.
+    The last three are those of scheduler-plugins and of the founding documents: accepted, and without effect here."""
 
     gang_deadline_seconds: Annotated[Int64, OR_DEFAULT] = 300
     topology_levels: Annotated[list[TopologyLevel], OR_DEFAULT] = msgspec.field(default_factory=_usual_levels)
     topology_defaults: list[TopologyDefault] = []
     starvation: Starvation | None = None
+    reservation_seconds: Int64 | None = None
     permit_waiting_time_seconds: Int64 | None = None
     pod_group_backoff_seconds: Int64 | None = None
     kubeflow_auto_gang: bool | None = None

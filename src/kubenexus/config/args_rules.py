@@ -170,6 +170,7 @@ def _kubenexus(args: kinds.KubeNexusArgs, place: Place) -> None:
 
 def _coscheduling(args: kinds.CoschedulingArgs, place: Place) -> None:
     _between(args.gang_deadline_seconds, 1, 86_400, place["gangDeadlineSeconds"])
+    _between(args.reservation_seconds or 0, 0, 86_400, place["reservationSeconds"])
     if args.starvation is not None:
         _starvation(args.starvation, place["starvation"])
     seen: set[str] = set()

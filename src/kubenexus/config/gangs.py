@@ -16,12 +16,14 @@ NODES = LEVELS[0]
 
 class GangSettings(msgspec.Struct, frozen=True):
     """`deadline` in seconds; `levels` from the inside out, nodes first; `defaults` by namespace; `aging`: how waiting
-    makes jobs more urgent, if it does."""
+    makes jobs more urgent, if it does; `reservation`: for how many seconds the first gang in line keeps room that does
+    not grow, 0 for none."""
 
     deadline: float = 300.0
     levels: tuple[Level, ...] = LEVELS
     defaults: Mapping[str, Nearness] = {}
     aging: Aging | None = Aging()
+    reservation: float = 300.0
 
     def usual(self, namespace: str) -> Nearness:
         """How close the members of a gang in this namespace shall be, if nobody says so."""
@@ -40,7 +42,8 @@ def gang_settings(args: Mapping[str, Any], profile: str = "") -> GangSettings:
     if levels and levels[0].keys != NODES.keys:
         levels.insert(0, NODES)  # the innermost, whoever names others
     deadline = float(args.get("gangDeadlineSeconds", 300))
-    return GangSettings(deadline, tuple(levels) or LEVELS, defaults, _aging(args.get("starvation"), profile))
+    aging = _aging(args.get("starvation"), profile)
+    return GangSettings(deadline, tuple(levels) or LEVELS, defaults, aging, _reservation(args, profile))
 
 
 def _aging(said: Mapping[str, Any] | None, profile: str) -> Aging | None:
@@ -48,3 +51,10 @@ def _aging(said: Mapping[str, Any] | None, profile: str) -> Aging | None:
         return None if profile == DEFAULT_SCHEDULER else Aging()
     threshold = float(said.get("thresholdSeconds", 60))
     return Aging(threshold, said.get("boost", 100), said.get("ceiling", HIGHEST)) if threshold else None
+
+
+def _reservation(args: Mapping[str, Any], profile: str) -> float:
+    said = args.get("reservationSeconds")
+    if said is None:
+        return 0.0 if profile == DEFAULT_SCHEDULER else 300.0
+    return float(said)

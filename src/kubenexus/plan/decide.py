@@ -5,17 +5,19 @@ that is taken back. Committing a decision is another step (`commit`).
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from kubenexus.api.gangs.levels import LEVELS, Level
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.bench import Bench
 from kubenexus.cycle.border import PluginFailedError
-from kubenexus.framework.decision import Decision, Diagnosis
+from kubenexus.framework.decision import Certificate, Decision, Diagnosis
 from kubenexus.framework.job import ALONE, ANYWHERE, Job, JobView
 from kubenexus.framework.profile import Lineup
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.planner import GangPlanner
 from kubenexus.plan.gang.quest import Outcome
+from kubenexus.plan.gang.stake import RESERVED, Reservation, Stake, reserve
 from kubenexus.plan.seat import Seat, Usher
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord
@@ -29,27 +31,51 @@ class Planner:
         self.lineup = lineup
         self.bench = bench or Bench(lineup)
         self._usher = Usher(self.bench)
+        self._levels = levels
         self._gangs = GangPlanner(self.bench, self._usher, levels)
 
-    def decide(self, job: Job, snapshot: Snapshot, now: float) -> Decision:
+    def decide(self, job: Job, snapshot: Snapshot, now: float, reserved: Reservation | None = None) -> Decision:
         """As many members as fit if they are at least `job.minimum`; else none, with the first refusal's reasons.
+        `reserved` is what a gang before this job waits for: it is not to be pushed back.
 
         Called by the loop, the simulator, `explain` and tests. Changes nothing; `now` is the only clock it has.
         """
+        decision = self._decide(job, snapshot, now)
+        if reserved is None or not decision.placed or self._pinned(job, snapshot):
+            return decision
+        stake = Stake(reserved, self.bench, snapshot, self._levels)
+        if not stake.hurt_by(decision, job):
+            return decision
+        for within in stake.elsewhere(decision):
+            other = self._decide(job, snapshot, now, within)
+            if other.placed and not stake.hurt_by(other, job):
+                return other
+        diagnosis = Diagnosis(snapshot.nodes.count, refused_by=(RESERVED,), message=reserved.sentence())
+        return Decision(job.key, Code.UNSCHEDULABLE, snapshot.generation, now, diagnosis=diagnosis)
+
+    def reserve(self, job: Job, certificate: Certificate, snapshot: Snapshot) -> Reservation:
+        """What a gang waits for that was just refused."""
+        return reserve(job, certificate, self.bench, snapshot, self._levels)
+
+    def _pinned(self, job: Job, snapshot: Snapshot) -> bool:
+        """A daemon has no other node to go to, and its node is not the same without it."""
+        return len(job.pods) == 1 and self.bench.look(job.pods[0], snapshot.nodes).only is not None
+
+    def _decide(self, job: Job, snapshot: Snapshot, now: float, within: Any = None) -> Decision:
         if len(job.pods) < job.minimum:
             missing = f"{len(job.pods)} of at least {job.minimum} members exist"
             diagnosis = Diagnosis(snapshot.nodes.count, message=missing)
             return Decision(job.key, Code.PENDING, snapshot.generation, now, diagnosis=diagnosis)
         if len(job.pods) > 1 or job.topology != ANYWHERE:
-            return self._gang(job, snapshot, now)
+            return self._gang(job, snapshot, now, within)
         view = JobView(seated=frozenset(job.holes)) if job.holes else ALONE
-        seat = self._usher.seat(job.pods[0], snapshot, view)  # nobody after it has to see it: no need to write
+        seat = self._usher.seat(job.pods[0], snapshot, view, within)  # nobody after it has to see it: no need to write
         placements = () if seat.placement is None else (seat.placement,)
         return Decision(job.key, seat.code, snapshot.generation, now, placements, seat.diagnosis, seat.error)
 
-    def _gang(self, job: Job, snapshot: Snapshot, now: float) -> Decision:
+    def _gang(self, job: Job, snapshot: Snapshot, now: float, within: Any) -> Decision:
         try:
-            outcome = self._gangs.plan(job, snapshot)
+            outcome = self._gangs.plan(job, snapshot, within)
         except Malformed as problem:
             outcome = Outcome(refusal=Seat(Code.UNRESOLVABLE, Diagnosis(snapshot.nodes.count, message=str(problem))))
         except PluginFailedError as failure:

@@ -24,12 +24,12 @@ WAKES: Final = {
 def too_large(crews: list[Crew], minimum: int, outermost: Axis, columns: NodeColumns) -> bool:
     """Whether even empty nodes would hold fewer than the minimum. Only what is sure is said: crews are counted as if
     each had the nodes to itself."""
-    rooms = [_empty(crew, columns) for crew in crews]
+    rooms = [if_empty(crew, columns) for crew in crews]
     holds = Together(rooms, [crew.size for crew in crews]).holds(outermost)
     return int(holds.max(initial=0)) < minimum
 
 
-def _empty(crew: Crew, columns: NodeColumns) -> Any:
+def if_empty(crew: Crew, columns: NodeColumns) -> Any:
     """How many of the class each row could take if it were empty."""
     view, table = Nodes(columns), crew.member.table
     room: Any = np.where(columns.alive[: columns.size], 1 if table.pod.ports else PLENTY, 0)

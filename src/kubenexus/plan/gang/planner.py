@@ -2,6 +2,7 @@
 not, with a certificate."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from kubenexus.api.gangs.levels import LEVELS, Level
 from kubenexus.cycle.bench import Bench
@@ -23,14 +24,15 @@ class GangPlanner:
     def __init__(self, bench: Bench, usher: Usher, levels: Sequence[Level] = LEVELS) -> None:
         self._bench, self._usher, self._levels = bench, usher, levels
 
-    def plan(self, job: Job, snapshot: Snapshot) -> Outcome:
-        """Called by `Planner.decide`. The columns are as before when it returns."""
+    def plan(self, job: Job, snapshot: Snapshot, within: Any = None) -> Outcome:
+        """Called by `Planner.decide`. The columns are as before when it returns. `within`: a mask over the rows it may
+        choose from, if not from all."""
         with snapshot.attempt() as attempt:
             for row, nominee in _waiting(job, snapshot):
                 attempt.lay(row, nominee)  # room that was promised to others is not there
-            return self._plan(job, snapshot)
+            return self._plan(job, snapshot, within)
 
-    def _plan(self, job: Job, snapshot: Snapshot) -> Outcome:
+    def _plan(self, job: Job, snapshot: Snapshot, within: Any) -> Outcome:
         columns = snapshot.nodes
         crews = muster(job.pods, self._bench, columns)
         failure = self._failure(crews, snapshot)
@@ -40,7 +42,7 @@ class GangPlanner:
         for crew in crews:
             count_room(crew, columns, freely={bond.plugin for bond in ties if bond.tie is Tie.EVEN})
         together = [bond.topology for bond in ties if bond.tie is Tie.TOGETHER]
-        quest = Quest(job, crews, levels_for(job.topology, together, self._levels, columns), columns)
+        quest = Quest(job, crews, levels_for(job.topology, together, self._levels, columns), columns, within)
         others = [bond for bond in ties if bond.tie is not Tie.TOGETHER]
         if len(others) > 1 or any(bond.tie is Tie.OTHER for bond in others):
             return quest.searched(Search(self._usher, snapshot))

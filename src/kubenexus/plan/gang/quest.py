@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from kubenexus.base.numbers import BoolColumn
 from kubenexus.framework.bonds import Bond, Tie
 from kubenexus.framework.decision import Certificate, Placement, Shortage
 from kubenexus.framework.job import NOTHING, Job
@@ -34,13 +35,18 @@ class Outcome(msgspec.Struct, gc=False):
 
 
 class Quest:
-    def __init__(self, job: Job, crews: list[Crew], levels: Levels, columns: NodeColumns) -> None:
+    """`within`: a mask over the rows that may be chosen from, if not all may."""
+
+    def __init__(
+        self, job: Job, crews: list[Crew], levels: Levels, columns: NodeColumns, within: BoolColumn | None = None
+    ) -> None:
         self._job, self._crews, self._levels, self._columns = job, crews, levels, columns
         self._near = [columns.row_of[name] for name in job.anchors if name in columns.row_of]
         self._rank = crews[0].member.table.rank
         outside = levels.outermost.codes == 0
-        for crew in crews if outside.any() else ():
-            crew.room[outside] = 0
+        self._outside = outside if within is None else outside | ~within
+        for crew in crews if self._outside.any() else ():
+            crew.room[self._outside] = 0
 
     # --- one crew -------------------------------------------------------------------------------------------------
 
@@ -116,7 +122,7 @@ class Quest:
     def _mask(self, site: Site) -> Any:
         mask = np.zeros(self._columns.size, np.bool_)
         mask[site.rows] = True
-        return mask & (self._levels.outermost.codes != 0)
+        return mask & ~self._outside
 
     def _behind(self, found: Found) -> list[int]:
         seated = {seat.placement.uid for seat in found.seats if seat.placement is not None}

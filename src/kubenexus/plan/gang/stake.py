@@ -1,0 +1,227 @@
+"""Room that the first gang in line waits for, and whether a decision for somebody else would push it back.
+
+A reservation is data: no pod stands for it on any node (docs/adr/0008). It covers what room there is for members now,
+and as many more nodes as the rest of them needs: those that come closest. Who comes after the gang goes elsewhere, or
+where it does no harm, or waits. Asked by `Planner.decide`; pure.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.api.gangs.levels import Level
+from kubenexus.cycle.bench import Bench
+from kubenexus.framework.bonds import Bond, Tie
+from kubenexus.framework.decision import Certificate, Decision, Placement
+from kubenexus.framework.events import Action, Event, Resource, Wake
+from kubenexus.framework.job import Job, Topology
+from kubenexus.plan.gang.axes import Axis
+from kubenexus.plan.gang.capacity import if_empty
+from kubenexus.plan.gang.crews import Crew, bonds, count_room, muster
+from kubenexus.plan.gang.levels import levels_for
+from kubenexus.plan.gang.search import member_record
+from kubenexus.state.snapshot import Snapshot
+from kubenexus.state.view import Nodes
+
+RESERVED: Final = "GangReservation"  # who refused, in a diagnosis
+ENDED: Final = Event(Resource.POD_GROUP, Action.UPDATE, name="GangReservationEnd")
+_MORE: Final = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+WAKES: Final = {
+    RESERVED: (
+        Wake(Resource.POD_GROUP, Action.UPDATE),
+        Wake(Resource.ASSIGNED_POD, Action.DELETE),
+        Wake(Resource.NODE, _MORE),
+        Wake(Resource.TARGET_POD, Action.UPDATE),
+    )
+}
+
+
+class Reservation(msgspec.Struct, frozen=True, gc=False):
+    """A gang (the key of its job) and the domain where it comes closest, both names empty for the whole cluster.
+    `sorts`: a member of each sort, and how many of it are needed. `promised`: for each sort the nodes that are to be
+    cleared for it, and for how many."""
+
+    gang: str
+    sorts: tuple[tuple[Pod, int], ...]
+    topology: Topology
+    level: str = ""
+    domain: str = ""
+    promised: tuple[Mapping[str, int], ...] = ()
+
+    @property
+    def title(self) -> str:
+        """`ml/llama`: a gang's key has its family in the middle."""
+        namespace, _, rest = self.gang.partition("/")
+        return f"{namespace}/{rest.rpartition('/')[2]}"
+
+    def sentence(self) -> str:
+        where = f" in {self.level} {self.domain}" if self.domain else ""
+        return f"the room that is left{where} is kept for gang {self.title}, which comes first"
+
+
+class Stake:
+    """What a reservation comes to on the columns as they are."""
+
+    def __init__(self, reservation: Reservation, bench: Bench, snapshot: Snapshot, levels: Sequence[Level]) -> None:
+        self._reservation, self._bench, self._snapshot, self._levels = reservation, bench, snapshot, levels
+
+    def hurt_by(self, decision: Decision, job: Job) -> bool:
+        """Whether fewer of the gang's members would find room if this were done, now or when their nodes are clear."""
+        rows = self._snapshot.nodes.row_of
+        taken = [(rows[each.node], each) for each in decision.placements]
+        crews = self._crews()
+        if any(self._spoils(crew, promised, taken) for crew, promised in self._promises(crews)):
+            return True
+        if not any(crew.member.table.ok[row] for crew in crews for row, _ in taken):
+            return False
+        before, pods = self._fit(self._counted()), {pod.metadata.uid: pod for pod in job.pods}
+        with self._snapshot.attempt() as attempt:
+            for row, placement in taken:
+                attempt.lay(row, member_record(pods[placement.uid], placement))
+            return self._fit(self._counted()) < before
+
+    def elsewhere(self, decision: Decision) -> Iterator[Any]:
+        """Masks of rows to try instead: those where one member more of the job does no harm, then those of which the
+        gang wants nothing."""
+        crews, size = self._counted(), self._snapshot.nodes.size
+        wanted = [self._wanted(crew, promised, size) for crew, promised in self._promises(crews)]
+        largest = _largest(decision)
+        yield ~np.logical_or.reduce([self._harmed(c, n, largest) for c, n in zip(crews, wanted, strict=True)])
+        yield ~np.logical_or.reduce([number > 0 for number in wanted])
+
+    # --- how much room there is -----------------------------------------------------------------------------------
+
+    def _crews(self) -> list[Crew]:
+        columns = self._snapshot.nodes
+        return [Crew(self._bench.look(pod, columns), [pod] * count) for pod, count in self._reservation.sorts]
+
+    def _counted(self) -> list[Crew]:
+        """How many members each row of the site takes, none outside."""
+        columns, crews = self._snapshot.nodes, self._crews()
+        ties = bonds(crews, columns)
+        site = self._site(ties)
+        for crew in crews:
+            count_room(crew, columns, freely={bond.plugin for bond in ties if bond.tie is Tie.EVEN})
+            crew.room[~site] = 0
+            np.minimum(crew.room, crew.size, out=crew.room)
+        return crews
+
+    def _site(self, ties: list[Bond]) -> Any:
+        held, columns = self._reservation, self._snapshot.nodes
+        if not held.level:
+            return columns.alive[: columns.size]
+        axis = self._axis(ties)
+        if not held.domain:
+            return axis.codes != 0
+        return np.isin(axis.codes, [code for code, name in enumerate(axis.names) if code and name == held.domain])
+
+    def _axis(self, ties: list[Bond]) -> Axis:
+        """The level that the reservation names."""
+        together = [bond.topology for bond in ties if bond.tie is Tie.TOGETHER]
+        axes = levels_for(self._reservation.topology, together, self._levels, self._snapshot.nodes).axes
+        return next((each for each in axes if each.level == self._reservation.level), axes[-1])
+
+    def _fit(self, crews: list[Crew]) -> int:
+        return sum(min(crew.size, int(crew.room.sum())) for crew in crews)
+
+    # --- nodes that are to be cleared -----------------------------------------------------------------------------
+
+    def promise(self) -> Reservation:
+        """The reservation with its promises: for each sort the nodes that come closest to holding those who lack room,
+        and how many each is to hold. Where no domain holds anybody yet, the one that comes closest is chosen."""
+        held, crews = self._reservation, self._counted()
+        if held.level and not held.domain:
+            self._reservation = held = msgspec.structs.replace(held, domain=self._nearest_domain(crews))
+        site = self._site(bonds(crews, self._snapshot.nodes))
+        return msgspec.structs.replace(held, promised=tuple([self._nearest(crew, site) for crew in crews]))
+
+    def _nearest_domain(self, crews: list[Crew]) -> str:
+        """Of those that would hold all if they were empty, the one with the most that is of use."""
+        columns = self._snapshot.nodes
+        axis = self._axis(bonds(crews, columns))
+        near, holds = np.zeros(axis.size), np.ones(axis.size, np.bool_)
+        for crew in crews:
+            aim = np.minimum(if_empty(crew, columns), crew.size)
+            near += np.bincount(axis.codes, weights=self._nearness(crew, aim) * (aim > 0), minlength=axis.size)
+            holds &= np.bincount(axis.codes, weights=aim, minlength=axis.size) >= crew.size
+        holds[0] = False
+        return axis.names[int(np.where(holds, near, -1.0).argmax())] if holds.any() else ""
+
+    def _nearest(self, crew: Crew, site: Any) -> Mapping[str, int]:
+        columns = self._snapshot.nodes
+        missing = crew.size - int(crew.room.sum())
+        if missing <= 0:
+            return {}
+        aim = np.minimum(if_empty(crew, columns), crew.room + missing)
+        aim[~site] = 0
+        rows = np.flatnonzero(aim > crew.room)
+        near = self._nearness(crew, aim)[rows]
+        rows = rows[np.argsort(-near, kind="stable")]
+        enough = int(np.searchsorted((aim - crew.room)[rows].cumsum(), missing)) + 1
+        return {columns.names[row]: int(aim[row]) for row in rows[:enough].tolist()}
+
+    def _nearness(self, crew: Crew, aim: Any) -> Any:
+        """How much of what so many members need each row has free, from 0 to 1 for each resource."""
+        view, total = Nodes(self._snapshot.nodes), np.zeros(len(aim))
+        for name, amount in crew.member.table.pod.demand.amounts:
+            if amount:
+                total += np.clip((view.alloc(name) - view.used(name)) / (np.maximum(aim, 1) * amount), 0, 1)
+        return total
+
+    def _promises(self, crews: list[Crew]) -> Iterator[tuple[Crew, Mapping[str, int]]]:
+        promised = self._reservation.promised or ({},) * len(crews)
+        return zip(crews, promised, strict=True)
+
+    def _spoils(self, crew: Crew, promised: Mapping[str, int], taken: list[tuple[int, Placement]]) -> bool:
+        """Whether somebody takes on a promised node what the members will need there."""
+        view, sums = Nodes(self._snapshot.nodes), dict[tuple[int, str], int]()
+        numbers = {row: promised[each.node] for row, each in taken if each.node in promised}
+        for row, each in taken if numbers else ():
+            for name, amount in each.footprint.amounts:
+                sums[row, name] = sums.get((row, name), 0) + amount
+        return any(
+            sums.get((row, name)) and view.alloc(name)[row] - view.used(name)[row] - sums[row, name] < number * amount
+            for row, number in numbers.items()
+            for name, amount in crew.member.table.pod.demand.amounts
+        )
+
+    # --- where else -----------------------------------------------------------------------------------------------
+
+    def _wanted(self, crew: Crew, promised: Mapping[str, int], size: int) -> Any:
+        """How many members each row is to hold."""
+        wanted, rows = np.zeros(size, np.int64), self._snapshot.nodes.row_of
+        for node, number in promised.items():
+            if node in rows:
+                wanted[rows[node]] = number
+        return np.maximum(wanted, crew.room)
+
+    def _harmed(self, crew: Crew, wanted: Any, largest: Mapping[str, int]) -> Any:
+        """The rows that would no longer hold so many with somebody so large there, too."""
+        view, harmed = Nodes(self._snapshot.nodes), np.zeros(len(wanted), np.bool_)
+        for name, amount in (*crew.member.table.pod.demand.amounts, ("pods", 1)):
+            if largest.get(name):
+                harmed |= (view.alloc(name) - view.used(name) - largest[name] < wanted * amount) & (wanted > 0)
+        return harmed
+
+
+def reserve(
+    job: Job, certificate: Certificate, bench: Bench, snapshot: Snapshot, levels: Sequence[Level]
+) -> Reservation:
+    """For a gang that was just refused for want of room."""
+    crews = muster(job.pods, bench, snapshot.nodes)
+    most = certificate.needed if len(crews) == 1 else len(job.pods)
+    sorts = tuple([(crew.pods[0], min(crew.size, most)) for crew in crews])
+    bare = Reservation(job.key, sorts, job.topology, certificate.level, certificate.domain)
+    return Stake(bare, bench, snapshot, levels).promise()
+
+
+def _largest(decision: Decision) -> Mapping[str, int]:
+    """The most that one of the members takes of each resource."""
+    most = {"pods": 1}
+    for footprint in {id(each.footprint): each.footprint for each in decision.placements}.values():
+        for name, amount in footprint.amounts:
+            most[name] = max(most.get(name, 0), amount)
+    return most
