@@ -1,0 +1,69 @@
+"""Gangs that come in any order, many times over: whoever runs is whole, nobody waits for somebody who waits, and all
+have run in the end."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from kubenexus.api.core import Pod
+from kubenexus.testing.builders import a_node
+from tests.api.gangs.small import a_member
+from tests.app.hamlet import Hamlet
+
+SEEDS, PARTS = 1000, 4
+
+
+def gang(name: str, size: int, **fields: object) -> list[Pod]:
+    return [a_member(f"{name}-{i}", name, size, **fields) for i in range(size)]
+
+
+def seeds(part: int) -> range:
+    return range(part * SEEDS // PARTS, (part + 1) * SEEDS // PARTS)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_f01_of_two_gangs_that_need_all_nodes_one_runs_and_the_other_has_nothing(part: int) -> None:
+    for seed in seeds(part):
+        dice, hamlet = random.Random(seed), Hamlet()
+        size = dice.randint(2, 5)
+        hamlet.nodes(*(a_node(f"n{i}", cpu=1) for i in range(size)))
+        pods = gang("left", size, cpu=1) + gang("right", size, cpu=1)
+        dice.shuffle(pods)
+        for pod in pods:
+            hamlet.come(pod)
+            if dice.random() < 0.3:
+                hamlet.work()
+        hamlet.work()
+        assert sorted((len(hamlet.where("left")), len(hamlet.where("right")))) == [0, size], f"seed {seed}"
+
+
+def drained(seed: int, gangs: int) -> None:
+    """Gangs of one to eight GPUs on two machines of eight, which end in any order."""
+    dice, hamlet = random.Random(seed), Hamlet()
+    hamlet.nodes(a_node("n0", gpu=8), a_node("n1", gpu=8))
+    sizes = {f"g{i:02}": dice.randint(1, 8) for i in range(gangs)}
+    pods = [pod for name, size in sizes.items() for pod in gang(name, size, gpu=1)]
+    dice.shuffle(pods)
+    hamlet.come(*pods)
+    left = set(sizes)
+    while left:
+        hamlet.work()
+        running = Counter(name.partition("-")[0] for name in hamlet.where())
+        assert running, f"seed {seed}: nobody runs, and {sorted(left)} wait"
+        assert all(sizes[name] == count for name, count in running.items()), f"seed {seed}: half of a gang"
+        name = dice.choice(sorted(running))
+        hamlet.end(*(f"{name}-{i}" for i in range(sizes[name])))
+        left.discard(name)
+        hamlet.clock.advance(dice.choice([0.1, 1.0, 30.0]))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_f04_interleaved_gangs_on_two_machines_always_drain(part: int) -> None:
+    for seed in seeds(part):
+        drained(seed, gangs=4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_f04_sixty_of_them_do(seed: int) -> None:
+    drained(seed, gangs=60)
