@@ -9,6 +9,7 @@ from collections.abc import Callable
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner
+from kubenexus.plan.gang.stake import Reservation
 from kubenexus.state.snapshot import Snapshot
 
 Write = Callable[[str], object]
@@ -39,8 +40,8 @@ def witnessed(planner: Planner, log: DecisionLog, seconds: Callable[[], float]) 
     """From now on the log hears of every decision of this planner; the decisions stay what they are."""
     decide = planner.decide
 
-    def told(job: Job, snapshot: Snapshot, now: float) -> Decision:
-        decision = decide(job, snapshot, now)
+    def told(job: Job, snapshot: Snapshot, now: float, reserved: Reservation | None = None) -> Decision:
+        decision = decide(job, snapshot, now, reserved)
         log.tell(decision, seconds())
         return decision
 
