@@ -117,6 +117,50 @@ def test_a_gang_that_comes_after_it_yields_as_well() -> None:
     assert KEPT in hamlet.why("gang/small")
 
 
+def test_the_rest_of_a_gang_that_has_begun_follows_it_whoever_waits() -> None:
+    hamlet = Hamlet()
+    hamlet.nodes(a_node("n", cpu=6))
+    hamlet.come(*gang("begun", 4, cpu=1))
+    hamlet.work()
+    hamlet.come(*gang("llama", 6, cpu=1, priority=10))
+    hamlet.work()
+    hamlet.end("begun-3")
+    hamlet.come(a_pod("late", cpu=1), a_member("begun-3", "begun", 4, cpu=1, uid="its successor"))
+    hamlet.work()
+    assert len(hamlet.where("begun")) == 4, "else each would wait for the other"
+    assert KEPT in hamlet.why("late")
+
+
+def test_a_gang_of_a_driver_and_workers() -> None:
+    hamlet = Hamlet()
+    hamlet.nodes(a_node("n0", cpu=4), a_node("n1", cpu=4), a_node("n2", cpu=4))
+    hamlet.come(a_pod("busy", cpu=4))
+    hamlet.work()
+    workers = [a_member(f"llama-{i}", "llama", 4, cpu=3) for i in range(3)]
+    hamlet.come(a_member("llama-driver", "llama", 4, cpu=1), *workers)
+    hamlet.work()
+    hamlet.clock.advance(1.0)
+    hamlet.come(*(a_pod(f"late{i}", cpu=1) for i in range(3)))
+    hamlet.work()
+    placed = len(hamlet.where("late"))
+    assert placed < 3, "the driver needs a place, too"
+    hamlet.end("busy")
+    hamlet.work()
+    assert len(hamlet.where("llama")) == 4
+
+
+def test_a_gang_that_waits_for_something_else_than_room_keeps_nothing() -> None:
+    hamlet = Hamlet()
+    hamlet.nodes(a_node("n0", cpu=4), a_node("n1", cpu=4))
+    hamlet.come(*gang("llama", 2, cpu=1, near=["app=nobody per kubernetes.io/hostname"]))
+    hamlet.work()
+    assert hamlet.why("gang/llama")
+    hamlet.clock.advance(1.0)
+    hamlet.come(*(a_pod(f"late{i}", cpu=4) for i in range(2)))
+    hamlet.work()
+    assert len(hamlet.where("late")) == 2
+
+
 def test_room_that_appears_while_it_backs_off_is_its_own() -> None:
     hamlet = Hamlet()
     hamlet.nodes(*(a_node(f"n{i}", cpu=1) for i in range(3)))

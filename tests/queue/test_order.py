@@ -1,5 +1,7 @@
 """Who is next: by priority, then by the age of the job; one entry for a job, however many members it has."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +52,19 @@ def test_the_order_is_that_of_the_jobs_whatever_lines_they_stand_in(jobs: list[t
         easy.add(f"p{i}", kind=kind, since=float(since), priority=priority)
     expected = sorted(range(len(jobs)), key=lambda i: (-jobs[i][0], jobs[i][1], i))
     assert easy.popped() == [f"p{i}" for i in expected]
+
+
+def test_who_comes_before_whom_wherever_they_are() -> None:
+    easy = Easy()
+    for name, priority in (("first", 2), ("second", 1), ("third", 0)):
+        easy.add(name, priority=priority)
+    easy.pop()  # in flight
+    easy.refuse("Room")  # parked
+    order = ["default/first", "default/second", "default/third"]
+    assert [easy.room.precedes(a, b) for a, b in itertools.pairwise(order)] == [True, True]
+    assert [easy.room.precedes(b, a) for a, b in itertools.pairwise(order)] == [False, False]
+    assert easy.room.precedes("default/third", "default/nobody")
+    assert not easy.room.precedes("default/nobody", "default/third")
 
 
 def test_a_gang_is_one_entry_however_many_members_it_has() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kubenexus.base.clock import Clock
-from kubenexus.framework.decision import Decision
+from kubenexus.framework.decision import Certificate, Decision
 from kubenexus.framework.job import Job
 from kubenexus.observe import logs
 from kubenexus.plan.decide import Planner
@@ -41,16 +41,17 @@ class Reservations:
         self._resting: dict[str, float] = {}  # gangs that had their time, and until when it is others' turn
 
     def before(self, job: Job) -> Reservation | None:
-        """What this job has to respect: it comes after the gang."""
+        """What this job has to respect: it comes after the gang. The rest of a gang that has begun does not have to:
+        those who have their nodes would hold them for nothing, and the first one may wait for just these."""
         held = self._held.get(_profile(job)) if self._held else None
-        if held is None or held.gang == job.key or self._room.precedes(job.key, held.gang):
+        if held is None or held.gang == job.key or job.anchors or self._room.precedes(job.key, held.gang):
             return None
         return held.reservation
 
     def refused(self, job: Job, decision: Decision, planner: Planner, snapshot: Snapshot) -> None:
         """A job was refused; if it is the first gang in line that lacks room, it keeps what there is from now on."""
         profile, certificate = _profile(job), decision.certificate
-        if certificate is None or certificate.never or not self._may_hold(job):
+        if certificate is None or not _lacks_room(certificate) or not self._may_hold(job):
             return
         held = self._held.get(profile)
         if held is not None and held.gang != job.key and self._room.precedes(held.gang, job.key):
@@ -94,6 +95,12 @@ class Reservations:
     def _end(self, profile: str) -> None:
         del self._held[profile]
         self._room.on_event(ENDED)
+
+
+def _lacks_room(certificate: Certificate) -> bool:
+    """Not if no room would do; and where members limit each other, only once some have found their place: nobody knows
+    whether it is room that the others lack."""
+    return not certificate.never and (certificate.fit > 0 or not certificate.constraint)
 
 
 def _profile(job: Job) -> str:

@@ -35,7 +35,7 @@ class Crew(msgspec.Struct, gc=False):
         if self.member.refused is not None:
             return {self.member.refused.plugin, *self.member.only_by}
         columns = self.member.table.filters
-        found = {c.plugin.name for c in columns if c.bits is not None or _counts(c.plugin) or _binds(c.plugin)}
+        found = {c.plugin.name for c in columns if c.bits is not None or counts(c.plugin) or _binds(c.plugin)}
         return found | set(self.member.only_by)
 
 
@@ -82,7 +82,7 @@ def count_room(crew: Crew, columns: NodeColumns, freely: set[str]) -> None:
     if crew.member.only is not None:
         room[~view.named(crew.member.only)] = 0
     for column in table.filters:
-        if _counts(column.plugin):
+        if counts(column.plugin):
             column.plugin.room(table.pod, view, room)
         elif column.traits.usage:
             np.minimum(room, 1, out=room)  # the second one is asked about when the first is there
@@ -108,13 +108,13 @@ def bonds(crews: list[Crew], columns: NodeColumns) -> list[Bond]:
         for column in table.filters:
             if _binds(column.plugin):
                 found += column.plugin.bonds(table.pod, peers, columns)
-            elif column.traits.stamped or (column.traits.usage and not _counts(column.plugin)):
+            elif column.traits.stamped or (column.traits.usage and not counts(column.plugin)):
                 found.append(Bond(Tie.OTHER))
     return found
 
 
 # What `isinstance` would say, which takes its time with protocols.
-def _counts(plugin: Plugin) -> TypeGuard[Room]:
+def counts(plugin: Plugin) -> TypeGuard[Room]:
     return hasattr(plugin, "room")
 
 

@@ -20,7 +20,7 @@ from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.job import Job, Topology
 from kubenexus.plan.gang.axes import Axis
 from kubenexus.plan.gang.capacity import if_empty
-from kubenexus.plan.gang.crews import Crew, bonds, count_room, muster
+from kubenexus.plan.gang.crews import Crew, bonds, count_room, counts, muster
 from kubenexus.plan.gang.levels import levels_for
 from kubenexus.plan.gang.search import member_record
 from kubenexus.state.snapshot import Snapshot
@@ -156,12 +156,20 @@ class Stake:
         if missing <= 0:
             return {}
         aim = np.minimum(if_empty(crew, columns), crew.room + missing)
-        aim[~site] = 0
+        aim[~site | self._closed(crew)] = 0
         rows = np.flatnonzero(aim > crew.room)
         near = self._nearness(crew, aim)[rows]
         rows = rows[np.argsort(-near, kind="stable")]
         enough = int(np.searchsorted((aim - crew.room)[rows].cumsum(), missing)) + 1
         return {columns.names[row]: int(aim[row]) for row in rows[:enough].tolist()}
+
+    def _closed(self, crew: Crew) -> Any:
+        """The rows that something else than room keeps members from: clearing them would be in vain."""
+        closed = np.zeros(self._snapshot.nodes.size, np.bool_)
+        for column in crew.member.table.filters:
+            if column.bits is not None and not counts(column.plugin):
+                closed |= column.bits != 0
+        return closed
 
     def _nearness(self, crew: Crew, aim: Any) -> Any:
         """How much of what so many members need each row has free, from 0 to 1 for each resource."""
