@@ -161,15 +161,16 @@ def test_the_exceptions_own_words_are_told() -> None:
 
 
 def test_a_gang_with_a_rule_that_fails_is_not_placed_in_part_and_leaves_no_trace() -> None:
-    def second_time(nodes: Nodes) -> Any:
+    """A filter that looks at usage and does not say how many there is room for is asked again after each member."""
+
+    def second_time(nodes: Nodes, verdict: NodeVerdict) -> None:
         if nodes.columns.resources.used.any():
             raise RuntimeError("not twice")
-        return nodes.used("pods")
 
     ledger = a_ledger(TWO)
     before = ledger.nodes.resources.used.tobytes()
     gang = Job("default/gang", tuple(a_pod(f"m{i}", cpu=1) for i in range(3)), minimum=1)
-    decision = Planner(lineup_with(scoring(second_time))).decide(gang, ledger.snapshot(), 0.0)
+    decision = Planner(lineup_with(filtering(second_time))).decide(gang, ledger.snapshot(), 0.0)
     assert_blamed(decision, "not twice")
     assert ledger.nodes.resources.used.tobytes() == before
 

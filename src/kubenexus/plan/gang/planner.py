@@ -12,7 +12,7 @@ from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.crews import Crew, bonds, count_room, muster
 from kubenexus.plan.gang.levels import levels_for
 from kubenexus.plan.gang.quest import Outcome, Quest
-from kubenexus.plan.gang.search import Search
+from kubenexus.plan.gang.search import FailedError, Search
 from kubenexus.plan.seat import Seat, Usher
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot
@@ -30,7 +30,10 @@ class GangPlanner:
         with snapshot.attempt() as attempt:
             for row, nominee in _waiting(job, snapshot):
                 attempt.lay(row, nominee)  # room that was promised to others is not there
-            return self._plan(job, snapshot, within)
+            try:
+                return self._plan(job, snapshot, within)
+            except FailedError as failure:
+                return Outcome(refusal=failure.seat)
 
     def _plan(self, job: Job, snapshot: Snapshot, within: Any) -> Outcome:
         columns = snapshot.nodes

@@ -8,8 +8,10 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
+from kubenexus.base.errors import KubeNexusError
 from kubenexus.framework.decision import Placement
 from kubenexus.framework.job import JobView
+from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.crews import Crew
 from kubenexus.plan.seat import Seat, Usher
 from kubenexus.state.pods import PodRecord, Stage, record_of
@@ -20,6 +22,14 @@ _DEEPEST = 48  # members up to which choices are taken back one by one
 
 
 Taken = tuple[tuple[int, int], ...]  # which crew sits on which row, sorted
+
+
+class FailedError(KubeNexusError):
+    """A rule failed for a member: nobody knows what it would have said, so the gang is not placed."""
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat.error)
+        self.seat = seat
 
 
 class Found(msgspec.Struct, gc=False):
@@ -61,7 +71,7 @@ class Search:
                     found.exhausted = True
                     break
                 self._budget -= 1
-                seat = self._usher.seat(pod, self._snapshot, view_of(found.seats, len(pods)), within)
+                seat = self._seat(pod, found.seats, len(pods), within)
                 if seat.placement is not None:
                     found.seats.append(seat)
                     attempt.lay(seat.row, member_record(pod, seat.placement))
@@ -96,7 +106,7 @@ class Search:
         tried = np.array(within, np.bool_)
         while self._budget > 0:
             self._budget -= 1
-            seat = self._usher.seat(pod, self._snapshot, view_of(seats, len(pods)), tried)
+            seat = self._seat(pod, seats, len(pods), tried)
             if seat.placement is None:
                 break
             state = tuple(sorted((*taken, (crew, seat.row))))
@@ -111,6 +121,12 @@ class Search:
                 seats.pop()
             hopeless.add(state)
         return False
+
+    def _seat(self, pod: Pod, seats: list[Seat], size: int, within: Any) -> Seat:
+        seat = self._usher.seat(pod, self._snapshot, view_of(seats, size), within)
+        if seat.code is Code.ERROR:
+            raise FailedError(seat)
+        return seat
 
 
 def view_of(seats: list[Seat], size: int) -> JobView:
