@@ -89,7 +89,7 @@ def test_what_is_newer_than_a_note_on_its_way_follows_it() -> None:
             return b"{}"
 
         server.send = send  # type: ignore[method-assign]
-        notes = Notes(server, Always(), lambda pod: True)
+        notes: Notes[Pod] = Notes(server, Always(), lambda pod: True)
         task = asyncio.ensure_future(notes.run(lambda: asyncio.sleep(0)))
         for call in (WHY, newer):
             notes.write(WEB, call)
