@@ -38,7 +38,17 @@ from kubenexus.state.digest import digest
 UNKNOWN_FOR = 60.0  # seconds of nothing but 401 before we give up
 FAREWELL = 2.0  # seconds for the last events
 # An older cluster's role does not name them, and pods are placed without them all the same.
-OPTIONAL = frozenset({kinds.DEVICE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.PRIORITY_CLASSES, kinds.POD_GROUPS})
+OPTIONAL = frozenset(
+    {
+        kinds.DEVICE_CLASSES,
+        kinds.POD_DISRUPTION_BUDGETS,
+        kinds.PRIORITY_CLASSES,
+        kinds.POD_GROUPS,
+        kinds.WORKLOADS,
+        kinds.COSCHEDULING_POD_GROUPS,
+        kinds.VOLCANO_POD_GROUPS,
+    }
+)
 
 log = logs.get("app")
 
