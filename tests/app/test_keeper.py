@@ -7,7 +7,9 @@ from kubenexus.api.core import Pod, PodCondition, PodStatus
 from kubenexus.api.keys.gang import TIMEOUT
 from kubenexus.api.meta import OwnerReference
 from kubenexus.app.holes import HELD
+from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.harness import a_ledger
 from tests.api.gangs.small import a_member
 from tests.app.town import Town, in_town
 from tests.bind.server import BUSY
@@ -170,5 +172,21 @@ def test_a_gang_that_goes_as_a_whole_leaves_no_holes() -> None:
         town.pods(*(a_pod(f"next-{i}", cpu=1) for i in range(3)))
         await town.work()
         assert len(town.where()) == 3
+
+    in_town(life)
+
+
+def test_a_hole_is_not_part_of_what_a_list_would_make_the_ledger() -> None:
+    """The digest of a ledger that holds room is that of one built from a list, and a list ends no hole."""
+
+    async def life(town: Town) -> None:
+        first, second, last = three(town)
+        leave(town, last)
+        rebuilt = a_ledger([a_node(f"n{i}", cpu=1) for i in range(3)], [first, second])
+        assert digest(town.ledger) == digest(rebuilt)
+        town.ledger.sync([a_node(f"n{i}", cpu=1) for i in range(3)], [first, second])
+        town.pods(a_pod("thief", cpu=1))
+        await town.work()
+        assert "thief" not in town.where()
 
     in_town(life)

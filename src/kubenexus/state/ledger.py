@@ -20,10 +20,12 @@ from kubenexus.api.storage import StorageObject, key_of
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.base.errors import KubeNexusError, Malformed, shown
 from kubenexus.state.devices import Device, Take
+from kubenexus.state.fences import Fences
 from kubenexus.state.footprint import Footprint, footprint_of
 from kubenexus.state.groups import Groups
 from kubenexus.state.journal import Attempt
 from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.nominations import Nominations
 from kubenexus.state.pods import PodRecord, Stage, finished, record_of
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.volumes.mounts import Pick
@@ -39,9 +41,9 @@ class Ledger:
         self.pods: dict[str, PodRecord] = {}
         self.groups = Groups()
         self._residents: dict[str, dict[str, PodRecord]] = {}
-        self._nominees: dict[str, dict[str, PodRecord]] = {}
-        self._nominated_to: dict[str, str] = {}
-        self._fences: dict[str, dict[str, str]] = {}
+        self._nominations = Nominations(self.nodes.pods.nominated)  # by the API server's word
+        self._holds = Nominations(self.nodes.pods.nominated)  # by our own, for pods that have yet to come
+        self._fences = Fences()
         self._device_classes: dict[str, str] = {}
         self._devices: dict[str, tuple[Device, ...]] = {}
 
@@ -150,7 +152,10 @@ class Ledger:
             dirty |= self.pod_unreadable(key, node)
             raise problem.within(subject=f"Pod {shown(key)}") from None
         dirty |= self._lift_fence(key)
-        self._nominate(key, fresh if not node else None)
+        if fresh is None or node:
+            self._withdraw(key)
+        else:
+            self.generation += self._nominations.put(fresh)
         if node and fresh is not None:
             dirty |= self._bound(fresh, record)
         return dirty
@@ -172,7 +177,7 @@ class Ledger:
         dirty = self.pod_gone(key)
         if not node:
             return dirty
-        self._fences.setdefault(node, {})[key] = node
+        self._fences.put(node, key)
         return dirty | self._fence(node)
 
     def sync(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[Malformed]:
@@ -188,7 +193,7 @@ class Ledger:
             _collect(problems, self.pod_seen, pod)
         for name in [name for name in self.nodes.row_of if name not in seen_nodes]:
             self.node_gone(name)
-        known = {*self.pods, *self._nominated_to, *(key for keys in self._fences.values() for key in keys)}
+        known = {*self.pods, *self._nominations, *self._fences.pods}
         for key in known - seen_pods:
             self.pod_gone(key)
         return problems
@@ -233,11 +238,11 @@ class Ledger:
 
     def hold(self, record: PodRecord) -> None:
         """Room on a node is kept for somebody who has yet to come, as for a pod nominated there. The record's name must
-        be no pod's."""
-        self._nominate(record.key, record)
+        be no pod's. No list tells of it, so it is no part of what a list would make the ledger."""
+        self.generation += self._holds.put(record)
 
     def unhold(self, key: str) -> None:
-        self._withdraw(key)
+        self.generation += self._holds.take(key)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -249,17 +254,25 @@ class Ledger:
         return list(self._residents.get(name, {}).values())
 
     def nominees(self, node: str) -> list[PodRecord]:
-        """Pods that wait for this node and are not placed yet."""
-        return [n for key, n in self._nominees.get(node, {}).items() if key not in self.pods]
+        """Pods that wait for this node and are not placed yet, by the API server's word."""
+        return [n for key, n in self._nominations.on(node).items() if key not in self.pods]
+
+    def spoken_for(self, node: str) -> list[PodRecord]:
+        """All that must be counted there before others are let in: nominees, and what is held."""
+        return self.nominees(node) + list(self._holds.on(node).values())
 
     @property
     def nominated_nodes(self) -> list[str]:
-        return list(self._nominees)
+        return self._nominations.nodes
+
+    @property
+    def spoken_for_nodes(self) -> list[str]:
+        return list(dict.fromkeys([*self._nominations.nodes, *self._holds.nodes]))
 
     @property
     def fences(self) -> dict[str, list[str]]:
         """Fenced nodes, and the pods that could not be read."""
-        return {node: sorted(keys) for node, keys in self._fences.items()}
+        return self._fences.told()
 
     # --- how it is kept -------------------------------------------------------------------------------------------
 
@@ -324,33 +337,12 @@ class Ledger:
             self._recount(row)
         return rows
 
-    def _nominate(self, key: str, nominee: PodRecord | None) -> None:
-        if nominee is None:
-            self._withdraw(key)
-        elif self._nominees.get(nominee.node, {}).get(key) != nominee:
-            self._withdraw(key)
-            self._nominees.setdefault(nominee.node, {})[key] = nominee
-            self._nominated_to[key] = nominee.node
-            self.nodes.pods.nominated(nominee, +1)
-            self.generation += 1
-
     def _withdraw(self, key: str) -> None:
-        node = self._nominated_to.pop(key, None)
-        if node is None:
-            return
-        self.nodes.pods.nominated(self._nominees[node].pop(key), -1)
-        if not self._nominees[node]:
-            del self._nominees[node]
-        self.generation += 1
+        self.generation += self._nominations.take(key)
 
     def _lift_fence(self, key: str) -> set[int]:
-        for node, keys in list(self._fences.items()):
-            if key in keys:
-                del keys[key]
-                if not keys:
-                    del self._fences[node]
-                return self._fence(node)
-        return set()
+        node = self._fences.lift(key)
+        return self._fence(node) if node else set()
 
     def _fence(self, node: str) -> set[int]:
         self.generation += 1

@@ -37,5 +37,5 @@ class Snapshot:
 
     def nominees(self) -> dict[str, list[PodRecord]]:
         """Pods that wait for a node, by the node's name."""
-        waiting = self._ledger.nominated_nodes
-        return {node: self._ledger.nominees(node) for node in waiting} if waiting else {}
+        waiting = self._ledger.spoken_for_nodes
+        return {node: self._ledger.spoken_for(node) for node in waiting} if waiting else {}

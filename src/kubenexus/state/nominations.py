@@ -1,0 +1,47 @@
+"""Room on nodes that is spoken for by pods that do not count there yet: by node, and by pod."""
+
+from collections.abc import Callable, Iterator
+
+from kubenexus.state.pods import PodRecord
+
+
+class Nominations:
+    """Only the ledger writes here. A pod speaks for one node at a time; `told` hears of each that begins (+1) or ends
+    (-1) to."""
+
+    def __init__(self, told: Callable[[PodRecord, int], None]) -> None:
+        self._told = told
+        self._on: dict[str, dict[str, PodRecord]] = {}
+        self._node_of: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys of the pods."""
+        return iter(self._node_of)
+
+    @property
+    def nodes(self) -> list[str]:
+        return list(self._on)
+
+    def on(self, node: str) -> dict[str, PodRecord]:
+        """By key, in the order they came."""
+        return self._on.get(node, {})
+
+    def put(self, record: PodRecord) -> bool:
+        """Whether that was news."""
+        if self.on(record.node).get(record.key) == record:
+            return False
+        self.take(record.key)
+        self._on.setdefault(record.node, {})[record.key] = record
+        self._node_of[record.key] = record.node
+        self._told(record, +1)
+        return True
+
+    def take(self, key: str) -> bool:
+        """Whether there was anything to take."""
+        node = self._node_of.pop(key, None)
+        if node is None:
+            return False
+        self._told(self._on[node].pop(key), -1)
+        if not self._on[node]:
+            del self._on[node]
+        return True
