@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kubenexus.base.clock import WallClock
 from kubenexus.sim.virtual.loop import START, LoopClock, Stuck, run
+from tests.sim.virtual.passing import elapse
 
 WEEK = 7 * 24 * 3600.0
 
@@ -20,7 +21,7 @@ def test_a_week_takes_no_time() -> None:
     async def scenario() -> tuple[float, float]:
         clock = LoopClock(asyncio.get_running_loop())
         began = clock.now()
-        await asyncio.sleep(WEEK)
+        await elapse(WEEK)
         return began, clock.now()
 
     stopwatch = WallClock()
@@ -33,7 +34,7 @@ def test_a_timeout_ends_at_its_time_and_not_later() -> None:
     async def scenario() -> float:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(2.5):
-                await asyncio.sleep(WEEK)
+                await elapse(WEEK)
         return now()
 
     assert run(scenario()) == pytest.approx(2.5)
@@ -42,8 +43,8 @@ def test_a_timeout_ends_at_its_time_and_not_later() -> None:
 def test_what_is_done_in_time_is_not_interrupted() -> None:
     async def scenario() -> tuple[str, float]:
         async with asyncio.timeout(10):
-            await asyncio.sleep(9)
-        return await asyncio.wait_for(asyncio.sleep(3, "done"), 5), now()
+            await elapse(9)
+        return await asyncio.wait_for(elapse(3, "done"), 5), now()
 
     assert run(scenario()) == ("done", 12.0)
 
@@ -53,12 +54,12 @@ def test_one_that_fails_ends_the_group_at_once() -> None:
 
     async def patient() -> None:
         try:
-            await asyncio.sleep(WEEK)
+            await elapse(WEEK)
         finally:
             ended.append(now())
 
     async def fails() -> None:
-        await asyncio.sleep(1)
+        await elapse(1)
         raise ValueError("bad")
 
     async def scenario() -> None:
@@ -79,7 +80,7 @@ def test_timers_run_by_time_and_then_in_the_order_they_were_set(delays: list[flo
         loop = asyncio.get_running_loop()
         for number, delay in enumerate(delays):
             loop.call_later(delay, ran.append, number)
-        await asyncio.sleep(2)
+        await elapse(2)
 
     run(scenario())
     assert ran == sorted(range(len(delays)), key=lambda number: (delays[number], number))
@@ -88,7 +89,7 @@ def test_timers_run_by_time_and_then_in_the_order_they_were_set(delays: list[flo
 def test_a_timer_that_was_cancelled_moves_nobody() -> None:
     async def scenario() -> float:
         asyncio.get_running_loop().call_later(5, print).cancel()
-        await asyncio.sleep(0.5)
+        await elapse(0.5)
         return now()
 
     assert run(scenario()) == 0.5
@@ -100,7 +101,7 @@ def test_many_share_few_slots_in_turn() -> None:
 
         async def work() -> None:
             async with slots:
-                await asyncio.sleep(1)
+                await elapse(1)
 
         await asyncio.gather(*(work() for _ in range(10)))
         return now()

@@ -13,6 +13,7 @@ from kubenexus.client.calls import ApiError, Call
 from kubenexus.sim.apiserver.server import ApiServer
 from kubenexus.sim.virtual.loop import run
 from kubenexus.sim.virtual.source import DirectSource
+from tests.sim.virtual.passing import elapse
 
 NAMESPACE = {"metadata": {"name": "a"}}
 
@@ -80,7 +81,7 @@ def test_owned_objects_follow_their_owner() -> None:
         api.now(verbs.create(kinds.NAMESPACES, NAMESPACE))
         api.now(verbs.create(kinds.CONFIG_MAPS, {"metadata": {"name": "m"}}, "a"))
         api.now(Call("DELETE", kinds.NAMESPACES.at(name="a")))
-        await asyncio.sleep(0.001)
+        await elapse(0.001)
         return api.now(verbs.get(kinds.NAMESPACES, "", "a")).code
 
     assert run(scenario()) == 404

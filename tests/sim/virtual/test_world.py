@@ -11,6 +11,7 @@ from kubenexus.sim.live import Live
 from kubenexus.sim.virtual.decisions import DecisionLog
 from kubenexus.sim.virtual.roll import Entry
 from kubenexus.sim.virtual.world import World
+from tests.sim.virtual.passing import elapse
 from tests.sim.virtual.worlds import add_node, add_pod, placed, play
 
 
@@ -60,7 +61,7 @@ def test_an_hour_later_the_watches_still_tell() -> None:
     """They end every few minutes and are opened again."""
 
     async def scenario(world: World) -> tuple[dict[str, str], float]:
-        await asyncio.sleep(3600)
+        await elapse(3600)
         add_node(world, "late")
         add_pod(world, "later")
         left = await world.roll.until(["default/later"], has_node, 60)
@@ -102,7 +103,7 @@ def test_a_task_that_breaks_ends_the_play() -> None:
 
         world.scheduler.loop.burst = broken  # type: ignore[method-assign,assignment]
         add_pod(world, "p")
-        await asyncio.sleep(3600)
+        await elapse(3600)
 
     with pytest.raises(ExceptionGroup) as caught:
         play(scenario)
@@ -125,7 +126,7 @@ def test_agents_run_pods_on_its_nodes() -> None:
         working = asyncio.ensure_future(Live(world.api, agents, world.clock, rng=world.rng).run())
         add_node(world, "n")
         add_pod(world, "job")
-        await asyncio.sleep(3700)
+        await elapse(3700)
         working.cancel()
         answer = world.api.now(verbs.get(kinds.PODS, "default", "job"))
         found: dict[str, object] = msgspec.json.decode(answer.body)["status"]
