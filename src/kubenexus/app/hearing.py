@@ -16,6 +16,9 @@ from kubenexus.client.topics import Topic, Trouble
 from kubenexus.observe import logs
 from kubenexus.state.intake import KINDS, key_of, named
 
+# Whoever waits as one, in whichever form it is told.
+GROUPS = (kinds.POD_GROUPS, kinds.WORKLOADS, kinds.COSCHEDULING_POD_GROUPS, kinds.VOLCANO_POD_GROUPS)
+
 # Pods last: what a pod refers to is better known before it.
 WATCHED = (
     kinds.NODES,
@@ -34,10 +37,7 @@ WATCHED = (
     kinds.STATEFUL_SETS,
     kinds.POD_DISRUPTION_BUDGETS,
     kinds.PRIORITY_CLASSES,
-    kinds.POD_GROUPS,
-    kinds.WORKLOADS,
-    kinds.COSCHEDULING_POD_GROUPS,
-    kinds.VOLCANO_POD_GROUPS,
+    *GROUPS,
     kinds.PODS,
 )
 

@@ -16,7 +16,7 @@ from typing import Any
 from kubenexus.app.candidate import Candidate
 from kubenexus.app.flags import Flags
 from kubenexus.app.gauges import Gauges
-from kubenexus.app.hearing import WATCHED
+from kubenexus.app.hearing import GROUPS, WATCHED
 from kubenexus.app.leader import LeaderElection
 from kubenexus.app.lease import Terms
 from kubenexus.app.ports import Ports
@@ -38,17 +38,7 @@ from kubenexus.state.digest import digest
 UNKNOWN_FOR = 60.0  # seconds of nothing but 401 before we give up
 FAREWELL = 2.0  # seconds for the last events
 # An older cluster's role does not name them, and pods are placed without them all the same.
-OPTIONAL = frozenset(
-    {
-        kinds.DEVICE_CLASSES,
-        kinds.POD_DISRUPTION_BUDGETS,
-        kinds.PRIORITY_CLASSES,
-        kinds.POD_GROUPS,
-        kinds.WORKLOADS,
-        kinds.COSCHEDULING_POD_GROUPS,
-        kinds.VOLCANO_POD_GROUPS,
-    }
-)
+OPTIONAL = frozenset({kinds.DEVICE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.PRIORITY_CLASSES, *GROUPS})
 
 log = logs.get("app")
 
