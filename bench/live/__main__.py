@@ -1,6 +1,7 @@
 """`python -m bench.live`: prints a line for each run, then the tables; what was measured before an interrupt, too."""
 
 import asyncio
+import itertools
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from bench.live.cases import CASES, Case
 from bench.live.contestants import CONTESTANTS
 from bench.live.idle import idle
 from bench.live.runs import MODES, NotBound, Run
-from bench.live.stage import staged
+from bench.live.stage import Stage, staged
 from bench.live.targets import judge
 from bench.report import machine
 
@@ -47,18 +48,24 @@ def programme(cases: tuple[str, ...], modes: tuple[str, ...], whos: tuple[str, .
 
 
 async def measure(steps: list[Step], nodes: int, pods: int, runs: list[Run]) -> None:
-    """Adds to `runs`, so that whoever interrupts has what there is."""
-    async with staged() as stage:
-        await stage.furnish(nodes)
-        click.echo(f"{nodes} nodes; {len(steps)} runs to come")
-        for case, mode, who, pair in steps:
-            count = pods or (case.drain if mode == "drain" else case.burst)
-            try:
-                runs.append(await MODES[mode](stage, case, who, count, pair))
-            except NotBound as problem:
-                click.echo(f"{case.name:<18} {mode} {pair + 1}  {problem}")
-                continue
-            click.echo(report.line(runs[-1]))
+    """Adds to `runs`, so that whoever interrupts has what there is. Gangs have a control plane of their own."""
+    for gangs, some in itertools.groupby(steps, lambda step: step[0].gangs is not None):
+        async with staged(gangs=gangs) as stage:
+            await stage.furnish(nodes)
+            await perform(stage, list(some), pods, runs)
+
+
+async def perform(stage: Stage, steps: list[Step], pods: int, runs: list[Run]) -> None:
+    """On one stage, one after the other. Who leaves pods unbound is named, and the next has a go."""
+    click.echo(f"{len(steps)} runs to come{' with ' + ', '.join(stage.gates) if stage.gates else ''}")
+    for case, mode, who, pair in steps:
+        count = case.whole(pods or (case.drain if mode == "drain" else case.burst))
+        try:
+            runs.append(await MODES[mode](stage, case, who, count, pair))
+        except NotBound as problem:
+            click.echo(f"{case.name:<18} {mode} {pair + 1}  {problem}")
+            continue
+        click.echo(report.line(runs[-1]))
 
 
 async def rest(whos: tuple[str, ...], nodes: int, seconds: float) -> None:

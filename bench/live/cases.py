@@ -1,15 +1,20 @@
 """The workloads, as kube-scheduler's own benchmark (scheduler_perf) has them: each asks something else of a scheduler.
 
-Nodes have 4 cpu, 32 Gi, room for 110 pods and one of three zones; all pods ask for 100m and 500 Mi.
+Nodes have 4 cpu, 32 Gi, room for 110 pods and one of three zones; all pods ask for 100m and 500 Mi. Gangs are PodGroups
+of `scheduling.k8s.io`; where they are measured, a hundred nodes share a rack.
 """
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 Data = dict[str, Any]
 
 SCHEDULER: Final = "measured"
 ZONE: Final = "topology.kubernetes.io/zone"
+RACK: Final = "topology.kubernetes.io/rack"
+RACK_OF: Final = 100
+WORKER: Final = "worker-"
 HOST: Final = "kubernetes.io/hostname"
 ZONES: Final = ("zone1", "zone2", "zone3")
 URGENT: Final = "urgent"
@@ -17,14 +22,27 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
+class Gangs(NamedTuple):
+    """So many members each, and all of them are needed. `rack`: within one rack."""
+
+    size: int
+    rack: bool = False
+
+
 class Case(NamedTuple):
-    """`drain` and `burst` are how many pods of it are measured. `churn`: the cluster changes meanwhile."""
+    """`drain` and `burst` are how many pods of it are measured. `churn`: the cluster changes meanwhile. `gangs`: they
+    come in gangs, for which a control plane needs its gates open."""
 
     name: str
     drain: int
     burst: int
     wish: Callable[[], tuple[str, Data]]  # a colour, and what goes into the spec
     churn: bool = False
+    gangs: Gangs | None = None
+
+    def whole(self, pods: int) -> int:
+        """So many pods, and as many more as make the last gang whole."""
+        return pods if self.gangs is None else -(-pods // self.gangs.size) * self.gangs.size
 
 
 def _nothing() -> tuple[str, Data]:
@@ -68,13 +86,16 @@ CASES: Final = {
         Case("spread", 2_000, 1_000, _spread),
         Case("preferred-affinity", 1_000, 1_000, _preferred_affinity),
         Case("churn", 4_000, 2_000, _nothing, churn=True),
+        Case("gangs", 4_000, 800, _nothing, gangs=Gangs(8)),
+        Case("gangs-large", 3_000, 1_000, _nothing, gangs=Gangs(1_000)),
+        Case("gangs-rack", 1_200, 400, _nothing, gangs=Gangs(4, rack=True)),
     )
 }
 
 
-def node(number: int) -> Data:
-    name, amounts = f"worker-{number:05d}", {"cpu": "4", "memory": "32Gi", "pods": "110"}
-    labels = {HOST: name, ZONE: ZONES[number % len(ZONES)]}
+def node(number: int, *, racks: bool = False) -> Data:
+    name, amounts = f"{WORKER}{number:05d}", {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    labels = {HOST: name, ZONE: ZONES[number % len(ZONES)]} | ({RACK: _rack(number)} if racks else {})
     status = {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
 
@@ -83,6 +104,42 @@ def pod(case: Case, name: str) -> Data:
     color, wish = case.wish()
     meta: Data = {"name": name, "labels": {"color": color} if color else {}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _spec("100m", "500Mi") | wish}
+
+
+def members(case: Case, prefix: str, count: int) -> list[Data]:
+    """All pods of a run. Gangs come interleaved: the first member of each, then the second of each."""
+    pods = [pod(case, f"{prefix}{number:05d}") for number in range(count)]
+    if case.gangs is not None:
+        for number, each in enumerate(pods):
+            each["spec"]["schedulingGroup"] = {"podGroupName": _gang(number % (count // case.gangs.size))}
+    return pods
+
+
+def pod_groups(case: Case, count: int) -> list[Data]:
+    """Those that so many pods belong to."""
+    if case.gangs is None:
+        return []
+    spec: Data = {"schedulingPolicy": {"gang": {"minCount": case.gangs.size}}}
+    if case.gangs.rack:
+        spec["schedulingConstraints"] = {"topology": [{"key": RACK}]}
+    kind = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "spec": spec}
+    return [kind | {"metadata": {"name": _gang(number)}} for number in range(count // case.gangs.size)]
+
+
+def scattered(pods: Iterable[Data]) -> int:
+    """Of how many gangs the members are in several racks; of bound pods, as the server lists them."""
+    racks: dict[str, set[str]] = defaultdict(set)
+    for spec in (each["spec"] for each in pods if "schedulingGroup" in each["spec"]):
+        racks[spec["schedulingGroup"]["podGroupName"]].add(_rack(int(spec["nodeName"].removeprefix(WORKER))))
+    return sum(len(each) > 1 for each in racks.values())
+
+
+def _gang(number: int) -> str:
+    return f"gang-{number:04d}"
+
+
+def _rack(node: int) -> str:
+    return f"rack-{node // RACK_OF}"
 
 
 # What a churning cluster has one moment and has not the next: a node without room, a pod for which there is none, and a

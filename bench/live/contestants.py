@@ -1,7 +1,7 @@
 """Who is measured, and how each is started: as it would run in a cluster, and as fast as it may."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from bench.live.cases import SCHEDULER
@@ -21,9 +21,11 @@ profiles: [{schedulerName: %s}]
 """
 
 
-def start(who: str, plane: ControlPlane) -> Program:
-    """The process, just started. It ends with the control plane, or when it is stopped."""
-    return plane.family.start(CONTESTANTS[who](plane), who)
+def start(who: str, plane: ControlPlane, gates: Sequence[str] = ()) -> Program:
+    """The process, just started. It ends with the control plane, or when it is stopped. kube-scheduler has the same
+    `gates` open as the API server; the others have none."""
+    opened = [f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}"] if gates and who == THEIRS else []
+    return plane.family.start([*CONTESTANTS[who](plane), *opened], who)
 
 
 def _scheduler(command: list[str], plane: ControlPlane) -> list[str]:

@@ -11,7 +11,7 @@ SETTLES = 10.0  # seconds after its first bind
 
 async def idle(stage: Stage, who: str, seconds: float) -> str:
     """In a line. A pod that it binds first shows that it has begun."""
-    program, namespace = contestants.start(who, stage.plane), await stage.namespace()
+    program, namespace = contestants.start(who, stage.plane, stage.gates), await stage.namespace()
     await stage.until_awake(namespace, lambda: program.running)
     await stage.clean(namespace)
     await asyncio.sleep(SETTLES)

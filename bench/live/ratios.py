@@ -15,9 +15,10 @@ class Pair(NamedTuple):
     theirs: Run
     null: Run | None
 
-    def pace(self, times: float) -> float:
-        """Our pods a second, as a multiple of the lesser of `times` kube-scheduler's and 0.75 of the null binder's."""
-        limits = [times * self.theirs.rate] + ([0.75 * self.null.rate] if self.null is not None else [])
+    def pace(self, times: float, share: float) -> float:
+        """Our pods a second, as a multiple of the lesser of two: `times` kube-scheduler's, a `share` of the null
+        binder's."""
+        limits = [times * self.theirs.rate] + ([share * self.null.rate] if self.null is not None else [])
         return self.ours.rate / min(limits)
 
 

@@ -32,6 +32,7 @@ def line(run: Run) -> str:
     told = f"{run.rate:6.0f} pods/s (first after {run.first:.1f} s), {run.cpu['scheduler']:.2f} CPU s per 1,000"
     asked = f"{sum(run.calls.values()):.2f} calls and {sum(run.bytes.values()) / 1000:.1f} kB a pod"
     waits = f"p50 {run.p50:.2f} s, p99 {run.p99:.2f} s"
+    waits += f"; {run.scattered} gangs not in one rack" if run.scattered else ""
     return f"{run.case:<18} {run.mode} {run.pair + 1}  {run.who:<14} {told}, {asked}, {run.peak_mb:.0f} MB, {waits}"
 
 

@@ -36,6 +36,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     p50: float  # created to bound, seconds
     p99: float
     watches: int  # the witness's: how often the API server closed them, and one
+    scattered: int = 0  # gangs that were to be in one rack, and are not
 
     @property
     def rate(self) -> float:
@@ -81,9 +82,10 @@ async def drain(stage: Stage, case: Case, who: str, pods: int, pair: int) -> Run
     contestant: Program | None = None
     try:
         await witness.ready()
+        await stage.pod_groups(case, namespace, pods)
         await stage.pods(case, namespace, pods)
         meter, began = Meter(stage), CLOCK.now()
-        contestant = contestants.start(who, stage.plane)
+        contestant = contestants.start(who, stage.plane, stage.gates)
         meter.begin(contestant, fresh=True)
         async with stage.churning(namespace, case.churn):
             await _all_bound(witness, contestant, who)
@@ -91,7 +93,8 @@ async def drain(stage: Stage, case: Case, who: str, pods: int, pair: int) -> Run
         contestant.stop()
         seen = await witness.testimony()
         traffic = meter.traffic(seen.bound_bytes)
-        return _figures((case.name, "drain", who, pair), began, seen, cpu, traffic, peak)
+        run = _figures((case.name, "drain", who, pair), began, seen, cpu, traffic, peak)
+        return msgspec.structs.replace(run, scattered=await stage.scattered(case, namespace))
     finally:
         await _end(stage, namespace, witness, contestant)
 
@@ -100,9 +103,10 @@ async def burst(stage: Stage, case: Case, who: str, pods: int, pair: int) -> Run
     """The contestant runs and has nothing to do; then the pods come as fast as the server takes them."""
     namespace = await stage.namespace()
     witness = Witness(stage.plane, namespace, pods)
-    contestant = contestants.start(who, stage.plane)
+    contestant = contestants.start(who, stage.plane, stage.gates)
     try:
         await witness.ready()
+        await stage.pod_groups(case, namespace, pods)
         await stage.until_awake(namespace, lambda: contestant.running)
         meter = Meter(stage)
         meter.begin(contestant, fresh=False)
@@ -115,7 +119,8 @@ async def burst(stage: Stage, case: Case, who: str, pods: int, pair: int) -> Run
         contestant.stop()
         seen = await witness.testimony()
         traffic = meter.traffic(seen.created_bytes + seen.bound_bytes)
-        return _figures((case.name, "burst", who, pair), min(seen.created.values()), seen, cpu, traffic, peak)
+        run = _figures((case.name, "burst", who, pair), min(seen.created.values()), seen, cpu, traffic, peak)
+        return msgspec.structs.replace(run, scattered=await stage.scattered(case, namespace))
     finally:
         await _end(stage, namespace, witness, contestant)
 

@@ -28,13 +28,22 @@ CLOCK = WallClock()
 CREATORS = 64
 CANARY = "canary"
 FLAGS = ("--delete-collection-workers=4",)  # so that cleaning up takes less of an hour
+# For gangs only, so that everything else is measured on a control plane as it comes. Nobody here would take the
+# protection off a PodGroup that is to be deleted.
+GATES = ("GenericWorkload", "TopologyAwareWorkloadScheduling")
+GANG_FLAGS = (
+    f"--feature-gates={','.join(f'{gate}=true' for gate in GATES)}",
+    "--runtime-config=scheduling.k8s.io/v1beta1=true",
+    "--disable-admission-plugins=ServiceAccount,PodGroupProtection",
+)
 
 
 class Stage:
-    """`sent` counts the bytes of what was created here, since the API server does not tell us from the contestant."""
+    """`sent` counts the bytes of what was created here, since the API server does not tell us from the contestant.
+    `gates` are open for gangs; then nodes have racks, too."""
 
-    def __init__(self, plane: ControlPlane, client: Client) -> None:
-        self.plane, self._client = plane, client
+    def __init__(self, plane: ControlPlane, client: Client, gates: tuple[str, ...] = ()) -> None:
+        self.plane, self._client, self.gates = plane, client, gates
         self.sent = 0
         self._runs = 0
 
@@ -44,7 +53,7 @@ class Stage:
         await self._create(kinds.PRIORITY_CLASSES, urgent | {"metadata": {"name": cases.URGENT}})
 
         async def node(number: int) -> None:
-            made = cases.node(number)
+            made = cases.node(number, racks=bool(self.gates))
             await self._create(kinds.NODES, made)
             untainted = patch(kinds.NODES, "", made["metadata"]["name"], {"spec": {"taints": None}})
             await self._client.send(untainted, timeout=60)
@@ -60,11 +69,28 @@ class Stage:
 
     async def pods(self, case: Case, namespace: str, count: int) -> None:
         """As fast as the server takes them."""
+        made = cases.members(case, PREFIX, count)
 
         async def pod(number: int) -> None:
-            await self._create(kinds.PODS, cases.pod(case, f"{PREFIX}{number:05d}"), namespace)
+            await self._create(kinds.PODS, made[number], namespace)
 
         await at_most(CREATORS, pod, count)
+
+    async def pod_groups(self, case: Case, namespace: str, count: int) -> None:
+        """Those of so many pods; none if they are in no gang."""
+        made = cases.pod_groups(case, count)
+
+        async def group(number: int) -> None:
+            await self._create(kinds.POD_GROUPS, made[number], namespace)
+
+        await at_most(CREATORS, group, len(made))
+
+    async def scattered(self, case: Case, namespace: str) -> int:
+        """Of how many gangs that were to be in one rack, and are all bound, that is not so."""
+        if case.gangs is None or not case.gangs.rack:
+            return 0
+        listed = await self._client.send(listing(kinds.PODS, namespace=namespace), timeout=120)
+        return cases.scattered(msgspec.json.decode(listed)["items"])
 
     async def until_awake(self, namespace: str, program_runs: Callable[[], bool]) -> None:
         """A pod that is bound shows that the contestant has read everything and has begun."""
@@ -75,9 +101,9 @@ class Stage:
             await asyncio.sleep(0.1)
 
     async def clean(self, namespace: str) -> None:
-        """No pod and no event of the run is left. The server gives up on a collection that takes it too long, and goes
-        on where it stopped when it is asked again."""
-        for resource in (kinds.PODS, kinds.EVENTS):
+        """No pod, PodGroup or event of the run is left. The server gives up on a collection that takes it too long, and
+        goes on where it stopped when it is asked again."""
+        for resource in (kinds.PODS, *([kinds.POD_GROUPS] if self.gates else []), kinds.EVENTS):
             left = True
             while left:
                 with contextlib.suppress(ApiError, Uncertain, Unreachable):
@@ -134,16 +160,18 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def staged() -> AsyncIterator[Stage]:
-    """A control plane that ends with the body. Nothing is written outside a folder that is removed, too."""
+async def staged(*, gangs: bool = False) -> AsyncIterator[Stage]:
+    """A control plane that ends with the body. Nothing is written outside a folder that is removed, too. `gangs`: it
+    knows PodGroups."""
+    flags = (*FLAGS, *(GANG_FLAGS if gangs else ()))
     with (
         tempfile.TemporaryDirectory(prefix="kubenexus-live-") as folder,
-        ControlPlane(build.assets(), Path(folder), apiserver_flags=FLAGS) as plane,
+        ControlPlane(build.assets(), Path(folder), apiserver_flags=flags) as plane,
     ):
         access = find_access(Wish(kubeconfig=str(plane.kubeconfig())), CLOCK)
         client = Client(access, CLOCK, limiter=Limiter(CLOCK, qps=-1))
         try:
-            yield Stage(plane, client)
+            yield Stage(plane, client, GATES if gangs else ())
         finally:
             await client.close()
 

@@ -6,14 +6,18 @@ from typing import Final, NamedTuple
 from bench.live.ratios import compared, kinds, mean, pairs
 from bench.live.runs import Run
 
+# By case: times kube-scheduler's, and the share of the null binder's that is enough.
 PACES: Final = {
-    "basic": 2.0,
-    "required-affinity": 5.0,
-    "anti-affinity": 5.0,
-    "spread": 5.0,
-    "preferred-affinity": 5.0,
+    "basic": (2.0, 0.75),
+    "required-affinity": (5.0, 0.75),
+    "anti-affinity": (5.0, 0.75),
+    "spread": (5.0, 0.75),
+    "preferred-affinity": (5.0, 0.75),
+    "gangs": (5.0, 0.7),
+    "gangs-large": (5.0, 0.7),
+    "gangs-rack": (5.0, 0.7),
 }
-CPU: Final = {"basic": 0.25, "required-affinity": 0.1}
+CPU: Final = {"basic": 0.25, "required-affinity": 0.1, "gangs": 0.15, "gangs-large": 0.15, "gangs-rack": 0.15}
 MEMORY: Final = 0.5
 
 
@@ -45,11 +49,11 @@ def judge(runs: list[Run]) -> Iterator[Judgement]:
 
 
 def _paces(runs: list[Run]) -> Iterator[Judgement]:
-    for case, times in PACES.items():
+    for case, (times, share) in PACES.items():
         made = pairs(runs, case, "drain")
         if made:
-            what = f"drain: our pods/s, times the lesser of {times:g}x kube-scheduler and 0.75x null binder"
-            yield Judgement(what, case, 1.0, mean(pair.pace(times) for pair in made), least=True)
+            what = f"drain: our pods/s, times the lesser of {times:g}x kube-scheduler and {share:g}x null binder"
+            yield Judgement(what, case, 1.0, mean(pair.pace(times, share) for pair in made), least=True)
 
 
 def _waits(runs: list[Run]) -> Iterator[Judgement]:

@@ -1,16 +1,22 @@
 """What is made of runs: pairs, ratios, promises and tables; and what is read from a watch and from /metrics."""
 
+from collections import Counter
+from typing import Any
+
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from bench.live import meters, report
 from bench.live.__main__ import main, programme
-from bench.live.cases import CASES, SCHEDULER, pod
+from bench.live.cases import CASES, RACK, SCHEDULER, members, node, pod, pod_groups, scattered
 from bench.live.contestants import NULL, OURS, THEIRS
 from bench.live.ratios import against_null, compared, mean, pairs
 from bench.live.runs import Run
 from bench.live.targets import judge
 from bench.live.witness import Testimony
+
+GANGS = ["gangs", "gangs-large", "gangs-rack"]
 
 
 def a_run(
@@ -62,11 +68,20 @@ def test_the_pace_is_judged_by_the_lesser_of_two_limits(ours: float, theirs: flo
     assert ("pods/s" in pace.what, pace.kept) == (True, kept)
 
 
+def test_a_gang_may_be_a_little_further_from_the_ceiling() -> None:
+    def kept(case: str) -> bool:
+        return next(
+            judge([a_run(OURS, 143, case=case), a_run(THEIRS, 100, case=case), a_run(NULL, 200, case=case)])
+        ).kept
+
+    assert [kept("spread"), kept("gangs")] == [False, True]
+
+
 def test_every_promise_is_judged_where_it_was_measured() -> None:
     runs = [a_run(who, case=case, mode=mode) for case in CASES for mode in ("drain", "burst") for who in (OURS, THEIRS)]
     judged = [(each.what.split(",")[0], each.case) for each in judge(runs)]
-    assert len(judged) == 5 + 2 + 2 * len(CASES) + 1
-    assert [case for what, case in judged if "CPU" in what] == ["basic", "required-affinity"]
+    assert len(judged) == 8 + 5 + 2 * len(CASES) + 1
+    assert [case for what, case in judged if "CPU" in what] == ["basic", "required-affinity", *GANGS]
     assert [case for what, case in judged if "memory" in what] == ["basic"]
 
 
@@ -125,6 +140,47 @@ def test_pods_differ_by_case_and_ask_for_the_measured_scheduler() -> None:
     made = {name: pod(case, "p-1") for name, case in CASES.items()}
     assert {each["spec"]["schedulerName"] for each in made.values()} == {SCHEDULER}
     assert made["basic"]["spec"] == made["churn"]["spec"] != made["spread"]["spec"]
+
+
+def named(pods: list[Any]) -> list[str]:
+    return [each["spec"]["schedulingGroup"]["podGroupName"] for each in pods]
+
+
+def test_members_of_gangs_are_interleaved_and_every_gang_is_whole() -> None:
+    case = CASES["gangs"]
+    pods, groups = members(case, "p-", 24), pod_groups(case, 24)
+    assert named(pods[:4]) == ["gang-0000", "gang-0001", "gang-0002", "gang-0000"]
+    assert Counter(named(pods)) == {each["metadata"]["name"]: 8 for each in groups}
+    assert {each["spec"]["schedulingPolicy"]["gang"]["minCount"] for each in groups} == {8}
+    assert len({each["metadata"]["name"] for each in pods}) == 24
+
+
+def test_pods_without_gangs_have_no_groups() -> None:
+    pods = members(CASES["basic"], "p-", 2)
+    assert pods == [pod(CASES["basic"], "p-00000"), pod(CASES["basic"], "p-00001")]
+    assert pod_groups(CASES["basic"], 2) == []
+
+
+@pytest.mark.parametrize(("case", "asked", "made"), [("basic", 10, 10), ("gangs", 10, 16), ("gangs-large", 1, 1000)])
+def test_a_run_has_whole_gangs(case: str, asked: int, made: int) -> None:
+    assert CASES[case].whole(asked) == made
+    assert CASES[case].drain == CASES[case].whole(CASES[case].drain)
+
+
+def test_only_gangs_that_want_it_are_to_be_in_one_rack() -> None:
+    wishes = {name: pod_groups(CASES[name], 4_000)[0]["spec"].get("schedulingConstraints") for name in GANGS}
+    assert wishes == {"gangs": None, "gangs-large": None, "gangs-rack": {"topology": [{"key": RACK}]}}
+    assert len({node(number, racks=True)["metadata"]["labels"][RACK] for number in range(5_000)}) == 50
+    assert RACK not in node(0)["metadata"]["labels"], "where no gangs are measured nodes are as they were"
+
+
+@pytest.mark.parametrize(("nodes", "count"), [(range(90, 98), 0), (range(96, 104), 1)])
+def test_a_gang_in_several_racks_is_noticed(nodes: range, count: int) -> None:
+    pods = members(CASES["gangs"], "p-", 8)
+    for number, each in zip(nodes, pods, strict=True):
+        each["spec"]["nodeName"] = node(number)["metadata"]["name"]
+    assert scattered(pods) == count
+    assert ("not in one rack" in report.line(replace(a_run(NULL), scattered=count))) is bool(count)
 
 
 def test_an_unknown_case_is_refused_by_name() -> None:
