@@ -9,12 +9,15 @@ import pytest
 
 from kubenexus.api.core import Pod, SchedulingGroup
 from kubenexus.queue.entry import Place
+from kubenexus.state.digest import digest
 from kubenexus.state.pods import Stage
 from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.harness import a_ledger
 from tests.api.gangs.small import LEAST, a_member, pod_group
 from tests.app.town import Town, in_town
-from tests.bind.server import BUSY, FORBIDDEN
+from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT
 from tests.queue.hall import short
+from tests.turns import until
 
 GANG = "default/gang/llama"
 
@@ -277,12 +280,27 @@ def test_f05_a_member_that_fits_nowhere_leaves_nobody_assumed() -> None:
 
 
 def test_f06_half_of_a_gang_is_never_bound() -> None:
+    """Five hundred gangs of two on room for one, with members that come, leave and are looked at in any order."""
+
     async def life(town: Town) -> None:
+        dice = random.Random(6)
         town.nodes(a_node("n", cpu=1))
-        for i in range(50):
-            town.pods(*gang(f"g{i}", 2, cpu=1))
+        for i in range(500):
+            members = gang(f"g{i}", 2, cpu=1)
+            for pod in dice.sample(members, 2):
+                town.pods(pod)
+                if dice.random() < 0.5:
+                    town.scheduler.loop.burst()
             await town.work()
+            for pod in dice.sample(members, dice.randint(0, 2)):
+                town.delete(pod.key)
+            town.clock.advance(dice.choice([0.0, 1.0, 15.0]))
+        await town.work()
         assert town.server.binds == []
+        assert town.where() == {}
+        town.pods(a_pod("alone", cpu=1, priority=10))
+        await town.work()
+        assert town.server.binds == ["alone to n"]
 
     in_town(life)
 
@@ -291,7 +309,7 @@ def test_f06_half_of_a_gang_is_never_bound() -> None:
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3, 4])
-def test_f08_f14_members_whose_binds_are_refused_follow_the_others(failing: int) -> None:
+def test_f08_members_whose_binds_are_refused_follow_the_others(failing: int) -> None:
     async def life(town: Town) -> None:
         town.nodes(a_node("n", cpu=8))
         town.pods(*gang("llama", 4, cpu=1))
@@ -305,6 +323,39 @@ def test_f08_f14_members_whose_binds_are_refused_follow_the_others(failing: int)
         assert bound(town, "llama") == 4
         assert len(town.room) == 0
         assert town.scheduler.feed.assembly.job_of("default/llama-0") == GANG
+
+    in_town(life)
+
+
+@pytest.mark.parametrize("fault", [AWAY, BUSY, FORBIDDEN, LOST, SILENT], ids=str)
+@pytest.mark.parametrize("turn", range(4))
+def test_f14_what_was_decided_reaches_the_server_or_is_taken_back(fault: Exception | str, turn: int) -> None:
+    """Whatever becomes of one bind of a gang: the ledger has nobody on a node where the server will not have it."""
+
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=4))
+        town.pods(*gang("llama", 4, cpu=1))
+        town.server.script.extend([*[None] * turn, fault])
+        await town.calm_down()
+        assert town.where() == town.bound() == {f"llama-{i}": "n" for i in range(4)}
+        assert (len(town.room), town.scheduler.dispatcher.open) == (0, 0)
+
+    in_town(life)
+
+
+@pytest.mark.parametrize("leads", [True, False], ids=["refused for ever", "no longer the leader"])
+def test_f14_a_decision_that_never_reaches_the_server_holds_no_room(leads: bool) -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=4))
+        town.pods(*gang("llama", 4, cpu=1))
+        town.server.outage = lambda: FORBIDDEN
+        town.scheduler.loop.burst()
+        assert len(town.where()) == 4, "decided"
+        town.guard.leads = leads
+        await until(lambda: town.scheduler.dispatcher.open == 0)
+        assert town.where() == town.bound() == {}
+        assert town.room.place(GANG) in (Place.BACKOFF, Place.ACTIVE)
+        assert digest(town.ledger) == digest(a_ledger([a_node("n", cpu=4)], []))
 
     in_town(life)
 
