@@ -93,12 +93,20 @@ def pod_limits(pod: Pod) -> dict[str, Quantity]:
 
 def allocatable(node: Node) -> Amounts:
     """What a node offers: cpu in thousandths, memory, ephemeral storage, pods and scalar resources in units."""
+    try:
+        return _offered(tuple(node.status.allocatable.items()))
+    except Malformed as error:
+        raise error.within(subject=f"Node {shown(node.metadata.name)}") from None
+
+
+@functools.lru_cache(maxsize=256)  # thousands of nodes come in a few sizes
+def _offered(allocatable: tuple[tuple[str, QuantityText], ...]) -> Amounts:
     offered: dict[str, int] = {}
-    for name, text in node.status.allocatable.items():
+    for name, text in allocatable:
         try:
             offered[name] = max(to_nano(text), 0)
         except Malformed as error:
-            raise error.within(f"status.allocatable[{shown(name)}]", f"Node {shown(node.metadata.name)}") from None
+            raise error.within(f"status.allocatable[{shown(name)}]") from None
     pods = ceil_within_int64(offered.pop(PODS, 0), NANO)
     return tuple(sorted((*_rounded(offered), (PODS, pods)))) if pods else _rounded(offered)
 

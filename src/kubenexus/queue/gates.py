@@ -16,6 +16,9 @@ class Gates:
         self._shut: dict[Entry, tuple[Rules, str]] = {}  # the one that was asked longest ago first
         self._by_plugin: dict[tuple[Rules, str], dict[Entry, None]] = {}
 
+    def __len__(self) -> int:
+        return len(self._shut)
+
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._shut)
 

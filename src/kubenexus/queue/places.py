@@ -60,6 +60,11 @@ class Places:
         return list(found)
 
     @property
+    def any_refused(self) -> bool:
+        """Whether some line waits for an event at all."""
+        return bool(self._watching)
+
+    @property
     def first_parked(self) -> Line | None:
         """The one that was parked longest ago."""
         return next(iter(self.parked), None)

@@ -105,6 +105,8 @@ class WaitingRoom(Board):
 
     def on_event(self, event: Event) -> int:
         """Something happened in the cluster. Returns how many lines it woke; asks once a line, not once a job."""
+        if not self._minded:
+            return 0
         self._look_around()
         now, woken = self._clock.now(), 0
         for rules in self._profiles:
@@ -238,6 +240,11 @@ class WaitingRoom(Board):
         """The job whose turn it is, if it still is."""
         entry = self._entries.get(turn.job.key)
         return entry if entry is not None and entry.turn == turn.number else None
+
+    @property
+    def _minded(self) -> bool:
+        """Whether an event can matter to anybody: not while the first nodes are listed, when no job was tried yet."""
+        return bool(self._lines.places.any_refused or self._turns.flight or self._reception.gates)
 
     def _candidates(self, rules: Rules, event: Event) -> list[Line]:
         """The lines that an event may concern, given who refused them."""

@@ -61,7 +61,8 @@ class DeviceColumns:
         if len(devices) > self.slots:
             for name in _COLUMNS:
                 setattr(self, name, _deepen(getattr(self, name), len(devices)))
-        self.clear(row)
+        if devices or row in self._of_row:
+            self.clear(row)
         if devices:
             self._of_row[row] = devices
         for slot, device in enumerate(devices):

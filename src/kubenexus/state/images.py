@@ -30,6 +30,8 @@ class ImageColumns:
     def set(self, row: int, images: list[ContainerImage]) -> bool:
         """Whether anything changed. Kubelets report their images often and change them rarely: only the difference
         is touched."""
+        if not images and row not in self._of_row:
+            return False
         sizes = {name: image.size_bytes for image in reversed(images) for name in image.names}
         before = self.of_row(row)
         for old in self._of_row.pop(row, ()):

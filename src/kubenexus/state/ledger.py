@@ -60,7 +60,8 @@ class Ledger:
         if not known:
             self.nodes.devices.set(row, self._devices.get(name, ()))
             self.nodes.fence(row, name in self._fences)
-            self._recount(row)
+            if name in self._residents:
+                self._recount(row)
         return {row} | self._count_first(offered_first)
 
     def node_gone(self, name: str) -> set[int]:

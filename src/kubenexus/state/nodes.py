@@ -80,10 +80,10 @@ class NodeColumns:
             return row, []
         if row is None:
             row = self._open(name)
-        new = self._write(row, node, offered)
+        else:
+            self.node_changes.note(row)
         self._seals[row] = seal
-        self.node_changes.note(row)
-        return row, new
+        return row, self._write(row, node, offered)
 
     def _write(self, row: int, node: Node, offered: tuple[tuple[str, int], ...]) -> list[str]:
         self._cordon(row, node.spec.unschedulable)

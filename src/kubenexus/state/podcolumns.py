@@ -222,6 +222,8 @@ class PodColumns:
                 counter.relabelled()
 
     def node_relabelled(self) -> None:
+        if not self._counters and not self.carriers:
+            return  # as while the first nodes are listed
         for counter in (*self._counters.values(), *(carrier.counter for carrier in self.carriers.values())):
             counter.relabelled()
 

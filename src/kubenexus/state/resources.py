@@ -73,9 +73,11 @@ class ResourceColumns:
         for name in new:
             self._add(name)
         self._layouts.clear()
-        for r in np.flatnonzero(self.alloc[:, row]).tolist():
-            self.offered[r] -= 1
-        self.alloc[:, row] = 0
+        before = self.alloc[:, row]
+        if before.any():
+            for r in np.flatnonzero(before).tolist():
+                self.offered[r] -= 1
+            before[:] = 0
         for name, given in amounts:
             r, amount = self.index[name], min(max(given, 0), LIMIT - 1)  # so that a capped request fits nowhere
             self.alloc[r, row] = amount
