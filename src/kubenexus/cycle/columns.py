@@ -7,6 +7,7 @@ import numpy as np
 
 from kubenexus.base.numbers import BoolColumn
 from kubenexus.cycle.border import PluginFailedError, blamed, clean, in_range
+from kubenexus.cycle.lots import BITS
 from kubenexus.framework.decision import PluginScore
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
@@ -86,10 +87,10 @@ class ScoreColumn:
     """
 
     __slots__ = (
-        "_former",
         "_normal",
         "_present",
         "_shown",
+        "_summed",
         "active",
         "extremes",
         "kept",
@@ -112,7 +113,7 @@ class ScoreColumn:
         self._shown: tuple[int, tuple[int, ...], PluginScore] | None = None
         self.unusable: Any = None  # rows where a rule from outside gave no number
         self._normal: Any = None  # the few values of a coded score, normalised and weighted
-        self._former: Any = None  # what they were before the last answer, if the codes are still the same
+        self._summed: tuple[Hashable, Any] = (None, None)  # the codes' key and these values, as last added to the sums
 
     def ask(self, pod: PodClass, nodes: Nodes, job: JobView) -> Any:
         """What the plugin says of these rows: scores, SKIP or a Verdict."""
@@ -123,12 +124,10 @@ class ScoreColumn:
 
     def fill(self, raw: Any, width: int) -> None:
         """Take the scores of all rows: the column is the table's own from now on."""
-        former, self._normal, self._former = self._normal, None, None
+        self._normal = None
         if isinstance(raw, Coded):
             if raw.key is None:
                 raw.key = object()
-            elif isinstance(self.raw, Coded) and self.raw.key == raw.key:
-                self._former = former
             self.raw = raw
         elif self.traits.trusted:
             self.raw = raw if isinstance(raw, int) else raw.astype(np.uint8 if self.kept else np.int64, copy=False)
@@ -170,8 +169,11 @@ class ScoreColumn:
         in_range(self.normalized(self.raw if isinstance(self.raw, int) else self.take(ok)), self.plugin.name)
 
     def differs(self) -> bool:
-        """Whether the last answer changed anything that is added to the sums."""
-        return self._former is None or not np.array_equal(self._former, self._normalized_values())
+        """Whether anything is added to the sums now that is not in them already. Extremes may move and change nothing:
+        where all are equal, equally many pods more are worth the same."""
+        if not isinstance(self.raw, Coded) or self._summed[0] != self.raw.key:
+            return True
+        return not np.array_equal(self._summed[1], self._normalized_values())
 
     def take(self, rows: Any) -> Any:
         """Raw scores of some rows, as int64 or an int."""
@@ -232,12 +234,13 @@ class ScoreColumn:
         """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""
         key = (self.raw.key, version)
         if self._present[0] != key:
-            every = np.count_nonzero(ok) == len(ok)
-            if every and self.raw.present is not None:
-                self._present = (key, self.raw.present)
-            else:
-                codes = self.raw.codes if every else self.raw.codes[ok]
-                self._present = (key, np.bincount(codes, minlength=len(self.raw.values)) > 0)
+            size, rows = len(self.raw.values), self.raw.rows
+            if rows is None:
+                self._present = (key, np.bincount(self.raw.codes[ok], minlength=size) > 0)
+            elif np.count_nonzero(ok) == len(ok):
+                self._present = (key, rows > 0)
+            else:  # mostly few are not feasible
+                self._present = (key, rows > np.bincount(self.raw.codes[~ok], minlength=size))
         return self._present[1]
 
     def normalized(self, raw: Any, extremes: tuple[int, ...] | None = None) -> Any:
@@ -260,6 +263,12 @@ class ScoreColumn:
             raw = self.raw if isinstance(self.raw, int) else self.raw[rows]
         part = raw if self.kept else self.normalized(raw)
         return part if weight == 1 else part * weight if isinstance(part, int) else _times(part, weight)
+
+    def summand(self) -> Any:
+        """What the plugin adds to the ranks of all rows."""
+        if isinstance(self.raw, Coded):
+            self._summed = (self.raw.key, self._normalized_values())
+        return self.part(slice(None), BITS)
 
     def part_at(self, row: int) -> int:
         """The same of one row, as a number."""

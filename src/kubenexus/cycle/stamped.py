@@ -145,7 +145,7 @@ def _scores(table: ClassTable, columns: NodeColumns, of_feasible: bool) -> bool:
             table.work.beyond += columns.size
             asked = True
         if score.active and (asked or of_feasible):
-            changed |= score.measure(table.ok, table.version) or (asked and score.differs())
+            changed |= (score.measure(table.ok, table.version) or asked) and score.differs()
         changed |= was != score.active
     return changed
 

@@ -256,7 +256,7 @@ class ClassTable:
         self.stamped_scores = [score for score in self.looking if score.active]
         rank = self.steady
         for score in self.stamped_scores:
-            rank = rank + score.part(slice(None), BITS)
+            rank = rank + score.summand()
         self.rank = self._only_feasible(rank.copy() if rank is self.steady else rank)
 
     def _only_feasible(self, rank: IntColumn) -> IntColumn:

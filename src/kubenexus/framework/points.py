@@ -131,12 +131,12 @@ class Touched(Plugin, Protocol):
 class Coded(msgspec.Struct, gc=False):
     """Scores that take few values: `values[codes[n]]` on row n. The runtime normalises the few values instead of the
     many rows. `key` names the codes: equal keys, equal codes. Nobody writes into the codes: whoever gets them may keep
-    them. `present` says which codes any row has (an index into values), where that is known."""
+    them. `rows` says how many rows have each code, where that is known."""
 
     codes: Any
     values: Any
     key: Hashable = None
-    present: Any = None
+    rows: Any = None
 
 
 class Normalize(msgspec.Struct, frozen=True):

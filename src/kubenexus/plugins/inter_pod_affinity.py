@@ -155,8 +155,8 @@ class InterPodAffinity:
             (topology, table), *_ = tables.items()
             table[0] = 0
             column = nodes.label(topology)[1]
-            codes, present = nodes.remembered((self.name, column), lambda nodes: _axis(topology, nodes))
-            return Coded(codes, table, (column, nodes.columns.node_changes.mark, nodes.rows is None), present)
+            codes, rows = nodes.remembered((self.name, column), lambda nodes: _axis(topology, nodes))
+            return Coded(codes, table, (column, nodes.columns.node_changes.mark, nodes.rows is None), rows)
         total: IntColumn = np.zeros(nodes.width, np.int64)
         for topology, table in tables.items():
             table[0] = 0
@@ -270,12 +270,9 @@ def _sum(known: IntColumn, more: IntColumn) -> IntColumn:
 
 
 def _axis(topology: str, nodes: Nodes) -> tuple[Any, Any]:
-    """The code of each row's domain, and which codes there are."""
+    """The code of each row's domain, and how many rows each domain has."""
     codes, column = nodes.label(topology)
-    present: Any = np.bincount(codes, minlength=len(column.values)) > 0
-    if np.count_nonzero(present) == len(present) - 1 and not present[0]:
-        present = slice(1, None)  # every node has the label, as with hostnames
-    return codes.astype(np.intp), present
+    return codes.astype(np.intp), np.bincount(codes, minlength=len(column.values))
 
 
 def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:
