@@ -20,7 +20,7 @@ from kubenexus.queue.entry import Place
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger, on_node
-from tests.app.town import Town, in_town
+from tests.app.town import Town, in_real_town, in_town
 from tests.bind.server import AWAY, LOST, SILENT
 from tests.client import cluster
 from tests.turns import Sleeper, turns, until
@@ -61,7 +61,7 @@ def test_f32_a_deletion_in_a_gap_of_the_watch_frees_its_room(lists: list[bytes],
         await town.work()
         assert town.where() == {"old-1": "n", "new": "n"}
 
-    in_town(life)
+    in_real_town(life)
 
 
 # --- 33: deleted while its bind is on the way -------------------------------------------------------------------------
@@ -249,4 +249,4 @@ def test_f63_state_belongs_to_one_thread_whoever_looks(monkeypatch: pytest.Monke
         assert all("scheduler_pending_pods" in str(page) for page in pages)
         assert threads == {threading.get_ident()}
 
-    in_town(life)
+    in_real_town(life)

@@ -14,7 +14,7 @@ from kubenexus.observe.recorder import Limits
 from kubenexus.testing.builders import a_node, a_pod
 from tests.api.gangs.small import a_member, pod_group
 from tests.app.test_keeper import bound
-from tests.app.town import Town, in_town
+from tests.app.town import Town, in_real_town, in_town
 from tests.bind.server import BUSY
 
 
@@ -129,7 +129,7 @@ def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatc
         assert day.untouched() == []
         check(day)
 
-    in_town(life)
+    in_real_town(life)
 
 
 def check(day: Day) -> None:

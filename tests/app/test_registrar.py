@@ -1,6 +1,5 @@
 """Kubernetes' own PodGroups say whether they were scheduled, and if not why: in kube-scheduler's words, and once."""
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -199,10 +198,9 @@ def test_an_attempt_that_broke_down_is_said_to_be_our_mistake() -> None:
 
 def test_it_is_written_when_the_server_is_well_again() -> None:
     async def life(town: Town) -> None:
-        town.scheduler.registrar.notes._sleep = lambda seconds: asyncio.sleep(0)
-        town.scheduler.notes._sleep = lambda seconds: asyncio.sleep(0)
         town.server.patches.extend([BUSY] * 6)
         await refused(town)
+        await town.notes(seconds=60)
         assert ("False", "Unschedulable", SHORT) in written(town)
         assert len(town.server.patches) == 0
         assert not town.scheduler.registrar.notes

@@ -13,8 +13,11 @@ from kubenexus.base.clock import VirtualClock
 from kubenexus.config import load
 from kubenexus.framework.registry import with_entry_points
 from kubenexus.plugins import BUILT_IN
+from kubenexus.sim.virtual.loop import run
 from kubenexus.state.pods import Stage
 from tests.bind.server import Guard, PodServer
+from tests.sim.virtual.passing import elapse
+from tests.turns import turns
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -84,12 +87,13 @@ class Town:
             await asyncio.sleep(0)
         raise AssertionError("it never comes to rest")
 
-    async def notes(self) -> None:
-        """Write what is to be written about pods and their groups."""
+    async def notes(self, seconds: float = 0.0) -> None:
+        """Write what is to be written about pods and their groups, and for so long what was refused."""
         room = self.scheduler.dispatcher.room
         tasks = [asyncio.ensure_future(n.run(room)) for n in (self.scheduler.notes, self.scheduler.registrar.notes)]
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await turns()
+        if seconds:
+            await elapse(seconds)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -133,23 +137,26 @@ class Story(Protocol):
 def play(story: Callable[[], Story], steps: Iterable[tuple[str, Any]]) -> None:
     async def life() -> None:
         chaos = story()
-        async with asyncio.timeout(60):
-            for what, which in steps:
-                await chaos.step(what, which)
-            await chaos.calm_down()
+        for what, which in steps:
+            await chaos.step(what, which)
+        await chaos.calm_down()
         chaos.check()
 
-    asyncio.run(life())
+    run(life())
 
 
-def in_town(life: Callable[[Town], Coroutine[Any, Any, None]], patience: float = 20) -> None:
-    """`patience` in seconds only ends what would hang."""
+def in_town(life: Callable[[Town], Coroutine[Any, Any, None]]) -> None:
+    """In virtual time: whoever waits for something that never comes is found out at once."""
+    run(_lived(life))
 
-    async def run() -> None:
-        async with asyncio.timeout(patience):
-            await life(Town())
 
-    asyncio.run(run())
+def in_real_town(life: Callable[[Town], Coroutine[Any, Any, None]], patience: float = 20) -> None:
+    """With sockets and threads. `patience` in seconds only ends what would hang."""
+    asyncio.run(asyncio.wait_for(_lived(life), patience))
+
+
+async def _lived(life: Callable[[Town], Coroutine[Any, Any, None]]) -> None:
+    await life(Town())
 
 
 def ended(pod: Pod, phase: str = "Failed") -> Pod:

@@ -1,55 +1,76 @@
 """A note is written until it is written, and never when it is no longer true."""
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.bind.commitment import Always
-from kubenexus.bind.notes import PAUSES, Notes
+from kubenexus.bind.commitment import Always, Bind
+from kubenexus.bind.notes import PAUSES, WRITERS, Notes
 from kubenexus.client.calls import ApiError, Call
+from kubenexus.sim.virtual.loop import run
 from kubenexus.testing.builders import a_pod
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, SILENT, PodServer
-from tests.turns import turns, until
+from tests.sim.virtual.passing import elapse
 
 WEB = a_pod("web")
-WHY = Call("PATCH", "/api/v1/namespaces/default/pods/web/status", b"{}")
+HOUR = 3600.0
 GONE = ApiError(404, "NotFound", 'pods "web" not found')
 CONFLICT = ApiError(409, "Conflict", "the object has been modified")
+
+
+Given = list[tuple[float, str]]
+
+
+def about(pod: Pod) -> Call:
+    return Call("PATCH", f"/api/v1/namespaces/default/pods/{pod.metadata.name}/status", b"{}")
+
+
+WHY = about(WEB)
+
+
+def at() -> float:
+    return round(asyncio.get_running_loop().time(), 1)
+
+
+async def at_once() -> None:
+    """There is always room."""
+    await asyncio.sleep(0)
+
+
+@contextlib.asynccontextmanager
+async def written_by(notes: Notes[Pod]) -> AsyncIterator[None]:
+    task = asyncio.ensure_future(notes.run(at_once))
+    yield
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def written(
     *problems: Exception,
     still: Callable[[PodServer], bool] = lambda server: True,
-    newer: Call | None = None,
-    pause: int = 1,
-) -> tuple[list[Call], list[str]]:
-    """What was sent about a pod whose patches meet these problems, and what was given up. `newer` comes meanwhile, in a
-    pause of so many turns."""
-    server, given_up = PodServer(WEB), list[str]()
+    newer: tuple[float, Call] | None = None,
+) -> tuple[list[Call], Given]:
+    """What was sent about a pod whose patches meet these problems, and what was given up when. `newer` comes then."""
+    server, given_up = PodServer(WEB), Given()
     server.patches.extend(problems)
 
     def failed(pod: Pod, why: str) -> None:
-        given_up.append(why)
+        given_up.append((at(), why))
 
     async def life() -> None:
-        async def sleep(seconds: float) -> None:
-            if newer is not None and len(server.calls) == 1:
-                notes.write(WEB, newer)
-            await turns(pause)
+        notes = Notes(server, Always(), lambda pod: still(server), failed)
+        async with written_by(notes):
+            notes.write(WEB, WHY)
+            if newer is not None:
+                await elapse(newer[0])
+                notes.write(WEB, newer[1])
+            await elapse(HOUR)
+        assert (len(notes), notes._latest) == (0, {})
 
-        async def at_once() -> None:
-            await asyncio.sleep(0)
-
-        notes = Notes(server, Always(), lambda pod: still(server), failed, sleep=sleep)
-        notes.write(WEB, WHY)
-        task = asyncio.ensure_future(notes.run(at_once))
-        await turns(200)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(life())
+    run(life())
     return server.calls, given_up
 
 
@@ -60,7 +81,7 @@ def test_what_could_not_be_written_is_written_again(problem: Exception) -> None:
 
 
 def test_it_is_given_up_in_the_end() -> None:
-    assert written(*[FORBIDDEN] * 99) == ([WHY] * (len(PAUSES) + 1), [str(FORBIDDEN)])
+    assert written(*[FORBIDDEN] * 99) == ([WHY] * (len(PAUSES) + 1), [(round(sum(PAUSES), 1), str(FORBIDDEN))])
 
 
 def test_a_pod_that_is_gone_is_nobodys_concern() -> None:
@@ -71,35 +92,88 @@ def test_what_has_become_untrue_is_not_written_again() -> None:
     assert written(BUSY, still=lambda server: not server.calls) == ([WHY], [])
 
 
-@pytest.mark.parametrize("pause", [1, 20], ids=["while it waits", "and is written while the older one waits"])
-def test_what_is_newer_takes_its_place(pause: int) -> None:
+@pytest.mark.parametrize("after", [0.0, 0.1], ids=["before it is sent", "while it rests"])
+def test_what_is_newer_takes_its_place(after: float) -> None:
     newer = Call("PATCH", WHY.path, b'{"newer": 1}')
-    assert written(BUSY, newer=newer, pause=pause) == ([WHY, newer], [])
+    sent, given_up = written(*[BUSY] * (after > 0), newer=(after, newer))
+    assert (sent[-1], sent[:-1], given_up) == (newer, [WHY] * (after > 0), [])
 
 
 def test_what_is_newer_than_a_note_on_its_way_follows_it() -> None:
-    server, newer = PodServer(WEB), Call("PATCH", WHY.path, b'{"newer": 1}')
+    sent, newer = list[tuple[float, Call]](), Call("PATCH", WHY.path, b'{"newer": 1}')
 
-    async def life() -> None:
-        arrived = asyncio.Event()
-
-        async def send(call: Call, *, timeout: float = 10.0) -> bytes:
-            server.calls.append(call)
-            await arrived.wait()
+    class Slow(PodServer):
+        async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+            sent.append((at(), call))
+            await elapse(2.0)
             return b"{}"
 
-        server.send = send  # type: ignore[method-assign]
-        notes: Notes[Pod] = Notes(server, Always(), lambda pod: True)
-        task = asyncio.ensure_future(notes.run(lambda: asyncio.sleep(0)))
-        for call in (WHY, newer):
-            notes.write(WEB, call)
-            await turns()
-        assert server.calls == [WHY]
-        arrived.set()
-        await until(lambda: len(server.calls) == 2)
-        await turns()
-        assert (server.calls, len(notes), len(notes._latest)) == ([WHY, newer], 0, 0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    async def life() -> None:
+        notes: Notes[Pod] = Notes(Slow(), Always(), lambda pod: True)
+        async with written_by(notes):
+            notes.write(WEB, WHY)
+            await elapse(1.0)
+            notes.write(WEB, newer)
+            await elapse(HOUR)
+        assert (len(notes), notes._latest) == (0, {})
 
-    asyncio.run(life())
+    run(life())
+    assert sent == [(0.0, WHY), (2.0, newer)]
+
+
+def test_those_who_are_refused_hold_up_nobody() -> None:
+    """Ten times as many as there are writers are refused again and again; others come behind them, and do not wait."""
+    refused = [a_pod(f"refused-{number}") for number in range(10 * WRITERS)]
+    others = [a_pod(f"other-{number}") for number in range(10 * WRITERS)]
+    sent: dict[str, list[float]] = {}
+
+    class Server(PodServer):
+        async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+            name = call.path.split("/")[6]
+            sent.setdefault(name, []).append(at())
+            if name.startswith("refused"):
+                raise FORBIDDEN
+            return b"{}"
+
+    async def life() -> None:
+        notes: Notes[Pod] = Notes(Server(), Always(), lambda pod: True)
+        async with written_by(notes):
+            for pod in refused:
+                notes.write(pod, about(pod))
+            await elapse(3.0)
+            assert len(notes) == len(refused)
+            for pod in others:
+                notes.write(pod, about(pod))
+            await elapse(HOUR)
+
+    run(life())
+    assert all(sent[pod.metadata.name] == [3.0] for pod in others)
+    tries = [round(sum(PAUSES[:count]), 1) for count in range(len(PAUSES) + 1)]
+    assert all(sent[pod.metadata.name] == tries for pod in refused)
+
+
+def gone(notes: Notes[Pod]) -> None:
+    notes.drop(WEB.metadata.uid)
+
+
+def bound(notes: Notes[Pod]) -> None:
+    assert not notes.concerns(Bind(WEB, "n1")), "a bind waits for nothing but a note on its way"
+
+
+@pytest.mark.parametrize("parting", [gone, bound], ids=["gone", "bound"])
+def test_nothing_is_said_of_a_pod_whose_note_rests_when_it_is(parting: Callable[[Notes[Pod]], None]) -> None:
+    server = PodServer(WEB)
+    server.patches.append(BUSY)
+
+    async def life() -> None:
+        notes: Notes[Pod] = Notes(server, Always(), lambda pod: True)
+        async with written_by(notes):
+            notes.write(WEB, WHY)
+            await elapse(0.1)
+            assert len(notes) == 1
+            parting(notes)
+            assert len(notes) == 0
+            await elapse(HOUR)
+
+    run(life())
+    assert server.calls == [WHY]
