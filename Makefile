@@ -38,6 +38,8 @@ $(READY): pyproject.toml constraints.txt
 	@# The build backend comes from the pinned set too: an isolated build would fetch whatever is newest.
 	$(PIP) install -c constraints.txt hatchling editables
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev]'
+	@# As pip compiles what it installs: else, where Python writes no bytecode, every process compiles everything again.
+	@$(PY) -m compileall -q src bench
 	@touch $@
 
 demo: $(READY) ## see it work: a cluster in the box, the real scheduler, a story in acts (DEMO_ARGS=--keep)

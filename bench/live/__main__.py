@@ -12,7 +12,7 @@ import msgspec
 
 from bench.live import report
 from bench.live.cases import CASES, Case
-from bench.live.contestants import CONTESTANTS
+from bench.live.contestants import CONTESTANTS, as_installed
 from bench.live.idle import idle
 from bench.live.runs import MODES, NotBound, Run
 from bench.live.stage import Stage, staged
@@ -88,6 +88,7 @@ async def rest(whos: tuple[str, ...], nodes: int, seconds: float) -> None:
 def main(schedulers: tuple[str, ...], nodes: int, seconds: float, **wanted: Any) -> None:
     """SCHEDULERS side by side on one real control plane; all, if none is named."""
     whos = schedulers or tuple(CONTESTANTS)
+    as_installed()
     if seconds:
         asyncio.run(rest(whos, nodes, seconds))
     else:

@@ -1,9 +1,12 @@
 """Who is measured, and how each is started: as it would run in a cluster, and as fast as it may."""
 
+import compileall
 import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import bench
+import kubenexus
 from bench.live.cases import SCHEDULER
 from kubenexus.testing.controlplane import ControlPlane, Program, free_ports
 from tests.e2e.controlplane import build
@@ -19,6 +22,12 @@ leaderElection: {leaderElect: false}
 clientConnection: {kubeconfig: "%s", qps: 5000, burst: 5000}
 profiles: [{schedulerName: %s}]
 """
+
+
+def as_installed() -> None:
+    """pip compiles what it installs. A working tree may never have been, and would begin every run by compiling."""
+    for package in (kubenexus, bench):
+        compileall.compile_dir(package.__path__[0], quiet=1)
 
 
 def start(who: str, plane: ControlPlane, gates: Sequence[str] = ()) -> Program:
