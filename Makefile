@@ -21,10 +21,10 @@ DEMO_ARGS    ?=
 CHAOS_ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane e2e chaos conformance lint fmt fuzz oracle simulate bench bench-live soak docs changelog constraints clean
+.PHONY: help setup demo test controlplane e2e chaos conformance lint fmt fuzz oracle simulate bench bench-live bench-latency soak docs changelog constraints clean
 
 help: ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make .venv with the kubenexus command and all tools, from pinned versions
 
@@ -82,8 +82,11 @@ simulate: $(READY) ## play kube-scheduler's own performance workloads in virtual
 bench: $(READY) ## measure decisions; prints a table and writes build/bench.json (BENCH_ARGS=...)
 	$(PY) -m bench $(BENCH_ARGS)
 
-bench-live: $(READY) ## side by side with kube-scheduler on a real control plane, 45 minutes (BENCH_ARGS=...)
+bench-live: $(READY) ## side by side with kube-scheduler on a real control plane, an hour (BENCH_ARGS=...)
 	$(PY) -m bench.live $(BENCH_ARGS)
+
+bench-latency: $(READY) ## how soon a gang starts once its last pod exists, 3 minutes (BENCH_ARGS=...)
+	$(PY) -m bench.latency $(BENCH_ARGS)
 
 soak: $(READY) ## 200,000 pods come and go: is the scheduler as small afterwards? 15 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.soak $(BENCH_ARGS)

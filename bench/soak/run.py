@@ -53,7 +53,7 @@ async def soak(folder: Path, plan: Plan, say: Say) -> Soak:
     """Two halves; after each everything is deleted, and what the process still holds is what it keeps. Who interrupts
     gets what there is."""
     with SERVERS[plan.server](folder) as server:
-        async with _client(server) as client:
+        async with connected(server) as client:
             flaps, churn = Flaps(client, plan.nodes), Churn(client, plan.alive, plan.job)
             await flaps.furnish()
             ours = scheduler(server)
@@ -61,7 +61,7 @@ async def soak(folder: Path, plan: Plan, say: Say) -> Soak:
             await _serving(ours, server.token)
             _end_on_term()
             with contextlib.suppress(asyncio.CancelledError):
-                async with _beside(churn.run(), flaps.run(), notes.run(plan.every)):
+                async with beside(churn.run(), flaps.run(), notes.run(plan.every)):
                     for _ in range(2):
                         await churn.turn_over(plan.pods // 2)
                         await asyncio.sleep(plan.rest)
@@ -88,7 +88,7 @@ async def _serving(which: Scheduler, token: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _client(server: Server) -> AsyncIterator[Client]:
+async def connected(server: Server) -> AsyncIterator[Client]:
     access = find_access(Wish(kubeconfig=str(server.kubeconfig)), CLOCK)
     client = Client(access, CLOCK, limiter=Limiter(CLOCK, qps=-1))
     try:
@@ -98,7 +98,7 @@ async def _client(server: Server) -> AsyncIterator[Client]:
 
 
 @contextlib.asynccontextmanager
-async def _beside(*doings: "asyncio._CoroutineLike[None]") -> AsyncIterator[None]:
+async def beside(*doings: "asyncio._CoroutineLike[None]") -> AsyncIterator[None]:
     """These go on while the body runs, and end with it; if one of them fails, so does the body."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(each) for each in doings]

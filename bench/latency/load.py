@@ -1,0 +1,95 @@
+"""The load: gangs are created, and a watch tells when each is bound as a whole. All moments are of this one clock."""
+
+import asyncio
+import random
+from typing import Any
+
+import msgspec
+
+from bench.soak.churn import CLOCK, NAMESPACE, Seen, insist
+from bench.soak.objects import SCHEDULER
+from kubenexus.client import kinds
+from kubenexus.client.changes import Change
+from kubenexus.client.topics import Topic, Trouble
+from kubenexus.client.transport import Client
+from kubenexus.client.verbs import create
+from kubenexus.client.watch import Reflector
+
+NAME = "pod-group.scheduling.kubenexus.io/name"
+LEAST = "pod-group.scheduling.kubenexus.io/min-available"
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """Of one gang, in seconds since 1970. `created`: the server has answered the last of its creates; `bound`: the
+    watch has told of the last of its binds."""
+
+    began: float
+    created: float
+    bound: float
+
+    @property
+    def seconds(self) -> float:
+        """From its last pod's creation to the last bind."""
+        return max(0.0, self.bound - self.created)
+
+
+class Load:
+    """Gangs have the labels that docs/gangs.md begins with, and need all their members."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._left: dict[str, set[str]] = {}  # members without a node, by gang
+        self._bound: dict[str, asyncio.Future[float]] = {}
+
+    async def run(self) -> None:
+        """Watch, until cancelled."""
+        topic = Topic(kinds.PODS, Seen, kinds.LIVE)
+        await Reflector(self._client, topic, self, clock=CLOCK, rng=random.Random(0)).run()
+
+    async def gang(self, name: str, size: int) -> Wait:
+        """Creates it, all members at once, and waits until it is bound."""
+        pods = [member(name, size, number) for number in range(size)]
+        self._left[name] = {pod["metadata"]["name"] for pod in pods}
+        bound = self._bound[name] = asyncio.get_running_loop().create_future()
+        began = CLOCK.now()
+        await asyncio.gather(*(self._make(pod) for pod in pods))
+        created = CLOCK.now()
+        return Wait(began, created, await bound)
+
+    async def _make(self, pod: dict[str, Any]) -> None:
+        call = create(kinds.PODS, pod, NAMESPACE)
+        await insist(lambda: self._client.send(call, timeout=60))
+
+    # What the reflector calls.
+
+    def begin(self) -> None: ...
+
+    def end(self) -> None: ...
+
+    def troubled(self, trouble: Trouble) -> None: ...
+
+    def listed(self, items: list[Any], unreadable: tuple[Any, ...]) -> None:
+        for pod in items:
+            self.see(pod)
+
+    def changed(self, changes: list[Change]) -> None:
+        for change in changes:
+            self.see(change.object)
+
+    def see(self, pod: Any) -> None:
+        """A pod as the watch tells it."""
+        gang = pod.metadata.name.rpartition("-")[0]
+        left = self._left.get(gang)
+        if left is None or not pod.spec.node_name:
+            return
+        left.discard(pod.metadata.name)
+        if not left:
+            del self._left[gang]
+            self._bound.pop(gang).set_result(CLOCK.now())
+
+
+def member(gang: str, size: int, number: int) -> dict[str, Any]:
+    requests = {"resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}
+    spec = {"schedulerName": SCHEDULER, "containers": [{"name": "main", "image": "app:1", **requests}]}
+    labels = {NAME: gang, LEAST: str(size)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{gang}-{number}", "labels": labels}, "spec": spec}

@@ -1,0 +1,42 @@
+"""Waits of gangs as a table, and beside what was promised."""
+
+from collections.abc import Iterator, Sequence
+
+from bench.latency.load import Wait
+from bench.latency.run import Latency
+from bench.live.targets import Judgement
+
+HEAD = ("gangs", "pods each", "how", "p50 ms", "p99 ms", "longest ms", "first create to last bind, s")
+P50, P99, LARGE = 50.0, 150.0, 1000.0  # milliseconds
+
+
+def table(found: Latency) -> str:
+    """Markdown. Waits are from the creation of a gang's last pod to its last bind."""
+    plan = found.plan
+    rows = [
+        _cells(found.steady, plan.size, f"one every {plan.every:g} s"),
+        _cells(found.large, plan.large, "one after the other"),
+        _cells(found.rush, plan.size, "at once"),
+    ]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (HEAD, ["---"] * len(HEAD), *rows))
+
+
+def judge(found: Latency) -> Iterator[Judgement]:
+    """In milliseconds."""
+    steady, large = f"{found.plan.size} pods", f"{found.plan.large} pods"
+    what = "last pod created to all bound, ms:"
+    yield Judgement(f"{what} p50 of {len(found.steady)} gangs", steady, P50, ms(found.steady, 50))
+    yield Judgement(f"{what} p99 of {len(found.steady)} gangs", steady, P99, ms(found.steady, 99))
+    yield Judgement(f"{what} the slowest of {len(found.large)}", large, LARGE, ms(found.large, 100))
+
+
+def ms(waits: Sequence[Wait], percent: int) -> float:
+    """The wait that so many percent of the gangs did not exceed."""
+    ordered = sorted(each.seconds for each in waits)
+    return 1000 * ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+def _cells(waits: Sequence[Wait], size: int, how: str) -> list[str]:
+    whole = max(each.bound for each in waits) - min(each.began for each in waits)
+    figures = [f"{ms(waits, percent):.1f}" for percent in (50, 99, 100)]
+    return [str(len(waits)), str(size), how, *figures, f"{whole:.2f}"]

@@ -1,0 +1,80 @@
+"""One measurement from beginning to end: a server, a scheduler, nodes, and gangs one by one, large, and all at once."""
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from bench.latency.load import Load, Wait
+from bench.soak.flaps import Flaps
+from bench.soak.programs import embedded, scheduler
+from bench.soak.run import beside, connected
+from kubenexus.testing.controlplane import Program
+
+PATIENCE = 120.0  # seconds for any one part
+LARGE_ONES = 5
+
+Found = TypeVar("Found")
+
+
+class Plan(NamedTuple):
+    """`gangs` of `size` pods, one every so many seconds; then some of `large` pods, one after the other; then a `rush`
+    of so many gangs of `size`."""
+
+    nodes: int
+    gangs: int
+    size: int
+    every: float
+    large: int
+    rush: int
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """What came of it."""
+
+    plan: Plan
+    steady: list[Wait]
+    large: list[Wait]
+    rush: list[Wait]
+
+
+class NotBound(Exception):
+    """Gangs were left without nodes; the message has the end of the scheduler's log."""
+
+
+async def measure(folder: Path, plan: Plan) -> Latency:
+    """Everything is started here and ends here. The first gang is bound before the clock runs: the scheduler is up."""
+    with embedded(folder) as server:
+        async with connected(server) as client:
+            await Flaps(client, plan.nodes).furnish()
+            ours, load = scheduler(server).program, Load(client)
+            async with beside(load.run()):
+                await _within(load.gang("first", plan.size), ours)
+                steady = await _within(one_by_one(load, plan), ours, plan.gangs * plan.every)
+                large = [await _within(load.gang(f"large-{n}", plan.large), ours) for n in range(LARGE_ONES)]
+                rush = await _within(all_at_once(load, plan), ours)
+            return Latency(plan, steady, large, rush)
+
+
+async def one_by_one(load: Load, plan: Plan) -> list[Wait]:
+    """By the clock, whether the one before is bound or not."""
+    tasks = []
+    async with asyncio.TaskGroup() as group:
+        for number in range(plan.gangs):
+            tasks.append(group.create_task(load.gang(f"steady-{number}", plan.size)))
+            await asyncio.sleep(plan.every)
+    return [task.result() for task in tasks]
+
+
+async def all_at_once(load: Load, plan: Plan) -> list[Wait]:
+    return list(await asyncio.gather(*(load.gang(f"rush-{number}", plan.size) for number in range(plan.rush))))
+
+
+async def _within(doing: Coroutine[Any, Any, Found], ours: Program, more: float = 0.0) -> Found:
+    try:
+        async with asyncio.timeout(PATIENCE + more):
+            return await doing
+    except TimeoutError:
+        raise NotBound(f"gangs are not bound after {PATIENCE + more:.0f} s\n{ours.tail()}") from None

@@ -1,0 +1,102 @@
+"""How waits of gangs are taken and told; and a very small measurement, with all its processes."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from bench.latency import report
+from bench.latency.__main__ import main
+from bench.latency.load import LEAST, NAME, Load, Wait, member
+from bench.latency.run import Latency, Plan
+from bench.soak.churn import Seen
+from kubenexus.client.calls import Call
+from kubenexus.client.transport import Client
+
+PLAN = Plan(nodes=3, gangs=4, size=2, every=0.5, large=5, rush=3)
+
+
+def waits(*milliseconds: float) -> list[Wait]:
+    return [Wait(began=-1.0, created=0.0, bound=each / 1000) for each in milliseconds]
+
+
+def test_a_wait_runs_from_the_last_create_to_the_last_bind() -> None:
+    assert Wait(began=1.0, created=3.0, bound=3.5).seconds == pytest.approx(0.5)
+    assert Wait(began=1.0, created=3.0, bound=2.999).seconds == 0.0, "the answer came after the news"
+
+
+@pytest.mark.parametrize(("percent", "found"), [(50, 30.0), (99, 40.0), (100, 40.0)])
+def test_so_many_percent_did_not_wait_longer(percent: int, found: float) -> None:
+    assert report.ms(waits(40, 10, 30, 20), percent) == pytest.approx(found)
+
+
+@pytest.mark.parametrize(
+    ("steady", "large", "kept"),
+    [
+        pytest.param([10, 20, 30], [900], [True, True, True], id="all kept"),
+        pytest.param([10, 60, 160], [1100], [False, False, False], id="none kept"),
+        pytest.param([10, 20, 160], [900], [True, False, True], id="one was slow"),
+    ],
+)
+def test_promises_are_judged(steady: list[float], large: list[float], kept: list[bool]) -> None:
+    found = Latency(PLAN, waits(*steady), waits(*large), waits(5))
+    assert [each.kept for each in report.judge(found)] == kept
+
+
+def test_the_table_has_a_row_for_each_part() -> None:
+    rows = report.table(Latency(PLAN, waits(10, 20), waits(30), waits(500, 600, 700))).splitlines()
+    assert len({row.count("|") for row in rows}) == 1
+    assert rows[2:] == [
+        "| 2 | 2 | one every 0.5 s | 20.0 | 20.0 | 20.0 | 1.02 |",
+        "| 1 | 5 | one after the other | 30.0 | 30.0 | 30.0 | 1.03 |",
+        "| 3 | 2 | at once | 600.0 | 700.0 | 700.0 | 1.70 |",
+    ]
+
+
+def test_members_of_a_gang_need_each_other() -> None:
+    made = [member("steady-1", 8, number) for number in range(8)]
+    assert {(pod["metadata"]["labels"][NAME], pod["metadata"]["labels"][LEAST]) for pod in made} == {("steady-1", "8")}
+    assert len({pod["metadata"]["name"] for pod in made}) == 8
+
+
+class Server:
+    """Takes whatever it is sent."""
+
+    async def send(self, call: Call, *, timeout: float) -> bytes:
+        return b""
+
+
+def seen(name: str, node: str) -> Seen:
+    return msgspec.convert({"metadata": {"name": name}, "spec": {"nodeName": node}}, Seen)
+
+
+def test_a_gang_is_bound_when_each_of_its_members_is() -> None:
+    async def story() -> tuple[bool, Wait]:
+        load = Load(cast(Client, Server()))
+        gang = asyncio.create_task(load.gang("g", 2))
+        await asyncio.sleep(0)
+        for news in (seen("g-0", "n1"), seen("g-0", "n1"), seen("g-1", ""), seen("other-1", "n1")):
+            load.see(news)
+        done, _ = await asyncio.wait({gang}, timeout=0)
+        load.see(seen("g-1", "n2"))
+        return bool(done), await gang
+
+    early, wait = asyncio.run(story())
+    assert not early
+    assert wait.began <= wait.created
+
+
+def test_a_small_measurement_runs_to_its_end(tmp_path: Path) -> None:
+    wanted = ["--nodes", "5", "--gangs", "3", "--size", "2", "--every", "0.05", "--large", "4", "--rush", "5"]
+    file = tmp_path / "latency.json"
+    done = CliRunner().invoke(main, [*wanted, f"--json={file}"], catch_exceptions=False)
+    assert done.exit_code == 0
+    found = json.loads(file.read_text())["found"]
+    assert [len(found[part]) for part in ("steady", "large", "rush")] == [3, 5, 5]
+    assert all(each["began"] <= each["created"] and each["began"] < each["bound"] for each in found["steady"])
+    assert "| 5 | 2 | at once |" in done.output
+    assert "p99 of 3 gangs" in done.output
