@@ -20,17 +20,18 @@ LEAST = "pod-group.scheduling.kubenexus.io/min-available"
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Of one gang, in seconds since 1970. `created`: the server has answered the last of its creates; `bound`: the
-    watch has told of the last of its binds."""
+    """Of one gang, in seconds since 1970: the first create is sent, the last create is sent, the watch tells of the
+    last bind. That the last pod exists is not known before the server has answered; but an answer may be read late,
+    and what is being sent was not there before."""
 
     began: float
-    created: float
+    last: float
     bound: float
 
     @property
     def seconds(self) -> float:
-        """From its last pod's creation to the last bind."""
-        return max(0.0, self.bound - self.created)
+        """From its last pod's creation, that included, to its last bind."""
+        return self.bound - self.last
 
 
 class Load:
@@ -47,14 +48,15 @@ class Load:
         await Reflector(self._client, topic, self, clock=CLOCK, rng=random.Random(0)).run()
 
     async def gang(self, name: str, size: int) -> Wait:
-        """Creates it, all members at once, and waits until it is bound."""
+        """Creates it, all members but one at once and then the last, and waits until it is bound."""
         pods = [member(name, size, number) for number in range(size)]
         self._left[name] = {pod["metadata"]["name"] for pod in pods}
         bound = self._bound[name] = asyncio.get_running_loop().create_future()
         began = CLOCK.now()
-        await asyncio.gather(*(self._make(pod) for pod in pods))
-        created = CLOCK.now()
-        return Wait(began, created, await bound)
+        await asyncio.gather(*(self._make(pod) for pod in pods[:-1]))
+        last = CLOCK.now()
+        await self._make(pods[-1])
+        return Wait(began, last, await bound)
 
     async def _make(self, pod: dict[str, Any]) -> None:
         call = create(kinds.PODS, pod, NAMESPACE)
