@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.api.codec import encode
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Pod, TopologySpreadConstraint
 from kubenexus.api.meta import ObjectMeta
+from kubenexus.api.selectors import LabelSelector
 from kubenexus.api.workloads import Service, ServiceSpec
-from kubenexus.plugins import pod_topology_spread, spread
+from kubenexus.plugins import pod_topology_spread, spread, spread_points
 from kubenexus.plugins.pod_topology_spread import PodTopologySpread
-from kubenexus.plugins.spread import Domains
+from kubenexus.plugins.spread import HOSTNAME, Domains
+from kubenexus.plugins.spread_points import Leaning
 from kubenexus.state.owners import Owners
 from kubenexus.testing.builders import ZONE, a_node, a_pod
 from tests.plugins.dice import Dice
@@ -65,6 +67,37 @@ def test_by_default_an_empty_zone_is_that_of_nodes_without_one() -> None:
     compare(scene, a_pod(labels={"app": "web"}), "PodTopologySpread", NaiveSpread())
     scene.gone("p0")
     compare(scene, a_pod(labels={"app": "web"}), "PodTopologySpread", NaiveSpread())
+
+
+def test_classes_that_spread_alike_follow_the_pods_together() -> None:
+    """They differ in what they ask for; whichever is looked at first after a pod came, the other is right too."""
+    scene = Scene(only(*BEFORE, "PodTopologySpread"))
+    for number in range(6):
+        scene.node_seen(a_node(f"n{number}", labels={ZONE: f"z{number % 2}", HOSTNAME: f"n{number}"}))
+    scene.group_seen(Service(metadata=ObjectMeta(namespace="default"), spec=ServiceSpec(selector={"app": "web"})))
+    classes = [a_pod(cpu=cpu, labels={"app": "web"}) for cpu in ("100m", "200m", "300m")]
+    for number in range(12):
+        scene.bound(a_pod(f"p{number}", labels={"app": "web"}), f"n{number * number % 5}")
+        for pod in (classes[number % 3], classes[0], classes[-1]):
+            compare(scene, pod, "PodTopologySpread", NaiveSpread())
+
+
+def test_combinations_that_are_too_many_for_codes() -> None:
+    """Soft constraints over two labels that have another value on every node."""
+    scene = Scene(only(*BEFORE, "PodTopologySpread"))
+    for number in range(40):
+        labels = {"rack": f"r{number}", "shelf": f"s{number}"} if number else {"rack": "r0"}
+        scene.node_seen(a_node(f"n{number}", labels=labels))
+    web = LabelSelector(match_labels={"app": "web"})
+    wanted = [
+        TopologySpreadConstraint(max_skew=1, topology_key=key, when_unsatisfiable="ScheduleAnyway", label_selector=web)
+        for key in ("rack", "shelf")
+    ]
+    pod = a_pod(labels={"app": "web"})
+    pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, topology_spread_constraints=wanted))
+    for number in range(4):
+        scene.bound(a_pod(f"p{number}", labels={"app": "web"}), f"n{number}")
+        assert compare(scene, pod, "PodTopologySpread", NaiveSpread())["scores differ"]
 
 
 # --- do these tests look at anything? ---------------------------------------------------------------------------------
@@ -148,12 +181,13 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "filters are never asked again": _answering(PodTopologySpread, "stamp", 0),
     "there is one domain": _answering(Domains, "in_use", 1),
     "nodes without all labels are scored": lambda p: p.setattr(
-        pod_topology_spread, "_ignored", lambda sizes: np.zeros(int(np.prod(sizes)), np.bool_)
+        spread_points, "_ignored", lambda sizes: np.zeros(int(np.prod(sizes)), np.bool_)
     ),
+    "codes do not follow the pods": _answering(Leaning, "_step", True),
     "services do not matter": _answering(Owners, "_service_labels", {}),
     "controllers do not matter": lambda p: p.setattr("kubenexus.state.owners._KINDS", {}),
     "pods on nodes that do not count are added": lambda p: p.setattr(
-        spread, "admitted", lambda c, pod, nodes: nodes.alive
+        spread, "admitted", lambda c, spec, nodes: nodes.alive
     ),
 }
 

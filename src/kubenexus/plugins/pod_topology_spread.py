@@ -4,17 +4,15 @@ A pod without constraints of its own is spread by default ones, together with th
 controller select.
 """
 
-import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from kubenexus.api.core import Pod, TopologySpreadConstraint
+from kubenexus.api.core import Pod, PodSpec, TopologySpreadConstraint
 from kubenexus.api.selectors import Op, Requirement, Selector
 from kubenexus.base.errors import Malformed
-from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.base.numbers import IntColumn
 from kubenexus.framework.bonds import Bond, Tie
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.job import JobView
@@ -22,7 +20,8 @@ from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Coded, Depends, own
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins import spread_hints
-from kubenexus.plugins.spread import HARD, HOSTNAME, SOFT, Domains, labelled, parse
+from kubenexus.plugins.spread import HARD, HOSTNAME, SOFT, Constraint, Domains, parse
+from kubenexus.plugins.spread_points import IGNORED, ByDomain, ByNode, Leaning
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
@@ -30,19 +29,19 @@ _SYSTEM = [
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SOFT),
     TopologySpreadConstraint(max_skew=5, topology_key="topology.kubernetes.io/zone", when_unsatisfiable=SOFT),
 ]
-_IGNORED = -1  # a node that lacks a topology label: 0 points, and no part in normalising
+_encoder = msgspec.msgpack.Encoder()
 
 
 def _least_and_most(raw: IntColumn) -> tuple[int, ...]:
-    scored = raw[raw != _IGNORED]
-    return (int(scored.min()), int(scored.max())) if len(scored) else (0, 0)
+    scored = raw[raw != IGNORED]
+    return (scored.item(scored.argmin()), scored.item(scored.argmax())) if len(scored) else (0, 0)
 
 
 def _turned(raw: Any, extremes: tuple[int, ...]) -> Any:
     """Few pods are good: the least becomes 100."""
     least, most = extremes
     points = 100 * (most + least - raw) // most if most else raw * 0 + 100
-    return np.where(raw == _IGNORED, 0, points)
+    return points * (raw != IGNORED)
 
 
 class PodTopologySpread:
@@ -83,7 +82,8 @@ class PodTopologySpread:
                 return 0
             overfull = [domains.overfull().tobytes() for domains in plan.hard_domains(nodes)]
             return nodes.node_changes.mark, tuple(overfull)
-        return nodes.node_changes.mark, tuple([domains.counter.version for domains in plan.soft])
+        counters = () if plan.soft is None else plan.soft.counters
+        return nodes.node_changes.mark, tuple([counter.version for counter in counters])
 
     def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
         try:
@@ -94,24 +94,19 @@ class PodTopologySpread:
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         refused = None
         for domains in self._plan(pod, nodes.columns).hard_domains(nodes.columns):
-            codes = nodes.label(domains.constraint.topology)[0]
-            missing, skewed = codes == 0, domains.overfull()[codes]
-            if missing.any():
-                skewed &= ~missing
+            skewed, missing = domains.skewed(nodes)
             if refused is not None:  # only the first constraint that fails is reported
-                missing, skewed = missing & ~refused, skewed & ~refused
-            verdict.reject(missing, self.UNLABELLED)
+                skewed = skewed & ~refused
+                missing = None if missing is None else missing & ~refused
+            if missing is not None:
+                verdict.reject(missing, self.UNLABELLED)
             verdict.reject(skewed, self.SKEWED)
-            refused = missing | skewed if refused is None else refused | missing | skewed
+            for more in (skewed, missing):
+                refused = more if refused is None else refused if more is None else refused | more
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | Skip:
-        if self.name not in pod.signed or not (plan := self._plan(pod, nodes.columns)).soft:
-            return SKIP
-        scored: BoolColumn = nodes.feasible
-        if plan.all_labels:
-            scored = scored & labelled([domains.constraint for domains in plan.soft], Nodes(nodes.columns))
-        pieces = [_points(domains, nodes, scored) for domains in plan.soft_domains(nodes.columns)]
-        return _added(pieces, plan.all_labels, nodes)
+        leaning = self._plan(pod, nodes.columns).leaning(nodes.columns) if self.name in pod.signed else None
+        return SKIP if leaning is None else leaning.score(nodes)
 
     def bonds(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[Bond]:
         """Members whom a hard constraint of a member counts."""
@@ -120,7 +115,14 @@ class PodTopologySpread:
         return [domains.bond(self.name) if len(peers) == 1 else Bond(Tie.OTHER, self.name) for domains in counting]
 
     def _plan(self, pod: PodClass, nodes: NodeColumns) -> "_Plan":
-        return pod.once("PodTopologySpread", lambda: _Plan(pod, nodes, self.defaults, self._system))
+        return pod.once("PodTopologySpread", lambda: self._shared_plan(pod, nodes))
+
+    def _shared_plan(self, pod: PodClass, nodes: NodeColumns) -> "_Plan":
+        spec, signed = pod.spec, pod.signed.get(self.name)
+        affinity = None if spec.affinity is None else spec.affinity.node_affinity
+        constraints = (spec.topology_spread_constraints, self.defaults, self._system)
+        words = _encoder.encode((signed, *constraints, spec.node_selector, affinity, spec.tolerations))
+        return nodes.shared((self.name, words), lambda: _Plan(signed, spec, self.defaults, self._system, nodes))
 
     wakes = (
         Wake(Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE | Action.DELETE, spread_hints.pod_counted),
@@ -134,93 +136,51 @@ class PodTopologySpread:
 
 
 class _Plan:
-    """A class's constraints, with their counters: the hard ones and the soft ones."""
+    """A class's constraints, with their counters: the hard ones, and what the soft ones come to.
+
+    Classes that differ in nothing a constraint asks about (in their requests, say) have one together.
+    """
 
     def __init__(
-        self, pod: PodClass, nodes: NodeColumns, defaults: list[TopologySpreadConstraint], system: bool
+        self, signed: Any, spec: PodSpec, defaults: list[TopologySpreadConstraint], system: bool, nodes: NodeColumns
     ) -> None:
-        signed = pod.signed.get("PodTopologySpread")
-        own_constraints = pod.spec.topology_spread_constraints
-        self.all_labels = bool(own_constraints) or not system
-        self._pod = pod
         self.hard: list[Domains] = []
-        self.soft: list[Domains] = []
-        if signed is None:
-            return
-        namespace, labels, wanted = signed
-        selector = None if wanted is None else Selector(tuple(Requirement(k, Op(op), tuple(v)) for k, op, v in wanted))
-        for spec in own_constraints or defaults:
-            constraint = parse(spec, namespace, labels, selector)
+        self._soft: list[Domains] = []
+        self._spec = spec
+        self._all_labels = bool(spec.topology_spread_constraints) or not system
+        parts: list[ByNode | ByDomain] = []
+        for constraint, hard in _parsed(signed, spec.topology_spread_constraints or defaults):
             domains = Domains(constraint, nodes.pods.counter((constraint.term,)))
-            (self.hard if spec.when_unsatisfiable == HARD else self.soft).append(domains)
+            if hard:
+                self.hard.append(domains)
+            elif constraint.topology == HOSTNAME:
+                parts.append(ByNode(constraint, domains.counter))
+            else:
+                self._soft.append(domains)
+                parts.append(ByDomain(domains))
+        self._constraints = [part.constraint for part in parts]
+        self.soft = Leaning(parts, self._all_labels) if parts else None
 
     def hard_domains(self, nodes: NodeColumns) -> list[Domains]:
-        return self._fresh(self.hard, nodes, all_labels=True)
+        constraints = [domains.constraint for domains in self.hard]
+        for domains in self.hard:
+            domains.refresh(self._spec, nodes, constraints, all_keys=True)
+        return self.hard
 
-    def soft_domains(self, nodes: NodeColumns) -> list[Domains]:
-        return self._fresh(self.soft, nodes, self.all_labels)
-
-    def _fresh(self, several: list[Domains], nodes: NodeColumns, all_labels: bool) -> list[Domains]:
-        constraints = [domains.constraint for domains in several]
-        for domains in several:
-            domains.refresh(self._pod, nodes, constraints, all_labels)
-        return several
-
-
-class _Piece(msgspec.Struct, gc=False):
-    """One constraint's part: `points[index[n]]` on row n; the last of the points is for nodes without the label."""
-
-    index: Any
-    points: Any
+    def leaning(self, nodes: NodeColumns) -> Leaning | None:
+        for domains in self._soft:
+            domains.refresh(self._spec, nodes, self._constraints, self._all_labels)
+        return self.soft
 
 
-def _points(domains: Domains, nodes: Nodes, scored: BoolColumn) -> _Piece:
-    """More pods in a node's domain are more points; domains of a topology with many values weigh more."""
-    constraint, counter = domains.constraint, domains.counter
-    codes, missing = domains.axis()
-    if constraint.topology == HOSTNAME:
-        index = _on_rows(counter.rows, nodes)
-        size, counts = int(np.count_nonzero(scored)), np.arange(counter.most + 1)
-    else:
-        index, counts = codes[nodes.where], domains.counts
-        size = domains.in_use(scored)
-    points = np.zeros(len(counts) + 1)
-    np.multiply(counts, math.log(size + 2), out=points[:-1])
-    points[:-1] += float(constraint.max_skew - 1)
-    if missing is not None:
-        index = np.where(missing[nodes.where], len(points) - 1, index)
-    return _Piece(index, points)
-
-
-def _added(pieces: list[_Piece], all_labels: bool, nodes: Nodes) -> IntColumn | Coded:
-    """All constraints together, for each combination of their points; there are few, however many nodes."""
-    index, points = pieces[0].index, pieces[0].points
-    for piece in pieces[1:]:
-        index = index * len(piece.points)
-        index += piece.index
-        points = np.add.outer(points, piece.points).ravel()
-    raw = np.floor(points + 0.5).astype(np.int64)
-    if all_labels:
-        raw[_ignored([len(piece.points) for piece in pieces])] = _IGNORED
-    if len(raw) > max(1024, nodes.width):
-        column: IntColumn = raw[index]
-        return column
-    return Coded(index if len(pieces) > 1 else index.copy(), raw)
-
-
-def _ignored(sizes: list[int]) -> BoolColumn:
-    """The combinations in which some constraint's label is missing."""
-    ignored: BoolColumn = np.zeros(1, np.bool_)
-    for size in sizes:
-        ignored = np.logical_or.outer(ignored, np.arange(size) == size - 1).ravel()
-    return ignored
-
-
-def _on_rows(rows: IntColumn, nodes: Nodes) -> Any:
-    size = nodes.columns.size
-    if len(rows) < size:
-        rows = np.concatenate([rows, np.zeros(size - len(rows), np.int64)])
-    return rows[:size][nodes.where]
+def _parsed(signed: Any, constraints: list[TopologySpreadConstraint]) -> Iterator[tuple[Constraint, bool]]:
+    """Each of the constraints, and whether it is a hard one."""
+    if signed is None:
+        return
+    namespace, labels, wanted = signed
+    selector = None if wanted is None else Selector(tuple(Requirement(k, Op(op), tuple(v)) for k, op, v in wanted))
+    for spec in constraints:
+        yield parse(spec, namespace, labels, selector), spec.when_unsatisfiable == HARD
 
 
 def _keys(constraint: TopologySpreadConstraint) -> set[str]:

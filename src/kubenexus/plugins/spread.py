@@ -5,14 +5,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubenexus.api.core import Pod, TopologySpreadConstraint
+from kubenexus.api.core import Pod, PodSpec, TopologySpreadConstraint
 from kubenexus.api.node_selectors import exactly, required
 from kubenexus.api.selectors import Op, Requirement, Selector, compile_selector
 from kubenexus.api.tolerations import untolerated
 from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.framework.bonds import Bond, Tie
-from kubenexus.framework.podclass import PodClass
-from kubenexus.plugins.terms import where
+from kubenexus.plugins.terms import Axis, axis, where
 from kubenexus.state.counters import Counter
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.podterms import Term
@@ -67,18 +66,17 @@ def _with_keys(selector: Selector, keys: list[str], labels: dict[str, str]) -> S
     return Selector((*more, *selector.requirements)) if more else selector
 
 
-def admitted(constraint: Constraint, pod: PodClass, nodes: Nodes) -> BoolColumn:
+def admitted(constraint: Constraint, spec: PodSpec, nodes: Nodes) -> BoolColumn:
     """Nodes whose pods the constraint counts: by default those the pod's node affinity admits."""
     found: BoolColumn = nodes.alive.copy()
     if constraint.honors_affinity:
-        found &= where(exactly(pod.spec.node_selector), nodes)
-        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+        found &= where(exactly(spec.node_selector), nodes)
+        affinity = spec.affinity.node_affinity if spec.affinity is not None else None
         if affinity is not None and affinity.required is not None:
             terms = [where(term, nodes) for term in required(affinity.required).terms]
             found &= np.logical_or.reduce(terms) if terms else False
     if constraint.honors_taints and nodes.tainted:
-        tolerations = pod.spec.tolerations
-        bad = [bool(untolerated(tolerations, taints)) for taints in nodes.taint_sets]
+        bad = [bool(untolerated(spec.tolerations, taints)) for taints in nodes.taint_sets]
         found &= ~np.array(bad)[nodes.taints]
     return found
 
@@ -103,11 +101,10 @@ class Domains:
         self._marks = (-1, -1)
         self._column: Any = None
         self._unlabelled = 0  # the code that stands for nodes without the label
-        self._in_use: tuple[int, Any, int] = (-1, None, 0)
-        self._axis: tuple[tuple[int, Any], Any, Any] = ((-1, None), None, None)
+        self._axis = Axis(None, None)
         self._overfull: tuple[tuple[int, int], Any] = ((-1, -1), None)
 
-    def refresh(self, pod: PodClass, nodes: NodeColumns, others: list[Constraint], all_keys: bool) -> None:
+    def refresh(self, spec: PodSpec, nodes: NodeColumns, others: list[Constraint], all_keys: bool) -> None:
         """Follow the pods; count anew when nodes changed. `others`: constraints whose labels a node must have too."""
         column = nodes.labels.column(self.constraint.topology)
         same = self._marks[0] == nodes.node_changes.mark and self._column is column
@@ -118,51 +115,51 @@ class Domains:
         if steps is None:
             # Where nodes without the label take part, they are in one domain with those whose label is empty.
             self._unlabelled = 0 if all_keys else max(column.values.find(""), 0)
-            self._recount(pod, Nodes(nodes), others if all_keys else [])
+            self._recount(spec, Nodes(nodes), others if all_keys else [])
         else:
             codes = column.codes
             for row, delta in steps:
-                if self._counted[row]:
-                    self.counts[codes[row] or self._unlabelled] += delta
+                if self._counted.item(row):
+                    self.counts[codes.item(row) or self._unlabelled] += delta
         self._marks = (nodes.node_changes.mark, self.counter.version)
 
-    def _recount(self, pod: PodClass, nodes: Nodes, others: list[Constraint]) -> None:
-        codes, column = nodes.label(self.constraint.topology)
-        self._counted = admitted(self.constraint, pod, nodes) & labelled(others, nodes)
+    def _recount(self, spec: PodSpec, nodes: Nodes, others: list[Constraint]) -> None:
+        self._axis = axis(self.constraint.topology, nodes)
+        codes, size = self._axis.codes, len(self._axis.rows)
+        self._counted = admitted(self.constraint, spec, nodes) & labelled(others, nodes)
         rows = np.zeros(nodes.width, np.int64)
         known = min(len(self.counter.rows), nodes.width)
         rows[:known] = self.counter.rows[:known]
-        size, there = len(column.values), self._domains(codes[self._counted])
+        there = self._domains(codes[self._counted])
         self.present = np.bincount(there, minlength=size) > 0
         self.counts = np.bincount(there, weights=rows[self._counted], minlength=size).astype(np.int64)
 
     def _domains(self, codes: Any) -> Any:
         return np.where(codes == 0, self._unlabelled, codes) if self._unlabelled else codes
 
-    def axis(self) -> tuple[Any, BoolColumn | None]:
-        """The code of each row's domain, and which rows have none (None: all have one). As of the last refresh."""
-        if self._axis[0][0] != self._marks[0] or self._axis[0][1] is not self._column:
-            codes = self._column.codes[: len(self._counted)].astype(np.intp)
-            missing = codes == 0
-            self._axis = ((self._marks[0], self._column), codes, missing if missing.any() else None)
-        return self._axis[1], self._axis[2]
-
-    def in_use(self, scored: BoolColumn) -> int:
-        """How many domains (or none: nodes without the label) the scored rows are in."""
-        # None stands for all rows, which is the usual case and quick to see.
-        wanted = None if np.count_nonzero(scored) == len(scored) else scored
-        same = self._in_use[1] is wanted or (wanted is not None and np.array_equal(self._in_use[1], wanted))
-        if self._in_use[0] != self._marks[0] or not same:
-            codes = self._domains(self.axis()[0][scored])
-            known = None if wanted is None else scored.copy()
-            self._in_use = (self._marks[0], known, int(np.count_nonzero(np.bincount(codes))))
-        return self._in_use[2]
+    def in_use(self, scored: BoolColumn, number: int) -> int:
+        """How many domains (or none: nodes without the label) the scored rows are in, which are so many."""
+        codes, rows = self._axis
+        if number < len(scored):
+            rows = rows - np.bincount(codes[~scored], minlength=len(rows))  # mostly few are not scored
+        domains = int(np.count_nonzero(rows))
+        # Nodes without the label, and those whose label is empty, are in one domain.
+        return domains - 1 if self._unlabelled and rows[0] and rows[self._unlabelled] else domains
 
     def bond(self, plugin: str) -> Bond:
         """What the constraint asks of pods that it counts itself. As of the last refresh."""
         wanted = self.constraint
         floor = int(np.count_nonzero(self.present)) < max(wanted.min_domains, 1)
         return Bond(Tie.EVEN, plugin, wanted.topology, self.counts, self.present, wanted.max_skew, floor)
+
+    def skewed(self, nodes: Nodes) -> tuple[BoolColumn, BoolColumn | None]:
+        """Rows where one pod more would skew the spread too far, and those without the label (None: all have it)."""
+        codes, rows = axis(self.constraint.topology, nodes)
+        skewed = self.overfull().take(codes)
+        if not rows[0]:
+            return skewed, None
+        missing = codes == 0
+        return skewed & ~missing, missing
 
     def overfull(self) -> BoolColumn:
         """For each domain: would one pod more there skew the spread too far?"""

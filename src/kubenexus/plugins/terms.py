@@ -1,4 +1,7 @@
-"""Selector terms over columns: a requirement on a label becomes a comparison of codes on all nodes at once."""
+"""Labels over columns: a requirement on one becomes a comparison of codes on all nodes at once, and its values are the
+domains that nodes are in."""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,3 +22,23 @@ def where(term: Term, nodes: Nodes) -> BoolColumn:
         named = nodes.named(wanted.values)
         found &= named if wanted.op is Op.IN else ~named
     return found
+
+
+class Axis(NamedTuple):
+    """The domains of a topology: the code of each row's (0 where the node lacks the label), and the rows of each."""
+
+    codes: Any
+    rows: Any
+
+
+def axis(topology: str, nodes: Nodes) -> Axis:
+    """Over all rows it is made once, until a node changes, and nobody may write into it."""
+    column = nodes.columns.labels.column(topology)
+    found: Axis = nodes.remembered(("axis", column), lambda nodes: _axis(topology, nodes))
+    return found
+
+
+def _axis(topology: str, nodes: Nodes) -> Axis:
+    codes, column = nodes.label(topology)
+    # NumPy looks up by native integers twice as quickly as by the labels' own.
+    return Axis(codes.astype(np.intp), np.bincount(codes, minlength=len(column.values)))

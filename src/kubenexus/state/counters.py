@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from kubenexus.base.numbers import IntColumn
 from kubenexus.state.labels import LabelColumn, LabelColumns
 
+Steps = list[tuple[int, int]]  # (row, change) of each pod that came or went
+
 
 class Counter:
     """`rows[n]` pods on row n; `domain(key)` the same by the code of a topology label's value.
@@ -34,9 +36,11 @@ class Counter:
         steps = self.flips - flips
         return None if not 0 <= steps <= len(self._flipped) else [self._flipped[i] for i in range(-steps, 0)]
 
-    def since(self, version: int) -> list[tuple[int, int]] | None:
-        """(row, change) of each step after `version`; None when that is no longer known."""
+    def since(self, version: int) -> Steps | None:
+        """Each step after `version`; None when that is no longer known."""
         steps = self.version - version
+        if not steps:
+            return []
         return None if steps > len(self._log) else [self._log[i] for i in range(-steps, 0)]
 
     def add(self, row: int, delta: int) -> None:

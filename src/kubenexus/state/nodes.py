@@ -8,7 +8,8 @@ there are, moves `cluster_version`.
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
@@ -31,6 +32,7 @@ from kubenexus.state.resources import PODS, ResourceColumns, widen
 from kubenexus.state.taints import TaintColumn
 from kubenexus.state.volumes.store import VolumeStore
 
+T = TypeVar("T")
 _FIRST_CAPACITY = 64
 _MOST_REMEMBERED = 64
 
@@ -67,6 +69,7 @@ class NodeColumns:
         self.cluster_version = 0
         self._free: list[int] = []
         self._remembered: tuple[int, dict[Hashable, Any]] = (0, {})
+        self._shared: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
         self._seals: dict[int, bytes] = {}
 
     def set(self, node: Node) -> tuple[int, list[str]]:
@@ -190,6 +193,13 @@ class NodeColumns:
                 known.clear()
             known[question] = answer()
         return known[question]
+
+    def shared(self, question: Hashable, make: Callable[[], T]) -> T:
+        """What follows the pods for all classes that ask in the same words. It is kept while one of them holds it."""
+        found: T | None = self._shared.get(question)
+        if found is None:
+            found = self._shared[question] = make()
+        return found
 
     def _cordon(self, row: int, cordoned: bool) -> None:
         self.cordons += int(cordoned) - int(self.cordoned[row])
