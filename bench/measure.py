@@ -16,6 +16,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from kubenexus.base import garbage
+
 Round = Callable[[], float]
 
 
@@ -111,13 +113,7 @@ def timing(bench: str, case: str, nodes: int, pairs: list[Pair]) -> Timing:
 
 
 def settle_down() -> None:
-    """Set the garbage collector as a scheduler that runs for weeks would, and as ours will.
-
-    What was loaded at the start (the cluster, the code) lives for ever, so it is frozen: looking through it again and
-    again finds nothing. Young objects are looked at after 50,000 allocations instead of 700, since nearly all of ours
-    die by reference count. Called before each bench, after its cluster was built.
-    """
+    """The garbage collector as in a scheduler that runs. Called before each bench, after its cluster was built."""
     gc.unfreeze()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    garbage.settle_down()
+    garbage.look_seldom()

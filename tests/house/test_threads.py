@@ -7,8 +7,13 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "kubenexus"
 # Nothing in a cluster runs these.
 ELSEWHERE = {"testing", "sim"}
-# What may be done beside the loop, because it touches no state: a certificate is made, numbers become text.
-BESIDE = {"app/certificates.py": ["_make"], "observe/metrics.py": ["self.render"]}
+# What may be done beside the loop, because it touches no state: a certificate is made, the web server is imported,
+# numbers become text.
+BESIDE = {
+    "app/certificates.py": ["_make"],
+    "app/ports.py": ["importlib.import_module"],
+    "observe/metrics.py": ["self.render"],
+}
 # One lock, held by nobody who waits for another: a login program is run once for all who need its word.
 LOCKS = {"client/exec_plugin.py": ["asyncio.Lock"]}
 

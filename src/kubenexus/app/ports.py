@@ -1,5 +1,7 @@
 """The two ports of the process: everything over HTTPS for those who may, health in plain HTTP for probes."""
 
+import asyncio
+import importlib
 import ssl
 from pathlib import Path
 
@@ -20,12 +22,21 @@ class Ports:
         self._document, self._flags, self._client, self._clock = document, flags, client, clock
         self._server: object = None
 
+    @property
+    def any(self) -> bool:
+        return bool(self._flags.secure_port or self._flags.health_bind_address)
+
+    async def load(self) -> None:
+        """Import the web server, which a process without ports has no need of. It takes a tenth of a second that is
+        best spent while the API server has to be waited for."""
+        if self.any:
+            await asyncio.to_thread(importlib.import_module, "kubenexus.app.serving")
+
     async def open(self, scheduler: Scheduler, election: LeaderElection | None) -> None:
         """Raises KubeNexusError when a port is taken or a certificate cannot be used."""
         flags = self._flags
-        if not flags.secure_port and not flags.health_bind_address:
+        if not self.any:
             return
-        # Imported here: a process without ports has no need of a web server.
         from kubenexus.app.doors import Doors
         from kubenexus.app.serving import Content, Server, address
 

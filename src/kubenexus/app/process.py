@@ -8,7 +8,6 @@ knows us. Whoever starts us starts us again.
 
 import asyncio
 import contextlib
-import gc
 import random
 from collections.abc import Coroutine, Mapping
 from typing import Any
@@ -24,6 +23,7 @@ from kubenexus.app.rights import USEFUL, complaint, lacking, needed
 from kubenexus.app.scheduler import Scheduler, Settings
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import KubeNexusError
+from kubenexus.base.garbage import settle_down
 from kubenexus.client import kinds
 from kubenexus.client.access import Access
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
@@ -92,8 +92,11 @@ class Process:
     # --- the beginning --------------------------------------------------------------------------------------------
 
     async def _begin(self) -> None:
+        self._ports = ports = Ports(self._configuration.document, self._flags, self._client, self._clock)
+        loading = asyncio.create_task(ports.load())
         await self._reach()
         watched = await self._allowed()
+        await loading
         self._scheduler = scheduler = Scheduler(
             self._configuration,
             self._plugins,
@@ -106,8 +109,7 @@ class Process:
         log.info("Starting", source=self._client.access.source, profiles=sorted(scheduler.planners))
         if not self._configuration.document.delay_cache_until_active:
             self._start(scheduler.watch())  # the lists are on their way while the ports are opened
-        self._ports = Ports(self._configuration.document, self._flags, self._client, self._clock)
-        await self._ports.open(scheduler, self._election)
+        await ports.open(scheduler, self._election)
         self._start(self._known())
         self._start(Gauges(scheduler, self._election, self._clock).feel())
         self._start(self._lead(scheduler))
@@ -167,8 +169,7 @@ class Process:
         if self._configuration.document.delay_cache_until_active:
             self._start(scheduler.watch())
         await self._caught_up(scheduler)
-        gc.collect()
-        gc.freeze()  # what has been listed stays; nobody need look at it again and again
+        settle_down()
         log.info("Scheduling", nodes=scheduler.ledger.nodes.count, pods=len(scheduler.ledger.pods))
         await scheduler.schedule()
 

@@ -84,11 +84,13 @@ def _run(config_file: str | None, said: Mapping[str, Any]) -> None:
     from kubenexus.app.flags import overridden
     from kubenexus.app.process import Process
     from kubenexus.base.clock import WallClock
+    from kubenexus.base.garbage import look_seldom
     from kubenexus.client.access import Wish, find_access
     from kubenexus.framework.registry import with_entry_points
     from kubenexus.observe import logs
     from kubenexus.plugins import BUILT_IN
 
+    look_seldom()
     plugins, flags, clock = with_entry_points(BUILT_IN), _flags(said), WallClock()
     configuration = overridden(_configuration(config_file, plugins), flags)
     for note in configuration.notes:
