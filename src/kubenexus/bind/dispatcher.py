@@ -158,7 +158,9 @@ class Dispatcher:
                 self._calm.set()
 
     async def _send(self, bind: Bind) -> Outcome:
-        if self._closing or not self._guard.may_write():
+        if self._closing:
+            return Outcome(Fate.NEVER, "this process is ending")
+        if not self._guard.may_write():
             return Outcome(Fate.NEVER, "this process does not lead any more")
         problem = self._still(bind)
         if problem:
