@@ -36,6 +36,8 @@ class Resource(enum.Enum):
     POD_GROUP = "scheduling.k8s.io/PodGroup"
     ANYTHING = "*"
 
+    __hash__ = object.__hash__  # each is one object; the hash of an Enum takes a call of Python
+
 
 _PODS = frozenset({Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TARGET_POD})
 
@@ -72,6 +74,8 @@ class Action(enum.Flag):
         | UPDATE_POD_GENERATED_RESOURCE_CLAIM
     )
     ALL = ADD | DELETE | UPDATE
+
+    __hash__ = object.__hash__
 
     @property
     def label(self) -> str:

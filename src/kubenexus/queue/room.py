@@ -105,18 +105,11 @@ class WaitingRoom(Board):
 
     def on_event(self, event: Event) -> int:
         """Something happened in the cluster. Returns how many lines it woke; asks once a line, not once a job."""
-        if not self._minded:
-            return 0
-        self._look_around()
-        now, woken = self._clock.now(), 0
-        for rules in self._profiles:
-            for line in self._candidates(rules, event):
-                if rules.helps(line.blamed, event, line.kind.specimens):
-                    self._lines.wake(line, event.label, now)
-                    woken += 1
-            self._reception.heard(rules, event, now)
-        if event.for_all or any(rules.concerned(event) for rules in self._profiles):
-            self._turns.flight.note(event)
+        flight, woken = self._turns.flight, 0
+        if self._lines.places.any_refused or self._reception.gates:  # else nobody waits for an event
+            woken = sum(self._wake(rules, event) for rules in self._profiles)
+        if flight and (event.for_all or any(rules.concerned(event) for rules in self._profiles)):
+            flight.note(event)
         return woken
 
     # --- what the loop does ---------------------------------------------------------------------------------------
@@ -241,10 +234,15 @@ class WaitingRoom(Board):
         entry = self._entries.get(turn.job.key)
         return entry if entry is not None and entry.turn == turn.number else None
 
-    @property
-    def _minded(self) -> bool:
-        """Whether an event can matter to anybody: not while the first nodes are listed, when no job was tried yet."""
-        return bool(self._lines.places.any_refused or self._turns.flight or self._reception.gates)
+    def _wake(self, rules: Rules, event: Event) -> int:
+        self._look_around()
+        now, woken = self._clock.now(), 0
+        for line in self._candidates(rules, event):
+            if rules.helps(line.blamed, event, line.kind.specimens):
+                self._lines.wake(line, event.label, now)
+                woken += 1
+        self._reception.heard(rules, event, now)
+        return woken
 
     def _candidates(self, rules: Rules, event: Event) -> list[Line]:
         """The lines that an event may concern, given who refused them."""
