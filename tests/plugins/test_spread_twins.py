@@ -181,7 +181,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "filters are never asked again": _answering(PodTopologySpread, "stamp", 0),
     "there is one domain": _answering(Domains, "in_use", 1),
     "nodes without all labels are scored": lambda p: p.setattr(
-        spread_points, "_ignored", lambda sizes: np.zeros(int(np.prod(sizes)), np.bool_)
+        spread_points, "_ignored", lambda indices, sizes: np.zeros(len(indices[0]), np.bool_)
     ),
     "codes do not follow the pods": _answering(Leaning, "_step", True),
     "services do not matter": _answering(Owners, "_service_labels", {}),

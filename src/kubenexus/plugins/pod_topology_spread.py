@@ -33,7 +33,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def _least_and_most(raw: IntColumn) -> tuple[int, ...]:
-    scored = raw[raw != IGNORED]
+    scored = raw[raw != IGNORED] if _some_ignored(raw) else raw
     return (scored.item(scored.argmin()), scored.item(scored.argmax())) if len(scored) else (0, 0)
 
 
@@ -41,7 +41,11 @@ def _turned(raw: Any, extremes: tuple[int, ...]) -> Any:
     """Few pods are good: the least becomes 100."""
     least, most = extremes
     points = 100 * (most + least - raw) // most if most else raw * 0 + 100
-    return points * (raw != IGNORED)
+    return points * (raw != IGNORED) if _some_ignored(raw) else points
+
+
+def _some_ignored(raw: IntColumn) -> bool:
+    return len(raw) > 0 and raw.item(raw.argmin()) == IGNORED
 
 
 class PodTopologySpread:

@@ -96,7 +96,9 @@ class Domains:
         self.constraint = constraint
         self.counter = counter
         self.present: BoolColumn = np.zeros(0, np.bool_)
-        self.counts: IntColumn = np.zeros(0, np.int64)
+        self.padded: IntColumn = np.zeros(1, np.int64)  # with a place more, for nodes that are in no domain
+        self.counts: IntColumn = self.padded[:-1]
+        self.recounts = 0
         self._counted: BoolColumn = np.zeros(0, np.bool_)
         self._marks = (-1, -1)
         self._column: Any = None
@@ -132,7 +134,9 @@ class Domains:
         rows[:known] = self.counter.rows[:known]
         there = self._domains(codes[self._counted])
         self.present = np.bincount(there, minlength=size) > 0
-        self.counts = np.bincount(there, weights=rows[self._counted], minlength=size).astype(np.int64)
+        self.padded = np.bincount(there, weights=rows[self._counted], minlength=size + 1).astype(np.int64)
+        self.counts = self.padded[:-1]
+        self.recounts += 1
 
     def _domains(self, codes: Any) -> Any:
         return np.where(codes == 0, self._unlabelled, codes) if self._unlabelled else codes

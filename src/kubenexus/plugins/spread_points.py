@@ -16,7 +16,6 @@ from kubenexus.framework.points import Coded
 from kubenexus.plugins.spread import HOSTNAME, Constraint, Domains, labelled
 from kubenexus.plugins.terms import axis
 from kubenexus.state.counters import Counter, Steps
-from kubenexus.state.labels import LabelColumn
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
@@ -33,14 +32,19 @@ class ByNode:
         self.counter = counter
         self._seen = 0
         self._missing: Any = None
+        self._pods: Any = None  # of each index
+        self._base: Any = None
 
-    def layout(self, nodes: NodeColumns) -> tuple[LabelColumn, int]:
-        """What the indices mean: the same while this is equal. The number is how many there are without the last one,
-        which stands for nodes without the label."""
-        return nodes.labels.column(HOSTNAME), self.counter.most + 1
+    @property
+    def layout(self) -> int:
+        """Indices mean the same while this, and the nodes, are the same."""
+        return self.counter.most
 
-    def index(self, nodes: Nodes) -> Any:
-        """Of all rows, as of now."""
+    def index(self, nodes: Nodes) -> tuple[Any, int]:
+        """Of all rows, as of now, and how many there are. The last one stands for nodes without the label."""
+        last = self.counter.most + 1
+        self._pods, self._base = np.arange(last + 1.0), _base(self.constraint, last)
+        self._pods[-1] = 0.0
         self._seen = self.counter.version
         codes, rows = axis(HOSTNAME, nodes)
         self._missing = codes == 0 if rows[0] else None
@@ -48,8 +52,8 @@ class ByNode:
         known = self.counter.rows[: nodes.width]
         index[: len(known)] = known
         if self._missing is not None:
-            index[self._missing] = self.counter.most + 1
-        return index
+            index[self._missing] = last
+        return index, last + 1
 
     def steps(self) -> Steps | None:
         """How indices changed since they were last asked for; None when that is no longer known."""
@@ -59,7 +63,8 @@ class ByNode:
         return steps
 
     def points(self, scored: BoolColumn, number: int) -> Any:
-        return _points(self.constraint, np.arange(self.counter.most + 1), number)
+        """Of each index: every row that is scored, which are so many, is a domain."""
+        return self._pods * math.log(number + 2) + self._base
 
 
 class ByDomain:
@@ -69,30 +74,31 @@ class ByDomain:
         self.constraint = domains.constraint
         self.counter = domains.counter
         self._domains = domains
+        self._base: Any = None
 
-    def layout(self, nodes: NodeColumns) -> tuple[LabelColumn, int]:
-        column = nodes.labels.column(self.constraint.topology)
-        return column, len(column.values)
+    @property
+    def layout(self) -> int:
+        return self._domains.recounts
 
-    def index(self, nodes: Nodes) -> Any:
+    def index(self, nodes: Nodes) -> tuple[Any, int]:
         codes, rows = axis(self.constraint.topology, nodes)
-        return np.where(codes == 0, len(rows), codes) if rows[0] else codes
+        last = len(rows)
+        self._base = _base(self.constraint, last)
+        return np.where(codes == 0, last, codes) if rows[0] else codes, last + 1
 
     def steps(self) -> Steps | None:
         return []
 
     def points(self, scored: BoolColumn, number: int) -> Any:
-        return _points(self.constraint, self._domains.counts, self._domains.in_use(scored, number))
+        """More pods in a node's domain are more points; domains of a topology with many values weigh more."""
+        return self._domains.padded * math.log(self._domains.in_use(scored, number) + 2) + self._base
 
 
-def _points(constraint: Constraint, counts: Any, domains: int) -> Any:
-    """More pods in a node's domain are more points; domains of a topology with many values weigh more. The last of the
-    points is for nodes without the label."""
-    points = np.zeros(len(counts) + 1)
-    scored = points[:-1]
-    np.multiply(counts, math.log(domains + 2), out=scored)
-    scored += constraint.max_skew - 1.0
-    return points
+def _base(constraint: Constraint, last: int) -> Any:
+    """What every domain is given, whatever runs there; nodes without the label are given nothing."""
+    base = np.full(last + 1, constraint.max_skew - 1.0)
+    base[last] = 0.0
+    return base
 
 
 class Leaning:
@@ -102,11 +108,12 @@ class Leaning:
         self.counters = [part.counter for part in parts]
         self._parts = parts
         self._all_labels = all_labels
-        self._layout: tuple[int, list[Any]] = (-1, [])
+        self._layout: list[int] = []
         self._codes: Any = None  # None: there are too many combinations to give each a code
         self._rows: Any = None  # how many rows have each code
         self._key = object()  # names the codes
-        self._strides: list[int] = []
+        self._indices: list[Any] = []  # by constraint: the index that each code stands for
+        self._strides: list[int] = []  # by constraint: how far codes are apart whose indices are neighbours
         self._labelled: Any = None  # rows with all labels; None when that is no question
         self._ignored: Any = None  # combinations in which some label is missing; None when no row has one
 
@@ -118,7 +125,7 @@ class Leaning:
         tables = [part.points(scored, number) for part in self._parts]
         if self._codes is None:
             return self._row_by_row(tables, nodes)
-        raw = _rounded(functools.reduce(_each_with_each, tables))
+        raw = _added(tables, self._indices)
         if self._ignored is not None:
             raw[self._ignored] = IGNORED
         if nodes.rows is None:
@@ -126,22 +133,23 @@ class Leaning:
         return Coded(self._codes[nodes.rows], raw)
 
     def _follow(self, nodes: NodeColumns) -> None:
-        layouts = [part.layout(nodes) for part in self._parts]
-        layout = (nodes.node_changes.mark, layouts)
+        layout = [nodes.node_changes.mark, *[part.layout for part in self._parts]]
         if layout != self._layout or (self._codes is not None and not self._step()):
             self._layout = layout
-            self._recode(Nodes(nodes), [size + 1 for _, size in layouts])
+            self._recode(Nodes(nodes))
 
-    def _recode(self, nodes: Nodes, sizes: list[int]) -> None:
+    def _recode(self, nodes: Nodes) -> None:
+        found = [part.index(nodes) for part in self._parts]
+        sizes, self._key, self._codes = [size for _, size in found], object(), None
+        self._strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        combinations = math.prod(sizes)
         with_labels = labelled([part.constraint for part in self._parts], nodes) if self._all_labels else None
         self._labelled = None if with_labels is None or with_labels.all() else with_labels
-        self._ignored = None if self._labelled is None else _ignored(sizes)
-        self._strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
-        self._key, self._codes = object(), None
-        if math.prod(sizes) <= max(_FEW, nodes.width):
-            indices = [part.index(nodes) for part in self._parts]
-            self._codes = sum(index * stride for index, stride in zip(indices, self._strides, strict=True))
-            self._rows = np.bincount(self._codes, minlength=math.prod(sizes))
+        if combinations <= max(_FEW, nodes.width):
+            self._codes = sum(index * stride for (index, _), stride in zip(found, self._strides, strict=True))
+            self._rows = np.bincount(self._codes, minlength=combinations)
+            self._indices = list(np.unravel_index(np.arange(combinations), sizes))
+            self._ignored = None if self._labelled is None else _ignored(self._indices, sizes)
 
     def _step(self) -> bool:
         """Follow the pods that came or went; whether that could be done."""
@@ -165,25 +173,21 @@ class Leaning:
 
     def _row_by_row(self, tables: list[Any], nodes: Nodes) -> IntColumn:
         every = Nodes(nodes.columns)
-        points = [table.take(part.index(every)) for table, part in zip(tables, self._parts, strict=True)]
-        raw = _rounded(functools.reduce(np.add, points))
+        raw = _added(tables, [part.index(every)[0] for part in self._parts])
         if self._labelled is not None:
             raw[~self._labelled] = IGNORED
         some: IntColumn = raw[nodes.where]
         return some
 
 
-def _each_with_each(points: Any, others: Any) -> Any:
-    return np.add.outer(points, others).ravel()
+def _added(tables: list[Any], indices: list[Any]) -> Any:
+    """The points of all constraints together, rounded: they are not negative."""
+    several = [table.take(index) for table, index in zip(tables, indices, strict=True)]
+    return (functools.reduce(np.add, several) + 0.5).astype(np.int64)
 
 
-def _rounded(points: Any) -> Any:
-    return np.floor(points + 0.5).astype(np.int64)
-
-
-def _ignored(sizes: list[int]) -> BoolColumn:
+def _ignored(indices: list[Any], sizes: list[int]) -> BoolColumn:
     """The combinations in which some constraint's label is missing."""
-    ignored: BoolColumn = np.zeros(1, np.bool_)
-    for size in sizes:
-        ignored = np.logical_or.outer(ignored, np.arange(size) == size - 1).ravel()
+    missing = [index == size - 1 for index, size in zip(indices, sizes, strict=True)]
+    ignored: BoolColumn = np.logical_or.reduce(missing)
     return ignored
