@@ -1,7 +1,6 @@
 """Gangs, whatever goes wrong between us and the server: no decision takes half of one, and when all is well again each
 gang that is there runs whole, and of each that is not nobody new was started."""
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -15,12 +14,10 @@ from kubenexus.queue.entry import Place
 from kubenexus.testing.builders import a_node
 from kubenexus.testing.harness import on_node
 from tests.api.gangs.small import a_member
-from tests.app.town import Town, play
-from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT
+from tests.app.town import ANYWHERE, Step, Town, play
 
 LEAST = {"a": 2, "b": 3}
 MEMBER = st.tuples(st.sampled_from("ab"), st.integers(0, 4))
-FAULTS = st.sampled_from([None, AWAY, BUSY, FORBIDDEN, LOST, SILENT])
 STEP = st.one_of(
     st.tuples(st.just("member"), MEMBER),
     st.tuples(st.just("member"), MEMBER),
@@ -28,11 +25,7 @@ STEP = st.one_of(
     st.tuples(st.just("delete"), MEMBER),
     st.tuples(st.just("delete unheard"), MEMBER),
     st.tuples(st.just("somebody binds"), MEMBER),
-    st.tuples(st.just("fault"), FAULTS),
-    st.tuples(st.just("burst"), st.just(None)),
-    st.tuples(st.just("work"), st.just(None)),
-    st.tuples(st.just("echo"), st.just(None)),
-    st.tuples(st.just("later"), st.sampled_from([1.0, 31.0])),
+    *ANYWHERE,
 )
 
 
@@ -64,22 +57,8 @@ class Chaos:
         return a_member(name, gang, LEAST[gang], cpu=1, uid=uid, gates=["kueue"] if gated else [])
 
     async def step(self, what: str, which: Any) -> None:
-        town = self.town
-        match what:
-            case "burst":
-                town.scheduler.loop.burst()
-                await asyncio.sleep(0)
-            case "work":
-                await town.work()
-            case "echo":
-                town.listed()
-            case "later":
-                town.clock.advance(which)
-                await town.scheduler.inquest.step()
-            case "fault":
-                town.server.script.append(which)
-            case _:
-                self._to_a_member(what, *which)
+        if not await self.town.step(what, which):
+            self._to_a_member(what, *which)
 
     def _to_a_member(self, what: str, gang: str, number: int) -> None:
         town, name = self.town, f"{gang}{number}"
@@ -121,5 +100,5 @@ class Chaos:
 
 
 @given(st.lists(STEP, max_size=40))
-def test_gangs_run_whole_when_all_is_well_again(steps: list[tuple[str, Any]]) -> None:
+def test_gangs_run_whole_when_all_is_well_again(steps: list[Step]) -> None:
     play(Chaos, steps)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
 import msgspec
+from hypothesis import strategies as st
 
 from kubenexus.api.core import Node, Pod
 from kubenexus.app.scheduler import Scheduler, Settings
@@ -15,7 +16,7 @@ from kubenexus.framework.registry import with_entry_points
 from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.virtual.loop import run
 from kubenexus.state.pods import Stage
-from tests.bind.server import Guard, PodServer
+from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT, Guard, PodServer
 from tests.sim.virtual.passing import elapse
 from tests.turns import turns
 
@@ -24,6 +25,15 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles: [{schedulerName: default-scheduler}, {schedulerName: packing}]
 """
+
+Step = tuple[str, Any]  # what happens, and to whom or what
+ANYWHERE: tuple[st.SearchStrategy[Step], ...] = (
+    st.tuples(st.just("burst"), st.just(None)),
+    st.tuples(st.just("work"), st.just(None)),
+    st.tuples(st.just("echo"), st.just(None)),
+    st.tuples(st.just("later"), st.sampled_from([1.0, 31.0])),
+    st.tuples(st.just("fault"), st.sampled_from([None, None, AWAY, BUSY, FORBIDDEN, LOST, SILENT])),
+)
 
 
 class Town:
@@ -106,6 +116,25 @@ class Town:
             self.clock.advance(400)
             await self.scheduler.inquest.step()
 
+    async def step(self, what: str, which: Any) -> bool:
+        """What may happen in any town at any time (`ANYWHERE`); False if it is none of that."""
+        match what:
+            case "burst":
+                self.scheduler.loop.burst()
+                await asyncio.sleep(0)
+            case "work":
+                await self.work()
+            case "echo":
+                self.listed()
+            case "later":
+                self.clock.advance(which)
+                await self.scheduler.inquest.step()
+            case "fault":
+                self.server.script.append(which)
+            case _:
+                return False
+        return True
+
     def bound(self) -> dict[str, str]:
         """Pods on nodes, by the server."""
         return {pod.metadata.name: pod.spec.node_name for pod in self.server.pods.values() if pod.spec.node_name}
@@ -134,7 +163,7 @@ class Story(Protocol):
     def check(self) -> None: ...
 
 
-def play(story: Callable[[], Story], steps: Iterable[tuple[str, Any]]) -> None:
+def play(story: Callable[[], Story], steps: Iterable[Step]) -> None:
     async def life() -> None:
         chaos = story()
         for what, which in steps:

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from kubenexus.api.core import Affinity, Taint
+from kubenexus.api.core import Affinity
 from kubenexus.api.meta import Object, OwnerReference
+from kubenexus.sim import seen
 from kubenexus.sim.controllers.times import moment
 
 Item = dict[str, Any]  # a workload as it is in the store
@@ -59,9 +60,7 @@ class Kin(Object):
         return bool(self.metadata.deletion_timestamp)
 
 
-class Condition(Object):
-    type: str = ""
-    status: str = ""
+class Condition(seen.Condition):
     last_transition_time: str = ""
 
 
@@ -112,10 +111,6 @@ class Pod(Kin):
         return since is not None and (not min_ready_seconds or since + min_ready_seconds <= now)
 
 
-class NodeSpec(Object):
-    taints: list[Taint] = []
-
-
 class Node(Object):
     metadata: Meta = Meta()
-    spec: NodeSpec = NodeSpec()
+    spec: seen.NodeSpec = seen.NodeSpec()
