@@ -10,77 +10,22 @@ from typing import Any
 import pytest
 
 from kubenexus.testing.controlplane import ControlPlane
+from tests.e2e.manifests import a_daemon_set, a_deployment, a_job, a_stateful_set, all_of
 from tests.e2e.test_contract_programs import Box
 
 Kubectl = Callable[..., str]
 SPACE = "same"
-WORKLOADS = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {terminationGracePeriodSeconds: 1, containers: [{name: c, image: "i:1"}]}
----
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: db}
-spec:
-  serviceName: db
-  replicas: 3
-  selector: {matchLabels: {app: db}}
-  template:
-    metadata: {labels: {app: db}}
-    spec: {terminationGracePeriodSeconds: 1, containers: [{name: c, image: "i:1"}]}
----
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: probe}
-spec:
-  selector: {matchLabels: {app: probe}}
-  template:
-    metadata: {labels: {app: probe}}
-    spec: {terminationGracePeriodSeconds: 1, containers: [{name: c, image: "i:1"}]}
----
-apiVersion: batch/v1
-kind: Job
-metadata: {name: sums}
-spec:
-  completions: 5
-  parallelism: 3
-  completionMode: Indexed
-  template:
-    metadata: {annotations: {sim.kubenexus.io/run-seconds: "1"}}
-    spec: {restartPolicy: Never, containers: [{name: c, image: "i:1"}]}
----
-apiVersion: batch/v1
-kind: Job
-metadata: {name: once}
-spec:
-  template:
-    metadata: {annotations: {sim.kubenexus.io/run-seconds: "1"}}
-    spec: {restartPolicy: Never, containers: [{name: c, image: "i:1"}]}
----
-apiVersion: batch/v1
-kind: Job
-metadata: {name: refused}
-spec:
-  backoffLimit: 0
-  template:
-    metadata: {annotations: {sim.kubenexus.io/refuse: OutOfcpu}}
-    spec: {restartPolicy: Never, containers: [{name: c, image: "i:1"}]}
----
-apiVersion: batch/v1
-kind: Job
-metadata: {name: asleep}
-spec:
-  suspend: true
-  template:
-    spec: {restartPolicy: Never, containers: [{name: c, image: "i:1"}]}
-"""
+CONTAINER = 'name: c, image: "i:1"'
+LEAVES_SOON = f"terminationGracePeriodSeconds: 1, containers: [{{{CONTAINER}}}]"
+WORKLOADS = all_of(
+    a_deployment(3, LEAVES_SOON),
+    a_stateful_set(3, LEAVES_SOON),
+    a_daemon_set(LEAVES_SOON),
+    a_job("sums", CONTAINER, "completions: 5, parallelism: 3, completionMode: Indexed", run_seconds="1"),
+    a_job("once", CONTAINER, run_seconds="1"),
+    a_job("refused", CONTAINER, "backoffLimit: 0", refuse="OutOfcpu"),
+    a_job("asleep", CONTAINER, "suspend: true"),
+)
 KINDS = ("deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "pods")
 
 

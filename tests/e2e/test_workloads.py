@@ -3,63 +3,25 @@
 from collections.abc import Callable
 
 from kubenexus.testing.controlplane import Cluster, Objects, Program
+from tests.e2e.manifests import a_daemon_set, a_deployment, a_job, a_stateful_set, all_of
 from tests.e2e.provisioner import CLASS, Provisioner
 from tests.e2e.scheduling import Start, placed, pods
 
-WORKLOADS = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 4
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      topologySpreadConstraints:
-      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule,
-         labelSelector: {matchLabels: {app: web}}}
-      containers: [{name: web, image: "web:1", resources: {requests: {cpu: 100m}}}]
----
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: db}
-spec:
-  serviceName: db
-  replicas: 3
-  selector: {matchLabels: {app: db}}
-  template:
-    metadata: {labels: {app: db}}
-    spec:
-      containers: [{name: db, image: "db:1", volumeMounts: [{name: data, mountPath: /data}]}]
-  volumeClaimTemplates:
-  - metadata: {name: data}
-    spec:
-      accessModes: [ReadWriteOnce]
-      storageClassName: local
-      resources: {requests: {storage: 1Gi}}
----
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: probe}
-spec:
-  selector: {matchLabels: {app: probe}}
-  template:
-    metadata: {labels: {app: probe}}
-    spec: {containers: [{name: probe, image: "probe:1"}]}
----
-apiVersion: batch/v1
-kind: Job
-metadata: {name: sums}
-spec:
-  completions: 3
-  parallelism: 3
-  template:
-    metadata: {annotations: {sim.kubenexus.io/run-seconds: "0.5"}}
-    spec:
-      restartPolicy: Never
-      containers: [{name: sum, image: "sum:1"}]
-"""
+SPREAD = (
+    "topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule,"
+    " labelSelector: {matchLabels: {app: web}}}]"
+)
+CLAIMS = (
+    "volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: local,"
+    " resources: {requests: {storage: 1Gi}}}}]"
+)
+DATA = "volumeMounts: [{name: data, mountPath: /data}]"
+WORKLOADS = all_of(
+    a_deployment(4, SPREAD + ', containers: [{name: web, image: "web:1", resources: {requests: {cpu: 100m}}}]'),
+    a_stateful_set(3, f'containers: [{{name: db, image: "db:1", {DATA}}}]', more=CLAIMS),
+    a_daemon_set('containers: [{name: probe, image: "probe:1"}]'),
+    a_job("sums", 'name: sum, image: "sum:1"', "completions: 3, parallelism: 3", run_seconds="0.5"),
+)
 
 
 def test_deployment_statefulset_daemonset_and_job_come_up(
