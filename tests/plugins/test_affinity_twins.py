@@ -9,16 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Affinity, Pod, PodAffinity, WeightedPodAffinityTerm
 from kubenexus.framework.points import own
-from kubenexus.plugins import inter_pod_affinity
+from kubenexus.plugins import affinity_points, inter_pod_affinity
+from kubenexus.plugins.affinity_points import Tally
 from kubenexus.plugins.inter_pod_affinity import InterPodAffinity
 from kubenexus.state.podcolumns import PodColumns
 from kubenexus.state.podterms import Kind, Term
-from tests.plugins.judging import caught, judge
+from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod, a_pod_term
+from tests.plugins.judging import BEFORE, caught, compare, judge
 from tests.plugins.naive_affinity import FAR, NEAR, UNWELCOME, NaiveAffinity, away, means, near, placed, together
-from tests.plugins.scene import Scene
+from tests.plugins.scene import Scene, only
 
 seeds = st.integers(0, 2**32)
 affinity = partial(judge, plugin="InterPodAffinity")
@@ -39,6 +42,32 @@ def test_affinity_follows_its_arguments(seed: int, weight: int, own_only: bool) 
 @given(seed=seeds)
 def test_affinity_keeps_saying_so_after_many_events(seed: int) -> None:
     affinity(seed, twin=NaiveAffinity(), steps=40, pods=5, looks=0.2)
+
+
+@given(seed=seeds, few=st.sampled_from([0, 1]), most=st.sampled_from([3, 200]))
+def test_affinity_says_so_however_many_domains_there_are(seed: int, few: int, most: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(affinity_points, "_FEW_DOMAINS", few)
+        patch.setattr(affinity_points, "_MOST_POINTS", most)
+        affinity(seed, twin=NaiveAffinity(), steps=10)
+
+
+def test_classes_that_wish_the_same_follow_the_pods_together(monkeypatch: Patch) -> None:
+    """They differ in what they ask for; whichever is looked at first after a pod came, the other is right too. In the
+    end there are more of them on one node than the codes have room for."""
+    monkeypatch.setattr(affinity_points, "_FEW_DOMAINS", 0)
+    scene = Scene(only(*BEFORE, "InterPodAffinity"))
+    for number in range(5):
+        scene.node_seen(a_node(f"n{number}", zone=f"z{number % 2}"))
+    together = [WeightedPodAffinityTerm(weight=1, pod_affinity_term=a_pod_term(f"app=web per {HOSTNAME}"))]
+    apart = [WeightedPodAffinityTerm(weight=2, pod_affinity_term=a_pod_term(f"app=web per {ZONE}"))]
+    wishes = Affinity(pod_affinity=PodAffinity(preferred=together), pod_anti_affinity=PodAffinity(preferred=apart))
+    plain = [a_pod(cpu=cpu, labels={"app": "web"}) for cpu in ("100m", "200m", "300m")]
+    classes = [replace(pod, spec=replace(pod.spec, affinity=wishes)) for pod in plain]
+    for number in range(60):
+        scene.bound(a_pod(f"p{number}", labels={"app": "web"}), f"n{number % 3 * 2}")
+        for pod in (classes[number % 3], classes[0], classes[-1]):
+            compare(scene, pod, "InterPodAffinity", NaiveAffinity())
 
 
 # --- do these tests look at anything? ---------------------------------------------------------------------------------
@@ -114,6 +143,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
         Term, "covers", lambda self, namespace, labels: namespace in self.namespaces
     ),
     "pods that come are not counted": lambda p: p.setattr(PodColumns, "_answers", lambda *_: False),
+    "points do not follow the pods": lambda p: p.setattr(Tally, "_step", lambda _: True),
     "others' terms are not looked at": lambda p: p.setattr(PodColumns, "matching_carriers", lambda *_: []),
     "points are rounded up": lambda p: p.setattr(
         InterPodAffinity,

@@ -18,7 +18,7 @@ from kubenexus.api.selectors import LabelSelector
 from kubenexus.api.workloads import Service, ServiceSpec
 from kubenexus.plugins import pod_topology_spread, spread, spread_points
 from kubenexus.plugins.pod_topology_spread import PodTopologySpread
-from kubenexus.plugins.spread import HOSTNAME, Domains
+from kubenexus.plugins.spread import Domains
 from kubenexus.plugins.spread_points import Leaning
 from kubenexus.state.owners import Owners
 from kubenexus.testing.builders import ZONE, a_node, a_pod
@@ -73,7 +73,7 @@ def test_classes_that_spread_alike_follow_the_pods_together() -> None:
     """They differ in what they ask for; whichever is looked at first after a pod came, the other is right too."""
     scene = Scene(only(*BEFORE, "PodTopologySpread"))
     for number in range(6):
-        scene.node_seen(a_node(f"n{number}", labels={ZONE: f"z{number % 2}", HOSTNAME: f"n{number}"}))
+        scene.node_seen(a_node(f"n{number}", zone=f"z{number % 2}"))
     scene.group_seen(Service(metadata=ObjectMeta(namespace="default"), spec=ServiceSpec(selector={"app": "web"})))
     classes = [a_pod(cpu=cpu, labels={"app": "web"}) for cpu in ("100m", "200m", "300m")]
     for number in range(12):

@@ -234,12 +234,12 @@ class ScoreColumn:
         """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""
         key = (self.raw.key, version)
         if self._present[0] != key:
-            size, rows = len(self.raw.values), self.raw.rows
-            if rows is None:
+            size, rows, feasible = len(self.raw.values), self.raw.rows, np.count_nonzero(ok)
+            if rows is None or 2 * feasible < len(ok):
                 self._present = (key, np.bincount(self.raw.codes[ok], minlength=size) > 0)
-            elif np.count_nonzero(ok) == len(ok):
+            elif feasible == len(ok):
                 self._present = (key, rows > 0)
-            else:  # mostly few are not feasible
+            else:  # the others are fewer to count
                 self._present = (key, rows > np.bincount(self.raw.codes[~ok], minlength=size))
         return self._present[1]
 

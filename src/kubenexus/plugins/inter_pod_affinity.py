@@ -20,10 +20,12 @@ from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Coded, Depends, own
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins import affinity_hints
+from kubenexus.plugins.affinity_points import Tally, Wish, by_domain, few_domains
+from kubenexus.plugins.terms import codes_of
 from kubenexus.state.counters import Counter
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.podcolumns import Carrier
-from kubenexus.state.podterms import Carried, Kind, carried_terms
+from kubenexus.state.podterms import Carried, Kind, asked_keys, carried_terms
 from kubenexus.state.view import Nodes, OneNode
 
 _SIGNS = {Kind.JOIN: 1, Kind.AVOID: -1}
@@ -66,7 +68,7 @@ class InterPodAffinity:
         if not own_terms and not nodes.pods.carriers:
             return None
         if own_terms:
-            keys = keys.union(*(carried.term.selector.keys for carried in _terms(pod)))
+            keys = keys | _asked(pod)
         labels = pod.metadata.labels
         return [pod.metadata.namespace, {key: labels[key] for key in keys if key in labels}]
 
@@ -107,7 +109,7 @@ class InterPodAffinity:
         if affinity.joins or affinity.avoids:
             return None
         unwelcome = affinity.others(nodes.columns).strict
-        return None if any(c.counter.domain(c.carried.topology)[1:].any() for c in unwelcome) else SKIP
+        return None if any(c.counter.anywhere(c.carried.topology) for c in unwelcome) else SKIP
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         affinity = self._affinity(pod, nodes.columns)
@@ -116,18 +118,17 @@ class InterPodAffinity:
             return
         if isinstance(nodes, OneNode):
             nodes = nodes.as_column()
-        refused: BoolColumn = np.zeros(nodes.width, np.bool_)
-        if affinity.joins:
-            refused = ~_together(affinity, nodes)
-            verdict.reject(refused, self.FAR)
-        near = _any(affinity.avoids, nodes)
-        if near is not None:
-            verdict.reject(near & ~refused, self.NEAR)
-            refused = refused | near
         strict = affinity.others(nodes.columns).strict
-        unwelcome = _any([(c.carried.topology, c.counter) for c in strict], nodes)
-        if unwelcome is not None:
-            verdict.reject(unwelcome & ~refused, self.UNWELCOME)
+        said = (
+            (~_together(affinity, nodes) if affinity.joins else None, self.FAR),
+            (_any(affinity.avoids, nodes), self.NEAR),
+            (_any([(c.carried.topology, c.counter) for c in strict], nodes), self.UNWELCOME),
+        )
+        refused = None
+        for where, reason in said:
+            if where is not None:  # only the first that fails is reported
+                verdict.reject(where if refused is None else where & ~refused, reason)
+                refused = where if refused is None else refused | where
 
     def _filter_one(self, affinity: "_Affinity", node: OneNode, verdict: NodeVerdict) -> None:
         if any([_there(topology, counter, node) for topology, counter in affinity.avoids]):  # noqa: C419
@@ -141,36 +142,14 @@ class InterPodAffinity:
         if self.name not in pod.signed:
             return SKIP
         affinity = self._affinity(pod, nodes.columns)
-        if self._own_wishes_only and not affinity.wishes:
+        if self._own_wishes_only and not affinity.own_wishes:
             return SKIP
-        tables: dict[str, IntColumn] = {}
-        for topology, weight, counter in (*affinity.wishes, *self._others_wishes(affinity, nodes.columns)):
-            counts = counter.domain(topology)
-            if np.count_nonzero(counts[1:]):
-                known = tables.get(topology)
-                tables[topology] = weight * counts if known is None else _sum(known, weight * counts)
-        if not tables:
+        wishes = affinity.wishes(nodes.columns)
+        if not wishes:
             return SKIP
-        if len(tables) == 1:
-            (topology, table), *_ = tables.items()
-            table[0] = 0
-            column = nodes.label(topology)[1]
-            codes, rows = nodes.remembered((self.name, column), lambda nodes: _axis(topology, nodes))
-            return Coded(codes, table, (column, nodes.columns.node_changes.mark, nodes.rows is None), rows)
-        total: IntColumn = np.zeros(nodes.width, np.int64)
-        for topology, table in tables.items():
-            table[0] = 0
-            total += table[nodes.label(topology)[0]]
-        return total
-
-    def _others_wishes(self, affinity: "_Affinity", nodes: NodeColumns) -> list[tuple[str, int, Counter]]:
-        found = []
-        for carrier in affinity.others(nodes).lenient:
-            carried = carrier.carried
-            weight = self._hard_weight if carried.kind is Kind.MUST_JOIN else carried.weight * _SIGNS[carried.kind]
-            if carried.kind is not Kind.MUST_JOIN or weight > 0:
-                found.append((carried.topology, weight, carrier.counter))
-        return found
+        if few_domains(wishes, nodes.columns):
+            return by_domain(wishes, nodes)
+        return affinity.tally(wishes, nodes.columns).score(nodes)
 
     def bonds(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[Bond]:
         """Members whom required terms of a member select: apart, or all with the first of them."""
@@ -184,7 +163,7 @@ class InterPodAffinity:
         return [Bond(_TIES[c.kind], self.name, c.topology) for c in tied]
 
     def _affinity(self, pod: PodClass, nodes: NodeColumns) -> "_Affinity":
-        return pod.once("InterPodAffinity", lambda: _Affinity(pod, nodes))
+        return pod.once("InterPodAffinity", lambda: _Affinity(pod, nodes, self._hard_weight))
 
     wakes = (
         Wake(
@@ -204,28 +183,34 @@ class _Others(NamedTuple):
 
     strict: list[Carrier]
     lenient: list[Carrier]
+    wishes: list[Wish]
     joins_itself: bool
+
+
+_NOBODY = _Others([], [], [], False)
 
 
 class _Affinity:
     """What a class's terms come to: counters for its own, and the carried terms of others that speak of it."""
 
-    def __init__(self, pod: PodClass, nodes: NodeColumns) -> None:
+    def __init__(self, pod: PodClass, nodes: NodeColumns, hard_weight: int) -> None:
         signed: tuple[str, dict[str, str]] | None = pod.signed.get("InterPodAffinity")
         self._namespace, self._labels = signed or ("", {})
         self._known = signed is not None
-        self._others: tuple[int, _Others] = (-1, _Others([], [], False))
+        self._hard_weight = hard_weight
+        self._others: tuple[int, _Others] = (-1, _NOBODY)
+        self._tally: tuple[tuple[Wish, ...], Tally | None] = ((), None)
         terms = carried_terms(pod.pod, self._namespace)  # the specimen has no namespace of its own
         self.terms = terms
         must = [c for c in terms if c.kind is Kind.MUST_JOIN]
         together = nodes.pods.counter(tuple(c.term for c in must)) if must else None
         self.joins = [(c.topology, together) for c in must if together is not None]
         self.avoids = [(c.topology, nodes.pods.counter((c.term,))) for c in terms if c.kind is Kind.MUST_AVOID]
-        self.wishes = [
+        self.own_wishes: list[Wish] = [
             (c.topology, c.weight * _SIGNS[c.kind], nodes.pods.counter((c.term,))) for c in terms if c.kind in _SIGNS
         ]
         self.required = [counter for _, counter in (*self.joins, *self.avoids)]
-        self.preferred = [counter for _, _, counter in self.wishes]
+        self.preferred = [counter for _, _, counter in self.own_wishes]
         self._must = must
 
     def others(self, nodes: NodeColumns) -> _Others:
@@ -236,13 +221,31 @@ class _Affinity:
             lenient = [c for c in carriers if c.carried.kind is not Kind.MUST_AVOID]
             # Whether the pod is one of those it wants to join; a namespace's labels may have a say in it.
             itself = bool(self._must) and all(self._matches(carried, nodes) for carried in self._must)
-            self._others = nodes.pods.carrier_version, _Others(strict, lenient, itself)
+            heard = [c for c in lenient if c.carried.kind is not Kind.MUST_JOIN or self._hard_weight > 0]
+            wishes = [(c.carried.topology, self._worth(c.carried), c.counter) for c in heard]
+            self._others = nodes.pods.carrier_version, _Others(strict, lenient, wishes, itself)
         return self._others[1]
+
+    def _worth(self, carried: Carried) -> int:
+        """What a pod that carries this term gives to its neighbourhood."""
+        return self._hard_weight if carried.kind is Kind.MUST_JOIN else carried.weight * _SIGNS[carried.kind]
+
+    def wishes(self, nodes: NodeColumns) -> tuple[Wish, ...]:
+        """Its own and those of others, as far as anybody is there whom they mean."""
+        several = (*self.own_wishes, *self.others(nodes).wishes)
+        return tuple([wish for wish in several if wish[2].anywhere(wish[0])])
+
+    def tally(self, wishes: tuple[Wish, ...], nodes: NodeColumns) -> Tally:
+        known, tally = self._tally
+        if tally is None or known != wishes:
+            tally = nodes.shared(("InterPodAffinity", wishes), lambda: Tally(wishes))
+            self._tally = (wishes, tally)
+        return tally
 
     @property
     def anybody(self) -> bool:
         """Whether somebody is there already whom all required terms select."""
-        return any(counter.domain(topology)[1:].any() for topology, counter in self.joins)
+        return any(counter.anywhere(topology) for topology, counter in self.joins)
 
     def _matches(self, carried: Carried, nodes: NodeColumns) -> bool:
         covered = nodes.pods.covers(carried.term, self._namespace)
@@ -254,30 +257,17 @@ def _means(carried: Carried, pod: Pod, nodes: NodeColumns) -> bool:
     return covered and carried.term.selector.matches(pod.metadata.labels)
 
 
-def _terms(pod: Pod) -> tuple[Carried, ...]:
+def _asked(pod: Pod) -> frozenset[str]:
+    """The label keys its terms ask about."""
     try:
-        return carried_terms(pod)
+        return asked_keys(pod)
     except Malformed:
-        return ()  # said again, and reported, when the class is prepared
-
-
-def _sum(known: IntColumn, more: IntColumn) -> IntColumn:
-    """Tables by code; one may have been made before the other's last value was seen."""
-    if len(known) < len(more):
-        known, more = more, known
-    known[: len(more)] += more
-    return known
-
-
-def _axis(topology: str, nodes: Nodes) -> tuple[Any, Any]:
-    """The code of each row's domain, and how many rows each domain has."""
-    codes, column = nodes.label(topology)
-    return codes.astype(np.intp), np.bincount(codes, minlength=len(column.values))
+        return frozenset()  # said again, and reported, when the class is prepared
 
 
 def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:
     """Rows that join the pods all required terms select; or, if there are none yet, any row the first may start on."""
-    labels = [(nodes.label(topology)[0], counter.domain(topology) > 0) for topology, counter in affinity.joins]
+    labels = [(codes_of(topology, nodes), counter.domain(topology) > 0) for topology, counter in affinity.joins]
     for _, some in labels:
         some[0] = False  # nodes without the label are in no domain
     nobody = not any([np.count_nonzero(some) for _, some in labels])  # noqa: C419
@@ -300,7 +290,7 @@ def _any(terms: list[tuple[str, Counter]], nodes: Nodes) -> BoolColumn | None:
     """Rows in a domain where any of the terms counts somebody; None when there are none."""
     found = None
     for topology, counter in terms:
-        counts, codes = counter.domain(topology), nodes.label(topology)[0]
+        counts, codes = counter.domain(topology), codes_of(topology, nodes)
         if nodes.width < len(counts):
             here = (counts[codes] > 0) & (codes != 0)
         else:

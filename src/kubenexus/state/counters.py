@@ -75,6 +75,10 @@ class Counter:
             self._domains[key] = (column, counts)
         return counts
 
+    def anywhere(self, key: str) -> bool:
+        """Whether any pod is counted in a domain of this label."""
+        return self.total > self.domain(key).item(0)
+
     def relabelled(self) -> None:
         """A node's labels changed: domains are counted again when somebody asks."""
         self._domains.clear()
