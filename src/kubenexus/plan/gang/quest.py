@@ -12,8 +12,9 @@ from kubenexus.framework.job import NOTHING, Job
 from kubenexus.plan.gang.axes import Axis, by_value
 from kubenexus.plan.gang.capacity import TOO_LARGE, TOPOLOGY, too_large
 from kubenexus.plan.gang.crews import Crew
+from kubenexus.plan.gang.ground import Plan
 from kubenexus.plan.gang.levels import Levels
-from kubenexus.plan.gang.mixed import Mixed, Plan
+from kubenexus.plan.gang.mixed import Mixed
 from kubenexus.plan.gang.packings import Apart, Even, Free, Packing, Share, Together
 from kubenexus.plan.gang.search import Found, Search
 from kubenexus.plan.gang.sites import Site, Sites
@@ -82,11 +83,11 @@ class Quest:
         sites = self._sites(together, self._levels.axes)
         best, where = Plan([[] for _ in counts]), sites.widest()
         for site in sites.in_order(sum(counts), together.loose, _SITES):
-            plan = mixed.pack(site.rows, counts, site.below)
-            if plan.members == sum(counts):
-                return Outcome(self._placed(plan.shares))
+            whole = mixed.all(site.rows, site.below)
+            if whole is not None:
+                return Outcome(self._placed(whole.shares))
         for site in sites.outermost(_SITES):
-            plan = mixed.pack(site.rows, counts, site.below)
+            plan = mixed.most(site.rows, site.below)
             if plan.members > best.members or not best.members:
                 best, where = plan, site
         if best.members >= self._job.minimum:

@@ -1,0 +1,68 @@
+"""Rows that several crews share: what is free on each, and what the members ask for."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kubenexus.base.numbers import IntColumn
+from kubenexus.plan.gang.packings import Share
+
+BUDGET = 3_000_000  # cells that one decision may fill
+
+
+class Plan(msgspec.Struct, gc=False):
+    """Shares for each crew, in the crews' order. `exhausted`: there may be better ones."""
+
+    shares: list[list[Share]]
+    exhausted: bool = False
+
+    @property
+    def members(self) -> int:
+        return sum(share.members for shares in self.shares for share in shares)
+
+
+class Budget(msgspec.Struct, gc=False):
+    """Work is counted in cells of tables, so that a decision ends in time and the same one ends alike everywhere."""
+
+    left: int = BUDGET
+
+    def spend(self, cells: int) -> bool:
+        """Whether there was enough left."""
+        self.left -= cells
+        return self.left >= 0
+
+
+class Ground(msgspec.Struct, gc=False):
+    """Matrices with a column for each of `rows`: `free` of each resource, and `room` for members of each crew, were it
+    alone. `demand` is what a member of each crew asks for, `clash` who cannot be on one row, `counts` how many there
+    are."""
+
+    rows: IntColumn
+    free: Any
+    room: Any
+    demand: Any
+    clash: Any
+    counts: IntColumn
+
+    @property
+    def crews(self) -> int:
+        return len(self.counts)
+
+    @property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    def suffices(self) -> bool:
+        """Whether the rows have as much of everything as all members ask for: if not, no more needs to be asked."""
+        use = np.clip(self.free, 0, (self.demand[:, :, None] * self.room[:, None, :]).sum(axis=0))
+        each = self.room.sum(axis=1) >= self.counts
+        return bool(each.all() and (use.sum(axis=1) >= self.counts @ self.demand).all())
+
+
+def times(free: Any, demand: IntColumn) -> IntColumn:
+    """How often a demand goes into what is free, for each row."""
+    asked = np.flatnonzero(demand)
+    often: IntColumn = np.maximum(free[asked], 0) // demand[asked][:, None]
+    least: IntColumn = often.min(axis=0)
+    return least

@@ -1,0 +1,55 @@
+"""The ways to fill one row with members of several crews, so that nobody more finds room."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kubenexus.plan.gang.ground import Ground, times
+
+_MOST = 4096  # ways of one row that are looked at
+
+
+class Ways(NamedTuple):
+    """How many members of each crew, a line for each way. `complete`: there are no others."""
+
+    counts: Any
+    complete: bool
+
+
+def ways(ground: Ground, column: int) -> Ways:
+    """Only full rows: whoever needs less there leaves seats empty."""
+    free, room = ground.free[:, column], ground.room[:, column]
+    found, complete = np.zeros((1, ground.crews), np.int64), True
+    for i in range(ground.crews):
+        most = np.minimum(_more(ground, free, found, i), room[i])
+        if i < ground.crews - 1:
+            found = _each_number(found, i, most)
+        else:
+            found[:, i] = most
+        complete &= len(found) <= _MOST
+        found = _some(found)
+    for i in range(ground.crews):
+        found = found[(found[:, i] >= room[i]) | (_more(ground, free, found, i) == 0)]
+    return Ways(found, complete)
+
+
+def _more(ground: Ground, free: Any, found: Any, i: int) -> Any:
+    """How many more of a crew each way leaves room for."""
+    left = free[:, None] - (found @ ground.demand).T
+    more = times(left, ground.demand[i])
+    more[(found[:, ground.clash[i]] > 0).any(axis=1)] = 0
+    return more
+
+
+def _each_number(found: Any, i: int, most: Any) -> Any:
+    """Every way with nobody of the crew, with one, and so on up to the most."""
+    numbers = most + 1
+    which = np.repeat(np.arange(len(found)), numbers)
+    found = found[which]
+    found[:, i] = np.arange(len(which)) - (np.cumsum(numbers) - numbers)[which]
+    return found
+
+
+def _some(found: Any) -> Any:
+    """Not too many, at equal distances: neighbours differ least."""
+    return found if len(found) <= _MOST else found[np.linspace(0, len(found) - 1, _MOST).astype(np.int64)]

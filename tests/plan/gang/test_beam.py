@@ -1,0 +1,102 @@
+"""Several crews on a few rows, all of them or nobody: the search against trying everything."""
+
+import functools
+import itertools
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.plan.gang.beam import Beam
+from kubenexus.plan.gang.ground import Budget, Ground, Plan
+from kubenexus.plan.gang.table import Table
+
+
+@st.composite
+def grounds(draw: st.DrawFn) -> Ground:
+    rows, crews, resources = draw(st.integers(1, 4)), draw(st.integers(2, 3)), draw(st.integers(1, 2))
+
+    def matrix(lines: int, columns: int, least: int, most: int) -> Any:
+        return np.array([[draw(st.integers(least, most)) for _ in range(columns)] for _ in range(lines)], np.int64)
+
+    demand = matrix(crews, resources, 0, 4)
+    demand[:, 0] += 1
+    counts = matrix(1, crews, 1, 4)[0]
+    clash = np.zeros((crews, crews), np.bool_)
+    if draw(st.booleans()):
+        clash[0, 1] = clash[1, 0] = True
+    room = np.minimum(matrix(crews, rows, 0, 4), counts[:, None])
+    return Ground(np.arange(rows) * 10, matrix(resources, rows, -1, 9), room, demand, clash, counts)
+
+
+def fits(ground: Ground, column: int, way: tuple[int, ...]) -> bool:
+    asked = np.array(way) @ ground.demand
+    clashing = any(ground.clash[i, j] for i, j in itertools.combinations(np.flatnonzero(way).tolist(), 2))
+    enough = ((asked <= ground.free[:, column]) | (asked == 0)).all()
+    return bool(enough and not clashing and (np.array(way) <= ground.room[:, column]).all())
+
+
+def most(ground: Ground) -> int:
+    """How many members can be placed at all."""
+
+    @functools.cache
+    def from_here(column: int, left: tuple[int, ...]) -> int:
+        if column == len(ground.rows):
+            return 0
+        ways = itertools.product(*(range(number + 1) for number in left))
+        return max(
+            sum(way) + from_here(column + 1, tuple(a - b for a, b in zip(left, way, strict=True)))
+            for way in ways
+            if fits(ground, column, way)
+        )
+
+    return from_here(0, tuple(ground.counts.tolist()))
+
+
+def agreed(ground: Ground, plan: Plan) -> None:
+    """The plan keeps to what there is."""
+    for column, row in enumerate(ground.rows.tolist()):
+        way = [sum(share.members for share in shares if share.row == row) for shares in plan.shares]
+        assert fits(ground, column, tuple(way))
+
+
+@given(ground=grounds())
+def test_all_are_placed_exactly_when_they_can_be(ground: Ground) -> None:
+    search = Beam(ground, Budget())
+    plan = search.place()
+    assert (plan is not None) == (most(ground) == ground.total)
+    if plan is None:
+        assert search.sure, "everything was tried"
+    else:
+        agreed(ground, plan)
+        assert [sum(share.members for share in shares) for shares in plan.shares] == ground.counts.tolist()
+
+
+@given(ground=grounds())
+def test_the_table_finds_the_most(ground: Ground) -> None:
+    plan = Table(ground, Budget()).most()
+    assert plan is not None
+    agreed(ground, plan)
+    assert plan.members == most(ground)
+
+
+def puzzling() -> Ground:
+    """Forty rows that are just filled: half of them by three members of one crew, the others by one of each."""
+    demand = np.array([[4], [3], [5]])
+    counts = np.array([80, 20, 20])
+    free = np.full((1, 40), 12)
+    room = np.minimum(free // demand, counts[:, None])
+    return Ground(np.arange(40), free, room, demand, np.zeros((3, 3), np.bool_), counts)
+
+
+def test_the_same_ground_is_filled_alike_each_time() -> None:
+    plans = [Beam(puzzling(), Budget()).place() for _ in range(3)]
+    assert plans[0] is not None
+    assert plans[0] == plans[1] == plans[2]
+
+
+def test_who_runs_out_of_budget_is_not_sure() -> None:
+    search = Beam(puzzling(), Budget(400_000))
+    assert search.place() is None
+    assert not search.sure
