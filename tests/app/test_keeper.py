@@ -9,7 +9,7 @@ from kubenexus.api.meta import OwnerReference
 from kubenexus.app.holes import HELD
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_node, a_pod
-from kubenexus.testing.harness import a_ledger
+from kubenexus.testing.harness import a_ledger, relist
 from tests.api.gangs.small import a_member
 from tests.app.town import Town, in_town
 from tests.bind.server import BUSY
@@ -184,7 +184,7 @@ def test_a_hole_is_not_part_of_what_a_list_would_make_the_ledger() -> None:
         leave(town, last)
         rebuilt = a_ledger([a_node(f"n{i}", cpu=1) for i in range(3)], [first, second])
         assert digest(town.ledger) == digest(rebuilt)
-        town.ledger.sync([a_node(f"n{i}", cpu=1) for i in range(3)], [first, second])
+        relist(town.ledger, [a_node(f"n{i}", cpu=1) for i in range(3)], [first, second])
         town.pods(a_pod("thief", cpu=1))
         await town.work()
         assert "thief" not in town.where()

@@ -6,6 +6,7 @@ import pytest
 
 from kubenexus.api.codec import decode_list
 from kubenexus.api.core import Node, Pod
+from kubenexus.testing.harness import relist
 from tests.fuzz.path import Loop, a_node, a_pod, dumped
 
 BAD = a_pod("bad", requests={"cpu": "NaN"}, node="n1")
@@ -119,12 +120,12 @@ def test_in_a_list_the_bad_ones_are_named_and_the_good_ones_kept() -> None:
 
 
 def test_after_a_gap_an_unreadable_bound_pod_of_the_list_still_fences_its_node() -> None:
-    """`sync` is told what was readable; what was not has to be told, too, or the list would lift the fence."""
+    """`relist` is told what was readable; what was not has to be told, too, or the list would lift the fence."""
     loop = Loop()
     loop.pod(BADLY_SHAPED)
     body = b'{"kind":"PodList","items":[%s,%s]}' % (dumped(BADLY_SHAPED), dumped(a_pod("b", node="n1")))
     pods, nodes = decode_list(body, Pod), decode_list(b'{"items":[%s]}' % dumped(a_node()), Node)
-    loop.ledger.sync(nodes.items, pods.items)
+    relist(loop.ledger, nodes.items, pods.items)
     for lost in pods.unreadable:
         loop.ledger.pod_unreadable(f"{lost.namespace}/{lost.name}", lost.node)
     assert loop.ledger.fences == {"n1": ["ns/bad"]}

@@ -20,7 +20,7 @@ from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.snapshot import StaleSnapshot
 from kubenexus.testing.builders import a_node, a_pod
-from kubenexus.testing.harness import Cluster, World, a_ledger, on_node, run
+from kubenexus.testing.harness import Cluster, World, a_ledger, on_node, relist, run
 from kubenexus.testing.strategies import NODES, PODS, nodes, pods
 from tests.laws.test_decide import SIZES
 
@@ -160,7 +160,7 @@ def test_f31_a_pod_whose_delete_was_missed_gives_its_gpus_back_at_the_next_list(
     ledger.assume(holder, "n1", 0.0, takes=tuple(Take(i) for i in range(8)))
     ledger.pod_seen(on_node(holder, "n1"))
     assert not decided(Planner(RULES), ledger, a_pod("next", gpu=8)).placed
-    ledger.sync(nodes_, [])
+    relist(ledger, nodes_, [])
     assert decided(Planner(RULES), ledger, a_pod("next", gpu=8)).placed
     assert ledger.nodes.devices.share[:8, 0].tolist() == [1000] * 8
 

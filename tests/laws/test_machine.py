@@ -177,7 +177,14 @@ class Machine(RuleBasedStateMachine):
         left = {key: pod for key, pod in self.world.pods.items() if data.draw(st.booleans())}
         bound = data.draw(st.lists(pods(node="n0", running=True), max_size=1))
         seen = left | {pod.key: pod for pod in bound}
-        self.tell("sync", list(found.values()), list(seen.values()))
+        for node in found.values():
+            self.tell("node_seen", node)
+        for pod in seen.values():
+            self.tell("pod_seen", pod)
+        for name in self.world.nodes.keys() - found.keys():
+            self.tell("node_gone", name)
+        for key in {*self.world.pods, *self.world.promises, *self.world.unreadable} - seen.keys():
+            self.tell("pod_gone", key)
         self._touch(set(range(self.ledger.nodes.size)), moved=True)
 
     # --- what we do -----------------------------------------------------------------------------------------------

@@ -11,12 +11,11 @@ is remembered by the node's name and counted when the node is there. A bound pod
 its node is fenced until the pod can be read or is gone.
 """
 
-from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 from kubenexus.api.core import DeviceClass, Node, Pod
-from kubenexus.api.storage import StorageObject, key_of
+from kubenexus.api.storage import StorageObject
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.base.errors import KubeNexusError, Malformed, shown
 from kubenexus.state.devices import Device, Take
@@ -121,17 +120,6 @@ class Ledger:
         """One was deleted: `namespace/name`, or the name alone where there is no namespace."""
         return self._storage(self.nodes.volumes.gone(kind, key))
 
-    def storage_sync(self, kind: type[StorageObject], things: Iterable[StorageObject]) -> list[Malformed]:
-        """After a gap: all objects of a kind, at once; see `sync`."""
-        problems: list[Malformed] = []
-        seen = set()
-        for thing in things:
-            seen.add(key_of(thing))
-            _collect(problems, self.storage_seen, thing)
-        for key in self.nodes.volumes.known(kind) - seen:
-            self.storage_gone(kind, key)
-        return problems
-
     # --- what the API server says about pods ----------------------------------------------------------------------
 
     def pod_seen(self, pod: Pod) -> set[int]:
@@ -180,24 +168,6 @@ class Ledger:
             return dirty
         self._fences.put(node, key)
         return dirty | self._fence(node)
-
-    def sync(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[Malformed]:
-        """After a gap: everything the API server has, all at once. What it no longer has is gone; what we assumed and
-        it still shows unbound stays assumed. Returns what could not be read."""
-        problems: list[Malformed] = []
-        seen_nodes, seen_pods = set(), set()
-        for node in nodes:
-            seen_nodes.add(node.metadata.name)
-            _collect(problems, self.node_seen, node)
-        for pod in pods:
-            seen_pods.add(pod.key)
-            _collect(problems, self.pod_seen, pod)
-        for name in [name for name in self.nodes.row_of if name not in seen_nodes]:
-            self.node_gone(name)
-        known = {*self.pods, *self._nominations, *self._fences.pods}
-        for key in known - seen_pods:
-            self.pod_gone(key)
-        return problems
 
     # --- what we decide -------------------------------------------------------------------------------------------
 
@@ -384,11 +354,3 @@ def _counts_alike(one: PodRecord, other: PodRecord) -> bool:
         other.mounts,
         other.terminating,
     )
-
-
-def _collect(problems: list[Malformed], tell: object, thing: object) -> None:
-    """One bad object never stops the others."""
-    try:
-        tell(thing)  # type: ignore[operator]
-    except Malformed as problem:
-        problems.append(problem)

@@ -9,6 +9,7 @@ name, others by `namespace/name`.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -73,6 +74,23 @@ def a_ledger(
     for pod in pods:
         ledger.pod_seen(pod)
     return ledger
+
+
+def relist(ledger: Ledger, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[Malformed]:
+    """After a gap in the watch, as `app.hearing` tells it: what is listed is there, whatever else was known is gone.
+    Returns what could not be read; one such object stops none of the others."""
+    listed, seen, problems = list(nodes), list(pods), list[Malformed]()
+    told = [*(partial(ledger.node_seen, node) for node in listed), *(partial(ledger.pod_seen, pod) for pod in seen)]
+    for tell in told:
+        try:
+            tell()
+        except Malformed as problem:
+            problems.append(problem)
+    for name in ledger.nodes.row_of.keys() - {node.metadata.name for node in listed}:
+        ledger.node_gone(name)
+    for key in {*ledger.pods, *ledger._nominations, *ledger._fences.pods} - {pod.key for pod in seen}:
+        ledger.pod_gone(key)
+    return problems
 
 
 def called(key: str) -> str:
@@ -193,17 +211,6 @@ class World:
         self.pod_gone(key)
         if node:
             self.unreadable[key] = node
-
-    def sync(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> None:
-        listed, seen = list(nodes), list(pods)
-        for node in listed:
-            self.node_seen(node)
-        for pod in seen:
-            self.pod_seen(pod)
-        for name in self.nodes.keys() - {node.metadata.name for node in listed}:
-            self.node_gone(name)
-        for key in {*self.pods, *self.promises, *self.unreadable} - {pod.key for pod in seen}:
-            self.pod_gone(key)
 
     def assume(self, pod: Pod, node: str, now: float = 0.0, takes: tuple[Take, ...] = ()) -> None:
         self.promises[pod.key] = Promise(pod, node, takes)
