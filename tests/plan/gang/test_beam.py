@@ -5,6 +5,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,3 +101,17 @@ def test_who_runs_out_of_budget_is_not_sure() -> None:
     search = Beam(puzzling(), Budget(400_000))
     assert search.place() is None
     assert not search.sure
+
+
+def crowd(kinds: int, members: int) -> Ground:
+    """So many of each kind, on fifty rows that hold a few of them."""
+    demand = np.array([[100 * (kind + 1), 1] for kind in range(kinds)])
+    free = np.stack([np.full(50, 8000), np.full(50, 110)])
+    counts = np.full(kinds, members)
+    room = np.minimum(free[0] // demand[:, :1], counts[:, None])
+    return Ground(np.arange(50), free, room, demand, np.zeros((kinds, kinds), np.bool_), counts)
+
+
+@pytest.mark.parametrize(("kinds", "members"), [(4, 1000), (5, 200), (6, 60), (8, 10)])
+def test_a_table_that_no_memory_holds_is_never_made(kinds: int, members: int) -> None:
+    assert Table(crowd(kinds, members), Budget()).most() is None

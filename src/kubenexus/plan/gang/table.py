@@ -1,10 +1,12 @@
 """As many members of several crews as the rows hold, exactly: row by row, for each number of members of the smaller
 crews the most of the largest crew that can still be placed."""
 
+import math
 from typing import Any
 
 import numpy as np
 
+from kubenexus.base.numbers import IntColumn
 from kubenexus.plan.gang.ground import Budget, Ground, Plan, times
 from kubenexus.plan.gang.packings import Share
 
@@ -22,6 +24,8 @@ class Table:
     def most(self) -> Plan | None:
         """None if that would take too long."""
         ground, small, large = self._ground, self._small, self._large
+        if not self._affords(ground.counts) or not all(self._affords(room) for room in ground.room.T):
+            return None
         most: Any = np.full(tuple(ground.counts[small] + 1), -1, np.int64)
         most[(0,) * len(small)] = 0
         steps: list[tuple[int, Any, Any, Any]] = []
@@ -34,6 +38,12 @@ class Table:
             if most[tuple(ground.counts[small])] == ground.counts[large]:
                 break
         return self._traced(most, steps)
+
+    def _affords(self, numbers: IntColumn) -> bool:
+        """Asked before a table is made for every combination up to these: with many kinds it would be larger than any
+        memory."""
+        combinations: int = math.prod(numbers[i].item() + 1 for i in self._small)
+        return combinations <= self._budget.left
 
     def _usable(self) -> list[int]:
         """Columns with room, the largest first."""
