@@ -54,6 +54,13 @@ def test_spreading_keeps_saying_so_after_many_events(seed: int) -> None:
     spreading(seed, twin=NaiveSpread(), steps=40, pods=5, looks=0.2)
 
 
+@given(seed=seeds)
+def test_spreading_says_so_however_many_combinations_there_are(seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spread_points, "_PLAIN", 0)
+        spreading(seed, twin=NaiveSpread(), steps=10)
+
+
 def test_by_default_an_empty_zone_is_that_of_nodes_without_one() -> None:
     """Upstream reads a missing label as an empty one: pods outside of any zone count for the zone without a name."""
     scene = Scene(only(*BEFORE, "PodTopologySpread"))
@@ -181,7 +188,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "filters are never asked again": _answering(PodTopologySpread, "stamp", 0),
     "there is one domain": _answering(Domains, "in_use", 1),
     "nodes without all labels are scored": lambda p: p.setattr(
-        spread_points, "_ignored", lambda indices, sizes: np.zeros(len(indices[0]), np.bool_)
+        spread_points, "_ignored", lambda missing: np.zeros(missing.shape[1], np.bool_)
     ),
     "codes do not follow the pods": _answering(Leaning, "_step", True),
     "services do not matter": _answering(Owners, "_service_labels", {}),

@@ -21,19 +21,20 @@ from kubenexus.state.view import Nodes
 
 IGNORED = -1  # a node that lacks a topology label: 0 points, and no part in normalising
 _MOST_STEPS = 32  # with more behind, it is quicker to start afresh
+_PLAIN = 64  # up to so many combinations, plain numbers beat NumPy
+_NO_STEPS: Steps = []
 _FEW = 1024  # combinations, on a small cluster; on others up to as many as rows
 
 
 class ByNode:
-    """A constraint over hostnames: a row's index is the number of its pods that count."""
+    """A constraint over hostnames: every row is a domain, and its index is the number of its pods that count."""
 
     def __init__(self, constraint: Constraint, counter: Counter) -> None:
         self.constraint = constraint
         self.counter = counter
         self._seen = 0
         self._missing: Any = None
-        self._pods: Any = None  # of each index
-        self._base: Any = None
+        self._pods: Any = None
 
     @property
     def layout(self) -> int:
@@ -43,8 +44,8 @@ class ByNode:
     def index(self, nodes: Nodes) -> tuple[Any, int]:
         """Of all rows, as of now, and how many there are. The last one stands for nodes without the label."""
         last = self.counter.most + 1
-        self._pods, self._base = np.arange(last + 1.0), _base(self.constraint, last)
-        self._pods[-1] = 0.0
+        self._pods = np.arange(last + 1)
+        self._pods[last] = 0
         self._seen = self.counter.version
         codes, rows = axis(HOSTNAME, nodes)
         self._missing = codes == 0 if rows[0] else None
@@ -62,19 +63,22 @@ class ByNode:
             return [(row, by) for row, by in steps if not self._missing.item(row)]
         return steps
 
-    def points(self, scored: BoolColumn, number: int) -> Any:
-        """Of each index: every row that is scored, which are so many, is a domain."""
-        return self._pods * math.log(number + 2) + self._base
+    def pods(self) -> Any:
+        """In a domain of each index; none where there is no domain."""
+        return self._pods
+
+    def domains(self, scored: BoolColumn, number: int) -> int:
+        """Among the scored rows, which are so many."""
+        return number
 
 
 class ByDomain:
-    """A constraint over zones, racks or the like: a row's index is the code of its domain, which stays."""
+    """A constraint over zones, racks or the like: a row's index is the code of its domain."""
 
     def __init__(self, domains: Domains) -> None:
         self.constraint = domains.constraint
         self.counter = domains.counter
         self._domains = domains
-        self._base: Any = None
 
     @property
     def layout(self) -> int:
@@ -83,22 +87,16 @@ class ByDomain:
     def index(self, nodes: Nodes) -> tuple[Any, int]:
         codes, rows = axis(self.constraint.topology, nodes)
         last = len(rows)
-        self._base = _base(self.constraint, last)
         return np.where(codes == 0, last, codes) if rows[0] else codes, last + 1
 
     def steps(self) -> Steps | None:
-        return []
+        return _NO_STEPS
 
-    def points(self, scored: BoolColumn, number: int) -> Any:
-        """More pods in a node's domain are more points; domains of a topology with many values weigh more."""
-        return self._domains.padded * math.log(self._domains.in_use(scored, number) + 2) + self._base
+    def pods(self) -> Any:
+        return self._domains.padded
 
-
-def _base(constraint: Constraint, last: int) -> Any:
-    """What every domain is given, whatever runs there; nodes without the label are given nothing."""
-    base = np.full(last + 1, constraint.max_skew - 1.0)
-    base[last] = 0.0
-    return base
+    def domains(self, scored: BoolColumn, number: int) -> int:
+        return self._domains.in_use(scored, number)
 
 
 class Leaning:
@@ -109,47 +107,75 @@ class Leaning:
         self._parts = parts
         self._all_labels = all_labels
         self._layout: list[int] = []
-        self._codes: Any = None  # None: there are too many combinations to give each a code
+        self._codes: Any = None  # None: combinations are too many to give each a code, and each row has its own
         self._rows: Any = None  # how many rows have each code
         self._key = object()  # names the codes
-        self._indices: list[Any] = []  # by constraint: the index that each code stands for
         self._strides: list[int] = []  # by constraint: how far codes are apart whose indices are neighbours
+        # By constraint and combination: which index it stands for, and what every domain is given.
+        self._indices: Any = None
+        self._bases: Any = None
         self._labelled: Any = None  # rows with all labels; None when that is no question
         self._ignored: Any = None  # combinations in which some label is missing; None when no row has one
 
     def score(self, nodes: Nodes) -> IntColumn | Coded:
         """Raw scores as of now. The domains were refreshed before."""
         self._follow(nodes.columns)
-        scored = nodes.feasible if self._labelled is None else nodes.feasible & self._labelled
-        number = int(np.count_nonzero(scored))
-        tables = [part.points(scored, number) for part in self._parts]
+        raw = self._points(nodes.feasible if self._labelled is None else nodes.feasible & self._labelled)
         if self._codes is None:
-            return self._row_by_row(tables, nodes)
-        raw = _added(tables, self._indices)
-        if self._ignored is not None:
-            raw[self._ignored] = IGNORED
+            column: IntColumn = raw[nodes.where]
+            return column
         if nodes.rows is None:
             return Coded(self._codes, raw, self._key, self._rows)
         return Coded(self._codes[nodes.rows], raw)
 
+    def _points(self, scored: BoolColumn) -> IntColumn:
+        """More pods in a node's domain are more points; domains of a topology with many values weigh more."""
+        number = int(np.count_nonzero(scored))
+        worths = [math.log(part.domains(scored, number) + 2) for part in self._parts]
+        if self._codes is not None and len(self._rows) <= _PLAIN:
+            raw: IntColumn = self._few_points(worths)
+        else:
+            several = zip(self._parts, self._indices, self._bases, worths, strict=True)
+            points = [part.pods().take(index) * worth + base for part, index, base, worth in several]
+            raw = (functools.reduce(np.add, points) + 0.5).astype(np.int64)
+        if self._ignored is not None:
+            raw[self._ignored] = IGNORED
+        return raw
+
+    def _few_points(self, worths: list[float]) -> Any:
+        """The same of few combinations: plain numbers are several times cheaper than NumPy's overhead."""
+        total = [0.0]
+        for part, worth in zip(self._parts, worths, strict=True):
+            base = part.constraint.max_skew - 1.0
+            points = [pods * worth + base for pods in part.pods().tolist()]
+            points[-1] = 0.0
+            total = [some + more for some in total for more in points]
+        return np.array([int(points + 0.5) for points in total])
+
+    # --- following the pods -------------------------------------------------------------------------------------------
+
     def _follow(self, nodes: NodeColumns) -> None:
         layout = [nodes.node_changes.mark, *[part.layout for part in self._parts]]
-        if layout != self._layout or (self._codes is not None and not self._step()):
+        if layout != self._layout or self._codes is None or not self._step():
             self._layout = layout
             self._recode(Nodes(nodes))
 
     def _recode(self, nodes: Nodes) -> None:
-        found = [part.index(nodes) for part in self._parts]
-        sizes, self._key, self._codes = [size for _, size in found], object(), None
-        self._strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
-        combinations = math.prod(sizes)
+        indices, sizes = zip(*[part.index(nodes) for part in self._parts], strict=True)
+        combinations, self._key = math.prod(sizes), object()
+        if combinations <= max(_FEW, nodes.width):
+            self._strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+            self._codes = sum([index * stride for index, stride in zip(indices, self._strides, strict=True)])
+            self._rows = np.bincount(self._codes, minlength=combinations)
+            self._indices = np.array(np.unravel_index(np.arange(combinations), sizes))
+        else:
+            self._codes, self._indices = None, np.array(indices)
         with_labels = labelled([part.constraint for part in self._parts], nodes) if self._all_labels else None
         self._labelled = None if with_labels is None or with_labels.all() else with_labels
-        if combinations <= max(_FEW, nodes.width):
-            self._codes = sum(index * stride for (index, _), stride in zip(found, self._strides, strict=True))
-            self._rows = np.bincount(self._codes, minlength=combinations)
-            self._indices = list(np.unravel_index(np.arange(combinations), sizes))
-            self._ignored = None if self._labelled is None else _ignored(self._indices, sizes)
+        missing = self._indices == np.array(sizes)[:, None] - 1
+        self._ignored = None if self._labelled is None else _ignored(missing)
+        skews = np.array([[part.constraint.max_skew] for part in self._parts])
+        self._bases = np.where(missing, 0.0, skews - 1.0)
 
     def _step(self) -> bool:
         """Follow the pods that came or went; whether that could be done."""
@@ -162,32 +188,14 @@ class Leaning:
             self._key, self._codes, self._rows = object(), self._codes.copy(), self._rows.copy()
             for steps, stride in zip(known, self._strides, strict=True):
                 for row, by in steps:
-                    self._move(row, by * stride)
+                    code = self._codes.item(row)
+                    self._codes[row] = code + by * stride
+                    self._rows[code] -= 1
+                    self._rows[code + by * stride] += 1
         return True
 
-    def _move(self, row: int, by: int) -> None:
-        code = self._codes.item(row)
-        self._codes[row] = code + by
-        self._rows[code] -= 1
-        self._rows[code + by] += 1
 
-    def _row_by_row(self, tables: list[Any], nodes: Nodes) -> IntColumn:
-        every = Nodes(nodes.columns)
-        raw = _added(tables, [part.index(every)[0] for part in self._parts])
-        if self._labelled is not None:
-            raw[~self._labelled] = IGNORED
-        some: IntColumn = raw[nodes.where]
-        return some
-
-
-def _added(tables: list[Any], indices: list[Any]) -> Any:
-    """The points of all constraints together, rounded: they are not negative."""
-    several = [table.take(index) for table, index in zip(tables, indices, strict=True)]
-    return (functools.reduce(np.add, several) + 0.5).astype(np.int64)
-
-
-def _ignored(indices: list[Any], sizes: list[int]) -> BoolColumn:
+def _ignored(missing: Any) -> BoolColumn:
     """The combinations in which some constraint's label is missing."""
-    missing = [index == size - 1 for index, size in zip(indices, sizes, strict=True)]
-    ignored: BoolColumn = np.logical_or.reduce(missing)
+    ignored: BoolColumn = missing.any(axis=0)
     return ignored
