@@ -32,7 +32,7 @@ def status(call: Call | None) -> Any:
 
 
 def test_the_whole_patch() -> None:
-    call = conditions.refused(web(), Code.UNSCHEDULABLE, SENTENCE, NOW, nominated="n1")
+    call = conditions.refused(web(), Code.UNSCHEDULABLE, SENTENCE, NOW)
     assert call is not None
     assert str(call) == "PATCH /api/v1/namespaces/shop/pods/web-0/status"
     assert call.content_type == STRATEGIC_PATCH
@@ -49,23 +49,20 @@ def test_the_whole_patch() -> None:
                     "lastTransitionTime": "2026-11-16T01:24:17Z",
                 }
             ],
-            "nominatedNodeName": "n1",
         },
     }
 
 
 @pytest.mark.parametrize(
-    ("pod", "nominated"),
+    "pod",
     [
-        pytest.param(web(scheduled_false()), None, id="the same sentence"),
-        pytest.param(web(scheduled_false(observed_generation=2)), None, id="a new generation alone"),
-        pytest.param(web(scheduled_false(), nominated="n1"), "n1", id="the same nomination"),
-        pytest.param(web(scheduled_false(), nominated="n1"), None, id="a nomination that is to stay"),
-        pytest.param(web(scheduled_false()), "", id="a nomination taken back that never was"),
+        pytest.param(web(scheduled_false()), id="the same sentence"),
+        pytest.param(web(scheduled_false(observed_generation=2)), id="a new generation alone"),
+        pytest.param(web(scheduled_false(), nominated="n1"), id="a nomination that is to stay"),
     ],
 )
-def test_nothing_is_written_when_nothing_changed(pod: Pod, nominated: str | None) -> None:
-    assert conditions.refused(pod, Code.UNSCHEDULABLE, SENTENCE, NOW, nominated) is None
+def test_nothing_is_written_when_nothing_changed(pod: Pod) -> None:
+    assert conditions.refused(pod, Code.UNSCHEDULABLE, SENTENCE, NOW) is None
 
 
 def test_the_time_of_the_transition_moves_only_with_the_status() -> None:
@@ -101,12 +98,6 @@ def test_the_message_is_not_cut() -> None:
     assert change["message"] == "x" * 5000
 
 
-def test_a_nomination_is_set_and_taken_back() -> None:
-    assert status(conditions.nominate(web(), "n1")) == {"nominatedNodeName": "n1"}
-    assert status(conditions.nominate(web(nominated="n1"), "")) == {"nominatedNodeName": None}
-    assert conditions.nominate(web(nominated="n1"), "n1") is None
-
-
 def test_a_gated_pod_says_what_the_api_server_says() -> None:
     (change,) = status(conditions.gated(web(generation=0), NOW))["conditions"]
     assert change == {
@@ -117,10 +108,3 @@ def test_a_gated_pod_says_what_the_api_server_says() -> None:
         "lastTransitionTime": "2026-11-16T01:24:17Z",
     }
     assert conditions.gated(web(scheduled_false("SchedulingGated", change["message"])), NOW) is None
-
-
-def test_a_victim_is_marked_before_it_goes() -> None:
-    (change,) = status(conditions.disrupted(web(), "kubenexus-scheduler", NOW))["conditions"]
-    assert (change["type"], change["status"]) == ("DisruptionTarget", "True")
-    assert change["reason"] == "PreemptionByScheduler"
-    assert change["message"] == "kubenexus-scheduler: preempting to accommodate a higher priority pod"

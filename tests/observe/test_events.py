@@ -5,15 +5,12 @@ import pytest
 
 from kubenexus.client.calls import STRATEGIC_PATCH
 from kubenexus.observe.events import (
-    Reference,
     Series,
     Source,
     create_call,
     cut,
     failed_scheduling,
     name_of,
-    preempted,
-    refer,
     repeat_call,
     scheduled,
 )
@@ -47,16 +44,6 @@ def test_a_refusal_carries_the_sentence() -> None:
     what = failed_scheduling(POD, "0/5 nodes are available: 5 Insufficient cpu.")
     assert (what.type, what.reason, what.action) == ("Warning", "FailedScheduling", "Scheduling")
     assert what.note == "0/5 nodes are available: 5 Insufficient cpu."
-
-
-def test_a_victim_is_told_by_whom_but_not_by_name() -> None:
-    what = preempted(POD, refer(a_pod("secret-job", namespace="other", uid="u-2")), "n1")
-    assert (what.type, what.reason, what.action) == ("Normal", "Preempted", "Preempting")
-    assert what.note == "Preempted by pod u-2 on node n1"
-    assert what.related is not None
-    assert what.related.uid == "u-2"
-    group = Reference(kind="PodGroup", uid="g")
-    assert preempted(POD, group, "n1", kind="podgroup").note == "Preempted by podgroup g on node n1"
 
 
 def test_a_repetition_patches_the_series_only() -> None:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 IntColumn = NDArray[np.int64]
 BoolColumn = NDArray[np.bool_]
-FloatColumn = NDArray[np.float64]
 
 # Amounts are capped here, not at 2**63 - 1, so that the sum of two of them still fits in int64.
 LIMIT = 2**62 - 1

@@ -16,11 +16,9 @@ from kubenexus.framework.verdict import Code
 from kubenexus.observe.times import seconds_text
 
 POD_SCHEDULED: Final = "PodScheduled"
-DISRUPTION_TARGET: Final = "DisruptionTarget"
 UNSCHEDULABLE: Final = "Unschedulable"
 GATED: Final = "SchedulingGated"
 ERROR: Final = "SchedulerError"
-PREEMPTION: Final = "PreemptionByScheduler"
 BEHIND_GATES: Final = "Scheduling is blocked due to non-empty scheduling gates"
 
 _REJECTED: Final = frozenset({Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
@@ -35,12 +33,9 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
-def refused(pod: Pod, code: Code, sentence: str, now: float, nominated: str | None = None) -> Call | None:
-    """`PodScheduled=False`. Called for each member of a job that was not placed, with the decision's code and sentence.
-
-    `nominated` is the node that is being cleared for the pod; "" takes an old nomination back, None leaves it.
-    """
-    return patch(pod, Condition(POD_SCHEDULED, "False", reason_of(code), sentence), now, nominated)
+def refused(pod: Pod, code: Code, sentence: str, now: float) -> Call | None:
+    """A decision that found no node, or failed: its code and sentence."""
+    return patch(pod, Condition(POD_SCHEDULED, "False", reason_of(code), sentence), now)
 
 
 def reason_of(code: Code) -> str:
@@ -58,29 +53,13 @@ def held(pod: Pod, sentence: str, now: float) -> Call | None:
     return patch(pod, Condition(POD_SCHEDULED, "False", GATED, sentence), now)
 
 
-def disrupted(victim: Pod, scheduler: str, now: float, *, kind: str = "pod") -> Call | None:
-    """Before a victim is deleted. `kind` is what it goes for: `pod` or `podgroup`."""
-    message = f"{scheduler}: preempting to accommodate a higher priority {kind}"
-    return patch(victim, Condition(DISRUPTION_TARGET, "True", PREEMPTION, message), now)
-
-
-def nominate(pod: Pod, node: str) -> Call | None:
-    """Only the nomination, set or (with "") taken back."""
-    return patch(pod, None, 0.0, node)
-
-
-def patch(pod: Pod, condition: Condition | None, now: float, nominated: str | None = None) -> Call | None:
+def patch(pod: Pod, condition: Condition, now: float) -> Call | None:
     """The call that makes the status say this; None when it says so already."""
-    status: dict[str, Any] = {}
-    changed = None if condition is None else change_of(pod, condition, now)
-    if changed is not None:
-        status["conditions"] = [changed]
-    if nominated is not None and nominated != pod.status.nominated_node_name:
-        status["nominatedNodeName"] = nominated or None  # null removes it
-    if not status:
+    change = change_of(pod, condition, now)
+    if change is None:
         return None
     # With the UID in it, the patch does not reach a pod that was made again under the same name.
-    body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+    body = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [change]}}
     path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}/status"
     return Call("PATCH", path, msgspec.json.encode(body), STRATEGIC_PATCH)
 

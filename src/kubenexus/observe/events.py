@@ -20,7 +20,6 @@ UNCLEAR: Final = "GangUnclear"
 RELEASED: Final = "GangReleased"
 STUCK: Final = "GangStuck"
 FAILED: Final = "FailedScheduling"
-PREEMPTED: Final = "Preempted"
 
 NOTE_LIMIT: Final = 1024  # bytes; the API server refuses a longer note
 NAME_LIMIT: Final = 253
@@ -45,13 +44,11 @@ class Happening(msgspec.Struct, frozen=True, gc=False):
     reason: str
     action: str
     note: str
-    related: Reference | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
         """Happenings with equal keys are the same thing happening again."""
-        related = "" if self.related is None else self.related.uid
-        return (self.regarding.uid, self.type, self.reason, self.action, self.note, related)
+        return (self.regarding.uid, self.type, self.reason, self.action, self.note)
 
 
 class Series(Object):
@@ -78,7 +75,6 @@ class _Event(Object):
     regarding: Reference
     note: str
     type: str
-    related: Reference | None = None
     series: Series | None = None
 
 
@@ -125,12 +121,6 @@ def gang_stuck(pod: Pod, gang: str, minimum: int) -> Happening:
     return Happening(refer(pod), WARNING, STUCK, "Scheduling", cut(note))
 
 
-def preempted(victim: Pod, preemptor: Reference, node: str, *, kind: str = "pod") -> Happening:
-    """A victim has to go. `kind` is `pod` or `podgroup`; the preemptor is named by its UID only."""
-    note = f"Preempted by {kind} {preemptor.uid} on node {node}"
-    return Happening(refer(victim), NORMAL, PREEMPTED, "Preempting", cut(note), preemptor)
-
-
 def refer(pod: Pod) -> Reference:
     meta = pod.metadata
     return Reference(
@@ -171,7 +161,6 @@ def create_call(what: Happening, source: Source, name: str, first: float, series
         regarding=what.regarding,
         note=what.note,
         type=what.type,
-        related=what.related,
         series=series,
     )
     return Call("POST", _path(namespace), msgspec.json.encode(body), JSON)

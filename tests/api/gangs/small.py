@@ -6,6 +6,7 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.claim import COSCHEDULING, POD_GROUP, VOLCANO, WORKLOAD
+from kubenexus.api.gangs.resolver import Gang, claim_of, settle
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.workloads import PodGroup, Workload
 from kubenexus.state.groups import Groups
@@ -18,6 +19,13 @@ LEAST = "pod-group.scheduling.kubenexus.io/min-available"
 def a_member(name: str, gang: str = "llama", least: int | str = 2, **fields: Any) -> Pod:
     labels = {NAME: gang, LEAST: str(least)} | fields.pop("labels", {})
     return a_pod(name, labels=labels, **fields)
+
+
+def gang_of(pod: Pod, groups: Groups) -> Gang | None:
+    """As the queue asks (`queue.assembly`); None for a pod that goes by itself."""
+    claim = claim_of(pod)
+    gang = None if claim is None else settle(claim, groups)
+    return None if gang is None or gang.loose else gang
 
 
 def pod_group(name: str = "llama", least: int = 0, level: str = "", namespace: str = "default") -> PodGroup:

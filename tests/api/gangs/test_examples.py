@@ -10,9 +10,9 @@ import yaml
 
 from kubenexus.api.codec import decode, decode_pod
 from kubenexus.api.core import Pod
-from kubenexus.api.gangs.resolver import gang_of
 from kubenexus.state.groups import Groups
 from kubenexus.state.intake import GROUPS, KINDS, named
+from tests.api.gangs.small import gang_of
 
 FOLDER = Path(__file__).parents[3] / "examples" / "gangs"
 RACK = "topology.kubernetes.io/rack"

@@ -5,10 +5,9 @@ import pytest
 from kubenexus.api.core import SchedulingGroup
 from kubenexus.api.gangs.claim import Nearness
 from kubenexus.api.gangs.levels import LEVELS, Level, level_of
-from kubenexus.api.gangs.resolver import gang_of
 from kubenexus.base.errors import Malformed
 from kubenexus.state.groups import Groups
-from tests.api.gangs.small import a_member, known, pod_group
+from tests.api.gangs.small import a_member, gang_of, known, pod_group
 
 RACK = "topology.kubernetes.io/rack"
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Pod, SchedulingGroup, WorkloadRef
-from kubenexus.api.gangs.resolver import Gang, claim_of, gang_of, merged, settle
+from kubenexus.api.gangs.resolver import Gang, claim_of, merged, settle
 from kubenexus.api.keys import gang as keys
 from kubenexus.base.errors import Malformed
 from kubenexus.state.groups import Groups
 from kubenexus.testing.builders import a_pod
-from tests.api.gangs.small import LEAST, NAME, a_member, known, member_group, pod_group, workload
+from tests.api.gangs.small import LEAST, NAME, a_member, gang_of, known, member_group, pod_group, workload
 
 NOTHING = Groups()
 

@@ -9,12 +9,12 @@ from tests.sim.server.boxes import PODS, Box, pod
 
 
 def test_an_old_version_has_expired() -> None:
-    box = Box()
+    box = Box(store=Store(log_length=3))
     version = box.do("GET", PODS)["metadata"]["resourceVersion"]
     first = box.do("POST", PODS, pod("a"))
     page = box.do("POST", PODS, pod("b")) and box.do("GET", f"{PODS}?limit=1")["metadata"]["continue"]
-    box.do("POST", PODS, pod("c"))
-    box.server.core.store.compact()
+    for name in "cdefgh":
+        box.do("POST", PODS, pod(name))
     events = box.watch(f"{PODS}?watch=1&resourceVersion={version}")
     assert [(each["type"], each["object"]["code"], each["object"]["reason"]) for each in events] == [
         ("ERROR", 410, "Expired")

@@ -2,7 +2,6 @@
 
     claim_of(pod)             what the pod says, by the first source that it uses (`sources`)
     settle(claim, groups)     with what the object says that the claim names, if it names one
-    gang_of(pod, groups)      both; None for a pod that goes by itself
 
 All of it is pure. A gang is within one namespace: a name says nothing about a gang of the same name elsewhere.
 """
@@ -41,13 +40,6 @@ class Gang(msgspec.Struct, frozen=True, gc=False):
     def loose(self) -> bool:
         """Whether its members go each by itself: one is enough, and they need not be close to each other."""
         return not self.awaits and self.minimum <= 1 and not self.nearness.required and not self.nearness.preferred
-
-
-def gang_of(pod: Pod, groups: Groups) -> Gang | None:
-    """Malformed says which key or field is wrong, and what was expected: such a pod has to wait."""
-    claim = claim_of(pod)
-    gang = None if claim is None else settle(claim, groups)
-    return None if gang is None or gang.loose else gang
 
 
 def claim_of(pod: Pod) -> Claim | None:

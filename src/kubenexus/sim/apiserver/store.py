@@ -131,9 +131,3 @@ class Store:
             collection.listeners = [each for each in collection.listeners if each is not hear]
 
         return leave
-
-    def compact(self) -> None:
-        """Forgets all changes so far: for tests, and what a real server does every five minutes."""
-        for collection in self._collections.values():
-            collection.log.clear()
-            collection.floor = self.version
