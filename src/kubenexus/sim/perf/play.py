@@ -1,7 +1,6 @@
 """A workload is played: operation by operation, in a world, until everything that must have a node has one."""
 
 import asyncio
-import math
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -30,20 +29,10 @@ from kubenexus.sim.perf.ops import (
 )
 from kubenexus.sim.perf.params import Params
 from kubenexus.sim.perf.shelf import Item, Shelf
-from kubenexus.sim.virtual.roll import Entry, Test
+from kubenexus.sim.perf.waits import Waits
 from kubenexus.sim.virtual.world import World
 
-PATIENCE = 600.0  # virtual seconds for what has to be scheduled, or tried
-LOOK = 1.0  # virtual seconds between two looks at what is waited for
 AT_ONCE = 30  # creators beside each other, as scheduler_perf has them
-
-
-class Waiting(msgspec.Struct):
-    """What came of the waits: how many pods had to get a node, how many did, and of one that did not, why."""
-
-    wanted: int = 0
-    got: int = 0
-    problem: str = ""
 
 
 class Player:
@@ -57,7 +46,7 @@ class Player:
         self._paths: dict[str, Path] = {}
         self._pending: dict[str, list[str]] = {}  # pods nobody has waited for yet, by namespace
         self.nodes = 0
-        self.waiting = Waiting()
+        self.waits = Waits(world)
         self._play: dict[type[AnyOp], Callable[[Any, int], Coroutine[Any, Any, None]]] = {
             CreateNodes: self._create_nodes,
             CreateNamespaces: self._create_namespaces,
@@ -80,7 +69,7 @@ class Player:
                 if type(op) not in self._play:
                     raise Unusable(f"{self._params.where}: {op.opcode} is not played here")
                 await self._play[type(op)](op, index)
-                if self.waiting.problem:
+                if self.waits.problem:
                     return
         finally:
             await self._backstage.close()
@@ -133,13 +122,13 @@ class Player:
         if op.skip_wait_to_completion:
             self._pending.setdefault(namespace, []).extend(made)
         else:
-            await self._until_placed(made)
+            await self.waits.until_placed(made)
 
     async def _create_pod_sets(self, op: CreatePodSets, index: int) -> None:
         for number in range(self._params.number(op.count, op.count_param)):
             pods = msgspec.structs.replace(op.create_pods_op, namespace=f"{op.namespace_prefix}-{number}")
             await self._create_pods(pods, index)
-            if self.waiting.problem:
+            if self.waits.problem:
                 return
 
     async def _make_pods(self, op: CreatePods, namespace: str) -> list[str]:
@@ -207,37 +196,12 @@ class Player:
         for namespace in op.namespaces or list(self._pending):
             keys = self._world.roll.matching(self._pending.get(namespace, ()), op.label_selector)
             if op.stage_requirement == "Attempted":
-                await self._until_tried(keys)
+                await self.waits.until_tried(keys)
             else:
-                await self._until_placed(keys)
+                await self.waits.until_placed(keys)
                 self._pending.pop(namespace, None)
-            if self.waiting.problem:
+            if self.waits.problem:
                 return
-
-    async def _until_placed(self, keys: list[str]) -> None:
-        left = await self._until(keys, _placed)
-        self.waiting.wanted += len(keys)
-        self.waiting.got += len(keys) - len(left)
-        self._complain(left, "has no node")
-
-    async def _until_tried(self, keys: list[str]) -> None:
-        self._complain(await self._until(keys, _attempted), "has not been tried")
-
-    async def _until(self, keys: list[str], test: Test) -> list[str]:
-        """As scheduler_perf waits: it looks now and then once a second, so that what goes on beside it has time."""
-        began = self._world.seconds
-        left = await self._world.roll.until(keys, test, PATIENCE)
-        passed = self._world.seconds - began
-        if passed:
-            await asyncio.sleep(math.ceil(passed / LOOK) * LOOK - passed)
-        return left
-
-    def _complain(self, left: list[str], what: str) -> None:
-        if left:
-            entry = self._world.roll.pods.get(left[0])
-            why = entry.why if entry is not None else ""
-            told = f": {why}" if why else ""
-            self.waiting.problem = f"after {PATIENCE:g} s {left[0]} {what} ({len(left)} such pods){told}"
 
     async def _sleep(self, op: Sleep, _: int) -> None:
         await asyncio.sleep(self._params.seconds(op.duration, op.duration_param))
@@ -255,11 +219,3 @@ class Player:
         if found is None:
             found = self._paths[path] = self._case.path(path)
         return self._shelf.item(found, params, number, count)
-
-
-def _placed(entry: Entry) -> bool:
-    return entry.placed
-
-
-def _attempted(entry: Entry) -> bool:
-    return entry.attempted

@@ -141,13 +141,13 @@ async def _played(
         await live(world, lambda _: player.play())
     except KubeNexusError as error:
         problem = " ".join(str(error).split())
-    waited = player.waiting
+    waits = player.waits
     return Result(
         trial.name,
-        problem=problem or waited.problem,
+        problem=problem or waits.problem,
         nodes=player.nodes,
-        wanted=waited.wanted,
-        got=waited.got,
+        wanted=waits.wanted,
+        got=waits.got,
         placed=world.roll.placed,
         virtual=world.seconds,
         fingerprint=log.fingerprint,
