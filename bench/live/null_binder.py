@@ -22,31 +22,31 @@ NAMES = {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;
 CHANGES = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
 WAITING = {"fieldSelector": f"spec.nodeName=,spec.schedulerName={SCHEDULER}"}
 
-Pod = dict[str, Any]  # its metadata
+Metadata = dict[str, Any]
 
 
 class NullBinder:
     def __init__(self, session: aiohttp.ClientSession, server: str) -> None:
         self._session, self._server = session, server
-        self._pods: asyncio.Queue[Pod] = asyncio.Queue()
+        self._pods: asyncio.Queue[Metadata] = asyncio.Queue()
         self._nodes: Iterator[str] = iter(())
 
     async def run(self) -> None:
         """Until it is stopped."""
-        nodes = await self._list("nodes", {})
-        self._nodes = itertools.cycle([item["metadata"]["name"] for item in nodes["items"]])
-        pods = await self._list("pods", WAITING)
-        for item in pods["items"]:
-            self._pods.put_nowait(item["metadata"])
+        nodes, _ = await self._list("nodes", {})
+        self._nodes = itertools.cycle([node["name"] for node in nodes])
+        pods, version = await self._list("pods", WAITING)
+        for pod in pods:
+            self._pods.put_nowait(pod)
         async with asyncio.TaskGroup() as tasks:
             for _ in range(IN_FLIGHT):
                 tasks.create_task(self._bind())
-            tasks.create_task(self._watch(pods["metadata"]["resourceVersion"]))
+            tasks.create_task(self._watch(version))
 
-    async def _list(self, what: str, asked: dict[str, str]) -> Any:
+    async def _list(self, what: str, asked: dict[str, str]) -> tuple[list[Metadata], str]:
         async with self._session.get(f"{self._server}/api/v1/{what}", params=asked, headers=NAMES) as answer:
             answer.raise_for_status()
-            return msgspec.json.decode(await answer.read())
+            return read(await answer.read())
 
     async def _watch(self, version: str) -> None:
         """The server ends a watch whenever it likes; the next goes on where it ended."""
@@ -70,6 +70,12 @@ class NullBinder:
             url = f"{self._server}/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}/binding"
             async with self._session.post(url, data=msgspec.json.encode(body), headers=JSON) as answer:
                 await answer.read()
+
+
+def read(page: bytes) -> tuple[list[Metadata], str]:
+    """What is listed, and the version of the list. If there is nothing, the items are null."""
+    listed = msgspec.json.decode(page)
+    return [item["metadata"] for item in listed["items"] or ()], listed["metadata"]["resourceVersion"]
 
 
 FOREVER = aiohttp.ClientTimeout(total=None)

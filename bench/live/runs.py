@@ -44,7 +44,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotBound(Exception):
-    """A contestant left pods unbound; the message has the end of its log."""
+    """A contestant left pods unbound, or ended; the message has the end of its log."""
 
 
 class Meter:
@@ -108,6 +108,7 @@ async def burst(stage: Stage, case: Case, who: str, pods: int, pair: int) -> Run
         await witness.ready()
         await stage.pod_groups(case, namespace, pods)
         await stage.until_awake(namespace, lambda: contestant.running)
+        must_run(contestant)
         meter = Meter(stage)
         meter.begin(contestant, fresh=False)
         await _settled(meter, contestant)
@@ -143,9 +144,16 @@ async def _settled(meter: Meter, contestant: Program) -> tuple[dict[str, float],
     calm, waited, before = 0, 0.0, cpu_of(contestant.pid)
     while calm < 3 and waited < LONGEST_CALM:
         await asyncio.sleep(1.0)
+        must_run(contestant)
         waited, now = waited + 1.0, cpu_of(contestant.pid)
         calm, before = (calm + 1 if now - before < CALM else 0), now
     return meter.cpu(), memory_of(contestant.pid, "VmHWM")
+
+
+def must_run(contestant: Program) -> None:
+    """What a process has used cannot be read when it is gone."""
+    if not contestant.running:
+        raise NotBound(f"{contestant.log.stem} has ended\n{contestant.tail()}")
 
 
 async def _end(stage: Stage, namespace: str, witness: Witness, contestant: Program | None) -> None:

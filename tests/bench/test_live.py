@@ -1,20 +1,23 @@
 """What is made of runs: pairs, ratios, promises and tables; and what is read from a watch and from /metrics."""
 
+import os
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from bench.live import meters, report
+from bench.live import meters, null_binder, report
 from bench.live.__main__ import main, programme
 from bench.live.cases import CASES, RACK, SCHEDULER, members, node, pod, pod_groups, scattered
 from bench.live.contestants import NULL, OURS, THEIRS
 from bench.live.ratios import against_null, compared, mean, pairs
-from bench.live.runs import Run
+from bench.live.runs import NotBound, Run, must_run
 from bench.live.targets import judge
 from bench.live.witness import Testimony
+from kubenexus.testing.controlplane import Family
 
 GANGS = ["gangs", "gangs-large", "gangs-rack"]
 
@@ -181,6 +184,30 @@ def test_a_gang_in_several_racks_is_noticed(nodes: range, count: int) -> None:
         each["spec"]["nodeName"] = node(number)["metadata"]["name"]
     assert scattered(pods) == count
     assert ("not in one rack" in report.line(replace(a_run(NULL), scattered=count))) is bool(count)
+
+
+@pytest.mark.parametrize(
+    ("items", "names"),
+    [
+        pytest.param(b'[{"metadata":{"name":"p-1"}}]', ["p-1"], id="a pod"),
+        pytest.param(b"null", [], id="no pod yet"),
+    ],
+)
+def test_the_null_binder_reads_lists(items: bytes, names: list[str]) -> None:
+    listed, version = null_binder.read(b'{"metadata":{"resourceVersion":"7"},"items":%b}' % items)
+    assert ([each["name"] for each in listed], version) == (names, "7")
+
+
+def test_a_contestant_that_has_ended_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
+    family = Family(tmp_path)
+    try:
+        ended = family.start(["sh", "-c", "echo out of nodes"], NULL)
+        while ended.running:
+            os.sched_yield()
+        with pytest.raises(NotBound, match=r"(?s)null-binder has ended.*out of nodes"):
+            must_run(ended)
+    finally:
+        family.close()
 
 
 def test_an_unknown_case_is_refused_by_name() -> None:
