@@ -1,6 +1,10 @@
-"""How hard Hypothesis tries. `HYPOTHESIS_PROFILE=thorough make test` looks for what the quick run did not find."""
+"""How hard Hypothesis tries, and that whoever is interrupted ends.
+
+`HYPOTHESIS_PROFILE=thorough make test` looks for what the quick run did not find.
+"""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, Phase, settings
 
@@ -12,3 +16,7 @@ settings.register_profile("thorough", BASE, max_examples=2000)
 # Fresh examples each time and no shrinking: to see at once whether there is something to find.
 settings.register_profile("quick", BASE, max_examples=50, database=None, phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# A shell that starts us in the background lets us ignore Ctrl-C, and whatever we start would ignore it, too: a program
+# that is interrupted by a test would never end.
+signal.signal(signal.SIGINT, signal.default_int_handler)

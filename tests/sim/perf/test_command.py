@@ -100,10 +100,13 @@ def test_an_interrupt_is_one_word(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*COMMAND, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
-        assert running.stdout is not None
-        assert "Case/w: ok" in running.stdout.readline()
-        running.send_signal(signal.SIGINT)
-        printed, problem = running.communicate(timeout=120)
+        try:
+            assert running.stdout is not None
+            assert "Case/w: ok" in running.stdout.readline()
+            running.send_signal(signal.SIGINT)
+            printed, problem = running.communicate(timeout=120)
+        finally:
+            running.kill()
     assert (running.returncode, printed, problem) == (130, "", "interrupted\n")
 
 
