@@ -100,7 +100,9 @@ class Reservations:
 def _lacks_room(certificate: Certificate) -> bool:
     """Not if no room would do; and where members limit each other, only once some have found their place: nobody knows
     whether it is room that the others lack."""
-    return not certificate.never and (certificate.fit > 0 or not certificate.constraint)
+    if certificate.never or (certificate.spread and not certificate.spots):
+        return False
+    return certificate.fit > 0 or not certificate.constraint
 
 
 def _profile(job: Job) -> str:

@@ -87,13 +87,22 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
     feasible: int = 0
 
 
+class Spot(msgspec.Struct, frozen=True, gc=False):
+    """A domain of a label that members are spread over, and for how many of them it lacks room."""
+
+    domain: str
+    members: int
+
+
 class Certificate(msgspec.Struct, frozen=True, gc=False):
     """Why a gang waits: the domain that came closest, how many of its members that holds, and what it lacks.
 
     Exact: with room for the `missing` members in that domain, and nothing else, the gang would be placed; with room for
     one less it would not. `level` and `domain` are empty when the whole cluster may be used. `constraint` is what
     limits the members besides room. `exhausted`: the search was ended before everything was tried, so that more may
-    fit than is said here. `never`: the nodes there are would not hold the gang if they were empty.
+    fit than is said here. `never`: the nodes there are would not hold the gang if they were empty. Where members are
+    spread over the domains of a label (`spread`), `spots` are those that lack room: more there and the gang is placed,
+    less in sum and it is not; no spots: no room would do.
     """
 
     needed: int
@@ -104,6 +113,8 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
     constraint: str = ""
     exhausted: bool = False
     never: bool = False
+    spread: str = ""
+    spots: tuple[Spot, ...] = ()
 
     @property
     def missing(self) -> int:
@@ -118,12 +129,23 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
         wanted = ", ".join(each.text() for each in self.lacking[:MOST_NAMED])
         wanted += f" and {len(self.lacking) - MOST_NAMED} resources more" if len(self.lacking) > MOST_NAMED else ""
         need = "needs" if self.missing == 1 else "need"
-        said += f"; {self.missing} more {need} {wanted}" if wanted else f"; room for {self.missing} more is missing"
+        if self.spread:
+            said += f"; {self._spread_sentence(wanted)}"
+        else:
+            said += f"; {self.missing} more {need} {wanted}" if wanted else f"; room for {self.missing} more is missing"
         if self.constraint:
             said += f" ({self.constraint})"
         if self.never:
             return said + "; more than the nodes there are would hold if they were empty"
         return said + (" (not everything was tried)" if self.exhausted else "")
+
+    def _spread_sentence(self, wanted: str) -> str:
+        """`room is missing for 2 in zone b, for 1 in zone c: 3 cpu`."""
+        if not self.spots:
+            return "more room on these nodes would not help"
+        named = [f"for {spot.members} in {self.spread} {shown(spot.domain)}" for spot in self.spots[:MOST_NAMED]]
+        named += [f"for others in {len(self.spots) - MOST_NAMED} more"] if len(self.spots) > MOST_NAMED else []
+        return f"room is missing {', '.join(named)}" + (f": {wanted}" if wanted else "")
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):

@@ -167,7 +167,8 @@ def _certified(certificate: Certificate) -> list[str]:
     lines = [f"CLOSEST  {where}: {certificate.fit} of {certificate.needed} fit"]
     if certificate.lacking:
         wanted = ", ".join(each.text() for each in certificate.lacking)
-        lines.append(f"LACKING  {wanted} for {certificate.missing} more")
+        spots = ", ".join(f"{spot.members} in {certificate.spread} {spot.domain}" for spot in certificate.spots)
+        lines.append(f"LACKING  {wanted} for {spots or f'{certificate.missing} more'}")
     return lines
 
 

@@ -1,15 +1,22 @@
 """A refused gang is told exactly what it lacks: with that much more in the domain that is named it is placed, and with
 room for one member less it is not."""
 
+import itertools
+from collections import Counter
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import assume, example, given
 
+from kubenexus.api.core import TopologySpreadConstraint
+from kubenexus.api.selectors import LabelSelector
 from kubenexus.framework.decision import Certificate, Decision
+from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang.capacity import TOO_LARGE
 from kubenexus.plugins import lineup
-from kubenexus.testing.builders import GPU, HOSTNAME, ZONE, a_pod
+from kubenexus.testing.builders import GPU, HOSTNAME, ZONE, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 from tests.plan.gang.puzzles import RACK, Kind, Place, Puzzle, puzzles
 
@@ -41,6 +48,62 @@ def test_what_is_named_is_what_is_missing(puzzle: Puzzle) -> None:
     assert certificate.fit == max((puzzle.most(site) for site in puzzle.sites()), default=0)
     assert decided(grown(puzzle, certificate, certificate.missing)).placed
     assert not decided(grown(puzzle, certificate, certificate.missing - 1)).placed
+
+
+# --- members that are spread ----------------------------------------------------------------------------------------
+
+
+def with_room(puzzle: Puzzle, domain: str, more: Mapping[str, int]) -> Puzzle:
+    """With room for so many members more in domains of the label they are spread over, on nodes of the gang's site."""
+    kind, places = puzzle.kinds[0], list(puzzle.places)
+    for value, members in more.items():
+        site = [i for i, place in enumerate(places) if not puzzle.required or place.domain(puzzle.required) == domain]
+        there = next(i for i in site if places[i].domain(puzzle.key) == value)
+        cpu, gpu = places[there].cpu + members * kind.cpu, places[there].gpu + members * kind.gpu
+        places[there] = places[there]._replace(cpu=cpu, gpu=gpu)
+    return puzzle._replace(places=tuple(places))
+
+
+def refused(puzzle: Puzzle) -> tuple[Puzzle, Certificate, list[str]]:
+    """A gang that is refused, why, and the domains of its label within its site."""
+    puzzle = puzzle._replace(kinds=(puzzle.kinds[0]._replace(port=0),))  # a port is no room
+    certificate = decided(puzzle).certificate
+    assume(certificate is not None)
+    assert certificate is not None
+    site = [p for p in puzzle.places if not puzzle.required or p.domain(puzzle.required) == certificate.domain]
+    return puzzle, certificate, sorted({place.domain(puzzle.key) for place in site} - {""})
+
+
+@given(puzzle=puzzles(ties=("even",)))
+@example(Puzzle((Place("n0", 9, 0, "a", "", 3), Place("n1", 1, 0, "b", "")), (Kind(5, 1),), 5, "even", ZONE, 1))
+@example(Puzzle((Place("n0", 9, 0, "a", ""), *(Place(z, 1, 0, z, "") for z in "bc")), (Kind(9, 1),), 9, "even", ZONE))
+def test_members_that_are_spread_are_told_where_room_is_missing(puzzle: Puzzle) -> None:
+    puzzle, certificate, inside = refused(puzzle)
+    more = {spot.domain: spot.members for spot in certificate.spots}
+    if not more:
+        assert not decided(with_room(puzzle, certificate.domain, dict.fromkeys(inside, 20))).placed, "none would do"
+        return
+    assert decided(with_room(puzzle, certificate.domain, more)).placed
+    less = sum(more.values()) - 1
+    for domains in itertools.combinations_with_replacement(inside, less if less < 4 else 0):
+        assert not decided(with_room(puzzle, certificate.domain, Counter(domains))).placed, "wherever it is"
+
+
+def test_where_domains_are_too_few_no_room_would_do() -> None:
+    """With fewer zones than `minDomains` the emptiest counts as empty, however much room there is."""
+    rule = TopologySpreadConstraint(
+        max_skew=1,
+        topology_key=ZONE,
+        when_unsatisfiable="DoNotSchedule",
+        label_selector=LabelSelector(match_labels={"app": "gang"}),
+        min_domains=3,
+    )
+    pods = [a_pod(f"m{i}", labels={"app": "gang"}, cpu=1, topology_spread_constraints=[rule]) for i in range(4)]
+    nodes = [a_node(zone, cpu=99, zone=zone) for zone in "ab"]
+    decision = Planner(RULES).decide(Job("default/gang", tuple(pods), 4), a_ledger(nodes, []).snapshot(), 0.0)
+    assert "2 of at least 4 members fit in the whole cluster; more room on these nodes would not help" in (
+        decision.sentence()
+    )
 
 
 @given(puzzle=puzzles(kinds=2))
@@ -84,6 +147,19 @@ def test_a_gang_of_several_kinds_is_told_too(puzzle: Puzzle) -> None:
             "0/2 nodes are available: 2 of at least 3 members fit in the whole cluster; 1 more needs 1 cpu "
             "(at most one member for each kubernetes.io/hostname).",
             id="more members than nodes",
+        ),
+        pytest.param(
+            Puzzle((Place("n0", 9, 0, "a", ""), *(Place(z, 1, 0, z, "") for z in "bc")), (Kind(8, 1),), 8, "even"),
+            "0/3 nodes are available: 4 of at least 8 members fit in the whole cluster; room is missing for 2 in "
+            "topology.kubernetes.io/zone b, for 1 in topology.kubernetes.io/zone c: 3 cpu "
+            "(spread over topology.kubernetes.io/zone by at most 1).",
+            id="room in the wrong zone",
+        ),
+        pytest.param(
+            Puzzle((Place("n0", 9, 0, "a", "r1"), Place("n1", 9, 0, "b", "")), (Kind(3, 1),), 3, "even", required=RACK),
+            "0/2 nodes are available: 1 of at least 3 members fit in topology.kubernetes.io/rack r1, which comes "
+            "closest; more room on these nodes would not help (spread over topology.kubernetes.io/zone by at most 1).",
+            id="in one rack and in all zones",
         ),
     ],
 )

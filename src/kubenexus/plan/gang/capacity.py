@@ -8,7 +8,7 @@ import numpy as np
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.plan.gang.axes import Axis
 from kubenexus.plan.gang.crews import PLENTY, Crew
-from kubenexus.plan.gang.packings import Together
+from kubenexus.plan.gang.packings import Jointly
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
@@ -25,7 +25,7 @@ def too_large(crews: list[Crew], minimum: int, outermost: Axis, columns: NodeCol
     """Whether even empty nodes would hold fewer than the minimum. Only what is sure is said: crews are counted as if
     each had the nodes to itself."""
     rooms = [if_empty(crew, columns) for crew in crews]
-    holds = Together(rooms, [crew.size for crew in crews]).holds(outermost)
+    holds = Jointly(rooms, [crew.size for crew in crews]).holds(outermost)
     return int(holds.max(initial=0)) < minimum
 
 

@@ -12,10 +12,11 @@ from kubenexus.framework.job import NOTHING, Job
 from kubenexus.plan.gang.axes import Axis, by_value
 from kubenexus.plan.gang.capacity import TOO_LARGE, TOPOLOGY, too_large
 from kubenexus.plan.gang.crews import Crew
+from kubenexus.plan.gang.even import Even
 from kubenexus.plan.gang.ground import Plan
 from kubenexus.plan.gang.levels import Levels
 from kubenexus.plan.gang.mixed import Mixed
-from kubenexus.plan.gang.packings import Apart, Even, Free, Packing, Share, Together
+from kubenexus.plan.gang.packings import Apart, Free, Jointly, Packing, Share
 from kubenexus.plan.gang.search import Found, Search
 from kubenexus.plan.gang.sites import Site, Sites
 from kubenexus.plan.seat import Seat
@@ -60,11 +61,20 @@ class Quest:
         sites = self._sites(packing, axes)
         widest = sites.widest()
         if widest.holds < self._job.minimum:
-            return self._refused(widest, widest.holds, [crew.size - widest.holds], packing.constraint)
+            return self._uneven(widest, packing) if isinstance(packing, Even) else self._narrow(widest, packing)
         members = min(crew.size, widest.holds)
         site = sites.tightest(members) or widest
         shares = packing.fill(site.rows, members, site.below)
         return Outcome(self._placed([shares]))
+
+    def _narrow(self, site: Site, packing: Packing) -> Outcome:
+        return self._refused(site, site.holds, [self._job.minimum - site.holds], packing.constraint)
+
+    def _uneven(self, site: Site, packing: Even) -> Outcome:
+        """Room for those who are missing is not enough: it has to be in the right domains of the label."""
+        spots = packing.wanting(site.rows, self._job.minimum) if site.code else ()
+        short = [sum(spot.members for spot in spots)]
+        return self._refused(site, site.holds, short, packing.constraint, spread=packing.level, spots=spots)
 
     def _packing(self, crew: Crew, bond: Bond | None) -> Packing:
         if bond is None:
@@ -79,10 +89,10 @@ class Quest:
     def packed(self) -> Outcome:
         """Crews that share rows, with room as the only limit."""
         mixed, counts = Mixed(self._crews, self._columns), [crew.size for crew in self._crews]
-        together = Together([crew.room for crew in self._crews], counts)
-        sites = self._sites(together, self._levels.axes)
+        jointly = Jointly([crew.room for crew in self._crews], counts)
+        sites = self._sites(jointly, self._levels.axes)
         best, where = Plan([[] for _ in counts]), sites.widest()
-        for site in sites.in_order(sum(counts), together.loose, _SITES):
+        for site in sites.in_order(sum(counts), jointly.loose, _SITES):
             whole = mixed.all(site.rows, site.below)
             if whole is not None:
                 return Outcome(self._placed(whole.shares))
@@ -93,7 +103,8 @@ class Quest:
         if best.members >= self._job.minimum:
             return Outcome(self._placed(best.shares))
         behind = [count - sum(s.members for s in shares) for count, shares in zip(counts, best.shares, strict=True)]
-        return self._refused(where, best.members, behind, exhausted=best.exhausted)
+        short = self._short(behind, best.members)
+        return self._refused(where, best.members, short, exhausted=best.exhausted)
 
     # --- anything else --------------------------------------------------------------------------------------------
 
@@ -101,7 +112,7 @@ class Quest:
         """Members that have to be asked about one after the other."""
         counts = [crew.size for crew in self._crews]
         # What a row holds now says little: a member may open it for the next.
-        anywhere = Together([np.full(self._columns.size, count) for count in counts], counts)
+        anywhere = Jointly([np.full(self._columns.size, count) for count in counts], counts)
         sites = self._sites(anywhere, self._levels.axes[1:])
         best, where = Found([]), sites.widest()
         tried = sites.in_order(sum(counts), self._loose, _SITES)
@@ -113,8 +124,9 @@ class Quest:
                 break
         if len(best.seats) >= self._job.minimum:
             return Outcome(tuple([seat.placement for seat in best.seats if seat.placement is not None]))
-        said = "members limit each other"
-        return self._refused(where, len(best.seats), self._behind(best), said, exhausted=True, refusal=best.refusal)
+        fit, said = len(best.seats), "members limit each other"
+        short = self._short(self._behind(best), fit)
+        return self._refused(where, fit, short, said, exhausted=True, refusal=best.refusal)
 
     def _loose(self, axis: Axis) -> Any:
         rooms = sum(np.minimum(crew.room, crew.size) for crew in self._crews)
@@ -144,28 +156,26 @@ class Quest:
             ]
         return tuple(placements)
 
+    def _short(self, behind: list[int], fit: int) -> list[int]:
+        """For how many of each crew room is missing, given how many of it found no place."""
+        missing, short = self._job.minimum - fit, []
+        for left in behind:
+            short.append(min(left, missing))
+            missing -= short[-1]
+        return short
+
     def _refused(
-        self,
-        site: Site,
-        fit: int,
-        behind: list[int],
-        constraint: str = "",
-        *,
-        exhausted: bool = False,
-        refusal: Seat | None = None,
+        self, site: Site, fit: int, short: list[int], constraint: str = "", *, refusal: Seat | None = None, **more: Any
     ) -> Outcome:
-        """`behind`: how many of each crew found no place."""
-        needed = self._job.minimum
-        missing, lacking = needed - fit, dict[str, int]()
-        for crew, left in zip(self._crews, behind, strict=True):
-            number = min(left, missing)
-            missing -= number
+        """`short`: for how many of each crew room is missing; `more` is said in the certificate, too."""
+        lacking = dict[str, int]()
+        for crew, number in zip(self._crews, short, strict=True):
             for resource, amount in crew.member.table.pod.demand.amounts:
                 lacking[resource] = lacking.get(resource, 0) + number * amount
         shortages = tuple(Shortage(resource, amount) for resource, amount in lacking.items() if amount)
-        name = site.name if fit else ""
+        name, needed = site.name if fit or more.get("spots") else "", self._job.minimum
         never = refusal is None and too_large(self._crews, needed, self._levels.outermost, self._columns)
-        certificate = Certificate(needed, fit, site.axis.level, name, shortages, constraint, exhausted, never)
+        certificate = Certificate(needed, fit, site.axis.level, name, shortages, constraint, never=never, **more)
         return Outcome(certificate=certificate, refusal=refusal, blamed=self._blamed(never))
 
     def _blamed(self, never: bool) -> frozenset[str]:

@@ -42,10 +42,11 @@ class Sites:
         self._held: dict[int, IntColumn] = {}
 
     def widest(self) -> Site:
-        """The domain of the outermost level that holds most members."""
+        """The domain of the outermost level that holds most members; "no domain" (code 0) if there is none."""
         last = len(self._axes) - 1
         holds = self._holds(last)
-        return self._site(last, self._choose(np.flatnonzero(holds == holds.max()), last))
+        codes = np.flatnonzero(holds == holds.max())
+        return self._site(last, self._choose(codes[codes > 0] if len(codes) > 1 else codes, last))
 
     def tightest(self, members: int) -> Site | None:
         """The best domain of the lowest level that holds so many."""
