@@ -16,6 +16,7 @@ from kubenexus.framework.profile import Traits
 from kubenexus.framework.verdict import NodeVerdict, ReasonTable
 from kubenexus.state.view import Nodes
 
+_SHIFT = np.array(BITS)
 _MANY, _FEW = 64, 16  # values of a coded score
 
 
@@ -87,6 +88,7 @@ class ScoreColumn:
     """
 
     __slots__ = (
+        "_closed",
         "_normal",
         "_present",
         "_shown",
@@ -110,6 +112,7 @@ class ScoreColumn:
         self.active = True
         self.kept = plugin.normalize is KEEP
         self._present: tuple[Hashable, Any] = (None, None)
+        self._closed: tuple[int, Any] = (-1, None)  # rows that are not feasible, as of a version
         self._shown: tuple[int, tuple[int, ...], PluginScore] | None = None
         self.unusable: Any = None  # rows where a rule from outside gave no number
         self._normal: Any = None  # the few values of a coded score, normalised and weighted
@@ -234,14 +237,16 @@ class ScoreColumn:
         """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""
         key = (self.raw.key, version)
         if self._present[0] != key:
-            size, rows, feasible = len(self.raw.values), self.raw.rows, np.count_nonzero(ok)
-            if rows is None or 2 * feasible < len(ok):
-                self._present = (key, np.bincount(self.raw.codes[ok], minlength=size) > 0)
-            elif feasible == len(ok):
-                self._present = (key, rows > 0)
-            else:  # the others are fewer to count
-                self._present = (key, rows > np.bincount(self.raw.codes[~ok], minlength=size))
+            self._present = (key, self._feasible_by_code(ok, version) > 0)
         return self._present[1]
+
+    def _feasible_by_code(self, ok: BoolColumn, version: int) -> Any:
+        if self._closed[0] != version:
+            self._closed = (version, (~ok).nonzero()[0])
+        rows, closed, size = self.raw.rows, self._closed[1], len(self.raw.values)
+        if rows is None or 2 * len(closed) > len(ok):
+            return np.bincount(self.raw.codes[ok.nonzero()[0]], minlength=size)
+        return rows - np.bincount(self.raw.codes[closed], minlength=size) if len(closed) else rows
 
     def normalized(self, raw: Any, extremes: tuple[int, ...] | None = None) -> Any:
         apply = self.plugin.normalize.apply
@@ -266,9 +271,11 @@ class ScoreColumn:
 
     def summand(self) -> Any:
         """What the plugin adds to the ranks of all rows."""
-        if isinstance(self.raw, Coded):
-            self._summed = (self.raw.key, self._normalized_values())
-        return self.part(slice(None), BITS)
+        if not isinstance(self.raw, Coded):
+            return self.part(slice(None), BITS)
+        values = self._normalized_values()
+        self._summed = (self.raw.key, values)
+        return (values << _SHIFT).take(self.raw.codes)
 
     def part_at(self, row: int) -> int:
         """The same of one row, as a number."""

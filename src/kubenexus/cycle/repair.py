@@ -84,6 +84,7 @@ def _stretch(table: ClassTable, size: int) -> None:
     known, ok, rank = len(table.ok), np.zeros(size, np.bool_), np.full(size, NOWHERE, np.int64)
     ok[:known], rank[:known] = table.ok, table.rank
     table.ok, table.rank = ok, rank
+    table.version += 1
     if table.steady is not None:
         table.steady = np.concatenate([table.steady, np.full(size - known, NOWHERE, np.int64)])
     if table.resting is not None:

@@ -46,6 +46,7 @@ class ClassTable:
     or NOWHERE where the pod cannot run. `refused`: some plugin refused the whole class. `failed`: scoring failed."""
 
     __slots__ = (
+        "_closed",
         "_resting",
         "built",
         "cast",
@@ -96,6 +97,7 @@ class ClassTable:
         self.steady: Any = None  # ranks of all rows without the scores that look beyond a row, if any plugin does
         self.rank: IntColumn = np.zeros(0, np.int64)
         self.feasible = 0
+        self._closed: tuple[int, Any] = (-1, None)  # rows that are not feasible, as of a version
         self.version = 0  # moves when the set of refused rows or a reason does
         self.counted: tuple[tuple[int, int], Diagnosis] | None = None
         self.usage_filters: list[FilterColumn] = []
@@ -261,7 +263,9 @@ class ClassTable:
 
     def _only_feasible(self, rank: IntColumn) -> IntColumn:
         if self.feasible != len(rank):
-            np.putmask(rank, ~self.ok, NOWHERE)
+            if self._closed[0] != self.version:
+                self._closed = (self.version, (~self.ok).nonzero()[0])
+            rank[self._closed[1]] = NOWHERE
         return rank
 
     def rank_of(self, columns: NodeColumns, rows: Any, fresh: Mapping[ScoreColumn, Any] = MappingProxyType({})) -> Any:

@@ -81,7 +81,7 @@ class Tally:
         self._key, self._codes, self._raw = object(), None, raw
         least, most = int(raw.min(initial=0)), int(raw.max(initial=0))
         if most - least <= _MOST_POINTS:
-            margin = 32 + (most - least) // 2
+            margin = 8 + (most - least) // 4
             self._points = np.arange(least - margin, most + margin)
             self._codes, self._raw = raw - (least - margin), None
             self._rows = np.bincount(self._codes, minlength=len(self._points))

@@ -39,8 +39,8 @@ class Counter:
     def since(self, version: int) -> Steps | None:
         """Each step after `version`; None when that is no longer known."""
         steps = self.version - version
-        if not steps:
-            return []
+        if steps == 1 and self._log:  # as after most decisions
+            return [self._log[-1]]
         return None if steps > len(self._log) else [self._log[i] for i in range(-steps, 0)]
 
     def add(self, row: int, delta: int) -> None:
