@@ -34,7 +34,7 @@ class Beam:
             return None
         if not self._budget.spend(2 * _ROW * len(usable)):
             return None
-        self._outlook = Outlook(self._ground, usable)
+        self._outlook = Outlook(self._ground, usable, self._budget)
         if self._outlook.hopeless:
             self.sure = self._outlook.complete
             return None

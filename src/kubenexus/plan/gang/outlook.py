@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kubenexus.plan.gang.ground import Ground
+from kubenexus.plan.gang.ground import Budget, Ground
 from kubenexus.plan.gang.ways import Ways, ways
 
 _WAYS = 128  # ways to fill a row that are followed
@@ -21,12 +21,16 @@ STATES: Final = (1 << 61) - 1  # that can be told apart
 class Outlook:
     """The rows in the order in which they are to be filled: `columns` of the ground, and the sort of each. `ways` are
     those of each sort, `prices` has a column for each list, and `caps[n]` is what the rows from the n-th on can earn at
-    most. `complete`: there are no other ways. `hopeless`: all rows cannot earn what the members are worth."""
+    most. `complete`: there are no other ways. `hopeless`: all rows cannot earn what the members are worth, or the
+    budget is spent."""
 
-    def __init__(self, ground: Ground, usable: Any) -> None:
+    def __init__(self, ground: Ground, usable: Any, budget: Budget) -> None:
         alike = np.concatenate([ground.free, ground.room])[:, usable]
         _, first, sorts, often = np.unique(alike, axis=1, return_index=True, return_inverse=True, return_counts=True)
-        found = [ways(ground, int(usable[column])) for column in first]
+        found = [ways(ground, int(usable[column]), budget) for column in first]
+        self.complete, self.hopeless = False, True
+        if budget.left < 0:
+            return
         self.prices = _prices(ground, found, often)
         best: Any = np.array([(each.counts @ self.prices).max(axis=0) for each in found])
         spare = often @ best - ground.counts @ self.prices

@@ -4,9 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubenexus.plan.gang.ground import Ground, times
+from kubenexus.plan.gang.ground import Budget, Ground, times
 
 _MOST = 4096  # ways of one row that are looked at
+_CELLS = 8  # of a way, that are looked at in the time of one of a table
 
 
 class Ways(NamedTuple):
@@ -16,8 +17,8 @@ class Ways(NamedTuple):
     complete: bool
 
 
-def ways(ground: Ground, column: int) -> Ways:
-    """Only full rows: whoever needs less there leaves seats empty."""
+def ways(ground: Ground, column: int, budget: Budget) -> Ways:
+    """Only full rows: whoever needs less there leaves seats empty. None at all once the budget is spent."""
     free, room = ground.free[:, column], ground.room[:, column]
     found, complete = np.zeros((1, ground.crews), np.int64), True
     for i in range(ground.crews):
@@ -28,6 +29,8 @@ def ways(ground: Ground, column: int) -> Ways:
             found[:, i] = most
         complete &= len(found) <= _MOST
         found = _some(found)
+        if not budget.spend(2 * len(found) * ground.crews // _CELLS):
+            return Ways(found[:0], complete=False)
     for i in range(ground.crews):
         found = found[(found[:, i] >= room[i]) | (_more(ground, free, found, i) == 0)]
     return Ways(found, complete)
