@@ -82,7 +82,7 @@ simulate: $(READY) ## play kube-scheduler's own performance workloads in virtual
 bench: $(READY) ## measure decisions; prints a table and writes build/bench.json (BENCH_ARGS=...)
 	$(PY) -m bench $(BENCH_ARGS)
 
-bench-live: $(READY) ## side by side with kube-scheduler on a real control plane, an hour (BENCH_ARGS=...)
+bench-live: $(READY) ## side by side with kube-scheduler on a real control plane, 75 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.live $(BENCH_ARGS)
 
 bench-latency: $(READY) ## how soon a gang starts once its last pod exists, 3 minutes (BENCH_ARGS=...)

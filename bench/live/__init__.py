@@ -1,6 +1,6 @@
 """Schedulers side by side on a real control plane: ours, kube-scheduler, and a binder that decides nothing.
 
-    make bench-live                                                     # everything, about an hour
+    make bench-live                                                     # everything, about 75 minutes
     python -m bench.live --cases basic,spread --modes drain --pairs 1   # some of it
     python -m bench.live --nodes 100 --idle 30 kubenexus                # a scheduler that has nothing to do
 
