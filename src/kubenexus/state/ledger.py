@@ -26,6 +26,7 @@ from kubenexus.state.journal import Attempt
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.nominations import Nominations
 from kubenexus.state.pods import PodRecord, Stage, finished, record_of
+from kubenexus.state.residents import Residents
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.volumes.mounts import Pick
 from kubenexus.state.volumes.store import Touched
@@ -39,7 +40,7 @@ class Ledger:
         self.generation = 0
         self.pods: dict[str, PodRecord] = {}
         self.groups = Groups()
-        self._residents: dict[str, dict[str, PodRecord]] = {}
+        self._residents = Residents()
         self._nominations = Nominations(self.nodes.pods.nominated)  # by the API server's word
         self._holds = Nominations(self.nodes.pods.nominated)  # by our own, for pods that have yet to come
         self._fences = Fences()
@@ -59,7 +60,7 @@ class Ledger:
         if not known:
             self.nodes.devices.set(row, self._devices.get(name, ()))
             self.nodes.fence(row, name in self._fences)
-            if name in self._residents:
+            if self._residents.on(name):
                 self._recount(row)
         return {row} | self._count_first(offered_first)
 
@@ -68,7 +69,7 @@ class Ledger:
         row = self.nodes.row_of.get(name)
         if row is None:
             return set()
-        self.nodes.empty(row, self._residents.get(name, {}).values())
+        self.nodes.empty(row, self._residents.on(name))
         self.nodes.remove(name)
         self.generation += 1
         return {row}
@@ -222,7 +223,7 @@ class Ledger:
         return Snapshot(self, self.generation)
 
     def on_node(self, name: str) -> list[PodRecord]:
-        return list(self._residents.get(name, {}).values())
+        return list(self._residents.on(name))
 
     def nominees(self, node: str) -> list[PodRecord]:
         """Pods that wait for this node and are not placed yet, by the API server's word."""
@@ -269,17 +270,12 @@ class Ledger:
         return {row}
 
     def _enter(self, record: PodRecord) -> None:
-        key = record.key
-        self.pods[key] = record
-        self._residents.setdefault(record.node, {})[key] = record
+        self.pods[record.key] = record
+        self._residents.put(record)
 
     def _remove(self, record: PodRecord) -> set[int]:
-        key = record.key
-        del self.pods[key]
-        residents = self._residents[record.node]
-        del residents[key]
-        if not residents:
-            del self._residents[record.node]
+        del self.pods[record.key]
+        self._residents.take(record)
         self.generation += 1
         row = self.nodes.row_of.get(record.node)
         if row is None:
@@ -289,7 +285,7 @@ class Ledger:
         return {row}
 
     def _recount(self, row: int) -> None:
-        residents = self._residents.get(self.nodes.names[row], {}).values()
+        residents = self._residents.on(self.nodes.names[row])
         self.nodes.empty(row, residents)
         for record in residents:
             self.nodes.put(row, record)
