@@ -143,7 +143,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
         Term, "covers", lambda self, namespace, labels: namespace in self.namespaces
     ),
     "pods that come are not counted": lambda p: p.setattr(PodColumns, "_answers", lambda *_: False),
-    "points do not follow the pods": lambda p: p.setattr(Tally, "_step", lambda _: True),
+    "points do not follow the pods": lambda p: p.setattr(Tally, "_step", lambda *_: True),
     "others' terms are not looked at": lambda p: p.setattr(PodColumns, "matching_carriers", lambda *_: []),
     "points are rounded up": lambda p: p.setattr(
         InterPodAffinity,

@@ -22,7 +22,6 @@ _FEW = 4  # up to so many rows, plain integers beat NumPy
 
 def catch_up(table: ClassTable, columns: NodeColumns) -> None:
     """Ask again whose stamp moved, and bring feasibility and ranks up to date."""
-    active = [score.active for score in table.looking]
     rows = _filters(table, columns)
     if rows is None:
         table.build(columns)  # a plugin is concerned now that was not, or no longer is
@@ -43,8 +42,6 @@ def catch_up(table: ClassTable, columns: NodeColumns) -> None:
     elif moved or len(rows) > _MANY:
         table.add_stamped()
     table.feasible_version = table.version
-    if active != [score.active for score in table.looking]:
-        table.watch_usage()
 
 
 def reflag(table: ClassTable, columns: NodeColumns, rows: Any, steady: Any = None) -> bool:
@@ -146,7 +143,9 @@ def _scores(table: ClassTable, columns: NodeColumns, of_feasible: bool) -> bool:
             asked = True
         if score.active and (asked or of_feasible):
             changed |= (score.measure(table.ok, table.version) or asked) and score.differs()
-        changed |= was != score.active
+        if was != score.active:
+            changed = True
+            table.watch_usage()
     return changed
 
 

@@ -130,8 +130,9 @@ class Touched(Plugin, Protocol):
 
 class Coded(msgspec.Struct, gc=False):
     """Scores that take few values: `values[codes[n]]` on row n. The runtime normalises the few values instead of the
-    many rows. `key` names the codes: equal keys, equal codes. Nobody writes into the codes: whoever gets them may keep
-    them. `rows` says how many rows have each code, where that is known."""
+    many rows. `key` names the codes: equal keys, equal codes. Nobody writes into the codes but the plugin, when it is
+    asked again for the same class: until then whoever got them may keep them. `rows` says how many rows have each code,
+    where that is known."""
 
     codes: Any
     values: Any

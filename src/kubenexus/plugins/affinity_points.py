@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from kubenexus.base.numbers import IntColumn
+from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Coded
+from kubenexus.plugins.row_codes import RowCodes
 from kubenexus.plugins.terms import Axis, axis
-from kubenexus.state.counters import Counter, Steps
+from kubenexus.state.counters import Counter
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
@@ -51,25 +53,21 @@ class Tally:
         self._mark = -1
         self._seen: list[int] = []
         self._axes: list[Axis] = []
-        self._raw: Any = None  # the points themselves, while they are too far apart for codes
-        self._codes: Any = None
+        self._raw: Any = None  # the points themselves, where they are too far apart for codes
+        self._codes: RowCodes | None = None
         self._points: Any = None  # of each code
-        self._rows: Any = None  # how many rows have each code
-        self._key = object()  # names the codes
 
-    def score(self, nodes: Nodes) -> IntColumn | Coded:
-        """Raw scores as of now."""
+    def score(self, nodes: Nodes, pod: PodClass) -> IntColumn | Coded:
+        """Raw scores as of now, for one of the classes."""
         columns = nodes.columns
         versions = [counter.version for _, _, counter in self._wishes]
-        if self._mark != columns.node_changes.mark or (versions != self._seen and not self._step()):
+        if self._mark != columns.node_changes.mark or (versions != self._seen and not self._step(pod)):
             self._recount(Nodes(columns))
         self._mark, self._seen = columns.node_changes.mark, versions
-        if self._codes is None:
-            raw: IntColumn = self._raw[nodes.where]
-            return raw
-        if nodes.rows is None:
-            return Coded(self._codes, self._points, self._key, self._rows)
-        return Coded(self._codes[nodes.rows], self._points)
+        if self._codes is not None:
+            return self._codes.handed(self._points, nodes, pod)
+        raw: IntColumn = self._raw[nodes.where]
+        return raw
 
     def _recount(self, nodes: Nodes) -> None:
         self._axes = [axis(topology, nodes) for topology, _, _ in self._wishes]
@@ -78,40 +76,30 @@ class Tally:
             points = weight * counter.domain(topology)
             points[0] = 0  # nodes without the label are near nobody
             raw += points.take(codes)
-        self._key, self._codes, self._raw = object(), None, raw
+        self._codes, self._raw = None, raw
         least, most = int(raw.min(initial=0)), int(raw.max(initial=0))
         if most - least <= _MOST_POINTS:
             margin = 8 + (most - least) // 4
             self._points = np.arange(least - margin, most + margin)
-            self._codes, self._raw = raw - (least - margin), None
-            self._rows = np.bincount(self._codes, minlength=len(self._points))
+            self._codes, self._raw = RowCodes(raw - (least - margin), len(self._points)), None
 
-    def _step(self) -> bool:
+    def _step(self, pod: PodClass) -> bool:
         """Follow the pods that came or went; whether that could be done."""
-        several = [counter.since(seen) for (_, _, counter), seen in zip(self._wishes, self._seen, strict=True)]
-        known = [steps for steps in several if steps is not None]
-        if self._codes is None or len(known) < len(several) or sum(map(len, known)) > _MOST_STEPS:
+        if self._codes is None:
             return False
-        # Tables hold on to the codes they were given: these are others.
-        self._key, self._codes, self._rows = object(), self._codes.copy(), self._rows.copy()
-        moves = zip(known, self._axes, self._wishes, strict=True)
-        return all([self._moved(steps, each, weight) for steps, each, (_, weight, _) in moves])  # noqa: C419
+        moves: list[tuple[Axis, int, int]] = []
+        for (_, weight, counter), seen, domains in zip(self._wishes, self._seen, self._axes, strict=True):
+            steps = counter.since(seen)
+            if steps is None or len(steps) > _MOST_STEPS:
+                return False
+            moves += [(domains, row, pods * weight) for row, pods in steps]
+        self._codes.begin(pod)
+        return all([self._moved(self._codes, *move) for move in moves])  # noqa: C419
 
-    def _moved(self, steps: Steps, domains: Axis, weight: int) -> bool:
-        """Whether the codes of all these had room to move."""
-        for row, pods in steps:
-            domain = domains.codes.item(row)
-            if domain and domains.rows.item(domain) == 1:
-                code = self._codes.item(row)
-                after = code + pods * weight
-                if not 0 <= after < len(self._points):
-                    return False
-                self._codes[row] = after
-                self._rows[code] -= 1
-                self._rows[after] += 1
-            elif domain:
-                self._codes[domains.codes == domain] += pods * weight
-                if self._codes.min() < 0 or self._codes.max() >= len(self._points):
-                    return False
-                self._rows = np.bincount(self._codes, minlength=len(self._points))
-        return True
+    @staticmethod
+    def _moved(codes: RowCodes, domains: Axis, row: int, by: int) -> bool:
+        """All rows in the domain of this one; whether they had room to move."""
+        domain = domains.codes.item(row)
+        if not domain:
+            return True
+        return codes.move(row, by) if domains.rows.item(domain) == 1 else codes.move_all(domains.codes == domain, by)

@@ -149,7 +149,7 @@ class InterPodAffinity:
             return SKIP
         if few_domains(wishes, nodes.columns):
             return by_domain(wishes, nodes)
-        return affinity.tally(wishes, nodes.columns).score(nodes)
+        return affinity.tally(wishes, nodes.columns).score(nodes, pod)
 
     def bonds(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[Bond]:
         """Members whom required terms of a member select: apart, or all with the first of them."""

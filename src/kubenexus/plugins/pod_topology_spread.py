@@ -110,7 +110,7 @@ class PodTopologySpread:
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | Skip:
         leaning = self._plan(pod, nodes.columns).leaning(nodes.columns) if self.name in pod.signed else None
-        return SKIP if leaning is None else leaning.score(nodes)
+        return SKIP if leaning is None else leaning.score(nodes, pod)
 
     def bonds(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[Bond]:
         """Members whom a hard constraint of a member counts."""

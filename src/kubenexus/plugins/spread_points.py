@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Coded
+from kubenexus.plugins.row_codes import RowCodes
 from kubenexus.plugins.spread import HOSTNAME, Constraint, Domains, labelled
 from kubenexus.plugins.terms import axis
 from kubenexus.state.counters import Counter, Steps
@@ -107,9 +109,7 @@ class Leaning:
         self._parts = parts
         self._all_labels = all_labels
         self._layout: list[int] = []
-        self._codes: Any = None  # None: combinations are too many to give each a code, and each row has its own
-        self._rows: Any = None  # how many rows have each code
-        self._key = object()  # names the codes
+        self._codes: RowCodes | None = None  # None: combinations are too many for codes, and each row has its own
         self._strides: list[int] = []  # by constraint: how far codes are apart whose indices are neighbours
         # By constraint and combination: which index it stands for, and what every domain is given.
         self._indices: Any = None
@@ -117,22 +117,20 @@ class Leaning:
         self._labelled: Any = None  # rows with all labels; None when that is no question
         self._ignored: Any = None  # combinations in which some label is missing; None when no row has one
 
-    def score(self, nodes: Nodes) -> IntColumn | Coded:
-        """Raw scores as of now. The domains were refreshed before."""
-        self._follow(nodes.columns)
+    def score(self, nodes: Nodes, pod: PodClass) -> IntColumn | Coded:
+        """Raw scores as of now, for one of the classes. The domains were refreshed before."""
+        self._follow(nodes.columns, pod)
         raw = self._points(nodes.feasible if self._labelled is None else nodes.feasible & self._labelled)
-        if self._codes is None:
-            column: IntColumn = raw[nodes.where]
-            return column
-        if nodes.rows is None:
-            return Coded(self._codes, raw, self._key, self._rows)
-        return Coded(self._codes[nodes.rows], raw)
+        if self._codes is not None:
+            return self._codes.handed(raw, nodes, pod)
+        column: IntColumn = raw[nodes.where]
+        return column
 
     def _points(self, scored: BoolColumn) -> IntColumn:
         """More pods in a node's domain are more points; domains of a topology with many values weigh more."""
         number = int(np.count_nonzero(scored))
         worths = [math.log(part.domains(scored, number) + 2) for part in self._parts]
-        if self._codes is not None and len(self._rows) <= _PLAIN:
+        if self._codes is not None and len(self._codes.rows) <= _PLAIN:
             raw: IntColumn = self._few_points(worths)
         else:
             several = zip(self._parts, self._indices, self._bases, worths, strict=True)
@@ -154,19 +152,19 @@ class Leaning:
 
     # --- following the pods -------------------------------------------------------------------------------------------
 
-    def _follow(self, nodes: NodeColumns) -> None:
+    def _follow(self, nodes: NodeColumns, pod: PodClass) -> None:
         layout = [nodes.node_changes.mark, *[part.layout for part in self._parts]]
-        if layout != self._layout or self._codes is None or not self._step():
+        if layout != self._layout or not self._step(pod):
             self._layout = layout
             self._recode(Nodes(nodes))
 
     def _recode(self, nodes: Nodes) -> None:
         indices, sizes = zip(*[part.index(nodes) for part in self._parts], strict=True)
-        combinations, self._key = math.prod(sizes), object()
+        combinations = math.prod(sizes)
         if combinations <= max(_FEW, nodes.width):
             self._strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
-            self._codes = sum([index * stride for index, stride in zip(indices, self._strides, strict=True)])
-            self._rows = np.bincount(self._codes, minlength=combinations)
+            codes = sum([index * stride for index, stride in zip(indices, self._strides, strict=True)])
+            self._codes = RowCodes(codes, combinations)
             self._indices = np.array(np.unravel_index(np.arange(combinations), sizes))
         else:
             self._codes, self._indices = None, np.array(indices)
@@ -177,22 +175,19 @@ class Leaning:
         skews = np.array([[part.constraint.max_skew] for part in self._parts])
         self._bases = np.where(missing, 0.0, skews - 1.0)
 
-    def _step(self) -> bool:
+    def _step(self, pod: PodClass) -> bool:
         """Follow the pods that came or went; whether that could be done."""
-        several = [part.steps() for part in self._parts]
-        known = [steps for steps in several if steps is not None]
-        if len(known) < len(several) or sum(map(len, known)) > _MOST_STEPS:
+        if self._codes is None:
             return False
-        if any(known):
-            # Tables hold on to the codes they were given: these are others.
-            self._key, self._codes, self._rows = object(), self._codes.copy(), self._rows.copy()
-            for steps, stride in zip(known, self._strides, strict=True):
-                for row, by in steps:
-                    code = self._codes.item(row)
-                    self._codes[row] = code + by * stride
-                    self._rows[code] -= 1
-                    self._rows[code + by * stride] += 1
-        return True
+        moves: Steps = []
+        for part, stride in zip(self._parts, self._strides, strict=True):
+            steps = part.steps()
+            if steps is None or len(steps) > _MOST_STEPS:
+                return False
+            moves += [(row, by * stride) for row, by in steps]
+        if moves:
+            self._codes.begin(pod)
+        return all([self._codes.move(row, by) for row, by in moves])  # noqa: C419
 
 
 def _ignored(missing: Any) -> BoolColumn:

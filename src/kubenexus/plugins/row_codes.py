@@ -1,0 +1,59 @@
+"""The code of each row for scores that take few values, as it moves with the pods."""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.points import Coded
+from kubenexus.state.view import Nodes
+
+_NOBODY, _SEVERAL = -1, -2
+
+
+class RowCodes:
+    """Codes, and how many rows have each.
+
+    Tables hold on to the codes they were given. A class that alone has them sees them move when it asks again; where
+    several have them, whoever asks next is given others. Copying all rows takes longer than moving one.
+    """
+
+    __slots__ = ("_holder", "_key", "codes", "rows")
+
+    def __init__(self, codes: Any, size: int) -> None:
+        self.codes = codes
+        self.rows: Any = np.bincount(codes, minlength=size)
+        self._key = object()  # names the codes as they are now
+        self._holder = _NOBODY  # the class that has them, by its id: if that class is gone, so is its table
+
+    def handed(self, values: Any, nodes: Nodes, asker: PodClass) -> Coded:
+        """To be returned by a plugin's `score`; `values` are those of each code."""
+        if nodes.rows is not None:
+            return Coded(self.codes[nodes.rows], values)
+        self._holder = id(asker) if self._holder in (_NOBODY, id(asker)) else _SEVERAL
+        return Coded(self.codes, values, self._key, self.rows)
+
+    def begin(self, asker: PodClass) -> None:
+        """Called before codes move, because this class asks."""
+        self._key = object()
+        if self._holder not in (_NOBODY, id(asker)):
+            self.codes, self.rows, self._holder = self.codes.copy(), self.rows.copy(), _NOBODY
+
+    def move(self, row: int, by: int) -> bool:
+        """Whether there is such a code; if not, nothing is done."""
+        code = self.codes.item(row)
+        if not 0 <= code + by < len(self.rows):
+            return False
+        self.codes[row] = code + by
+        self.rows[code] -= 1
+        self.rows[code + by] += 1
+        return True
+
+    def move_all(self, where: Any, by: int) -> bool:
+        """The same of several rows."""
+        codes = self.codes[where] + by
+        if len(codes) and not 0 <= codes.min() <= codes.max() < len(self.rows):
+            return False
+        self.codes[where] = codes
+        self.rows = np.bincount(self.codes, minlength=len(self.rows))
+        return True
