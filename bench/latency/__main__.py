@@ -25,11 +25,14 @@ from bench.report import machine
 def main(file: Path, **plan: Any) -> None:
     """How soon a gang is bound once its last pod was created."""
     click.echo(machine())
+    problem = ""
     with tempfile.TemporaryDirectory(prefix="kubenexus-latency-") as folder:
         try:
             tell(asyncio.run(measure(Path(folder), Plan(**plan))), file)
         except* NotBound as problems:
-            raise click.ClickException(str(problems.exceptions[0])) from None
+            problem = str(problems.exceptions[0])
+    if problem:
+        raise click.ClickException(problem)
 
 
 def tell(found: Latency, file: Path) -> None:

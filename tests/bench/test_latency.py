@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from bench.latency import report
 from bench.latency.__main__ import main
 from bench.latency.load import LEAST, NAME, Load, Wait, member
-from bench.latency.run import Latency, Plan
+from bench.latency.run import Latency, NotBound, Plan
 from bench.soak.churn import Seen
 from kubenexus.client.calls import Call
 from kubenexus.client.transport import Client
@@ -92,6 +92,16 @@ def test_a_gang_is_bound_when_each_of_its_members_is() -> None:
     early, wait = asyncio.run(story())
     assert not early
     assert wait.began <= wait.last <= wait.bound
+
+
+def test_gangs_that_are_left_without_nodes_end_it_with_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def measure(folder: Path, plan: Plan) -> Latency:
+        async with asyncio.TaskGroup():  # as the watch is beside it
+            raise NotBound("gangs are not bound after 120 s")
+
+    monkeypatch.setattr("bench.latency.__main__.measure", measure)
+    done = CliRunner().invoke(main, [])
+    assert (done.exit_code, done.stderr) == (1, "Error: gangs are not bound after 120 s\n")
 
 
 def test_a_small_measurement_runs_to_its_end(tmp_path: Path) -> None:
