@@ -39,6 +39,10 @@ class NodePorts:
         if pod.ports:
             np.minimum(room, 1, out=room)
 
+    def amounts(self, pod: PodClass) -> Mapping[str, int]:
+        """For the gang planner: nothing but ports, which it knows of."""
+        return {}
+
     def _frees(self, pod: Pod, event: Event) -> bool:
         """A pod that is gone held a port that this one wants."""
         gone = event.old

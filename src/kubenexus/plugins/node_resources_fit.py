@@ -104,6 +104,11 @@ class NodeResourcesFit:
             times = np.maximum(capacity - nodes.used(name), 0) // amount
             np.minimum(room, times, out=room, where=(capacity > 0) if nodes.delegated(name) else True)
 
+    def amounts(self, pod: PodClass) -> Mapping[str, int]:
+        """For the gang planner, which counts pods of several classes together: what one takes of what is counted."""
+        asked = pod.once("NodeResourcesFit", lambda: self._asked(pod))
+        return dict(zip(asked.names, asked.values, strict=True))
+
     def _has_room(self, pod: Pod, event: Event) -> bool:
         return hints.node_has_room(self._ignores, pod, event)
 

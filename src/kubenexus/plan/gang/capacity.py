@@ -7,7 +7,7 @@ import numpy as np
 
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.plan.gang.axes import Axis
-from kubenexus.plan.gang.crews import PLENTY, Crew
+from kubenexus.plan.gang.crews import PLENTY, Crew, asked_by, offered
 from kubenexus.plan.gang.packings import Jointly
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -33,9 +33,8 @@ def if_empty(crew: Crew, columns: NodeColumns) -> Any:
     """How many of the class each row could take if it were empty."""
     view, table = Nodes(columns), crew.member.table
     room: Any = np.where(columns.alive[: columns.size], 1 if table.pod.ports else PLENTY, 0)
-    for name, amount in (*table.pod.demand.amounts, ("pods", 1)):
-        if amount and not columns.delegated:
-            np.minimum(room, view.alloc(name) // amount, out=room)
+    for name, amount in asked_by(crew).items():
+        np.minimum(room, offered(name, view) // amount, out=room)
     for column in table.filters:
         if column.bits is not None and not column.traits.usage and not column.traits.stamped:
             room[column.bits != 0] = 0

@@ -1,6 +1,7 @@
 """Members sorted into crews: those of one class, which can stand in for each other, and how many each node can take."""
 
-from typing import Any, TypeGuard
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeGuard
 
 import msgspec
 import numpy as np
@@ -10,12 +11,21 @@ from kubenexus.base.numbers import BoolColumn
 from kubenexus.cycle.bench import Bench, Member
 from kubenexus.cycle.columns import FilterColumn
 from kubenexus.framework.bonds import Bond, Bonding, Tie
+from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Plugin, Room
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
 PLENTY = 1 << 31  # more members than any gang has
 _COMPARED = 8
+_ANY_AMOUNT = 1 << 60
+
+
+class Measuring(Protocol):
+    def amounts(self, pod: PodClass) -> Mapping[str, int]:
+        """What a pod takes of which resource, from a filter that refuses rows for want of these alone (and of ports):
+        so that pods of several classes can be counted together. Where a filter with `room` lacks this, the members of
+        a gang of several classes are asked about one by one."""
 
 
 class Crew(msgspec.Struct, gc=False):
@@ -97,6 +107,21 @@ def _ok(filters: list[FilterColumn], columns: NodeColumns, freely: set[str]) -> 
     return ok
 
 
+def asked_by(crew: Crew) -> dict[str, int]:
+    """What a member takes of each resource that a rule counts; a configuration may have some ignored."""
+    found: dict[str, int] = {"pods": 1}
+    for column in crew.member.table.filters:
+        if _measures(column.plugin):
+            found |= column.plugin.amounts(crew.member.table.pod)
+    return {name: amount for name, amount in found.items() if amount}
+
+
+def offered(resource: str, view: Nodes) -> Any:
+    """What each row has of a resource, whoever uses it: any amount where claims stand in for it, which others judge."""
+    alloc = view.alloc(resource)
+    return np.where(alloc == 0, _ANY_AMOUNT, alloc) if view.delegated(resource) else alloc
+
+
 def bonds(crews: list[Crew], columns: NodeColumns) -> list[Bond]:
     """How the members limit each other, besides the room they take. Empty: not at all."""
     found: list[Bond] = []
@@ -108,14 +133,23 @@ def bonds(crews: list[Crew], columns: NodeColumns) -> list[Bond]:
         for column in table.filters:
             if _binds(column.plugin):
                 found += column.plugin.bonds(table.pod, peers, columns)
-            elif column.traits.stamped or (column.traits.usage and not counts(column.plugin)):
+            elif column.traits.stamped or (column.traits.usage and not _counted(column.plugin, len(crews))):
                 found.append(Bond(Tie.OTHER))
     return found
+
+
+def _counted(plugin: Plugin, crews: int) -> bool:
+    """Whether counting tells what members leave of a row to each other."""
+    return counts(plugin) and (crews == 1 or _measures(plugin))
 
 
 # What `isinstance` would say, which takes its time with protocols.
 def counts(plugin: Plugin) -> TypeGuard[Room]:
     return hasattr(plugin, "room")
+
+
+def _measures(plugin: Plugin) -> TypeGuard[Measuring]:
+    return hasattr(plugin, "amounts")
 
 
 def _binds(plugin: Plugin) -> TypeGuard[Bonding]:

@@ -2,27 +2,16 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from kubenexus.api.gangs.levels import Level, level_of
 from kubenexus.framework.job import Topology
 from kubenexus.plan.gang.axes import Axis, by_labels, by_value, everywhere, hosts, within
 from kubenexus.state.nodes import NodeColumns
 
 
-class Levels(msgspec.Struct, gc=False):
-    """From the inside out; all members must be in one domain of the last."""
-
-    axes: list[Axis]
-
-    @property
-    def outermost(self) -> Axis:
-        return self.axes[-1]
-
-
-def levels_for(wish: Topology, together: Sequence[str], known: Sequence[Level], nodes: NodeColumns) -> Levels:
-    """Nodes, the levels above them that nodes have labels for, and what is required; levels whose domains reach beyond
-    that are left out. `together`: labels of which all members must have the same value."""
+def levels_for(wish: Topology, together: Sequence[str], known: Sequence[Level], nodes: NodeColumns) -> list[Axis]:
+    """From the inside out: nodes, the levels above them that nodes have labels for, and what is required, for all
+    members must be in one domain of the last; levels whose domains reach beyond that are left out. `together`: labels
+    of which all members must have the same value."""
     outer: Axis | None = None
     for axis in _required(wish, together, known, nodes):
         outer = axis if outer is None else axis.cut(outer)
@@ -31,7 +20,7 @@ def levels_for(wish: Topology, together: Sequence[str], known: Sequence[Level], 
     levels = [*([extra] if extra is not None and extra.name not in wanted else []), *known[1:]]
     inner = [by_labels(level.name, level.keys, nodes) for level in levels]
     inner = [axis for axis in inner if axis.size > 1 and (outer is None or _inside(axis, outer))]
-    return Levels([hosts(nodes), *inner, outer or everywhere(nodes)])
+    return [hosts(nodes), *inner, outer or everywhere(nodes)]
 
 
 def _inside(axis: Axis, outer: Axis) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kubenexus.base.numbers import IntColumn
 from kubenexus.plan.gang.beam import Beam
-from kubenexus.plan.gang.crews import Crew
+from kubenexus.plan.gang.crews import Crew, asked_by, offered
 from kubenexus.plan.gang.fill import fewest
 from kubenexus.plan.gang.ground import Budget, Ground, Plan, times
 from kubenexus.plan.gang.packings import Share
@@ -26,11 +26,11 @@ _MOST_ORDERS = 6
 class Mixed:
     def __init__(self, crews: list[Crew], columns: NodeColumns) -> None:
         self._crews = crews
-        asked = [dict(crew.member.table.pod.demand.amounts) | {"pods": 1} for crew in crews]
+        asked = [asked_by(crew) for crew in crews]
         names = tuple(dict.fromkeys(name for each in asked for name in each))
         self._demand: Any = np.array([[each.get(name, 0) for name in names] for each in asked], np.int64)
         view = Nodes(columns)
-        self._free: Any = np.stack([view.alloc(name) - view.used(name) for name in names])
+        self._free: Any = np.stack([offered(name, view) - view.used(name) for name in names])
         self._rank: IntColumn = crews[0].member.table.rank
         ports = [crew.member.table.pod.ports for crew in crews]
         self._clash = np.array([[i != j and _clash(a, b) for j, b in enumerate(ports)] for i, a in enumerate(ports)])

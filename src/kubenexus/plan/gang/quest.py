@@ -14,7 +14,6 @@ from kubenexus.plan.gang.capacity import TOO_LARGE, TOPOLOGY, too_large
 from kubenexus.plan.gang.crews import Crew
 from kubenexus.plan.gang.even import Even
 from kubenexus.plan.gang.ground import Plan
-from kubenexus.plan.gang.levels import Levels
 from kubenexus.plan.gang.mixed import Mixed
 from kubenexus.plan.gang.packings import Apart, Free, Jointly, Packing, Share
 from kubenexus.plan.gang.search import Found, Search
@@ -37,15 +36,16 @@ class Outcome(msgspec.Struct, gc=False):
 
 
 class Quest:
-    """`within`: a mask over the rows that may be chosen from, if not all may."""
+    """`axes` are the levels that it may choose from, the outermost last. `within`: a mask over the rows that may be
+    chosen from, if not all may."""
 
     def __init__(
-        self, job: Job, crews: list[Crew], levels: Levels, columns: NodeColumns, within: BoolColumn | None = None
+        self, job: Job, crews: list[Crew], axes: list[Axis], columns: NodeColumns, within: BoolColumn | None = None
     ) -> None:
-        self._job, self._crews, self._levels, self._columns = job, crews, levels, columns
+        self._job, self._crews, self._axes, self._columns = job, crews, axes, columns
         self._near = [columns.row_of[name] for name in job.anchors if name in columns.row_of]
         self._rank = crews[0].member.table.rank
-        outside = levels.outermost.codes == 0
+        outside = axes[-1].codes == 0
         self._outside = outside if within is None else outside | ~within
         for crew in crews if self._outside.any() else ():
             crew.room[self._outside] = 0
@@ -54,7 +54,7 @@ class Quest:
 
     def filled(self, ties: list[Bond]) -> Outcome:
         """Members that can stand in for each other: counting is enough."""
-        crew, axes = self._crews[0], self._levels.axes
+        crew, axes = self._crews[0], self._axes
         packing = self._packing(crew, next((bond for bond in ties if bond.tie is not Tie.TOGETHER), None))
         if isinstance(packing, Even):
             axes = [axis for axis in axes[:-1] if not axis.hosts and packing.suits(axis, _WIDE)] + axes[-1:]
@@ -90,7 +90,7 @@ class Quest:
         """Crews that share rows, with room as the only limit."""
         mixed, counts = Mixed(self._crews, self._columns), [crew.size for crew in self._crews]
         jointly = Jointly([crew.room for crew in self._crews], counts)
-        sites = self._sites(jointly, self._levels.axes)
+        sites = self._sites(jointly, self._axes)
         best, where = Plan([[] for _ in counts]), sites.widest()
         for site in sites.in_order(sum(counts), jointly.loose, _SITES):
             whole = mixed.all(site.rows, site.below)
@@ -113,7 +113,7 @@ class Quest:
         counts = [crew.size for crew in self._crews]
         # What a row holds now says little: a member may open it for the next.
         anywhere = Jointly([np.full(self._columns.size, count) for count in counts], counts)
-        sites = self._sites(anywhere, self._levels.axes[1:])
+        sites = self._sites(anywhere, self._axes[1:])
         best, where = Found([]), sites.widest()
         tried = sites.in_order(sum(counts), self._loose, _SITES)
         for site in tried:
@@ -174,7 +174,7 @@ class Quest:
                 lacking[resource] = lacking.get(resource, 0) + number * amount
         shortages = tuple(Shortage(resource, amount) for resource, amount in lacking.items() if amount)
         name, needed = site.name if fit or more.get("spots") else "", self._job.minimum
-        never = refusal is None and too_large(self._crews, needed, self._levels.outermost, self._columns)
+        never = refusal is None and too_large(self._crews, needed, self._axes[-1], self._columns)
         certificate = Certificate(needed, fit, site.axis.level, name, shortages, constraint, never=never, **more)
         return Outcome(certificate=certificate, refusal=refusal, blamed=self._blamed(never))
 
@@ -182,5 +182,5 @@ class Quest:
         """Whose events may help."""
         if never:
             return frozenset({TOO_LARGE})
-        limits = {TOPOLOGY} if self._levels.outermost.level else set[str]()
+        limits = {TOPOLOGY} if self._axes[-1].level else set[str]()
         return frozenset(limits.union(*(crew.refusing for crew in self._crews)))

@@ -121,7 +121,7 @@ class Stake:
     def _axis(self, ties: list[Bond]) -> Axis:
         """The level that the reservation names."""
         together = [bond.topology for bond in ties if bond.tie is Tie.TOGETHER]
-        axes = levels_for(self._reservation.topology, together, self._levels, self._snapshot.nodes).axes
+        axes = levels_for(self._reservation.topology, together, self._levels, self._snapshot.nodes)
         return next((each for each in axes if each.level == self._reservation.level), axes[-1])
 
     def _fit(self, crews: list[Crew]) -> int:
