@@ -76,9 +76,10 @@ class InterPodAffinity:
         affinity, mark = self._affinity(pod, nodes), nodes.node_changes.mark
         others = affinity.others(nodes)
         if point == "filter":
-            flips = tuple([c.flips for c in affinity.required])
-            return mark, flips, tuple([(id(c), c.counter.flips) for c in others.strict]), others.joins_itself
-        versions = tuple([c.version for c in affinity.preferred])
+            flips = tuple([c.flips for c in affinity.required]) if affinity.required else ()
+            strict = tuple([(id(c), c.counter.flips) for c in others.strict]) if others.strict else ()
+            return mark, flips, strict, others.joins_itself
+        versions = tuple([c.version for c in affinity.preferred]) if affinity.preferred else ()
         return mark, versions, tuple([(id(c), c.counter.version) for c in others.lenient])
 
     def touched(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
@@ -144,12 +145,10 @@ class InterPodAffinity:
         affinity = self._affinity(pod, nodes.columns)
         if self._own_wishes_only and not affinity.own_wishes:
             return SKIP
-        wishes = affinity.wishes(nodes.columns)
+        wishes, tally = affinity.wishes(nodes.columns)
         if not wishes:
             return SKIP
-        if few_domains(wishes, nodes.columns):
-            return by_domain(wishes, nodes)
-        return affinity.tally(wishes, nodes.columns).score(nodes, pod)
+        return by_domain(wishes, nodes) if tally is None else tally.score(nodes, pod)
 
     def bonds(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[Bond]:
         """Members whom required terms of a member select: apart, or all with the first of them."""
@@ -199,7 +198,7 @@ class _Affinity:
         self._known = signed is not None
         self._hard_weight = hard_weight
         self._others: tuple[int, _Others] = (-1, _NOBODY)
-        self._tally: tuple[tuple[Wish, ...], Tally | None] = ((), None)
+        self._wishes: tuple[Any, tuple[Wish, ...], Tally | None] = (None, (), None)
         terms = carried_terms(pod.pod, self._namespace)  # the specimen has no namespace of its own
         self.terms = terms
         must = [c for c in terms if c.kind is Kind.MUST_JOIN]
@@ -230,17 +229,19 @@ class _Affinity:
         """What a pod that carries this term gives to its neighbourhood."""
         return self._hard_weight if carried.kind is Kind.MUST_JOIN else carried.weight * _SIGNS[carried.kind]
 
-    def wishes(self, nodes: NodeColumns) -> tuple[Wish, ...]:
-        """Its own and those of others, as far as anybody is there whom they mean."""
-        several = (*self.own_wishes, *self.others(nodes).wishes)
-        return tuple([wish for wish in several if wish[2].anywhere(wish[0])])
-
-    def tally(self, wishes: tuple[Wish, ...], nodes: NodeColumns) -> Tally:
-        known, tally = self._tally
-        if tally is None or known != wishes:
-            tally = nodes.shared(("InterPodAffinity", wishes), lambda: Tally(wishes))
-            self._tally = (wishes, tally)
-        return tally
+    def wishes(self, nodes: NodeColumns) -> tuple[tuple[Wish, ...], Tally | None]:
+        """Its own and those of others, as far as anybody is there whom they mean; and, where domains are many, what
+        follows them. Looked up again when a term came or went, or somebody is the first or the last in a domain."""
+        others = self.others(nodes)
+        several = [*self.own_wishes, *others.wishes]
+        stamp = (self._others[0], nodes.node_changes.mark, [counter.flips for _, _, counter in several])
+        if self._wishes[0] != stamp:
+            wishes = tuple([wish for wish in several if wish[2].anywhere(wish[0])])
+            tally = None
+            if wishes and not few_domains(wishes, nodes):
+                tally = nodes.shared(("InterPodAffinity", wishes), lambda: Tally(wishes))
+            self._wishes = (stamp, wishes, tally)
+        return self._wishes[1:]
 
     @property
     def anybody(self) -> bool:

@@ -99,6 +99,7 @@ class Domains:
         self.padded: IntColumn = np.zeros(1, np.int64)  # with a place more, for nodes that are in no domain
         self.counts: IntColumn = self.padded[:-1]
         self.recounts = 0
+        self._every = 0  # domains of all rows together
         self._counted: BoolColumn = np.zeros(0, np.bool_)
         self._marks = (-1, -1)
         self._column: Any = None
@@ -137,15 +138,21 @@ class Domains:
         self.padded = np.bincount(there, weights=rows[self._counted], minlength=size + 1).astype(np.int64)
         self.counts = self.padded[:-1]
         self.recounts += 1
+        self._every = self._number(self._axis.rows)
 
     def _domains(self, codes: Any) -> Any:
         return np.where(codes == 0, self._unlabelled, codes) if self._unlabelled else codes
 
     def in_use(self, scored: BoolColumn, number: int) -> int:
         """How many domains (or none: nodes without the label) the scored rows are in, which are so many."""
+        if number == len(scored):
+            return self._every
         codes, rows = self._axis
-        if number < len(scored):
-            rows = rows - np.bincount(codes[~scored], minlength=len(rows))  # mostly few are not scored
+        # Mostly few are not scored.
+        return self._number(rows - np.bincount(codes[(~scored).nonzero()[0]], minlength=len(rows)))
+
+    def _number(self, rows: Any) -> int:
+        """Of domains, from how many rows each has."""
         domains = int(np.count_nonzero(rows))
         # Nodes without the label, and those whose label is empty, are in one domain.
         return domains - 1 if self._unlabelled and rows[0] and rows[self._unlabelled] else domains

@@ -35,19 +35,15 @@ class ByNode:
         self.constraint = constraint
         self.counter = counter
         self._seen = 0
+        self._most = -1
         self._missing: Any = None
-        self._pods: Any = None
-
-    @property
-    def layout(self) -> int:
-        """Indices mean the same while this, and the nodes, are the same."""
-        return self.counter.most
+        self.pods: list[int] = []  # in a domain of each index; none where there is no domain
 
     def index(self, nodes: Nodes) -> tuple[Any, int]:
         """Of all rows, as of now, and how many there are. The last one stands for nodes without the label."""
-        last = self.counter.most + 1
-        self._pods = np.arange(last + 1)
-        self._pods[last] = 0
+        self._most = self.counter.most
+        last = self._most + 1
+        self.pods = [*range(last), 0]
         self._seen = self.counter.version
         codes, rows = axis(HOSTNAME, nodes)
         self._missing = codes == 0 if rows[0] else None
@@ -59,15 +55,13 @@ class ByNode:
         return index, last + 1
 
     def steps(self) -> Steps | None:
-        """How indices changed since they were last asked for; None when that is no longer known."""
+        """How indices changed since they were last asked for; None when that is not known, or there are others now."""
+        if self._most != self.counter.most:
+            return None
         steps, self._seen = self.counter.since(self._seen), self.counter.version
         if steps and self._missing is not None:
             return [(row, by) for row, by in steps if not self._missing.item(row)]
         return steps
-
-    def pods(self) -> Any:
-        """In a domain of each index; none where there is no domain."""
-        return self._pods
 
     def domains(self, scored: BoolColumn, number: int) -> int:
         """Among the scored rows, which are so many."""
@@ -81,21 +75,21 @@ class ByDomain:
         self.constraint = domains.constraint
         self.counter = domains.counter
         self._domains = domains
-
-    @property
-    def layout(self) -> int:
-        return self._domains.recounts
+        self._recounts = -1
 
     def index(self, nodes: Nodes) -> tuple[Any, int]:
+        self._recounts = self._domains.recounts
         codes, rows = axis(self.constraint.topology, nodes)
         last = len(rows)
         return np.where(codes == 0, last, codes) if rows[0] else codes, last + 1
 
     def steps(self) -> Steps | None:
-        return _NO_STEPS
+        return _NO_STEPS if self._recounts == self._domains.recounts else None
 
-    def pods(self) -> Any:
-        return self._domains.padded
+    @property
+    def pods(self) -> list[int]:
+        pods: list[int] = self._domains.padded.tolist()
+        return pods
 
     def domains(self, scored: BoolColumn, number: int) -> int:
         return self._domains.in_use(scored, number)
@@ -108,7 +102,7 @@ class Leaning:
         self.counters = [part.counter for part in parts]
         self._parts = parts
         self._all_labels = all_labels
-        self._layout: list[int] = []
+        self._mark = -1
         self._codes: RowCodes | None = None  # None: combinations are too many for codes, and each row has its own
         self._strides: list[int] = []  # by constraint: how far codes are apart whose indices are neighbours
         # By constraint and combination: which index it stands for, and what every domain is given.
@@ -134,7 +128,7 @@ class Leaning:
             raw: IntColumn = self._few_points(worths)
         else:
             several = zip(self._parts, self._indices, self._bases, worths, strict=True)
-            points = [part.pods().take(index) * worth + base for part, index, base, worth in several]
+            points = [np.take(part.pods, index) * worth + base for part, index, base, worth in several]
             raw = (functools.reduce(np.add, points) + 0.5).astype(np.int64)
         if self._ignored is not None:
             raw[self._ignored] = IGNORED
@@ -142,20 +136,20 @@ class Leaning:
 
     def _few_points(self, worths: list[float]) -> Any:
         """The same of few combinations: plain numbers are several times cheaper than NumPy's overhead."""
-        total = [0.0]
+        total: list[float] = []
         for part, worth in zip(self._parts, worths, strict=True):
             base = part.constraint.max_skew - 1.0
-            points = [pods * worth + base for pods in part.pods().tolist()]
+            points = [pods * worth + base for pods in part.pods]
             points[-1] = 0.0
-            total = [some + more for some in total for more in points]
+            total = [some + more for some in total for more in points] if total else points
         return np.array([int(points + 0.5) for points in total])
 
     # --- following the pods -------------------------------------------------------------------------------------------
 
     def _follow(self, nodes: NodeColumns, pod: PodClass) -> None:
-        layout = [nodes.node_changes.mark, *[part.layout for part in self._parts]]
-        if layout != self._layout or not self._step(pod):
-            self._layout = layout
+        mark = nodes.node_changes.mark
+        if mark != self._mark or not self._step(pod):
+            self._mark = mark
             self._recode(Nodes(nodes))
 
     def _recode(self, nodes: Nodes) -> None:
@@ -184,9 +178,11 @@ class Leaning:
             steps = part.steps()
             if steps is None or len(steps) > _MOST_STEPS:
                 return False
-            moves += [(row, by * stride) for row, by in steps]
-        if moves:
-            self._codes.begin(pod)
+            if steps:
+                moves += [(row, by * stride) for row, by in steps]
+        if not moves:
+            return True
+        self._codes.begin(pod)
         return all([self._codes.move(row, by) for row, by in moves])  # noqa: C419
 
 
