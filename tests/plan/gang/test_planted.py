@@ -2,9 +2,11 @@
 best node for each, leaves most of these behind."""
 
 import random
+from typing import Any
 
 import pytest
 
+from kubenexus.plan.gang import ground, mixed
 from tests.plan.gang.puzzles import Kind, Place, Puzzle
 from tests.plan.gang.test_feasible import solved
 
@@ -43,3 +45,18 @@ def test_of_gangs_of_any_kinds_that_fit_99_of_100_are_placed() -> None:
     """Two to five kinds on up to forty nodes, with nothing to spare or with a little."""
     behind = [seed for seed in range(200) if len(solved(puzzle := anything(seed), possible=False)) < puzzle.total]
     assert len(behind) <= 2, f"seeds {behind}"
+
+
+def test_work_grows_with_the_number_of_kinds_and_not_with_its_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gang whose members all differ is planned in a few looks at the nodes of each domain for each of them."""
+    looks = []
+
+    def counted(free: Any, demand: Any) -> Any:
+        looks.append(demand)
+        return ground.times(free, demand)
+
+    monkeypatch.setattr(mixed, "times", counted)
+    places = tuple(Place(f"n{i}", 3, 0, "", "") for i in range(600))
+    puzzle = Puzzle(places, tuple(Kind(1, 1 + k % 2, 0, 8000 + k) for k in range(200)), 200)
+    assert len(solved(puzzle, possible=False)) == 200
+    assert len(looks) <= 20 * 200

@@ -40,6 +40,8 @@ class Mixed:
     def all(self, rows: Any, groups: Any) -> Plan | None:
         """Every member on these rows; None if no way was found."""
         ground = self._ground(rows)
+        if not ground.suffices():
+            return None
         quick = self._quickly(ground, groups)
         return quick if quick.members == ground.total else Beam(ground, self._budget).place()
 
@@ -62,15 +64,22 @@ class Mixed:
     # --- quickly --------------------------------------------------------------------------------------------------
 
     def _quickly(self, ground: Ground, groups: Any) -> Plan:
-        """One crew after the other: on the fewest rows, or where those that come later lose least."""
+        """One crew after the other: on the fewest rows, or where those that come later lose least. Once at least, and
+        then for as long as the budget lasts: of hundreds of crews each order takes its time."""
         best = Plan([[] for _ in self._crews])
         for order in islice(permutations(_hardest_first(self._counts)), _MOST_ORDERS):
             for frugal in (False, True):
+                if best.members and not self._budget.spend(self._price(ground, frugal)):
+                    return best
                 plan = self._in_order(ground, order, groups, frugal)
                 best = max(best, plan, key=lambda each: each.members)
                 if best.members == ground.total:
                     return best
         return best
+
+    def _price(self, ground: Ground, frugal: bool) -> int:
+        """Who is frugal looks at every pair of crews."""
+        return len(ground.rows) * ground.crews * (ground.crews if frugal else 1)
 
     def _in_order(self, ground: Ground, order: tuple[int, ...], groups: Any, frugal: bool) -> Plan:
         rows, free, banned = ground.rows, ground.free.copy(), np.zeros(ground.room.shape, np.bool_)
@@ -85,7 +94,6 @@ class Mixed:
                 taken = self._cheapest(ground, i, order[position + 1 :], free, room, members)
             else:
                 taken = fewest(np.arange(len(rows)), room, self._rank[rows], members, groups[rows])
-            self._budget.spend(len(rows) * len(order))
             for at, number in taken:
                 free[:, at] -= number * ground.demand[i]
                 banned[ground.clash[i], at] = True
