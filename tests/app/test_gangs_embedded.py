@@ -1,8 +1,9 @@
 """Gangs on the embedded server, scheduled over HTTP by the scheduler as it is."""
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from kubenexus.framework.registry import with_entry_points
 from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.agents import Settings
 from kubenexus.sim.apiserver.serving import Door
-from kubenexus.sim.box import Wanted, background, opened
+from kubenexus.sim.box import Box, Wanted, background, opened
 from kubenexus.sim.nodes import Template
 from tests.api.gangs.small import LEAST, NAME
 from tests.queue.hall import short
@@ -52,14 +53,26 @@ async def until(client: Client, true: Callable[[Pods], bool]) -> Pods:
 
 async def play(story: Callable[[Client], Any], count: int = 2, cpu: str = "2") -> None:
     """On so many nodes of so many CPUs."""
-    clock, rng, plugins = WallClock(), random.Random(5), with_entry_points(BUILT_IN)
+    async with cluster(count, cpu) as box, scheduled(box):
+        await story(box.client)
+
+
+@contextlib.asynccontextmanager
+async def cluster(count: int, cpu: str) -> AsyncIterator[Box]:
+    clock = WallClock()
     nodes = Template(prefix="n", capacity={"cpu": cpu, "memory": "8Gi", "pods": "110"}).nodes(count, clock.now())
-    async with opened(Door(), clock, rng, Wanted(nodes, Settings(), controllers=False)) as box:
-        scheduler = Scheduler(defaults(plugins), plugins, box.client, clock, rng)
-        async with background(scheduler.watch()):
-            await scheduler.caught_up()
-            async with background(scheduler.schedule()):
-                await story(box.client)
+    async with opened(Door(), clock, random.Random(5), Wanted(nodes, Settings(), controllers=False)) as box:
+        yield box
+
+
+@contextlib.asynccontextmanager
+async def scheduled(box: Box) -> AsyncIterator[None]:
+    plugins = with_entry_points(BUILT_IN)
+    scheduler = Scheduler(defaults(plugins), plugins, box.client, WallClock(), random.Random(5))
+    async with background(scheduler.watch()):
+        await scheduler.caught_up()
+        async with background(scheduler.schedule()):
+            yield
 
 
 def test_a_gang_waits_on_the_server_and_starts_when_its_last_member_is_made() -> None:

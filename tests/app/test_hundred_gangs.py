@@ -1,16 +1,21 @@
 """A hundred gangs of eight that come all at once, on a cluster that holds sixty of them, over HTTP."""
 
 import asyncio
+import contextlib
 from collections import Counter
+from collections.abc import AsyncIterator
 
 from kubenexus.client import kinds
 from kubenexus.client.transport import Client
-from kubenexus.client.verbs import create, delete
+from kubenexus.client.verbs import bind, create, delete
+from kubenexus.sim.box import Box
 from tests.api.gangs.small import LEAST, NAME
-from tests.app.test_gangs_embedded import Pods, member, node_of, play, until, why
+from tests.app.test_gangs_embedded import Pods, cluster, member, node_of, scheduled, until, why
+from tests.chaos.checker import Checker
 
 GANGS, SIZE, HELD, ENDED = 100, 8, 60, 15
 NODES, CPUS = 30, 16
+DEADLINE = 10.0  # seconds that a gang may take from its first bind to its last, on a slow machine
 
 
 async def come(client: Client) -> None:
@@ -30,8 +35,28 @@ def settled(pods: Pods) -> bool:
     return all(node_of(pod) or "of at least 8 members fit" in why(pod) for pod in pods.values())
 
 
+@contextlib.asynccontextmanager
+async def watched(box: Box, deadline: float) -> AsyncIterator[Checker]:
+    """With a judge who has the server's word alone. It lives in threads: the server needs this loop to answer it."""
+    host = box.served.address.removeprefix("http://")
+    checker = Checker(host, "", None, scheduler="kubenexus-scheduler", deadline=deadline)
+    await asyncio.to_thread(checker.__enter__)
+    try:
+        yield checker
+    finally:
+        await asyncio.to_thread(checker.__exit__, None, None, None)
+
+
+async def seen(checker: Checker, pods: Pods) -> None:
+    """Until the judge has heard of all this."""
+    versions = {pod["metadata"]["uid"]: node_of(pod) for pod in pods.values()}
+    async with asyncio.timeout(20):
+        while {pod.uid: pod.node for pod in checker.pods()} != versions:
+            await asyncio.sleep(0.01)
+
+
 def test_sixty_run_whole_forty_wait_whole_and_the_next_start_when_some_end() -> None:
-    async def story(client: Client) -> None:
+    async def story(client: Client, checker: Checker) -> None:
         await come(client)
         pods = await until(client, lambda pods: len(pods) == GANGS * SIZE and settled(pods))
         first = sizes(pods)
@@ -46,5 +71,28 @@ def test_sixty_run_whole_forty_wait_whole_and_the_next_start_when_some_end() -> 
         assert second.keys() >= first.keys() - set(leaving), "who runs, runs on"
         waiting = [pod for name, pod in pods.items() if name.partition("-")[0] not in second]
         assert len(waiting) == (GANGS - ENDED - HELD) * SIZE
+        await seen(checker, pods)
 
-    asyncio.run(play(story, NODES, str(CPUS)))
+    async def life() -> None:
+        async with cluster(NODES, str(CPUS)) as box, watched(box, DEADLINE) as checker, scheduled(box):
+            await story(box.client, checker)
+        assert checker.breaches == []
+        assert checker.unsettled() == []
+
+    asyncio.run(life())
+
+
+def test_the_judge_goes_red_on_a_scheduler_that_binds_half_of_a_gang() -> None:
+    async def life() -> None:
+        async with cluster(1, str(CPUS)) as box, watched(box, deadline=0.0) as checker:
+            for i in range(SIZE):
+                await box.client.send(create(kinds.PODS, member(f"g-{i}", {NAME: "g", LEAST: str(SIZE)}), "default"))
+            pods = await until(box.client, lambda pods: len(pods) == SIZE)
+            node = next(iter(checker.free()))
+            for name in sorted(pods)[: SIZE // 2]:
+                await box.client.send(bind("default", name, pods[name]["metadata"]["uid"], node))
+            await seen(checker, await until(box.client, lambda pods: sizes(pods)["g"] == SIZE // 2))
+        assert {breach.law for breach in checker.breaches} == {"halved"}
+        assert "gang default/g has 4 members on nodes and needs 8" in [each.text for each in checker.unsettled()]
+
+    asyncio.run(life())

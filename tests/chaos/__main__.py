@@ -17,7 +17,7 @@ from tests.chaos.play import Report, play
 from tests.chaos.scenario import THEMES, scenario
 from tests.e2e.controlplane import build
 
-LAWS = ("overbooked", "lost", "moved", "ledger", "no lease", "not leading", "play")
+LAWS = ("overbooked", "lost", "moved", "halved", "ledger", "no lease", "not leading", "play")
 
 
 def main() -> int:

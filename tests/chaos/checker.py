@@ -1,8 +1,8 @@
 """The judge: watches the API server itself, over connections of its own, and holds every change against the laws.
 
-It uses nothing of the scheduler: neither its client nor its arithmetic. A watch that ends is taken up where it ended;
-only when the server has forgotten that far back (it was restarted) the checker lists, and `gaps` counts it: what came
-and went meanwhile was not seen.
+It uses nothing of the scheduler but the time of day: neither its client nor its arithmetic. A watch that ends is taken
+up where it ended; only when the server has forgotten that far back (it was restarted) the checker lists, and `gaps`
+counts it: what came and went meanwhile was not seen.
 """
 
 import contextlib
@@ -15,8 +15,9 @@ from typing import Any, Self
 
 import msgspec
 
+from kubenexus.base.clock import WallClock
 from tests.chaos.amounts import Amounts
-from tests.chaos.laws import LAWS, Breach
+from tests.chaos.laws import Breach, laws
 from tests.chaos.world import PodSeen, World, node_seen, pod_seen
 
 PAUSE = 0.05
@@ -24,14 +25,28 @@ PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
 
 
 class Checker:
-    """`lease` is the path of the one that the schedulers on trial compete for, "" if there is none."""
+    """`lease` is the path of the one that the schedulers on trial compete for, `groups` that of PodGroups, both "" if
+    there are none. `deadline`: seconds for which a gang may have fewer members on nodes than it needs. Without `trust`
+    it is plain HTTP."""
 
-    def __init__(self, host: str, token: str, trust: ssl.SSLContext, *, scheduler: str, lease: str = "") -> None:
+    def __init__(
+        self,
+        host: str,
+        token: str,
+        trust: ssl.SSLContext | None,
+        *,
+        scheduler: str,
+        lease: str = "",
+        groups: str = "",
+        deadline: float = 300.0,
+    ) -> None:
         self.world, self.breaches, self.gaps = World(), list[Breach](), 0
-        self._scheduler = scheduler
+        self._scheduler, self._laws, self._clock = scheduler, laws(deadline), WallClock()
         self._lock, self._over = threading.Lock(), threading.Event()
         leases, _, name = lease.rpartition("/")
         kinds = [(NODES, "", self._node), (PODS, "", self._pod)]
+        if groups:
+            kinds.append((groups, "", self._group))
         if lease:
             kinds.append((leases, f"fieldSelector=metadata.name%3D{name}", self._lease))
         self._watchers = [Watcher(host, token, trust, *kind, self._over) for kind in kinds]
@@ -63,7 +78,7 @@ class Checker:
     def unsettled(self) -> list[Breach]:
         """What would be wrong if nothing changed any more."""
         with self._lock:
-            return [breach for law in LAWS for breach in law.ended(self.world, self._scheduler)]
+            return [breach for law in self._laws for breach in law.ended(self.world, self._scheduler)]
 
     def pods(self) -> list[PodSeen]:
         with self._lock:
@@ -79,10 +94,11 @@ class Checker:
     def _pod(self, kind: str, item: Mapping[str, Any], version: int) -> None:
         with self._lock:
             world, uid = self.world, item["metadata"]["uid"]
+            world.now = self._clock.now()
             old = world.pods.get(uid)
             new = None if kind == "DELETED" else pod_seen(item, old)
             world.put(uid, new)
-            for law in LAWS:
+            for law in self._laws:
                 self.breaches.extend(law.changed(world, old, new, version))
 
     def _node(self, kind: str, item: Mapping[str, Any], version: int) -> None:
@@ -92,6 +108,12 @@ class Checker:
                 self.world.nodes.pop(node.name, None)
             else:
                 self.world.nodes[node.name] = node
+
+    def _group(self, kind: str, item: Mapping[str, Any], version: int) -> None:
+        with self._lock:
+            meta, policy = item["metadata"], item["spec"].get("schedulingPolicy") or {}
+            needed = 0 if kind == "DELETED" else (policy.get("gang") or {}).get("minCount", 0)
+            self.world.minimums[f"{meta['namespace']}/{meta['name']}"] = needed
 
     def _lease(self, kind: str, item: Mapping[str, Any], version: int) -> None:
         with self._lock:
@@ -106,7 +128,7 @@ class Watcher(threading.Thread):
         self,
         host: str,
         token: str,
-        trust: ssl.SSLContext,
+        trust: ssl.SSLContext | None,
         path: str,
         selector: str,
         told: Callable[[str, Mapping[str, Any], int], None],
@@ -117,7 +139,7 @@ class Watcher(threading.Thread):
         self._host, self._trust, self._selector, self._told, self._over = host, trust, selector, told, over
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
         self._known: dict[str, Mapping[str, Any]] = {}
-        self._connection: http.client.HTTPSConnection | None = None
+        self._connection: http.client.HTTPConnection | None = None
 
     def run(self) -> None:
         version = ""
@@ -169,8 +191,13 @@ class Watcher(threading.Thread):
             self._known[meta["uid"]] = {"metadata": meta, **{k: item[k] for k in ("spec", "status") if k in item}}
         self._told(kind, item, int(meta["resourceVersion"]))
 
+    def _call(self) -> http.client.HTTPConnection:
+        if self._trust is None:
+            return http.client.HTTPConnection(self._host, timeout=90)
+        return http.client.HTTPSConnection(self._host, timeout=90, context=self._trust)
+
     def _lines(self, path: str) -> Iterator[bytes]:
-        self._connection = connection = http.client.HTTPSConnection(self._host, timeout=90, context=self._trust)
+        self._connection = connection = self._call()
         try:
             connection.request("GET", path, headers=self._headers)
             answer = connection.getresponse()

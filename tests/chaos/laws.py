@@ -1,6 +1,6 @@
 """What has to hold, whatever happens. A law looks at each change, and once more at the end.
 
-A new law is a class with these two methods, named in `LAWS`.
+A new law is a class with these two methods, named in `laws`. What it remembers is in the world.
 """
 
 from collections.abc import Iterator
@@ -69,7 +69,8 @@ class Moved:
 
 
 class Lost:
-    """Each pod has a node, or there is none for it and it says so."""
+    """Each pod has a node, or there is none for it and it says so. A member of a gang may wait for the others: it has
+    to say why."""
 
     name = "lost"
 
@@ -80,11 +81,57 @@ class Lost:
         rooms = world.rooms()
         for pod in world.waiting(scheduler):
             node = next((name for name, room in rooms.items() if not over([pod.asks], room)), "")
-            if node:
+            if pod.gang:
+                if not pod.reason:
+                    yield Breach(self.name, f"pod {pod.key} of gang {pod.gang} waits, and nothing says why", 0, pod)
+            elif node:
                 yield Breach(self.name, f"pod {pod.key} waits, and there is room for it on {node}", 0, pod)
             elif pod.reason != "Unschedulable":
                 says = f"it says {pod.reason}" if pod.reason else "nothing says why"
                 yield Breach(self.name, f"pod {pod.key} waits for room, and {says}", 0, pod)
 
 
-LAWS: tuple[Law, ...] = (Overbooked(), Moved(), Lost())
+class Halved:
+    """No gang has members on nodes, and fewer than it needs, for longer than its deadline. One that was whole and has
+    lost members whom nobody replaces is no longer the scheduler's affair."""
+
+    name = "halved"
+
+    def __init__(self, deadline: float = 300.0) -> None:
+        self._deadline = deadline
+
+    def changed(self, world: World, old: PodSeen | None, new: PodSeen | None, version: int) -> Iterator[Breach]:
+        for gang in {pod.gang for pod in (old, new) if pod is not None and pod.gang}:
+            self._look_at(gang, world)
+        late = [gang for gang, since in world.begun.items() if world.now - since > self._deadline]
+        for gang in late:
+            yield self._breach(gang, world, version)
+            world.begun[gang] = float("inf")  # said once
+
+    def ended(self, world: World, scheduler: str) -> Iterator[Breach]:
+        for gang in world.begun:
+            yield self._breach(gang, world, 0)
+
+    def _look_at(self, gang: str, world: World) -> None:
+        members, needed = world.crews[gang].values(), world.needed(gang)
+        on_nodes = sum(bool(pod.node) for pod in members)
+        if on_nodes >= needed:
+            world.whole.add(gang)
+        elif not on_nodes:
+            world.whole.discard(gang)
+        left_alone = gang in world.whole and not any(pod.waits for pod in members)
+        if 0 < on_nodes < needed and not left_alone:
+            world.begun.setdefault(gang, world.now)
+        else:
+            world.begun.pop(gang, None)
+
+    def _breach(self, gang: str, world: World, version: int) -> Breach:
+        members = list(world.crews[gang].values())
+        there = sum(bool(pod.node) for pod in members)
+        text = f"gang {gang} has {there} members on nodes and needs {world.needed(gang)}"
+        return Breach(self.name, text, version, members[0], tuple(members[1:]))
+
+
+def laws(deadline: float = 300.0) -> tuple[Law, ...]:
+    """`deadline`: seconds for which a gang may be halved."""
+    return (Overbooked(), Moved(), Lost(), Halved(deadline))

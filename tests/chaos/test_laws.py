@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from tests.chaos.amounts import asked_by, number
-from tests.chaos.laws import LAWS, Breach
+from tests.chaos.laws import Breach, laws
 from tests.chaos.stage import SCHEDULER, a_node, a_pod
-from tests.chaos.world import World, node_seen, pod_seen
+from tests.chaos.world import LEAST, NAME, World, node_seen, pod_seen
 
 VERSIONS = iter(range(1, 10**6))
+LAWS = laws(deadline=10.0)
 
 
 def a_world(*nodes: tuple[str, int]) -> World:
@@ -106,6 +107,97 @@ def test_a_node_that_takes_nobody_is_no_room() -> None:
     world.nodes["n"] = node_seen(cordoned)
     happens(world, "a", **refused())
     assert list(laws_at_the_end(world)) == []
+
+
+# --- gangs ----------------------------------------------------------------------------------------------------------
+
+
+def member(world: World, name: str, node: str = "", needs: int = 3, **more: Any) -> list[str]:
+    meta = {"labels": {NAME: "llama", LEAST: str(needs)}, **more.pop("meta", {})}
+    return [f"{breach.law}: {breach.text}" for breach in happens(world, name, node=node, meta=meta, **more)]
+
+
+def leaves(world: World, name: str) -> list[Breach]:
+    old = world.put(f"uid-{name}", None)
+    return [breach for law in LAWS for breach in law.changed(world, old, None, next(VERSIONS))]
+
+
+HALF = "halved: gang ns/llama has 2 members on nodes and needs 3"
+
+
+def half_of_a_gang() -> World:
+    """Two of three are bound, and the third waits."""
+    world = a_world(("n", 4))
+    assert member(world, "a", "n") == member(world, "b", "n") == member(world, "c", **refused()) == []
+    return world
+
+
+def test_half_of_a_gang_may_be_there_until_its_deadline() -> None:
+    world = half_of_a_gang()
+    world.now = 10.0
+    assert member(world, "c", **refused()) == []
+    world.now = 10.1
+    assert member(world, "c", **refused()) == [HALF]
+    assert member(world, "c", **refused()) == [], "said once"
+
+
+def test_nobody_has_to_move_for_it_to_be_noticed() -> None:
+    world = half_of_a_gang()
+    world.now = 11.0
+    assert [breach.text for breach in happens(world, "somebody else")] == [HALF.partition(": ")[2]]
+
+
+def test_half_of_a_gang_is_a_breach_at_the_end() -> None:
+    assert list(laws_at_the_end(half_of_a_gang())) == [HALF]
+
+
+@pytest.mark.parametrize("late", ["c", "d"], ids=["the third follows", "a replacement follows"])
+def test_a_gang_that_is_completed_in_time_is_no_breach(late: str) -> None:
+    world = half_of_a_gang()
+    member(world, late, "n")
+    world.now = 99.0
+    assert member(world, "x", **refused()) == []
+    assert not [said for said in laws_at_the_end(world) if said.startswith("halved")]
+
+
+def test_a_gang_that_is_released_in_time_is_no_breach() -> None:
+    world = half_of_a_gang()
+    leaves(world, "a")
+    leaves(world, "b")
+    world.now = 99.0
+    assert member(world, "c", **refused()) == []
+    assert list(laws_at_the_end(world)) == []
+
+
+def test_a_gang_that_ends_member_by_member_is_no_breach_and_one_that_is_not_refilled_is() -> None:
+    world = half_of_a_gang()
+    member(world, "c", "n")
+    leaves(world, "b")
+    world.now = 99.0
+    assert list(laws_at_the_end(world)) == []
+    assert member(world, "its replacement", **refused()) == []
+    world.now = 110.0
+    assert member(world, "its replacement", **refused()) == [HALF]
+
+
+def test_the_number_may_be_a_pod_groups() -> None:
+    world = a_world(("n", 4))
+    world.minimums["ns/llama"] = 3
+    group = {"schedulingGroup": {"podGroupName": "llama"}}
+    for name in "ab":
+        happens(world, name, node="n", spec=group)
+    assert list(laws_at_the_end(world)) == [HALF]
+
+
+def test_a_member_may_wait_for_the_others_and_has_to_say_so() -> None:
+    world = a_world(("n", 4))
+    member(world, "a", **refused("SchedulingGated"))
+    assert list(laws_at_the_end(world)) == []
+    member(world, "b")
+    assert list(laws_at_the_end(world)) == ["lost: pod ns/b of gang ns/llama waits, and nothing says why"]
+
+
+# --- amounts --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from tests.chaos.amounts import Amounts, amounts, asked_by, left
 
 Object = Mapping[str, Any]
 ENDED = ("Succeeded", "Failed")
+NAME = "pod-group.scheduling.kubenexus.io/name"
+LEAST = "pod-group.scheduling.kubenexus.io/min-available"
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class PodSeen:
     reason: str = ""  # of PodScheduled=False
     gated: bool = False
     leaving: bool = False
+    gang: str = ""  # namespace/name, if it is a member of one
+    needs: int = 0  # members that its gang needs, if the pod says so itself
 
     @property
     def waits(self) -> bool:
@@ -45,6 +49,11 @@ class World:
     on_node: dict[str, dict[str, PodSeen]] = field(default_factory=dict)
     holders: dict[int, str] = field(default_factory=dict)  # who held the lease, from which resourceVersion
     history: list[PodSeen] = field(default_factory=list)  # every pod as it was when it got its node
+    now: float = 0.0  # seconds, when the last change was seen
+    minimums: dict[str, int] = field(default_factory=dict)  # members that gangs need, by the word of their PodGroups
+    crews: dict[str, dict[str, PodSeen]] = field(default_factory=dict)  # the members of each gang
+    begun: dict[str, float] = field(default_factory=dict)  # gangs that have too few on nodes, and since when
+    whole: set[str] = field(default_factory=set)  # gangs that have had enough since their first bind
 
     def on(self, node: str) -> list[PodSeen]:
         """The pods on a node, in the order in which they came."""
@@ -58,8 +67,12 @@ class World:
         old = self.pods.pop(uid, None)
         if old is not None and old.node:
             del self.on_node[old.node][uid]
+        if old is not None and old.gang:
+            del self.crews[old.gang][uid]
         if pod is not None:
             self.pods[uid] = pod
+            if pod.gang:
+                self.crews.setdefault(pod.gang, {})[uid] = pod
             if pod.node:
                 self.on_node.setdefault(pod.node, {})[uid] = pod
                 if old is None or not old.node:
@@ -68,6 +81,11 @@ class World:
 
     def waiting(self, scheduler: str) -> Iterator[PodSeen]:
         return (pod for pod in self.pods.values() if pod.waits and pod.scheduler == scheduler)
+
+    def needed(self, gang: str) -> int:
+        """0 if nobody has said so yet."""
+        said = [pod.needs for pod in self.crews.get(gang, {}).values()]
+        return max([self.minimums.get(gang, 0), *said])
 
     @property
     def bound(self) -> int:
@@ -96,7 +114,15 @@ def pod_seen(item: Object, old: PodSeen | None) -> PodSeen | None:
         reason=why.get("reason", "") if why.get("status") == "False" else "",
         gated=bool(spec.get("schedulingGates")),
         leaving=bool(meta.get("deletionTimestamp")),
+        gang=_gang(item),
+        needs=int((meta.get("labels") or {}).get(LEAST, 0)),
     )
+
+
+def _gang(item: Object) -> str:
+    meta, group = item["metadata"], item["spec"].get("schedulingGroup") or {}
+    name = group.get("podGroupName") or (meta.get("labels") or {}).get(NAME)
+    return f"{meta['namespace']}/{name}" if name else ""
 
 
 def node_seen(item: Object) -> NodeSeen:

@@ -21,6 +21,7 @@ from tests.chaos.proxy import Proxy
 from tests.chaos.scenario import Scenario, Wave, scenario
 from tests.chaos.stage import SCHEDULER, a_pod
 from tests.chaos.verdict import judged
+from tests.chaos.world import LEAST, NAME
 from tests.e2e.scheduling import a_node, make_nodes, pods
 
 Rule = Callable[[list[Object], list[Object]], Iterator[tuple[str, str]]]
@@ -105,6 +106,12 @@ def forgets_a_pod(nodes: list[Object], there: list[Object]) -> Iterator[tuple[st
     yield from ((name, on[0]) for name in waiting(there) if name != "p2")
 
 
+def binds_half_of_a_gang(nodes: list[Object], there: list[Object]) -> Iterator[tuple[str, str]]:
+    """One pod after the other, as long as there are two cores."""
+    taken = sum(bool(pod["spec"].get("nodeName")) for pod in there if pod["spec"]["schedulerName"] == SCHEDULER)
+    yield from ((name, nodes[0]["metadata"]["name"]) for name in waiting(there)[: 2 - taken])
+
+
 @contextmanager
 def on_trial(plane: ControlPlane, namespace: str, rule: Rule) -> Iterator[tuple[Checker, Proxy, BadScheduler]]:
     trust, host = ssl.create_default_context(cafile=str(plane.authority)), urllib.parse.urlsplit(plane.server).netloc
@@ -112,7 +119,7 @@ def on_trial(plane: ControlPlane, namespace: str, rule: Rule) -> Iterator[tuple[
     proxy.start()
     bad = BadScheduler(proxy.open("bad.1"), plane.token(), namespace, rule)
     try:
-        with Checker(host, plane.token(), trust, scheduler=SCHEDULER) as checker:
+        with Checker(host, plane.token(), trust, scheduler=SCHEDULER, deadline=0.5) as checker:
             bad.start()
             yield checker, proxy, bad
     finally:
@@ -151,6 +158,24 @@ def test_the_checker_goes_red_on_a_scheduler_that_forgets_a_pod(
             f"pod {namespace}/p2 waits, and there is room for it on n1"
         ]
         assert judged(checker.breaches, proxy.journal).breaches == []
+
+
+def test_the_checker_goes_red_on_a_scheduler_that_binds_half_of_a_gang(
+    plane: ControlPlane, cluster: Cluster, namespace: str
+) -> None:
+    make_nodes(cluster, a_node("n1", cpu="2"))
+    with on_trial(plane, namespace, binds_half_of_a_gang) as (checker, proxy, bad):
+        for i in range(4):
+            member = a_pod(f"p{i}", "1")
+            member["metadata"]["labels"] = {NAME: "llama", LEAST: "4"}
+            cluster.create(member, namespace)
+        until(bad, lambda: checker.bound == 2)
+        since = bad.rounds
+        until(bad, lambda: bad.rounds > since + 20)  # its deadline has come
+        cluster.create(a_pod("somebody", "1", "somebody-else"), namespace)
+        until(bad, lambda: len(checker.pods()) == 5)
+        said = judged(checker.breaches, proxy.journal).breaches
+    assert said == [f"halved: gang {namespace}/llama has 2 members on nodes and needs 4"]
 
 
 def until(bad: BadScheduler, condition: Callable[[], bool]) -> None:

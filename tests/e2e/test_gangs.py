@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from kubenexus.testing.controlplane import Cluster, ControlPlane, Object
+from tests.chaos.checker import Checker
 from tests.chaos.hands import Hands, Wish
+from tests.chaos.stage import SCHEDULER
 from tests.e2e.scheduling import Start, Starter, a_node, a_pod, condition, make_nodes, placed, pods
 
 LABELS = {"pod-group.scheduling.kubenexus.io/name": "llama", "pod-group.scheduling.kubenexus.io/min-available": "3"}
@@ -90,6 +92,8 @@ def test_a_pod_group_says_what_it_lacks(modern: ControlPlane) -> None:
 
 
 GANGS, SIZE, HELD, ENDED = 100, 8, 60, 10
+EVERYWHERE = "/apis/scheduling.k8s.io/v1beta1/podgroups"
+DEADLINE = 30.0  # seconds that a gang may take from its first bind to its last, on a slow machine
 HALL = {"kubenexus.io/hall": "hundred"}  # nodes and pods of this test alone
 
 
@@ -119,11 +123,18 @@ def full(objects: dict[str, Object]) -> bool:
     return len(placed(objects)) >= HELD * SIZE
 
 
+def knows(judge: Checker, objects: dict[str, Object]) -> bool:
+    """Whether it has heard of where these are."""
+    heard = {pod.uid: pod.node for pod in judge.pods()}
+    return all(heard.get(p["metadata"]["uid"]) == p["spec"].get("nodeName", "") for p in objects.values())
+
+
 def test_of_a_hundred_pod_groups_on_room_for_sixty_none_is_ever_left_half_bound(modern: ControlPlane) -> None:
     cluster, namespace = modern.cluster(), "hundred"
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     host, trust = modern.server.removeprefix("https://"), ssl.create_default_context(cafile=str(modern.authority))
-    with Starter(modern) as start, Hands(host, modern.token(), trust) as hands:
+    judge = Checker(host, modern.token(), trust, scheduler=SCHEDULER, groups=EVERYWHERE, deadline=DEADLINE)
+    with Starter(modern) as start, Hands(host, modern.token(), trust) as hands, judge:
         make_nodes(cluster, *(a_node(f"hall-{i}", cpu="96", **HALL) for i in range(HELD * SIZE // 96)))
         start()
         come(hands, namespace)
@@ -134,6 +145,9 @@ def test_of_a_hundred_pod_groups_on_room_for_sixty_none_is_ever_left_half_bound(
         second = running(cluster.until(pods(namespace), full, "as many others have followed"))
         assert (len(second), set(second.values())) == (HELD, {SIZE})
         assert not second.keys() & set(leaving)
+        cluster.until(pods(namespace), lambda all: knows(judge, all), "the judge has heard of it")
+    assert [breach.text for breach in judge.breaches] == []
+    assert not [breach.text for breach in judge.unsettled() if breach.law == "halved"]
 
 
 def all_told(objects: dict[str, Object], count: int) -> bool:
