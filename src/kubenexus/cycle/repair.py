@@ -8,7 +8,7 @@ from kubenexus.cycle import stamped
 from kubenexus.cycle.border import PluginFailedError
 from kubenexus.cycle.columns import FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS
-from kubenexus.cycle.stamped import reflag, reflag_one, with_stamped
+from kubenexus.cycle.stamped import reflag, reflag_one
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.profile import TieBreak
@@ -159,7 +159,7 @@ def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
     if changed:
         return reflag_one(table, columns, row, rank)
     if table.ok.item(row):
-        table.rank[row] = with_stamped(table, row, rank)
+        table.rank[row] = table.with_stamped(row, rank)
     return False
 
 
@@ -195,6 +195,6 @@ def _repair_many(
         table.steady[rows] = steady
     if changed:
         return reflag(table, columns, rows, steady)
-    rank = with_stamped(table, rows, steady)
+    rank = table.with_stamped(rows, steady)
     table.rank[rows] = rank if table.feasible == size else np.where(table.ok[rows], rank, NOWHERE)
     return False

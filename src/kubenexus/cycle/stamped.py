@@ -10,7 +10,6 @@ import numpy as np
 
 from kubenexus.base.numbers import BoolColumn
 from kubenexus.cycle.columns import FilterColumn
-from kubenexus.cycle.lots import BITS
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.verdict import Skip
 from kubenexus.state.nodes import NodeColumns
@@ -46,7 +45,7 @@ def catch_up(table: ClassTable, columns: NodeColumns) -> None:
 
 def reflag(table: ClassTable, columns: NodeColumns, rows: Any, steady: Any = None) -> bool:
     """Rows whose reasons or sums changed: are they feasible now, and their ranks. Whether feasibility moved."""
-    rank = with_stamped(table, rows, table.steady[rows] if steady is None else steady)
+    rank = table.with_stamped(rows, table.steady[rows] if steady is None else steady)
     refused = _refused(table, columns, rows)
     if refused is None and table.feasible == len(table.ok):  # everything was feasible, and still is
         table.rank[rows] = rank
@@ -63,11 +62,6 @@ def reflag(table: ClassTable, columns: NodeColumns, rows: Any, steady: Any = Non
     return number > 0
 
 
-def with_stamped(table: ClassTable, rows: Any, steady: Any) -> Any:
-    """The whole ranks, from their steady part on a row or some."""
-    return steady + (table.stamped_totals(rows) << BITS) if table.stamped_scores else steady
-
-
 def reflag_one(table: ClassTable, columns: NodeColumns, row: int, rank: int) -> bool:
     """The same for one row, as plain integers."""
     ok = bool(columns.alive[row]) and not columns.fenced[row]
@@ -75,7 +69,7 @@ def reflag_one(table: ClassTable, columns: NodeColumns, row: int, rank: int) -> 
         if column.bits is not None and column.bits.item(row):
             ok = False
             break
-    table.rank[row] = with_stamped(table, row, rank) if ok else NOWHERE
+    table.rank[row] = table.with_stamped(row, rank) if ok else NOWHERE
     if table.ok.item(row) == ok:
         return False
     table.ok[row] = ok
@@ -106,13 +100,20 @@ def _filters(table: ClassTable, columns: NodeColumns) -> Any:
         before = table.stamps.get((plugin.name, "filter"))
         if not _moved(table, plugin, "filter", columns):
             continue
-        column = next((c for c in table.filters if c.plugin is plugin), None)
+        column = _column_of(plugin, table)
         if _concerned(table, plugin, Nodes(columns)) != (column is not None):
             return None
         if column is not None:
             rows = _ask(table, column, columns, before)
             changed = rows if changed is None else np.union1d(changed, rows)
     return _NONE if changed is None else changed
+
+
+def _column_of(plugin: Any, table: ClassTable) -> FilterColumn | None:
+    for column in table.filters:
+        if column.plugin is plugin:
+            return column
+    return None
 
 
 def _ask(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: Any) -> Rows:
@@ -153,7 +154,7 @@ def _steady_moved(table: ClassTable) -> bool:
     """Whether other rows being feasible moved the extremes of the scores that do not look beyond a row."""
     moved = False
     for score in table.scores:
-        if score.active and not score.traits.stamped:
+        if score.active and not score.traits.stamped and score.plugin.normalize.extremes is not None:
             moved |= score.measure(table.ok, table.version)
     return moved
 

@@ -258,7 +258,9 @@ class ClassTable:
         self.stamped_scores = [score for score in self.looking if score.active]
         rank = self.steady
         for score in self.stamped_scores:
-            rank = rank + score.summand()
+            more = score.summand()
+            # A column is the table's own: the sum takes its place, and no further memory is touched.
+            rank = np.add(rank, more, out=more) if isinstance(more, np.ndarray) else rank + more
         self.rank = self._only_feasible(rank.copy() if rank is self.steady else rank)
 
     def _only_feasible(self, rank: IntColumn) -> IntColumn:
@@ -294,8 +296,8 @@ class ClassTable:
             total = part.astype(_SUMS) if total is None else np.add(total, part, out=total, casting="unsafe")
         return total
 
-    def stamped_totals(self, rows: Any) -> Any:
-        """The rest of the sums, on a row or some."""
-        if isinstance(rows, int):
-            return sum([score.part_at(rows) for score in self.stamped_scores])
-        return sum((score.part(rows) for score in self.stamped_scores), np.int64(0))
+    def with_stamped(self, rows: Any, steady: Any) -> Any:
+        """The whole ranks, from their steady part on a row or some."""
+        for score in self.stamped_scores:
+            steady = steady + (score.part_at(rows) << BITS if isinstance(rows, int) else score.part(rows, BITS))
+        return steady

@@ -21,7 +21,7 @@ from kubenexus.framework.points import Coded, Depends, own
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins import affinity_hints
 from kubenexus.plugins.affinity_points import Tally, Wish, by_domain, few_domains
-from kubenexus.plugins.terms import codes_of
+from kubenexus.plugins.terms import axis, codes_of
 from kubenexus.state.counters import Counter
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.podcolumns import Carrier
@@ -88,16 +88,15 @@ class InterPodAffinity:
         strict = affinity.others(nodes).strict
         if affinity.joins or before[0] != after[0] or [i for i, _ in before[2]] != [i for i, _ in after[2]]:
             return None
-        terms = [*affinity.avoids, *((c.carried.topology, c.counter) for c in strict)]
-        flips = [*before[1], *(f for _, f in before[2])]
+        terms = [*affinity.avoids, *[(c.carried.topology, c.counter) for c in strict]]
+        flips = [*before[1], *[f for _, f in before[2]]]
         domains: dict[tuple[str, int], Any] = {}
         for (topology, counter), seen in zip(terms, flips, strict=True):
             flipped = counter.flipped_since(seen)
             if flipped is None:
                 return None
-            codes = nodes.labels.column(topology).codes
-            domains.update({(topology, codes.item(row)): codes for row in flipped})
-        rows = [(codes[: nodes.size] == code).nonzero()[0] for (_, code), codes in domains.items() if code]
+            domains |= _domains(topology, flipped, nodes)
+        rows = list(domains.values())
         return rows[0] if len(rows) == 1 else np.concatenate(rows) if rows else np.zeros(0, np.int64)
 
     # --- where the pod may run -------------------------------------------------------------------------------------
@@ -264,6 +263,17 @@ def _asked(pod: Pod) -> frozenset[str]:
         return asked_keys(pod)
     except Malformed:
         return frozenset()  # said again, and reported, when the class is prepared
+
+
+def _domains(topology: str, rows: list[int], nodes: NodeColumns) -> dict[tuple[str, int], Any]:
+    """The domains that these rows are in, each with all its rows."""
+    found: dict[tuple[str, int], Any] = {}
+    codes, sizes = axis(topology, Nodes(nodes))
+    for row in rows:
+        code = codes.item(row)
+        if code:  # a hostname is that of a single row
+            found[topology, code] = np.array([row]) if sizes.item(code) == 1 else (codes == code).nonzero()[0]
+    return found
 
 
 def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:

@@ -34,6 +34,8 @@ class Counter:
     def flipped_since(self, flips: int) -> list[int] | None:
         """The rows whose domains flipped after `flips`; None when that is no longer known."""
         steps = self.flips - flips
+        if steps == 1 and self._flipped:
+            return [self._flipped[-1]]
         return None if not 0 <= steps <= len(self._flipped) else [self._flipped[i] for i in range(-steps, 0)]
 
     def since(self, version: int) -> Steps | None:
