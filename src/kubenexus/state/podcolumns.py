@@ -6,7 +6,7 @@ ask about, so that a pod with a label of its own costs no more than its siblings
 """
 
 from collections import Counter as Counts
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
@@ -53,7 +53,7 @@ class PodColumns:
         self._by_label: dict[tuple[str, str] | None, dict[Carried, Carrier]] = {}
         self.carrier_version = 0
         self.carrier_keys: frozenset[str] = frozenset()  # what terms ask about, of pods that run or are nominated
-        self._nominated_keys: Counts[str] = Counts()
+        self._key_askers: Counts[str] = Counts()  # how many terms ask about each of them
 
     # --- pods come and go -----------------------------------------------------------------------------------------
 
@@ -129,29 +129,31 @@ class PodColumns:
         if carrier is None:
             carrier = self.carriers[carried] = Carrier(carried, Counter(np.zeros(64, np.int64), self._node_labels))
             self._by_label.setdefault(_certain_label(carried.term), {})[carried] = carrier
-            self._carriers_changed()
+            self._carriers_changed([carried], +1)
         carrier.counter.add(row, delta)
         if not carrier.counter.total:
             del self.carriers[carried]
             del self._by_label[_certain_label(carried.term)][carried]
-            self._carriers_changed()
+            self._carriers_changed([carried], -1)
 
     def nominated(self, record: PodRecord, by: int) -> None:
         """A pod waits for a node (+1), or no longer does (-1). While it is tried there its terms count, too: the labels
         they ask about have to be known of every pod that meets it."""
-        avoids = [carried.term.selector.keys for carried in record.terms if carried.kind is Kind.MUST_AVOID]
-        for key in (key for keys in avoids for key in keys):
-            self._nominated_keys[key] += by
+        avoids = [carried for carried in record.terms if carried.kind is Kind.MUST_AVOID]
         if avoids:
-            self._nominated_keys = +self._nominated_keys  # without those nobody asks about any more
-            self._carriers_changed()
+            self._carriers_changed(avoids, by)
 
-    def _carriers_changed(self) -> None:
+    def _carriers_changed(self, terms: Iterable[Carried], by: int) -> None:
+        """These are carried from now on (+1), or no longer (-1). Each workload may carry a term of its own, so the
+        others are not looked at."""
         self.carrier_version += 1
-        keys = set(self._nominated_keys)
-        for carried in self.carriers:
-            keys |= carried.term.selector.keys
-        self.carrier_keys = frozenset(keys)
+        known = len(self._key_askers)
+        for key in (key for carried in terms for key in carried.term.selector.keys):
+            self._key_askers[key] += by
+            if not self._key_askers[key]:
+                del self._key_askers[key]
+        if len(self._key_askers) != known:  # all come, or all go
+            self.carrier_keys = frozenset(self._key_askers)
 
     # --- questions ------------------------------------------------------------------------------------------------
 
