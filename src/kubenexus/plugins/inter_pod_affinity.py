@@ -8,6 +8,7 @@ comparison.
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
@@ -29,6 +30,7 @@ from kubenexus.state.podterms import Carried, Kind, asked_keys, carried_terms
 from kubenexus.state.view import Nodes, OneNode
 
 _SIGNS = {Kind.JOIN: 1, Kind.AVOID: -1}
+_encoder = msgspec.msgpack.Encoder()
 _TIES = {Kind.MUST_JOIN: Tie.TOGETHER, Kind.MUST_AVOID: Tie.APART}
 
 
@@ -118,17 +120,21 @@ class InterPodAffinity:
             return
         if isinstance(nodes, OneNode):
             nodes = nodes.as_column()
-        strict = affinity.others(nodes.columns).strict
-        said = (
-            (~_together(affinity, nodes) if affinity.joins else None, self.FAR),
-            (_any(affinity.avoids, nodes), self.NEAR),
-            (_any([(c.carried.topology, c.counter) for c in strict], nodes), self.UNWELCOME),
-        )
         refused = None
-        for where, reason in said:
+        reasons = (self.FAR, self.NEAR, self.UNWELCOME)
+        for where, reason in zip(self._refusals(pod, affinity, nodes), reasons, strict=True):
             if where is not None:  # only the first that fails is reported
                 verdict.reject(where if refused is None else where & ~refused, reason)
                 refused = where if refused is None else refused | where
+
+    def _refusals(self, pod: PodClass, affinity: "_Affinity", nodes: Nodes) -> "_Refusals":
+        """Over all rows, looked for once for all classes with the same terms."""
+        if nodes.rows is not None:
+            return _refusals(affinity, nodes)
+        stamp = self.stamp(pod, nodes.columns, "filter")
+        if affinity.refusals[0] != stamp:
+            affinity.refusals = (stamp, _refusals(affinity, nodes))
+        return affinity.refusals[1]
 
     def _filter_one(self, affinity: "_Affinity", node: OneNode, verdict: NodeVerdict) -> None:
         if any([_there(topology, counter, node) for topology, counter in affinity.avoids]):  # noqa: C419
@@ -161,7 +167,13 @@ class InterPodAffinity:
         return [Bond(_TIES[c.kind], self.name, c.topology) for c in tied]
 
     def _affinity(self, pod: PodClass, nodes: NodeColumns) -> "_Affinity":
-        return pod.once("InterPodAffinity", lambda: _Affinity(pod, nodes, self._hard_weight))
+        return pod.once("InterPodAffinity", lambda: self._shared_affinity(pod, nodes))
+
+    def _shared_affinity(self, pod: PodClass, nodes: NodeColumns) -> "_Affinity":
+        affinity, signed = pod.spec.affinity, pod.signed.get(self.name)
+        terms = None if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity)
+        words = (self.name, self._hard_weight, _encoder.encode((signed, terms)))
+        return nodes.shared(words, lambda: _Affinity(pod, nodes, self._hard_weight))
 
     wakes = (
         Wake(
@@ -188,8 +200,16 @@ class _Others(NamedTuple):
 _NOBODY = _Others([], [], [], False)
 
 
+# Rows that are too far from those to join, too near to those to avoid, or where others want the pod not to be. None:
+# nothing is said about it.
+_Refusals = tuple[BoolColumn | None, BoolColumn | None, BoolColumn | None]
+
+
 class _Affinity:
-    """What a class's terms come to: counters for its own, and the carried terms of others that speak of it."""
+    """What a class's terms come to: counters for its own, and the carried terms of others that speak of it.
+
+    Classes with the same terms, of which others say the same, have one together.
+    """
 
     def __init__(self, pod: PodClass, nodes: NodeColumns, hard_weight: int) -> None:
         signed: tuple[str, dict[str, str]] | None = pod.signed.get("InterPodAffinity")
@@ -197,6 +217,7 @@ class _Affinity:
         self._known = signed is not None
         self._hard_weight = hard_weight
         self._others: tuple[int, _Others] = (-1, _NOBODY)
+        self.refusals: tuple[Hashable, _Refusals] = (None, (None, None, None))  # with the stamp they were looked for at
         self._wishes: tuple[Any, tuple[Wish, ...], Tally | None] = (None, (), None)
         terms = carried_terms(pod.pod, self._namespace)  # the specimen has no namespace of its own
         self.terms = terms
@@ -263,6 +284,12 @@ def _asked(pod: Pod) -> frozenset[str]:
         return asked_keys(pod)
     except Malformed:
         return frozenset()  # said again, and reported, when the class is prepared
+
+
+def _refusals(affinity: _Affinity, nodes: Nodes) -> _Refusals:
+    strict = affinity.others(nodes.columns).strict
+    far = ~_together(affinity, nodes) if affinity.joins else None
+    return far, _any(affinity.avoids, nodes), _any([(c.carried.topology, c.counter) for c in strict], nodes)
 
 
 def _domains(topology: str, rows: list[int], nodes: NodeColumns) -> dict[tuple[str, int], Any]:
