@@ -94,3 +94,81 @@ def test_a_number_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     result = run(tmp_path, [node("n", "9"), odd], "web/llama-0")
     assert result.exit_code == 2
     assert f"WHY      label {LEAST}: must be a whole number from 1, not 'many'" in result.output
+
+
+# --- what a configuration says --------------------------------------------------------------------------------------
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: kubenexus-scheduler
+  pluginConfig:
+  - name: Coscheduling
+    args: {topologyDefaults: [{namespaces: [web], required: rack}]%s}
+"""
+
+
+def configured(folder: Path, more: str = "") -> str:
+    file = folder / "config.yaml"
+    file.write_text(CONFIG % more)
+    return f"--config={file}"
+
+
+OURS: dict[str, Any] = {"schedulerName": "kubenexus-scheduler"}
+
+
+def test_a_gang_that_says_nothing_is_as_close_as_the_configuration_wants_it(tmp_path: Path) -> None:
+    items = [racked("a0", "a"), racked("b0", "b"), *(member(i, **OURS) for i in range(4))]
+    assert run(tmp_path, items, "web/llama-0").exit_code == 0
+    result = run(tmp_path, items, "web/llama-0", configured(tmp_path))
+    assert result.exit_code == 2
+    assert "2 of at least 4 members fit in rack a" in result.output
+
+
+def test_a_pod_that_is_not_the_schedulers_says_so(tmp_path: Path) -> None:
+    result = run(tmp_path, [node("n"), pod("a", "1")], "web/a", configured(tmp_path))
+    assert result.exit_code == 1
+    assert "pod web/a: spec.schedulerName is default-scheduler, and" in result.output
+    assert "has profiles for kubenexus-scheduler" in result.output
+
+
+# --- room that is kept ----------------------------------------------------------------------------------------------
+
+KEPT = "WHY      0/2 nodes are available: the room that is left is kept for gang web/llama, which comes first."
+
+
+def aged(item: dict[str, Any], minute: int) -> dict[str, Any]:
+    item["metadata"]["creationTimestamp"] = f"2026-11-16T08:{minute:02}:00Z"
+    return item
+
+
+def first_in_line(minute: int = 0, **spec: Any) -> list[dict[str, Any]]:
+    """One of two nodes is full, and a gang waits that needs both."""
+    gang = [aged(member(i, least=4, **OURS, **spec), minute) for i in range(4)]
+    return [node("n0", "2"), node("n1", "2"), pod("busy", "2", nodeName="n0"), *gang]
+
+
+def test_a_pod_that_waits_for_a_gang_before_it_is_told_so(tmp_path: Path) -> None:
+    late = aged(pod("late", "1", **OURS), 1)
+    result = run(tmp_path, [*first_in_line(), late], "web/late")
+    assert result.exit_code == 2
+    assert KEPT in result.output
+    assert "BY       GangReservation" in result.output
+
+
+def test_who_comes_first_or_keeps_to_kube_schedulers_order_does_not_wait(tmp_path: Path) -> None:
+    early, urgent = aged(pod("early", "1", **OURS), 0), aged(pod("urgent", "1", **OURS, priority=1000), 2)
+    assert run(tmp_path, [*first_in_line(minute=1), early], "web/early").exit_code == 0
+    assert run(tmp_path, [*first_in_line(), urgent], "web/urgent").exit_code == 0
+    foreign = aged(pod("foreign", "1"), 1)
+    assert run(tmp_path, [*first_in_line(), foreign], "web/foreign").exit_code == 0
+    late = aged(pod("late", "1", **OURS), 1)
+    nothing_kept = configured(tmp_path, ", reservationSeconds: 0")
+    assert run(tmp_path, [*first_in_line(), late], "web/late", nothing_kept).exit_code == 0
+
+
+def test_a_gang_that_has_waited_long_comes_before_one_that_is_more_urgent(tmp_path: Path) -> None:
+    late = aged(pod("late", "1", **OURS, priority=150), 3)
+    assert run(tmp_path, [*first_in_line(), late], "web/late").exit_code == 2
+    assert run(tmp_path, [*first_in_line(minute=2), late], "web/late").exit_code == 0

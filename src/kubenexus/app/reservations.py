@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import msgspec
 
 from kubenexus.base.clock import Clock
-from kubenexus.framework.decision import Certificate, Decision
+from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.observe import logs
 from kubenexus.plan.decide import Planner
-from kubenexus.plan.gang.stake import ENDED, Reservation
+from kubenexus.plan.gang.stake import ENDED, Reservation, lacks_room
 from kubenexus.queue.entry import Place
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.state.snapshot import Snapshot
@@ -51,7 +51,7 @@ class Reservations:
     def refused(self, job: Job, decision: Decision, planner: Planner, snapshot: Snapshot) -> None:
         """A job was refused; if it is the first gang in line that lacks room, it keeps what there is from now on."""
         profile, certificate = _profile(job), decision.certificate
-        if certificate is None or not _lacks_room(certificate) or not self._may_hold(job):
+        if certificate is None or not lacks_room(certificate) or not self._may_hold(job):
             return
         held = self._held.get(profile)
         if held is not None and held.gang != job.key and self._room.precedes(held.gang, job.key):
@@ -95,14 +95,6 @@ class Reservations:
     def _end(self, profile: str) -> None:
         del self._held[profile]
         self._room.on_event(ENDED)
-
-
-def _lacks_room(certificate: Certificate) -> bool:
-    """Not if no room would do; and where members limit each other, only once some have found their place: nobody knows
-    whether it is room that the others lack."""
-    if certificate.never or (certificate.spread and not certificate.spots):
-        return False
-    return certificate.fit > 0 or not certificate.constraint
 
 
 def _profile(job: Job) -> str:

@@ -1,16 +1,28 @@
 """`kubenexus explain`: why a pod goes where it goes, or waits; offline, from a dump of the cluster."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from kubenexus.api.core import Pod
+    from kubenexus.config.gangs import GangSettings
+    from kubenexus.plan.decide import Planner
 
 
 @click.command()
 @click.option("--cluster", "dump_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--pod", "pod_key", required=True, metavar="NAMESPACE/NAME", help="The pod to explain.")
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The scheduler's configuration; the profile is that of the pod's schedulerName. Defaults without.",
+)
 @click.option("--nodes", default=5, show_default=True, help="How many of the best nodes to show.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def explain(dump_file: Path, pod_key: str, nodes: int, output: str) -> None:
+def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int, output: str) -> None:
     """Say why a pod would go where it goes, or what keeps it waiting.
 
     The cluster is a file that kubectl printed, for instance:
@@ -18,7 +30,7 @@ def explain(dump_file: Path, pod_key: str, nodes: int, output: str) -> None:
     kubectl get nodes,pods,namespaces,services,replicasets,statefulsets -A -o json > DUMP.json
 
     A member of a gang is planned with its gang. If that is a PodGroup or a Workload, have those in the file, too
-    (podgroups.scheduling.k8s.io).
+    (podgroups.scheduling.k8s.io). A pod that waits is told when the room there is is kept for a gang before it.
 
     Exit code 0: it would be placed; 2: it would not; 1: something is wrong with the input.
     """
@@ -29,8 +41,6 @@ def explain(dump_file: Path, pod_key: str, nodes: int, output: str) -> None:
     from kubenexus.observe.dump import read_dump
     from kubenexus.observe.explain import explain as explain_pod
     from kubenexus.observe.explain import told
-    from kubenexus.plan.decide import Planner
-    from kubenexus.plugins import lineup
 
     try:
         dump = read_dump(dump_file.read_bytes(), str(dump_file))
@@ -42,9 +52,37 @@ def explain(dump_file: Path, pod_key: str, nodes: int, output: str) -> None:
     if pod is None:
         near = ", ".join(sorted(key for key in dump.pods if key.endswith("/" + pod_key.rpartition("/")[2]))[:3])
         raise click.ClickException(f"no pod {pod_key} in {dump_file}" + (f"; did you mean {near}?" if near else ""))
-    explanation = explain_pod(pod, dump.pods, dump.ledger, Planner(lineup()), 0.0, nodes)
+    try:
+        planner, gangs = _profile(pod, config_file)
+    except KubeNexusError as error:
+        raise click.ClickException(str(error)) from None
+    explanation = explain_pod(pod, dump.pods, dump.ledger, planner, 0.0, nodes=nodes, gangs=gangs)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(explanation)).decode())
     else:
         click.echo(told(explanation), nl=False)
     raise SystemExit(0 if explanation.placement is not None else 2)
+
+
+def _profile(pod: "Pod", file: Path | None) -> "tuple[Planner, GangSettings]":
+    """Who decides for the pod, and what it was told about gangs. Raises KubeNexusError."""
+    from kubenexus.base.errors import KubeNexusError
+    from kubenexus.config import load
+    from kubenexus.config.args import GANGS
+    from kubenexus.config.gangs import gang_settings
+    from kubenexus.framework.profile import Lineup
+    from kubenexus.framework.registry import with_entry_points
+    from kubenexus.plan.decide import Planner
+    from kubenexus.plugins import BUILT_IN, lineup
+
+    name = pod.spec.scheduler_name
+    if file is None:
+        return Planner(lineup()), gang_settings({}, name)
+    plugins = with_entry_points(BUILT_IN)
+    loaded = load(file, plugins)
+    profile = loaded.profile(name)
+    if profile is None:
+        known = ", ".join(each.name for each in loaded.profiles)
+        raise KubeNexusError(f"pod {pod.key}: spec.schedulerName is {name}, and {file} has profiles for {known}")
+    gangs = gang_settings(loaded.args[name].get(GANGS, {}), name)
+    return Planner(Lineup(profile, plugins), levels=gangs.levels), gangs

@@ -10,10 +10,12 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
+from kubenexus.config.gangs import GangSettings, gang_settings
 from kubenexus.cycle.lots import BITS
 from kubenexus.cycle.rank import scores_among
 from kubenexus.framework.decision import Certificate, Decision, Diagnosis, Placement, PluginScore
 from kubenexus.framework.verdict import Code
+from kubenexus.observe.ahead import kept_before
 from kubenexus.observe.gathering import Gathered, gather
 from kubenexus.plan.decide import Planner
 from kubenexus.state.ledger import Ledger
@@ -53,19 +55,29 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
 
 
 def explain(
-    pod: Pod, pods: Mapping[str, Pod], ledger: Ledger, planner: Planner, now: float, nodes: int = 5
+    pod: Pod,
+    pods: Mapping[str, Pod],
+    ledger: Ledger,
+    planner: Planner,
+    now: float,
+    *,
+    nodes: int = 5,
+    gangs: GangSettings | None = None,
 ) -> Explanation:
     """Decide for this pod as if it waited now; if it is in a gang, for all of `pods` that are in it and wait. If it is
-    bound or assumed, it is first taken off its node; the others stay on theirs."""
+    bound or assumed, it is first taken off its node; the others stay on theirs. `gangs` is what its profile says of
+    gangs: a pod that waits respects the room that is kept for one before it."""
+    gangs = gangs or gang_settings({}, pod.spec.scheduler_name)
     ledger.pod_gone(pod.key)
     spec = msgspec.structs.replace(pod.spec, node_name="", scheduling_gates=[])
     pending = msgspec.structs.replace(pod, spec=spec)
-    found = gather(pending, pods, ledger.groups)
+    found = gather(pending, pods, ledger.groups, lambda member: gangs.usual(member.metadata.namespace))
     if found.held:
         diagnosis = Diagnosis(ledger.nodes.count, message=found.held)
         decision = Decision(found.job.key, Code.UNRESOLVABLE, ledger.generation, now, diagnosis=diagnosis)
     else:
-        decision = planner.decide(found.job, ledger.snapshot(), now)
+        reserved = None if pod.spec.node_name else kept_before(found.job, pods, ledger, planner, gangs)
+        decision = planner.decide(found.job, ledger.snapshot(), now, reserved)
     alone = decision.placed and not found.gang
     best = _best(pending, ledger, planner, nodes) if alone else ()
     return Explanation(pod.key, decision, best, _facts(found))

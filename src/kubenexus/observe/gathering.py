@@ -1,17 +1,20 @@
-"""The gang of a pod, gathered from all pods there are: what `queue.assembly` has at hand while it follows a cluster,
-found out once for an explanation."""
+"""Gangs gathered from all pods there are: what `queue.assembly` has at hand while it follows a cluster, found out once
+for an explanation."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
 from kubenexus.api.core import Pod
-from kubenexus.api.gangs.claim import Claim
+from kubenexus.api.gangs.claim import UNSAID, Claim, Nearness
 from kubenexus.api.gangs.resolver import Groups, claim_of, merged, settle
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
-from kubenexus.queue.formation import Member, formed
+from kubenexus.queue.formation import Member, formed, with_usual
 from kubenexus.state.pods import finished
+
+Said = tuple[Pod, Claim]
+Usual = Callable[[Pod], Nearness]  # how close members shall be when nobody says so
 
 
 class Gathered(msgspec.Struct, frozen=True, gc=False):
@@ -23,7 +26,11 @@ class Gathered(msgspec.Struct, frozen=True, gc=False):
     held: str = ""
 
 
-def gather(pod: Pod, pods: Mapping[str, Pod], groups: Groups) -> Gathered:
+def _unsaid(pod: Pod) -> Nearness:
+    return UNSAID
+
+
+def gather(pod: Pod, pods: Mapping[str, Pod], groups: Groups, usual: Usual = _unsaid) -> Gathered:
     """`pod` counts as one that waits, whatever its namesake among `pods` does."""
     try:
         claim = claim_of(pod)
@@ -31,26 +38,43 @@ def gather(pod: Pod, pods: Mapping[str, Pod], groups: Groups) -> Gathered:
         return Gathered(Job.of(pod), held=str(problem))
     if claim is None:
         return Gathered(Job.of(pod))
-    others = {key: other for key, other in pods.items() if key != pod.key and _lives(other)}
-    found = [(pod, claim), *_members(claim.key, others)]
+    others = (other for key, other in pods.items() if key != pod.key)
+    return _gathered([(pod, claim), *(each for each in _members(others) if each[1].key == claim.key)], groups, usual)
+
+
+def waiting(pods: Mapping[str, Pod], groups: Groups, usual: Usual = _unsaid) -> Iterator[Gathered]:
+    """All gangs of which somebody waits."""
+    gangs: dict[str, list[Said]] = {}
+    for pod, claim in _members(pods.values()):
+        gangs.setdefault(claim.key, []).append((pod, claim))
+    for members in gangs.values():
+        first = next((each for each in members if not each[0].spec.node_name), None)
+        if first is not None:
+            yield _gathered([first, *(each for each in members if each is not first)], groups, usual)
+
+
+def _gathered(found: list[Said], groups: Groups, usual: Usual) -> Gathered:
+    """The gang of the first of these."""
+    pod, claim = found[0]
     try:
-        gang = merged([settle(each, groups) for _, each in found])
+        gang = with_usual(merged([settle(each, groups) for _, each in found]), usual(pod))
     except Malformed as problem:
         return Gathered(Job.of(pod), claim.title, str(problem))
     if gang.loose:
         return Gathered(Job.of(pod))
     seated = [(Member.of(each, said, None), each.spec.node_name) for each, said in sorted(found, key=_order)]
     formation = formed(gang, seated)
-    return Gathered(formation.jobs[gang.key], gang.title, formation.hold.reasons[0] if formation.hold else "")
+    job = formation.jobs.get(gang.key, Job.of(pod))  # nobody is ready who waits behind gates
+    return Gathered(job, gang.title, formation.hold.reasons[0] if formation.hold else "")
 
 
-def _members(gang: str, pods: Mapping[str, Pod]) -> Iterator[tuple[Pod, Claim]]:
-    for pod in pods.values():
+def _members(pods: Iterable[Pod]) -> Iterator[Said]:
+    for pod in pods:
         try:
-            claim = claim_of(pod)
+            claim = claim_of(pod) if _lives(pod) else None
         except Malformed:
             continue  # it waits by itself, until it can be read
-        if claim is not None and claim.key == gang:
+        if claim is not None:
             yield pod, claim
 
 
@@ -58,7 +82,7 @@ def _lives(pod: Pod) -> bool:
     return not pod.metadata.deletion_timestamp and not finished(pod)
 
 
-def _order(found: tuple[Pod, Claim]) -> tuple[int, str, str]:
+def _order(found: Said) -> tuple[int, str, str]:
     """As in the queue: the most urgent first, then the oldest."""
     pod = found[0]
     return -pod.spec.priority, pod.metadata.creation_timestamp, pod.metadata.name

@@ -12,12 +12,12 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.claim import UNSAID, Claim, Nearness
-from kubenexus.api.gangs.resolver import Gang, Groups, claim_of, merged, settle
+from kubenexus.api.gangs.resolver import Groups, claim_of, merged, settle
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.entry import Place
-from kubenexus.queue.formation import BEHIND_GATES, Formation, Member, broken, formed, held, lacking
+from kubenexus.queue.formation import BEHIND_GATES, Formation, Member, broken, formed, held, lacking, with_usual
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.queue.standing import Incomplete, bound_of
 from kubenexus.state.pods import PodRecord, Stage
@@ -209,18 +209,12 @@ class Assembly:
             self.incomplete[key] = lack
         else:
             self._complete(key)
-        return formed(self._with_usual(gang, seated[0][0].pod), seated, self.holes(key))
+        return formed(with_usual(gang, self._usual(seated[0][0].pod)), seated, self.holes(key))
 
     def _complete(self, gang: str) -> None:
         """It lacks nobody, or everybody."""
         self.incomplete.pop(gang, None)
         self.whole(gang)
-
-    def _with_usual(self, gang: Gang, pod: Pod) -> Gang:
-        """What a configuration says of the namespace goes for gangs that say nothing of their own."""
-        if gang.nearness.said or gang.loose:
-            return gang
-        return msgspec.structs.replace(gang, nearness=self._usual(pod))
 
     def _hand_in(self, crew: Crew, name: str, job: Job, hold: Verdict | None, formation: Formation) -> None:
         known = self._room.job(name)

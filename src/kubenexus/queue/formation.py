@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubenexus.api.core import Pod
-from kubenexus.api.gangs.claim import Claim
+from kubenexus.api.gangs.claim import Claim, Nearness
 from kubenexus.api.gangs.resolver import Gang
 from kubenexus.framework.job import Job, Topology
 from kubenexus.framework.verdict import Code, Verdict
@@ -66,6 +66,11 @@ def formed(gang: Gang, seated: Seated, holes: tuple[str, ...] = ()) -> Formation
         gated = tuple([pod for pod in waiting if pod.spec.scheduling_gates])
         jobs[gang.key + BEHIND_GATES] = Job(gang.key + BEHIND_GATES, gated)
     return Formation(jobs, _hold(gang, len(ready) + len(anchors)), _oldest(seated))
+
+
+def with_usual(gang: Gang, usual: Nearness) -> Gang:
+    """What a configuration says of the namespace goes for gangs that say nothing of their own."""
+    return gang if gang.nearness.said or gang.loose else msgspec.structs.replace(gang, nearness=usual)
 
 
 def lacking(gang: Gang, claim: Claim, seated: Seated) -> Incomplete | None:

@@ -226,6 +226,14 @@ def reserve(
     return Stake(bare, bench, snapshot, levels).promise()
 
 
+def lacks_room(certificate: Certificate) -> bool:
+    """Whether it is room that a gang waits for. Not if no room would do; and where members limit each other, only once
+    some have found their place: nobody knows whether it is room that the others lack."""
+    if certificate.never or (certificate.spread and not certificate.spots):
+        return False
+    return certificate.fit > 0 or not certificate.constraint
+
+
 def _largest(decision: Decision) -> Mapping[str, int]:
     """The most that one of the members takes of each resource."""
     most = {"pods": 1}
