@@ -10,7 +10,7 @@ from kubenexus.api.workloads import PodGroup, PodGroupStatus
 from kubenexus.client.calls import STRATEGIC_PATCH
 from kubenexus.client.kinds import POD_GROUPS
 from kubenexus.framework.verdict import Code
-from kubenexus.observe import group_conditions
+from kubenexus.observe import conditions, group_conditions
 from kubenexus.observe.conditions import Condition
 
 TYPE = "PodGroupInitiallyScheduled"
@@ -27,7 +27,7 @@ def said(status: str, message: str = WHY) -> PodCondition:
 
 
 def patched(group: PodGroup, condition: Condition) -> Any:
-    call = group_conditions.patch(group, condition, POD_GROUPS, 0.0)
+    call = conditions.patch(group, condition, POD_GROUPS, 0.0)
     assert call is not None
     assert (call.method, call.content_type) == ("PATCH", STRATEGIC_PATCH)
     assert call.path == "/apis/scheduling.k8s.io/v1beta1/namespaces/ml/podgroups/llama/status"
@@ -56,7 +56,7 @@ def test_a_failure_is_the_schedulers() -> None:
 
 def test_what_is_said_already_is_not_said_again() -> None:
     refused = group_conditions.refused(Code.UNSCHEDULABLE, WHY, POD_GROUPS)
-    assert group_conditions.patch(a_group(said("False")), refused, POD_GROUPS, 0.0) is None
+    assert conditions.patch(a_group(said("False")), refused, POD_GROUPS, 0.0) is None
 
 
 def test_another_reason_is_no_transition() -> None:

@@ -17,7 +17,7 @@ from kubenexus.client.calls import Api
 from kubenexus.client.kinds import Resource
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
-from kubenexus.observe import group_conditions, logs
+from kubenexus.observe import conditions, group_conditions, logs
 from kubenexus.observe.conditions import Condition
 from kubenexus.state.groups import Groups
 
@@ -63,7 +63,7 @@ class Registrar:
             return
         self._forget_the_gone()
         self._told[name] = Told(group.metadata.uid, condition)
-        call = group_conditions.patch(group, condition, form, self._clock.now())
+        call = conditions.patch(group, condition, form, self._clock.now())
         if call is not None:
             self.notes.write(group, call)
         else:

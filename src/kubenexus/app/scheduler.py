@@ -155,7 +155,7 @@ class Scheduler:
 
         def context() -> tuple[frozenset[str], bool, int]:
             owners = columns.owners.version if refuses_by_owner else 0
-            return frozenset(columns.pods.carrier_keys), bool(columns.pods.carriers), owners
+            return columns.pods.carrier_keys, bool(columns.pods.carriers), owners
 
         aging = self.gangs[planner.lineup.profile.name].aging
         return Rules.of(planner.lineup, sign, context, also={**capacity.WAKES, **stake.WAKES}, aging=aging)

@@ -12,6 +12,7 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.api.workloads import PodGroup
 from kubenexus.client.calls import STRATEGIC_PATCH, Call
+from kubenexus.client.kinds import PODS, Resource
 from kubenexus.framework.verdict import Code
 from kubenexus.observe.times import seconds_text
 
@@ -35,7 +36,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
 
 def refused(pod: Pod, code: Code, sentence: str, now: float) -> Call | None:
     """A decision that found no node, or failed: its code and sentence."""
-    return patch(pod, Condition(POD_SCHEDULED, "False", reason_of(code), sentence), now)
+    return patch(pod, Condition(POD_SCHEDULED, "False", reason_of(code), sentence), PODS, now)
 
 
 def reason_of(code: Code) -> str:
@@ -45,23 +46,23 @@ def reason_of(code: Code) -> str:
 
 def gated(pod: Pod, now: float) -> Call | None:
     """As the API server says it when a pod is made; for a pod that came without a condition."""
-    return patch(pod, Condition(POD_SCHEDULED, "False", GATED, BEHIND_GATES), now)
+    return patch(pod, Condition(POD_SCHEDULED, "False", GATED, BEHIND_GATES), PODS, now)
 
 
 def held(pod: Pod, sentence: str, now: float) -> Call | None:
     """Before it may be tried: the rest of its gang is missing, say. More nodes would not help it."""
-    return patch(pod, Condition(POD_SCHEDULED, "False", GATED, sentence), now)
+    return patch(pod, Condition(POD_SCHEDULED, "False", GATED, sentence), PODS, now)
 
 
-def patch(pod: Pod, condition: Condition, now: float) -> Call | None:
-    """The call that makes the status say this; None when it says so already."""
-    change = change_of(pod, condition, now)
+def patch(thing: Pod | PodGroup, condition: Condition, resource: Resource, now: float) -> Call | None:
+    """The call that makes the status of a pod, or of a group of pods, say this; None when it says so already."""
+    change = change_of(thing, condition, now)
     if change is None:
         return None
-    # With the UID in it, the patch does not reach a pod that was made again under the same name.
-    body = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [change]}}
-    path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}/status"
-    return Call("PATCH", path, msgspec.json.encode(body), STRATEGIC_PATCH)
+    meta = thing.metadata
+    # With the UID in it, the patch does not reach an object that was made again under the same name.
+    body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [change]}}
+    return Call("PATCH", resource.at(meta.namespace, meta.name, "status"), msgspec.json.encode(body), STRATEGIC_PATCH)
 
 
 def change_of(thing: Pod | PodGroup, wanted: Condition, now: float) -> dict[str, Any] | None:

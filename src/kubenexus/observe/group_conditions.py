@@ -1,4 +1,4 @@
-"""What a PodGroup of Kubernetes' own says about its scheduling, and the patch that makes it say so.
+"""What a PodGroup of Kubernetes' own says about its scheduling.
 
 As kube-scheduler has it: whether the group was ever scheduled, and while it was not, why. Once that is true it stays
 so, whatever becomes of its pods. The message is that of the members.
@@ -6,13 +6,10 @@ so, whatever becomes of its pods. The message is that of the members.
 
 from typing import Final
 
-import msgspec
-
 from kubenexus.api.workloads import PodGroup
-from kubenexus.client.calls import STRATEGIC_PATCH, Call
 from kubenexus.client.kinds import POD_GROUPS_OLD, Resource
 from kubenexus.framework.verdict import Code
-from kubenexus.observe.conditions import Condition, change_of, reason_of
+from kubenexus.observe.conditions import Condition, reason_of
 
 SCHEDULED: Final = "Scheduled"
 MESSAGE_LIMIT: Final = 32768  # characters; the API server refuses a longer message
@@ -34,17 +31,6 @@ def scheduled(form: Resource) -> Condition:
 def is_settled(group: PodGroup, form: Resource) -> bool:
     """Whether the group was scheduled once, so that there is nothing more to say."""
     return any(each.type == _type(form) and each.status == "True" for each in group.status.conditions)
-
-
-def patch(group: PodGroup, condition: Condition, form: Resource, now: float) -> Call | None:
-    """The call that makes the group say this; None when it says so already."""
-    change = change_of(group, condition, now)
-    if change is None:
-        return None
-    meta = group.metadata
-    # With the UID in it, the patch does not reach a group that was made again under the same name.
-    body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [change]}}
-    return Call("PATCH", form.at(meta.namespace, meta.name, "status"), msgspec.json.encode(body), STRATEGIC_PATCH)
 
 
 def _type(form: Resource) -> str:
