@@ -34,11 +34,11 @@ class Seat(msgspec.Struct, gc=False):
 
 
 class Usher:
-    """Finds seats. Pure but for the bench's cache."""
+    """Finds seats. Pure but for the bench's cache. `of_job`: some rule looks at where the job's other members went."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._of_job = any(traits.job for traits in bench.lineup.traits.values())
+        self.of_job = any(traits.job for traits in bench.lineup.traits.values())
 
     def seat(self, pod: Pod, snapshot: Snapshot, job: JobView, within: Any = None) -> Seat:
         """`within`: a mask over the rows it may choose from, if not from all."""
@@ -52,7 +52,7 @@ class Usher:
         if member.refused is not None:
             return _refused(member, columns, None, {})
         try:
-            if self._of_job:
+            if self.of_job:
                 for_job(member.table, job, columns)
             yielding = yields(pod, member.table, snapshot, job.seated)
             errors = diagnose(member, columns, yielding)[1] if member.table.may_fail else []

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kubenexus.plan.gang import ground, mixed
+from kubenexus.testing.builders import HOSTNAME
 from tests.plan.gang.puzzles import Kind, Place, Puzzle
 from tests.plan.gang.test_feasible import solved
 
@@ -60,3 +61,10 @@ def test_work_grows_with_the_number_of_kinds_and_not_with_its_square(monkeypatch
     puzzle = Puzzle(places, tuple(Kind(1, 1 + k % 2, 0, 8000 + k) for k in range(200)), 200)
     assert len(solved(puzzle, possible=False)) == 200
     assert len(looks) <= 20 * 200
+
+
+def test_a_gang_larger_than_the_budget_is_placed_where_there_is_room_for_all() -> None:
+    """Two kinds that keep apart by node: no rack has nodes enough, and many racks are tried before the cluster."""
+    places = tuple(Place(f"n{i}", 4, 0, "", f"r{i // 50}") for i in range(600))
+    puzzle = Puzzle(places, (Kind(200, 1), Kind(200, 2)), 400, tie="apart", key=HOSTNAME)
+    assert len(solved(puzzle, possible=False)) == 400

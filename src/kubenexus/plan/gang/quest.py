@@ -1,5 +1,6 @@
 """One gang's search for a site, in the way that suits what ties its members to each other."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from kubenexus.plan.seat import Seat
 from kubenexus.state.nodes import NodeColumns
 
 _SITES = 12  # domains of a level that are tried where room alone does not tell
+_LAST = 3  # domains of the outermost level that are tried whatever was spent before
 _WIDE = 1 << 20  # cells of a table of domains by domains
 
 
@@ -115,12 +117,11 @@ class Quest:
         anywhere = Jointly([np.full(self._columns.size, count) for count in counts], counts)
         sites = self._sites(anywhere, self._axes[1:])
         best, where = Found([]), sites.widest()
-        tried = sites.in_order(sum(counts), self._loose, _SITES)
-        for site in tried:
+        for site in self._in_turn(search, sites.in_order(sum(counts), self._loose, _SITES)):
             found = search.place(self._crews, self._job.minimum, self._mask(site))
             if len(found.seats) > len(best.seats) or best.refusal is None:
                 best, where = found, site
-            if len(found.seats) == sum(counts) or found.exhausted:
+            if len(found.seats) == sum(counts):
                 break
         if len(best.seats) >= self._job.minimum:
             return Outcome(tuple([seat.placement for seat in best.seats if seat.placement is not None]))
@@ -128,14 +129,27 @@ class Quest:
         short = self._short(self._behind(best), fit)
         return self._refused(where, fit, short, said, exhausted=True, refusal=best.refusal)
 
+    def _in_turn(self, search: Search, sites: list[Site]) -> Iterator[Site]:
+        """Once the budget is spent only the outermost domains that have most room: who fits anywhere fits there, and a
+        gang that is larger than the budget is not refused for that."""
+        last = 0
+        for site in sites:
+            if site.axis is self._axes[-1] and last < _LAST:
+                last += 1
+                search.renew(sum(crew.size for crew in self._crews))
+            if not search.spent:
+                yield site
+
     def _loose(self, axis: Axis) -> Any:
         rooms = sum(np.minimum(crew.room, crew.size) for crew in self._crews)
         return -np.bincount(axis.codes, weights=rooms, minlength=axis.size)
 
     def _mask(self, site: Site) -> Any:
+        """None if that is everywhere, which is quicker to look through."""
         mask = np.zeros(self._columns.size, np.bool_)
         mask[site.rows] = True
-        return mask & ~self._outside
+        mask &= ~self._outside
+        return None if mask[self._columns.alive[: self._columns.size]].all() else mask
 
     def _behind(self, found: Found) -> list[int]:
         seated = {seat.placement.uid for seat in found.seats if seat.placement is not None}

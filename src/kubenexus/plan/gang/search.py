@@ -46,9 +46,19 @@ class Search:
     def __init__(self, usher: Usher, snapshot: Snapshot) -> None:
         self._usher, self._snapshot = usher, snapshot
         self._budget = BUDGET
+        self._followed = usher.of_job or bool(snapshot.nominees())  # does anybody ask where the others sit?
+
+    @property
+    def spent(self) -> bool:
+        return self._budget <= 0
+
+    def renew(self, members: int) -> None:
+        """So many may be asked for a seat once more."""
+        self._budget = max(self._budget, members)
 
     def place(self, crews: Sequence[Crew], minimum: int, within: Any) -> Found:
-        """As many members as can be found seats for on the rows of `within`; all, if some order does it."""
+        """As many members as can be found seats for on the rows of `within` (None: on all); all, if some order does
+        it."""
         best = Found([])
         orders = [list(crews), sorted(crews, key=lambda crew: int(np.count_nonzero(crew.room))), list(crews)[::-1]]
         for order in orders if len(crews) > 1 else orders[:1]:
@@ -103,7 +113,7 @@ class Search:
         if len(seats) == len(pods):
             return True
         crew, pod = pods[len(seats)]
-        tried = np.array(within, np.bool_)
+        tried = np.ones(self._snapshot.nodes.size, np.bool_) if within is None else np.array(within, np.bool_)
         while self._budget > 0:
             self._budget -= 1
             seat = self._seat(pod, seats, len(pods), tried)
@@ -123,7 +133,8 @@ class Search:
         return False
 
     def _seat(self, pod: Pod, seats: list[Seat], size: int, within: Any) -> Seat:
-        seat = self._usher.seat(pod, self._snapshot, view_of(seats, size), within)
+        view = view_of(seats, size) if self._followed else JobView(size)
+        seat = self._usher.seat(pod, self._snapshot, view, within)
         if seat.code is Code.ERROR:
             raise FailedError(seat)
         return seat
