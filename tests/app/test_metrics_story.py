@@ -103,6 +103,13 @@ async def in_flight(day: Day) -> None:
     town.server.held = None
 
 
+async def reserved(day: Day) -> None:
+    """A gang waits for room, and keeps what there is."""
+    for i in range(2):
+        day.town.pods(a_member(f"keeps-{i}", "keeps", 2, cpu=8, scheduler_name="packing"))
+    await day.town.work()
+
+
 async def process(day: Day) -> None:
     """What the process knows of itself."""
     town = day.town
@@ -123,7 +130,7 @@ def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatc
         town.pods(a_pod("fits", cpu=1), a_pod("gated", gates=["wait"]))
         town.server.script.append(BUSY)
         await town.work()
-        for part in (gangs, flushed, in_flight, process):
+        for part in (gangs, flushed, in_flight, reserved, process):
             await part(day)
         await day.look()
         assert day.untouched() == []
@@ -141,6 +148,8 @@ def check(day: Day) -> None:
     assert day.value("kubenexus_gang_scheduling_decisions_total", "outcome=success") == 1
     assert day.value("kubenexus_gang_scheduling_decisions_total", "outcome=timeout") == 1
     assert day.value("kubenexus_gang_members_short") == 6, "nine want a CPU each, and three are free"
+    assert day.value("kubenexus_gang_reservations", "profile=packing") == 1
+    assert day.value("kubenexus_gang_reservations", profile) == 0, "it keeps to kube-scheduler's order"
     assert day.value("kubenexus_pod_group_size_sum") == 2
     assert day.value("scheduler_queued_entities", "queue=gated", "type=podgroup") == 1
     assert day.value("scheduler_queued_entities", "queue=gated", "type=pod") == 1

@@ -310,7 +310,7 @@ def test_a_decision_changes_nothing_whatever_is_kept() -> None:
     hamlet = Hamlet()
     waiting(hamlet)
     hamlet.come(a_pod("late", cpu=1), a_pod("large", cpu=2))
-    reserved = hamlet.reservations._held["default-scheduler"].reservation
+    reserved = hamlet.reservations.held("default-scheduler")
     turn = hamlet.room.pop()
     assert turn is not None
 

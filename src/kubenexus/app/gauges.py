@@ -29,6 +29,8 @@ class Gauges:
         metrics.tasks.at("binding").set(scheduler.dispatcher.open)
         metrics.pending_api_calls.at(POD_STATUS).set(len(scheduler.notes))
         metrics.pending_api_calls.at(GROUP_STATUS).set(len(scheduler.registrar.notes))
+        for profile in scheduler.gangs:
+            metrics.gang_reservations.at(profile).set(scheduler.loop.reservations.held(profile) is not None)
         if self._election is not None:
             metrics.leader.at(self._election.terms.name).set(self._election.may_write())
         for reflector in scheduler.reflectors:

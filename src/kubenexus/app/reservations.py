@@ -48,6 +48,11 @@ class Reservations:
             return None
         return held.reservation
 
+    def held(self, profile: str) -> Reservation | None:
+        """What is kept there now, for whoever looks on."""
+        held = self._held.get(profile)
+        return None if held is None else held.reservation
+
     def refused(self, job: Job, decision: Decision, planner: Planner, snapshot: Snapshot) -> None:
         """A job was refused; if it is the first gang in line that lacks room, it keeps what there is from now on."""
         profile, certificate = _profile(job), decision.certificate

@@ -249,6 +249,12 @@ OURS: Final = (
         (),
         "Number of members for which room is missing, over all gangs that were refused and wait.",
     ),
+    Row(
+        "kubenexus_gang_reservations",
+        ALPHA,
+        ("profile",),
+        "Number of gangs for which room is kept now: the first in line that waits for it, if there is one.",
+    ),
 )
 
 TABLE: Final = {row.name: row for row in (*UPSTREAM, *OURS)}
