@@ -17,7 +17,7 @@ from kubenexus.framework.verdict import NodeVerdict, ReasonTable
 from kubenexus.state.view import Nodes
 
 _SHIFT = np.array(BITS)
-_MANY, _FEW = 64, 16  # values of a coded score
+_MANY, _FEW = 256, 16  # values of a coded score
 
 
 class FilterColumn:

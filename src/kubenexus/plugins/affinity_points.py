@@ -52,7 +52,7 @@ class Tally:
         self._wishes = wishes
         self._mark = -1
         self._seen: list[int] = []
-        self._axes: list[Axis] = []
+        self._axes: dict[str, Axis] = {}
         self._raw: Any = None  # the points themselves, where they are too far apart for codes
         self._codes: RowCodes | None = None
         self._points: Any = None  # of each code
@@ -70,12 +70,12 @@ class Tally:
         return raw
 
     def _recount(self, nodes: Nodes) -> None:
-        self._axes = [axis(topology, nodes) for topology, _, _ in self._wishes]
+        self._axes = {topology: axis(topology, nodes) for topology, _, _ in self._wishes}
         raw = np.zeros(nodes.width, np.int64)
-        for (topology, weight, counter), (codes, _) in zip(self._wishes, self._axes, strict=True):
+        for topology, weight, counter in self._wishes:
             points = weight * counter.domain(topology)
             points[0] = 0  # nodes without the label are near nobody
-            raw += points.take(codes)
+            raw += points.take(self._axes[topology].codes)
         self._codes, self._raw = None, raw
         least, most = int(raw.min(initial=0)), int(raw.max(initial=0))
         if most - least <= _MOST_POINTS:
@@ -87,18 +87,19 @@ class Tally:
         """Follow the pods that came or went; whether that could be done."""
         if self._codes is None:
             return False
-        moves: list[tuple[Axis, int, int]] = []
-        for (_, weight, counter), seen, domains in zip(self._wishes, self._seen, self._axes, strict=True):
+        moves: dict[tuple[str, int], int] = {}  # a pod moves whoever it wishes for, and those who wish for it
+        for (topology, weight, counter), seen in zip(self._wishes, self._seen, strict=True):
             steps = counter.since(seen)
             if steps is None or len(steps) > _MOST_STEPS:
                 return False
-            moves += [(domains, row, pods * weight) for row, pods in steps]
+            for row, pods in steps:
+                moves[topology, row] = moves.get((topology, row), 0) + pods * weight
         self._codes.begin(pod)
-        return all([self._moved(self._codes, *move) for move in moves])  # noqa: C419
+        return all([self._moved(self._codes, topology, row, by) for (topology, row), by in moves.items()])  # noqa: C419
 
-    @staticmethod
-    def _moved(codes: RowCodes, domains: Axis, row: int, by: int) -> bool:
+    def _moved(self, codes: RowCodes, topology: str, row: int, by: int) -> bool:
         """All rows in the domain of this one; whether they had room to move."""
+        domains = self._axes[topology]
         domain = domains.codes.item(row)
         if not domain:
             return True

@@ -37,22 +37,22 @@ class ByNode:
         self._seen = 0
         self._most = -1
         self._missing: Any = None
+        self.lacking = False
         self.pods: list[int] = []  # in a domain of each index; none where there is no domain
 
     def index(self, nodes: Nodes) -> tuple[Any, int]:
-        """Of all rows, as of now, and how many there are. The last one stands for nodes without the label."""
-        self._most = self.counter.most
-        last = self._most + 1
-        self.pods = [*range(last), 0]
-        self._seen = self.counter.version
+        """Of all rows, as of now, and how many there are. Where nodes lack the label, the last one stands for these."""
+        self._most, self._seen = self.counter.most, self.counter.version
         codes, rows = axis(HOSTNAME, nodes)
-        self._missing = codes == 0 if rows[0] else None
+        self.lacking = bool(rows[0])
+        self._missing = codes == 0 if self.lacking else None
+        self.pods = [*range(self._most + 1), *([0] if self.lacking else [])]
         index = np.zeros(nodes.width, np.intp)
         known = self.counter.rows[: nodes.width]
         index[: len(known)] = known
         if self._missing is not None:
-            index[self._missing] = last
-        return index, last + 1
+            index[self._missing] = self._most + 1
+        return index, len(self.pods)
 
     def steps(self) -> Steps | None:
         """How indices changed since they were last asked for; None when that is not known, or there are others now."""
@@ -69,26 +69,32 @@ class ByNode:
 
 
 class ByDomain:
-    """A constraint over zones, racks or the like: a row's index is the code of its domain."""
+    """A constraint over zones, racks or the like: a row's index is the code of its domain, less one."""
 
     def __init__(self, domains: Domains) -> None:
         self.constraint = domains.constraint
         self.counter = domains.counter
         self._domains = domains
         self._recounts = -1
+        self._size = 0
+        self.lacking = False
 
     def index(self, nodes: Nodes) -> tuple[Any, int]:
         self._recounts = self._domains.recounts
         codes, rows = axis(self.constraint.topology, nodes)
-        last = len(rows)
-        return np.where(codes == 0, last, codes) if rows[0] else codes, last + 1
+        index, last = codes - 1, len(rows) - 1
+        self.lacking = bool(rows[0])
+        self._size = last + self.lacking
+        if self.lacking:
+            index[codes == 0] = last
+        return index, self._size
 
     def steps(self) -> Steps | None:
         return _NO_STEPS if self._recounts == self._domains.recounts else None
 
     @property
     def pods(self) -> list[int]:
-        pods: list[int] = self._domains.padded.tolist()
+        pods: list[int] = self._domains.padded[1 : 1 + self._size].tolist()
         return pods
 
     def domains(self, scored: BoolColumn, number: int) -> int:
@@ -140,7 +146,8 @@ class Leaning:
         for part, worth in zip(self._parts, worths, strict=True):
             base = part.constraint.max_skew - 1.0
             points = [pods * worth + base for pods in part.pods]
-            points[-1] = 0.0
+            if part.lacking:
+                points[-1] = 0.0
             total = [some + more for some in total for more in points] if total else points
         return np.array([int(points + 0.5) for points in total])
 
@@ -164,7 +171,8 @@ class Leaning:
             self._codes, self._indices = None, np.array(indices)
         with_labels = labelled([part.constraint for part in self._parts], nodes) if self._all_labels else None
         self._labelled = None if with_labels is None or with_labels.all() else with_labels
-        missing = self._indices == np.array(sizes)[:, None] - 1
+        lasts = [size - 1 if part.lacking else -1 for part, size in zip(self._parts, sizes, strict=True)]
+        missing = self._indices == np.array(lasts)[:, None]
         self._ignored = None if self._labelled is None else _ignored(missing)
         skews = np.array([[part.constraint.max_skew] for part in self._parts])
         self._bases = np.where(missing, 0.0, skews - 1.0)
