@@ -239,9 +239,8 @@ def test_f30_a_gang_that_is_deleted_at_any_step_leaves_nothing_behind(hall: Hall
             hall.land(turn, seated, failed=("m0", "m1"))
         hall.assembly.flush()
         assert len(hall.room) == 0
-        assert not hall.assembly._crews
+        assert not hall.assembly.roll
         assert not hall.assembly._held
-        assert not hall.assembly._named
 
 
 def test_a_gang_that_takes_the_name_of_one_that_is_gone_starts_afresh(hall: Hall) -> None:

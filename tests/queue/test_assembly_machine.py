@@ -203,7 +203,7 @@ class Machine(RuleBasedStateMachine):
         self.hall.assembly.flush()
         assembly = self.hall.assembly
         assert len(self.hall.room) == 0
-        kept = (assembly._crews, assembly._members, assembly._named, assembly._held, assembly._flying)
+        kept = (assembly.roll, assembly._held)
         assert not any(kept)
 
 

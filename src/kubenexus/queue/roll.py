@@ -1,0 +1,145 @@
+"""The roll of gangs: who says that it belongs to which, which object each gang names, and which of them have changed.
+
+Kept by the assembly, which asks here before it brings anything into the waiting room. Knows of no jobs.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.api.gangs.claim import Claim
+from kubenexus.api.gangs.resolver import claim_of
+from kubenexus.queue.formation import Member
+
+Named = tuple[str, str, str]  # an object: its kind, its namespace and its name
+
+
+class Roster:
+    """One gang: its members, and the objects that they named. `entries` are the jobs that the waiting room has of it,
+    `told` the warnings that were given."""
+
+    __slots__ = ("entries", "members", "names", "told")
+
+    def __init__(self) -> None:
+        self.members: dict[str, Member] = {}
+        self.entries: dict[str, None] = {}
+        self.names: set[Named] = set()
+        self.told: set[str] = set()
+
+    def in_order(self) -> dict[str, Member]:
+        """The most urgent first, then the oldest. Most of them stand in order since the last time."""
+        self.members = dict(sorted(self.members.items(), key=_order))
+        return self.members
+
+    def claims(self) -> list[Claim]:
+        """What its members say, each saying once."""
+        return list({id(each.claim): each.claim for each in self.members.values()}.values())
+
+    def new_warnings(self, claims: Iterable[Claim]) -> list[str]:
+        """What is odd about these and was not told yet."""
+        texts = [text for claim in claims for text in claim.warnings]
+        numbers = sorted({claim.minimum for claim in claims})
+        if len(numbers) > 1:
+            texts.append(f"members ask for different minimums ({', '.join(map(str, numbers))}); the largest counts")
+        fresh = [text for text in dict.fromkeys(texts) if text not in self.told]
+        self.told.update(fresh)
+        return fresh
+
+
+class Roll:
+    """`members` by pod, `rosters` by gang; `changed` are the gangs that are another one now."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, Member] = {}
+        self.rosters: dict[str, Roster] = {}
+        self.changed: dict[str, None] = {}
+        self._named: dict[Named, dict[str, None]] = {}  # gangs by the object that they name
+
+    def __bool__(self) -> bool:
+        return bool(self.members or self.rosters or self._named)
+
+    def claim(self, pod: Pod) -> Claim | None:
+        """What the pod says of its gang; not read again while it says the same. Raises Malformed."""
+        known = self.members.get(pod.key)
+        if known is None:
+            return claim_of(pod)
+        before, now = known.pod, pod.metadata
+        same = before.metadata.labels == now.labels and before.metadata.annotations == now.annotations
+        return known.claim if same and not known.node and before.metadata.uid == now.uid else claim_of(pod)
+
+    def join(self, member: Member) -> None:
+        """New to its gang, or another than it was. Not to be called for one that is in another gang."""
+        key, gang = member.pod.key, member.claim.key
+        old, roster = self.members.get(key), self.rosters.get(gang)
+        if roster is None:
+            roster = self.rosters[gang] = Roster()
+        sibling = old or next(iter(roster.members.values()), None)
+        if sibling is not None and sibling.claim == member.claim:
+            member = msgspec.structs.replace(member, claim=sibling.claim)  # ten thousand share one
+        roster.members[key] = self.members[key] = member
+        ref = member.claim.ref
+        if ref is not None:
+            roster.names.add(named := (ref.kind, ref.namespace, ref.name))
+            self._named.setdefault(named, {})[gang] = None
+        if old is None or _matters(old, member):
+            self.changed[gang] = None
+
+    def leave(self, key: str) -> None:
+        member = self.members.pop(key, None)
+        if member is None:
+            return
+        roster = self.rosters[member.claim.key]
+        del roster.members[key]
+        roster.entries.pop(key, None)  # of a pod by itself, which whoever called us takes out of the room
+        self.changed[member.claim.key] = None
+
+    def disband(self, gang: str) -> None:
+        """The last member is gone, and nothing is left to remember: who takes the name starts afresh."""
+        for named in self.rosters.pop(gang).names:
+            del self._named[named][gang]
+            if not self._named[named]:
+                del self._named[named]
+
+    def group_changed(self, kind: str, key: str) -> None:
+        """A PodGroup or a Workload was made, changed or deleted."""
+        namespace, _, name = key.partition("/")
+        self.changed.update(self._named.get((kind, namespace, name), {}))
+
+    def touch(self, gang: str) -> None:
+        """Something else about a gang has changed, if there is one."""
+        if gang in self.rosters:
+            self.changed[gang] = None
+
+    def around(self, key: str) -> str:
+        """The gang of a pod that has a node, if others of it have one, too; "" if not."""
+        member = self.members.get(key)
+        if member is None or not member.node:
+            return ""
+        others = self.rosters[member.claim.key].members
+        return member.claim.key if any(each.node for name, each in others.items() if name != key) else ""
+
+    def latest(self, pod: Pod) -> Pod:
+        """The pod as it was last seen: a job keeps it as it was when something about it mattered."""
+        member = self.members.get(pod.key)
+        return pod if member is None or member.pod.metadata.uid != pod.metadata.uid else member.pod
+
+
+def _order(named: tuple[str, Member]) -> tuple[int, float, str]:
+    return named[1].order
+
+
+def _matters(old: Member, new: Member) -> bool:
+    """Whether the gang is another one now. What is written about a pod that waits (by us, a thousand times) is not."""
+    if old.claim is not new.claim or old.node != new.node or old.pod.metadata.uid != new.pod.metadata.uid:
+        return True
+    if old.bound is not None and new.bound is not None:
+        return old.bound.started != new.bound.started
+    before, after = old.pod.metadata, new.pod.metadata
+    same = before.labels == after.labels and before.annotations == after.annotations and old.pod.spec == new.pod.spec
+    return not same or _silent(old.pod.status) != _silent(new.pod.status)
+
+
+def _silent(status: Any) -> Any:
+    return msgspec.structs.replace(status, conditions=[])
