@@ -66,7 +66,7 @@ class Tally:
         self._mark, self._seen = columns.node_changes.mark, versions
         if self._codes is not None:
             return self._codes.handed(self._points, nodes, pod)
-        raw: IntColumn = self._raw[nodes.where]
+        raw: IntColumn = self._raw[nodes.where].copy()
         return raw
 
     def _recount(self, nodes: Nodes) -> None:
