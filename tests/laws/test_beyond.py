@@ -115,7 +115,7 @@ def test_a_cached_answer_is_a_fresh_one_and_counters_are_recounts(seed: int) -> 
         for each in rng.sample(watched, 2):
             assert table_of(each, ledger, planner.bench) == fresh_table_of(each, ledger, RULES)
         pods = ledger.nodes.pods
-        for question, counter in list(pods._counters.items()):
+        for question, counter in pods._questions:
             recount = pods._count(question)
             size = max(len(recount), len(counter.rows))
             assert np.array_equal(np.resize(_padded(recount, size), size), _padded(counter.rows, size))
@@ -131,7 +131,7 @@ def test_a_question_nobody_asks_any_more_is_dropped() -> None:
     ledger.node_seen(a_node("n1"))
     near = a_pod("p", labels={"app": "a"}, near=[f"app=a per {HOST}"])
     planner.decide(Job.of(near), ledger.snapshot(), 0.0)
-    assert len(ledger.nodes.pods._counters) == 1
+    assert len(ledger.nodes.pods._questions) == 1
     del planner
     gc.collect()
-    assert len(ledger.nodes.pods._counters) == 0
+    assert len(ledger.nodes.pods._questions) == 0

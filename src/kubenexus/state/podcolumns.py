@@ -1,28 +1,24 @@
 """Pods as columns: where each runs, in which namespace, with which labels; and the counters over them.
 
 A question that nobody asked before is answered by comparing columns over all pods; after that its counter follows
-each pod that comes or goes. Which counters a pod moves is remembered by its namespace and the labels that questions
-ask about, so that a pod with a label of its own costs no more than its siblings.
+each pod that comes or goes (`questions`).
 """
 
 from collections import Counter as Counts
 from collections.abc import Iterable, Mapping
 from typing import Any
-from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
-from kubenexus.api.selectors import Op, Requirement
+from kubenexus.api.selectors import Requirement
 from kubenexus.base.intern import Interner
 from kubenexus.base.numbers import BoolColumn
 from kubenexus.state.counters import Counter
 from kubenexus.state.labels import LabelColumns, holds
 from kubenexus.state.pods import PodRecord, Stage
 from kubenexus.state.podterms import Carried, Kind, Term
+from kubenexus.state.questions import Question, Questions, certain_label
 from kubenexus.state.resources import widen
-
-Question = tuple[Term, ...]  # pods that all of these terms select
-_MOST_REMEMBERED = 4096
 
 
 class Carrier:
@@ -46,9 +42,7 @@ class PodColumns:
         self._namespace_labels: dict[str, dict[str, str]] = {}
         self._size = 0
         self._free: list[int] = []
-        self._counters: WeakValueDictionary[Question, Counter] = WeakValueDictionary()
-        self._asked: tuple[str, ...] = ()
-        self._moves: dict[tuple[Any, ...], list[Any]] = {}
+        self._questions = Questions(self._answers)
         self.carriers: dict[Carried, Carrier] = {}
         self._by_label: dict[tuple[str, str] | None, dict[Carried, Carrier]] = {}
         self.carrier_version = 0
@@ -77,7 +71,7 @@ class PodColumns:
         changed: then it has to leave and enter again."""
         if labels == record.labels:
             return True
-        if any(labels.get(key) != record.labels.get(key) for key in self._asked):
+        if any(labels.get(key) != record.labels.get(key) for key in self._questions.keys):
             return False
         record.labels = labels
         if record.slot >= 0:
@@ -96,27 +90,13 @@ class PodColumns:
         return self._size - 1
 
     def _move(self, record: PodRecord, row: int, delta: int) -> None:
-        if self._counters:
-            for reference in self._moved_by(record):
+        if self._questions:
+            for reference in self._questions.moved_by(record):
                 counter = reference()
                 if counter is not None:
                     counter.add(row, delta)
         for carried in record.terms:
             self._carry(carried, row, delta)
-
-    def _moved_by(self, record: PodRecord) -> list[Any]:
-        """Weak references to the counters this pod moves: remembering must not keep a counter alive."""
-        labels = record.labels
-        waiting = record.stage is Stage.NOMINATED
-        key = (record.namespace, record.terminating, waiting, *[labels.get(k) for k in self._asked])
-        moved = self._moves.get(key)
-        if moved is None:
-            if len(self._moves) >= _MOST_REMEMBERED:
-                self._moves.clear()
-            answered = [q for q in self._counters if all(self._answers(term, record) for term in q)]
-            found = [self._counters.get(question) for question in answered]
-            moved = self._moves[key] = [ref(counter) for counter in found if counter is not None]
-        return moved
 
     def _answers(self, term: Term, record: PodRecord) -> bool:
         if (term.living and record.terminating) or (term.waiting and record.stage is not Stage.NOMINATED):
@@ -128,12 +108,12 @@ class PodColumns:
         carrier = self.carriers.get(carried)
         if carrier is None:
             carrier = self.carriers[carried] = Carrier(carried, Counter(np.zeros(64, np.int64), self._node_labels))
-            self._by_label.setdefault(_certain_label(carried.term), {})[carried] = carrier
+            self._by_label.setdefault(certain_label(carried.term), {})[carried] = carrier
             self._carriers_changed([carried], +1)
         carrier.counter.add(row, delta)
         if not carrier.counter.total:
             del self.carriers[carried]
-            del self._by_label[_certain_label(carried.term)][carried]
+            del self._by_label[certain_label(carried.term)][carried]
             self._carriers_changed([carried], -1)
 
     def nominated(self, record: PodRecord, by: int) -> None:
@@ -159,13 +139,10 @@ class PodColumns:
 
     def counter(self, question: Question) -> Counter:
         """Pods that all these terms select, by row. Hold on to it while you need it."""
-        counter = self._counters.get(question)
+        counter = self._questions.get(question)
         if counter is None:
             counter = Counter(self._count(question), self._node_labels)
-            self._counters[question] = counter
-            self._moves.clear()
-            keys = {key for asked in self._counters for term in asked for key in term.selector.keys}
-            self._asked = tuple(sorted(keys))
+            self._questions.add(question, counter)
         return counter
 
     def _count(self, question: Question) -> Any:
@@ -215,24 +192,18 @@ class PodColumns:
             del self._namespace_labels[name]
         else:
             self._namespace_labels[name] = labels
-        self._moves.clear()
+        self._questions.meanings_changed()
         self.carrier_version += 1
-        for question, counter in list(self._counters.items()):
+        for question, counter in self._questions:
             if any(term.everywhere.requirements for term in question):
                 counter.rows = self._count(question)
                 counter.total = int(counter.rows.sum())
                 counter.relabelled()
 
     def node_relabelled(self) -> None:
-        if not self._counters and not self.carriers:
+        if not self._questions and not self.carriers:
             return  # as while the first nodes are listed
-        for counter in (*self._counters.values(), *(carrier.counter for carrier in self.carriers.values())):
+        for _, counter in self._questions:
             counter.relabelled()
-
-
-def _certain_label(term: Term) -> tuple[str, str] | None:
-    """A label that every pod the term selects must have, if there is one."""
-    for wanted in term.selector.requirements:
-        if wanted.op is Op.IN and len(wanted.values) == 1:
-            return wanted.key, wanted.values[0]
-    return None
+        for carrier in self.carriers.values():
+            carrier.counter.relabelled()

@@ -1,0 +1,93 @@
+"""Thousands of questions about pods: each pod is held against those that may mean it; what nobody asks is forgotten."""
+
+import numpy as np
+import pytest
+
+from kubenexus.api.selectors import NOTHING, LabelSelector, LabelSelectorRequirement, compile_selector
+from kubenexus.state.counters import Counter
+from kubenexus.state.footprint import footprint_of
+from kubenexus.state.labels import LabelColumns
+from kubenexus.state.pods import PodRecord, Stage, record_of
+from kubenexus.state.podterms import Term
+from kubenexus.state.questions import Question, Questions
+from kubenexus.testing.builders import a_pod
+
+
+def asking(**labels: str) -> Question:
+    return (Term(frozenset({"default"}), compile_selector(LabelSelector(match_labels=labels)), NOTHING),)
+
+
+def whoever_has(key: str) -> Question:
+    exists = LabelSelector(match_expressions=[LabelSelectorRequirement(key=key, operator="Exists")])
+    return (Term(frozenset({"default"}), compile_selector(exists), NOTHING),)
+
+
+def a_counter() -> Counter:
+    return Counter(np.zeros(1, np.int64), LabelColumns(1))
+
+
+def running(**labels: str) -> PodRecord:
+    pod = a_pod("p", labels=labels)
+    return record_of(pod, "n", Stage.BOUND, footprint_of(pod))
+
+
+class Asked:
+    """Questions that are held on to, and the terms that pods were held against."""
+
+    def __init__(self) -> None:
+        self.terms: list[Term] = []
+        self.questions = Questions(self._answers)
+        self.held: dict[Question, Counter] = {}
+
+    def ask(self, question: Question) -> Counter:
+        counter = self.held[question] = a_counter()
+        self.questions.add(question, counter)
+        return counter
+
+    def moved_by(self, record: PodRecord) -> list[Counter]:
+        return [reference() for reference in self.questions.moved_by(record)]
+
+    def _answers(self, term: Term, record: PodRecord) -> bool:
+        self.terms.append(term)
+        return term.selector.matches(record.labels)
+
+
+def test_a_pod_is_held_against_those_that_ask_for_a_label_it_has() -> None:
+    asked = Asked()
+    for number in range(1000):
+        asked.ask(asking(app=f"a{number}"))
+    mine, anybody = asked.held[asking(app="a7")], asked.ask(whoever_has("app"))
+    assert asked.moved_by(running(app="a7", tier="web")) == [anybody, mine]
+    assert len(asked.terms) == 2
+
+
+def test_and_its_siblings_against_none() -> None:
+    asked = Asked()
+    mine = asked.ask(asking(app="a"))
+    for name in ("one", "other"):
+        assert asked.moved_by(running(app="a", **{"pod-name": name})) == [mine]
+    assert len(asked.terms) == 1
+
+
+@pytest.mark.parametrize("question", [asking(app="a"), whoever_has("app")], ids=["of one label", "of a key"])
+def test_a_new_question_is_heard_by_pods_like_those_before(question: Question) -> None:
+    asked = Asked()
+    first = asked.ask(asking(app="a", tier="web"))
+    web = running(app="a", tier="web")
+    assert set(map(id, asked.moved_by(web))) == {id(first)}
+    second = asked.ask(question)
+    assert set(map(id, asked.moved_by(web))) == {id(first), id(second)}
+
+
+def test_what_nobody_asks_about_any_more_is_forgotten() -> None:
+    """When half of those there are have come since the last look, at the latest."""
+    asked = Asked()
+    for number in range(100):
+        asked.ask(asking(job=f"j{number}"))
+    kept = asked.ask(asking(app="a"))
+    asked.held = {asking(app="a"): kept}
+    assert len(asked.questions) == 1
+    for name in "bcd":
+        asked.ask(asking(app=name))
+    assert asked.questions.keys == ("app",)
+    assert asked.questions._by_label.keys() == {("app", name) for name in "abcd"}
