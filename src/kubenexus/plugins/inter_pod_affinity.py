@@ -70,7 +70,8 @@ class InterPodAffinity:
         if not own_terms and not nodes.pods.carriers:
             return None
         if own_terms:
-            keys = keys | _asked(pod)
+            asked = _asked(pod)
+            keys = keys if asked <= keys else keys | asked  # mostly its siblings ask the same
         labels = pod.metadata.labels
         return [pod.metadata.namespace, {key: labels[key] for key in keys if key in labels}]
 
@@ -189,7 +190,8 @@ class InterPodAffinity:
 
 
 class _Others(NamedTuple):
-    """Terms carried by pods on the cluster that speak of a class: those that refuse it, and those with wishes."""
+    """Terms carried by pods on the cluster that speak of a class: those that refuse it, and those with wishes; and all
+    wishes together, the class's own among them."""
 
     strict: list[Carrier]
     lenient: list[Carrier]
@@ -241,7 +243,8 @@ class _Affinity:
             # Whether the pod is one of those it wants to join; a namespace's labels may have a say in it.
             itself = bool(self._must) and all(self._matches(carried, nodes) for carried in self._must)
             heard = [c for c in lenient if c.carried.kind is not Kind.MUST_JOIN or self._hard_weight > 0]
-            wishes = [(c.carried.topology, self._worth(c.carried), c.counter) for c in heard]
+            theirs = [(c.carried.topology, self._worth(c.carried), c.counter) for c in heard]
+            wishes = [*self.own_wishes, *theirs]
             self._others = nodes.pods.carrier_version, _Others(strict, lenient, wishes, itself)
         return self._others[1]
 
@@ -252,8 +255,7 @@ class _Affinity:
     def wishes(self, nodes: NodeColumns) -> tuple[tuple[Wish, ...], Tally | None]:
         """Its own and those of others, as far as anybody is there whom they mean; and, where domains are many, what
         follows them. Looked up again when a term came or went, or somebody is the first or the last in a domain."""
-        others = self.others(nodes)
-        several = [*self.own_wishes, *others.wishes]
+        several = self.others(nodes).wishes
         stamp = (self._others[0], nodes.node_changes.mark, [counter.flips for _, _, counter in several])
         if self._wishes[0] != stamp:
             wishes = tuple([wish for wish in several if wish[2].anywhere(wish[0])])
