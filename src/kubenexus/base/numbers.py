@@ -20,6 +20,11 @@ LIMIT = 2**62 - 1
 EXACT = 2**53 // 100
 
 
+def somewhere(mask: Any) -> bool:
+    """Whether it is true anywhere. Much quicker than `mask.any()`, and somewhat than counting."""
+    return bool(mask.size and mask.item(mask.argmax()))
+
+
 _HUNDRED = np.array(100.0)  # as an array: NumPy takes its time to look at a Python number
 
 
@@ -54,6 +59,10 @@ class Amounts:
             self._cells = (rows, list(zip(rows, self.values, strict=True)))
         return self._cells[1]
 
+    def within(self, limits: list[float]) -> bool:
+        """Whether none of the amounts is more than its limit."""
+        return all([amount <= limit for amount, limit in zip(self.values, limits, strict=True)])  # noqa: C419
+
     def like(self, table: Any) -> Any:
         """The column vector in the table's own kind of number."""
         if table.dtype.kind == "f":
@@ -65,8 +74,8 @@ class Amounts:
         return self._integers
 
     def without_and_with(self, table: Any) -> Any:
-        """Two column vectors: nothing at all, and what `like` returns."""
+        """Two column vectors, side by side for each resource: nothing at all, and what `like` returns."""
         wanted = self.like(table)
         if self._both is None or self._both.dtype != wanted.dtype:
-            self._both = np.stack([np.zeros_like(wanted), wanted])
+            self._both = np.stack([np.zeros_like(wanted), wanted], axis=1)
         return self._both

@@ -17,7 +17,7 @@ from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import KEEP, Depends
 from kubenexus.framework.verdict import SKIP, Skip
 from kubenexus.state.derived import Derivation
-from kubenexus.state.view import Nodes, OneNode
+from kubenexus.state.view import ALLOC, USED, Nodes, OneNode
 
 _DEFAULT = ({"name": "cpu"}, {"name": "memory"})
 # As arrays: NumPy takes longer to look at a Python number than to compute with a hundred of its own.
@@ -33,7 +33,8 @@ class NodeResourcesBalancedAllocation:
     scalar = True
 
     def __init__(self, args: Mapping[str, Any]) -> None:
-        self._resources = [str(r["name"]) for r in args.get("resources") or _DEFAULT]
+        names = [str(r["name"]) for r in args.get("resources") or _DEFAULT]
+        self._resources = [(name, is_basic(name)) for name in names]
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int | Skip:
         wanted, before = pod.once("NodeResourcesBalancedAllocation", lambda: self._wanted(pod))
@@ -55,7 +56,7 @@ class NodeResourcesBalancedAllocation:
         """What the pod asks for; an extended resource it does not ask for is no matter of balance. And how uneven the
         nodes are in these resources without it, which is the same for all pods."""
         asked = dict(pod.demand.plain)
-        wanted = Amounts({n: asked.get(n, 0) for n in self._resources if asked.get(n) or is_basic(n)})
+        wanted = Amounts({n: asked.get(n, 0) for n, basic in self._resources if basic or asked.get(n)})
         return wanted, _before(wanted.names)
 
 
@@ -84,20 +85,20 @@ def _evenness_of_one(used: list[int], capacity: list[int]) -> int:
 def _evenness(nodes: Nodes, names: tuple[str, ...], wanted: Callable[[Any], Any] | None) -> Any:
     """100 when the resources are used to the same fraction, less the further they are apart. `wanted` gives what is to
     be added to what is used, as a column vector in the table's kind of number, or as several of them."""
-    used, capacity = nodes.ratio_tables("used", names)
+    amounts, offered = nodes.stock(names)
+    used, capacity = amounts[USED], amounts[ALLOC]
     if wanted is not None:
-        used = used + wanted(capacity)
-    if len(names) != 2 or not nodes.offered(names):
-        return (
-            np.array([_evenness_of_any(u, capacity) for u in used])
-            if used.ndim > 2
-            else _evenness_of_any(used, capacity)
-        )
+        more = wanted(capacity)
+        if more.ndim > used.ndim:
+            used, capacity = used[:, None], capacity[:, None]
+        used = used + more
+    if len(names) != 2 or not offered:
+        return _evenness_of_any(used, capacity)
     own = wanted is not None and used.dtype == capacity.dtype == np.float64  # then it may be overwritten
     fractions = np.divide(used, capacity, out=used if own else None)
     if fractions.size and fractions.item(fractions.argmax()) > 1.0:
         np.minimum(fractions, _WHOLE, out=fractions)
-    apart = fractions[..., 0, :] - fractions[..., 1, :]
+    apart = fractions[0] - fractions[1]
     np.abs(apart, out=apart)
     apart *= _MINUS_HALF  # halving is exact, so this is 1 - apart / 2 to the last bit
     apart += _WHOLE
@@ -110,11 +111,11 @@ def _evenness_of_any(used: Any, capacity: Any) -> Any:
     offered = capacity > 0
     count = offered.sum(axis=0)
     fractions = np.minimum(used / np.maximum(capacity, 1), 1.0) * offered
-    mean, spread = np.zeros(len(count)), np.zeros(len(count))
+    mean, spread = np.zeros(fractions.shape[1:]), np.zeros(fractions.shape[1:])
     for fraction in fractions:
         mean += fraction
     mean /= np.maximum(count, 1)
-    between, sign = np.zeros(len(count)), np.ones(len(count))
+    between, sign = np.zeros(fractions.shape[1:]), np.ones(count.shape)
     for fraction, present in zip(fractions, offered, strict=True):
         spread += np.where(present, (fraction - mean) * (fraction - mean), 0.0)
         between += sign * fraction

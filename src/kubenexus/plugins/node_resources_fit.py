@@ -13,7 +13,7 @@ import numpy as np
 from kubenexus.api.core import Pod
 from kubenexus.api.resources import is_basic, is_extended
 from kubenexus.base.errors import shown
-from kubenexus.base.numbers import Amounts, IntColumn
+from kubenexus.base.numbers import Amounts, IntColumn, somewhere
 from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
@@ -21,7 +21,7 @@ from kubenexus.framework.points import KEEP, Depends
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins import hints
 from kubenexus.plugins.strategies import Strategy, strategy_from
-from kubenexus.state.view import Nodes, OneNode
+from kubenexus.state.view import ALLOC, FREE, NONZERO, SPARE, Nodes, OneNode
 
 
 class NodeResourcesFit:
@@ -46,13 +46,14 @@ class NodeResourcesFit:
             else:
                 return
             nodes = nodes.as_column()
-        free = nodes.table("free", asked.names)
-        lacking = free < asked.like(free)
-        if np.count_nonzero(lacking):  # which is quicker than `any`
-            sizes = nodes.table("alloc", asked.names)
+        if nodes.rows is None and asked.within(nodes.least_free(asked.names)):
+            return
+        amounts = nodes.stock(asked.names)[0]
+        lacking = amounts[FREE] < asked.like(amounts)
+        if somewhere(lacking):
             for i, name in enumerate(asked.names):
-                if np.count_nonzero(lacking[i]):
-                    self._reject(name, lacking[i], sizes[i] < asked.values[i], nodes, verdict)
+                if somewhere(lacking[i]):
+                    self._reject(name, lacking[i], amounts[ALLOC, i] < asked.values[i], nodes, verdict)
 
     def _reject(self, name: str, lacking: Any, too_small: Any, nodes: Nodes, verdict: NodeVerdict) -> None:
         if name == "pods":
@@ -66,7 +67,9 @@ class NodeResourcesFit:
 
     def _asked(self, pod: PodClass) -> Amounts:
         """What the pod asks for: what its containers request, and room for one pod more."""
-        wanted = {name: amount for name, amount in pod.demand.amounts if not self._ignores(name)}
+        wanted = dict(pod.demand.amounts)
+        if self._ignored or self._ignored_groups:
+            wanted = {name: amount for name, amount in wanted.items() if not self._ignores(name)}
         common: dict[str, int] = {name: wanted.pop(name) for name in ("cpu", "memory") if name in wanted}
         return Amounts({**common, "pods": 1, **wanted})
 
@@ -84,10 +87,10 @@ class NodeResourcesFit:
             counted, allocs, cells = nodes.counted, nodes.allocs, wanted.cells(nodes.rows_of(wanted.names))
             result = self._strategy.mean_of_one(weights, [(counted[r] + v, allocs[r]) for r, v in cells])
         else:
-            spare = self._strategy.formula.spare
-            amounts, capacity = nodes.ratio_tables("spare" if spare else "nonzero", wanted.names)
-            amounts = amounts - wanted.like(capacity) if spare else amounts + wanted.like(capacity)
-            result = self._strategy.mean(weights, amounts, capacity, nodes.offered(wanted.names))
+            amounts, offered = nodes.stock(wanted.names)
+            more = wanted.like(amounts)
+            left = amounts[SPARE] - more if self._strategy.formula.spare else amounts[NONZERO] + more
+            result = self._strategy.mean(weights, left, amounts[ALLOC], offered)
         return result
 
     def _scored(self, pod: PodClass) -> tuple[Amounts, list[int]]:

@@ -27,17 +27,17 @@ class Formula(NamedTuple):
 _NONE, _ONE = np.array(0), np.array(1, np.uint8)
 
 
-def _at_least_none(spare: Any) -> Any:
+def _percent_spare(spare: Any, capacity: Any) -> Any:
     """Mostly nothing is overdrawn, which is quicker to see than to mend."""
-    if not spare.size or spare.item(spare.argmin()) >= 0:
-        return spare
-    return np.maximum(spare, _NONE, out=spare)
+    if spare.size and spare.item(spare.argmin()) < 0:
+        np.maximum(spare, _NONE, out=spare)
+    return percent(spare, capacity)
 
 
 # Empty nodes first: services spread.
 LEAST_ALLOCATED = Formula(
     spare=True,
-    columns=lambda spare, capacity: percent(_at_least_none(spare), capacity),
+    columns=_percent_spare,
     numbers=lambda taken, capacity: 100 * (capacity - taken) // capacity if taken < capacity else 0,
 )
 # Full nodes first: batch work packs.

@@ -26,6 +26,7 @@ _MOST = 64
 class _Column(NamedTuple):
     values: Any
     marks: tuple[int, int]
+    least: Any = None  # the smallest of some, once somebody asked
 
 
 class DerivedColumns:
@@ -48,6 +49,15 @@ class DerivedColumns:
         values = self._caught_up(wanted, known, nodes)
         self._named[wanted.name] = _Column(values, marks)
         return values
+
+    def least(self, wanted: Derivation, part: int, nodes: NodeColumns) -> list[float]:
+        """The smallest of each column in one part of a table, as of now. For each table it is always the same part."""
+        values = self.all(wanted, nodes)
+        known = self._named[wanted.name]
+        if known.least is None:
+            known = self._named[wanted.name] = known._replace(least=values[part].min(axis=-1).tolist())
+        least: list[float] = known.least
+        return least
 
     def _caught_up(self, wanted: Derivation, known: _Column | None, nodes: NodeColumns) -> Any:
         if known is None or known.values.shape[-1] != nodes.size:

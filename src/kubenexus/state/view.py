@@ -23,7 +23,9 @@ from kubenexus.state.resources import COMMON, NOTHING, Layout
 from kubenexus.state.taints import TaintSet
 
 Rows = NDArray[np.int64]
-_KINDS = {kind: i for i, kind in enumerate(("alloc", "used", "nonzero", "free", "spare"))}
+# What there is of a resource, what is taken, the same with defaults for those who ask for nothing; and what these two
+# leave free and spare.
+ALLOC, USED, NONZERO, FREE, SPARE = range(5)
 
 
 class Nodes:
@@ -37,6 +39,7 @@ class Nodes:
         self.where: Any = slice(0, columns.size) if rows is None else rows
         self.feasible: Any = None  # over all rows of the table, where a score is asked for
         self._common: Any = None
+        self._stocks: dict[tuple[str, ...], tuple[Any, bool]] = {}
 
     @property
     def width(self) -> int:
@@ -58,24 +61,24 @@ class Nodes:
         known = self.columns.resources
         return known.used[known.index.get(resource, NOTHING), self.where]
 
-    def table(self, column: str, resources: tuple[str, ...]) -> Any:
-        """Several resources of one kind of amount at once, a row for each: `alloc`, `used`, `nonzero` (as used, with
-        defaults for those who ask for nothing), `free` (of used) or `spare` (of nonzero)."""
-        layout = self.columns.resources.layout(resources)
-        return self._amounts(layout)[_KINDS[column]] if layout.exact else self._integers(column, layout)
+    def stock(self, resources: tuple[str, ...]) -> tuple[Any, bool]:
+        """What each node has of some resources: a table for each kind of amount (ALLOC to SPARE) with a row for each
+        resource, in floats that hold the integers exactly, or in integers where they would not. And whether every row
+        of the table offers them all: then nobody need guard against dividing by 0."""
+        known = self._stocks.get(resources)
+        if known is None:  # rules ask for the same ones
+            layout = self.columns.resources.layout(resources)
+            tables = self._amounts(layout) if layout.exact else self._integers(layout)
+            known = self._stocks[resources] = (tables, layout.fewest == self.columns.size)
+        return known
 
-    def ratio_tables(self, column: str, resources: tuple[str, ...]) -> tuple[Any, Any]:
-        """What is `used` (`nonzero`, `spare`) of some resources and what each node has, for dividing one by the other:
-        floats that hold the integers exactly, or integers where they would not."""
+    def least_free(self, resources: tuple[str, ...]) -> list[float]:
+        """At least so much is free of each resource on every row of the table; a careful guess where it is not known
+        beforehand."""
         layout = self.columns.resources.layout(resources)
-        if not layout.exact:
-            return self._integers(column, layout), self._integers("alloc", layout)
-        amounts = self._amounts(layout)
-        return amounts[_KINDS[column]], amounts[0]
-
-    def offered(self, resources: tuple[str, ...]) -> bool:
-        """Whether every row of the table offers these resources: then nobody need guard against dividing by 0."""
-        return self.columns.resources.layout(resources).fewest == self.columns.size
+        if not (layout.common and layout.exact and self.columns.size):
+            return [-1.0] * len(resources)
+        return self.columns.derived.least(_COMMON_AMOUNTS, FREE, self.columns)[: len(resources)]
 
     @property
     def cordoned(self) -> Any:
@@ -163,11 +166,10 @@ class Nodes:
             self._common = self.derived(_COMMON_AMOUNTS)
         return self._common[:, : len(layout.rows)]
 
-    def _integers(self, kind: str, layout: Layout) -> Any:
-        if kind in ("free", "spare"):
-            taken = self._integers("used" if kind == "free" else "nonzero", layout)
-            return self._integers("alloc", layout) - taken
-        return getattr(self.columns.resources, kind)[layout.rows][:, self.where]
+    def _integers(self, layout: Layout) -> Any:
+        known = self.columns.resources
+        alloc, used, nonzero = (held[layout.rows][:, self.where] for held in (known.alloc, known.used, known.nonzero))
+        return np.stack([alloc, used, nonzero, alloc - used, alloc - nonzero])
 
     def remembered(self, question: Hashable, answer: Callable[["Nodes"], Any]) -> Any:
         """What follows from the nodes alone. Over all rows it is answered once for all who ask in the same words, until
@@ -210,13 +212,13 @@ class OneNode(Nodes):
 
 @functools.lru_cache(maxsize=256)
 def _amounts_of(resources: tuple[int, ...]) -> Derivation:
-    """A table for each kind of amount, in the order of `_KINDS`, with a row for each resource."""
+    """A table for each kind of amount, from ALLOC to SPARE, with a row for each resource."""
     which = slice(len(resources)) if resources == tuple(range(len(resources))) else list(resources)
 
     def amounts(nodes: Nodes) -> Any:
         cards = nodes.columns.resources.cards
         cards = cards[nodes.where] if nodes.rows is None else cards.take(nodes.rows, axis=0)
-        table = np.empty((len(_KINDS), len(resources), len(cards)))
+        table = np.empty((5, len(resources), len(cards)))
         table[:3] = cards.transpose(1, 2, 0)[:, which]
         np.subtract(table[0], table[1:3], out=table[3:])  # exact, but for what hostile pods ask for, which fits nowhere
         return table
