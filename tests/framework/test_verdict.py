@@ -72,6 +72,29 @@ def test_rejecting_nobody_costs_nothing() -> None:
     assert verdict.table.reasons == []
 
 
+def test_a_mask_that_nobody_may_write_into_stays_as_it_is() -> None:
+    mask = np.array([True, False, True])
+    mask.flags.writeable = False
+    verdict = NodeVerdict(ReasonTable())
+    verdict.reject(mask, RED)
+    assert np.shares_memory(verdict.bits, mask)
+    verdict.reject(mask, BLUE)
+    assert [verdict.table.read(bits) for bits in verdict.bits.tolist()] == [(RED, BLUE), (), (RED, BLUE)]
+    assert mask.tolist() == [True, False, True]
+
+
+def test_a_mask_that_changes_later_changes_no_verdict() -> None:
+    mask = np.array([True, False])
+    window = mask[:]
+    window.flags.writeable = False
+    for shown in (mask, window):
+        verdict = NodeVerdict(ReasonTable())
+        mask[:] = True, False
+        verdict.reject(shown, RED)
+        mask[:] = False
+        assert verdict.bits.tolist() == [1, 0]
+
+
 def test_over_a_single_row_a_bool_will_do() -> None:
     verdict = NodeVerdict(ReasonTable())
     verdict.reject(True, RED)

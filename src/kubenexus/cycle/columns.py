@@ -7,6 +7,7 @@ import numpy as np
 
 from kubenexus.base.numbers import BoolColumn
 from kubenexus.cycle.border import PluginFailedError, blamed, clean, in_range
+from kubenexus.cycle.coded import insight
 from kubenexus.cycle.lots import BITS
 from kubenexus.framework.decision import PluginScore
 from kubenexus.framework.job import JobView
@@ -16,7 +17,7 @@ from kubenexus.framework.profile import Traits
 from kubenexus.framework.verdict import NodeVerdict, ReasonTable
 from kubenexus.state.view import Nodes
 
-FEW = 8  # if no more than one row in so many is not feasible, it is quicker to name these than to go through all
+SUMS = np.int32  # a sum of weighted scores has 31 bits (see framework.profile)
 _SHIFT = np.array(BITS)
 _MANY, _FEW = 256, 16  # values of a coded score
 
@@ -66,6 +67,8 @@ class FilterColumn:
             self.bits = self.bits.astype(np.min_scalar_type(top))
         changed = isinstance(rows, int) or bool(np.count_nonzero(self.bits[rows] != bits))
         if changed:
+            if not self.bits.flags.writeable:  # classes that refuse the same rows share them until they differ
+                self.bits = self.bits.copy()
             self.bits[rows] = bits
         return changed
 
@@ -140,8 +143,9 @@ class ScoreColumn:
 
     def put(self, rows: Any, raw: Any, size: int) -> bool:
         """Take the scores of some rows; whether this made a column of what was the same on all rows."""
-        if isinstance(raw, int) and self.traits.trusted and not isinstance(self.raw, (int, Coded)):
-            self.raw[rows] = raw  # the hot path: one row of a built-in rule
+        held = self.raw
+        if self.traits.trusted and isinstance(held, np.ndarray) and (isinstance(raw, int) or raw.dtype == held.dtype):
+            held[rows] = raw  # the hot path: rows of a built-in rule
             return False
         spread = False
         if not self.traits.trusted:
@@ -210,9 +214,10 @@ class ScoreColumn:
         if normalize.extremes is None:
             return
         if isinstance(self.raw, Coded):
-            few = len(self.raw.values) <= _FEW and (normalize is UP or normalize is DOWN)
-            present = self._top_code(ok) if few else self._codes_present(ok, version)
-            self.extremes = normalize.extremes(self.raw.values[present])
+            if len(self.raw.values) <= _FEW and (normalize is UP or normalize is DOWN):
+                self.extremes = (insight(self.raw).top(ok),)
+            else:
+                self.extremes = normalize.extremes(self.raw.values[self._codes_present(ok, version)])
         elif not isinstance(self.raw, int):
             self.extremes = self._top(ok) if normalize is UP or normalize is DOWN else normalize.extremes(self.raw[ok])
         elif normalize is UP or normalize is DOWN:
@@ -227,13 +232,6 @@ class ScoreColumn:
         top = int(self.raw.argmax())
         return (max(self.raw.item(top), 0) if ok.item(top) else int((self.raw * ok).max(initial=0)),)
 
-    def _top_code(self, ok: BoolColumn) -> list[int]:
-        """The code of the largest value that some feasible row has, if there is one: mostly the first looked for."""
-        for code in self.raw.values.argsort()[::-1].tolist():
-            if np.count_nonzero((self.raw.codes == code) & ok):
-                return [code]
-        return []
-
     def _codes_present(self, ok: BoolColumn, version: int) -> Any:
         """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""
         key = (self.raw.key, version)
@@ -243,7 +241,7 @@ class ScoreColumn:
 
     def _feasible_by_code(self, ok: BoolColumn, version: int) -> Any:
         if self._closed[0] != version:
-            self._closed = (version, _few_closed(ok))
+            self._closed = (version, few_closed(ok))
         rows, closed, size = self.raw.rows, self._closed[1], len(self.raw.values)
         if rows is None or closed is None:
             return np.bincount(self.raw.codes[ok.nonzero()[0]], minlength=size)
@@ -262,6 +260,8 @@ class ScoreColumn:
         """What the plugin adds to the total of some rows: weighted, normalised with the table's extremes. `raw` are
         the raw scores of these rows, where they are at hand."""
         weight = self.weight << shift
+        if weight == 1 and self.kept and raw is not None:
+            return raw
         if isinstance(self.raw, Coded):
             values = self._normalized_values() << shift if shift else self._normalized_values()
             return values.take(self.raw.codes[rows])
@@ -269,6 +269,15 @@ class ScoreColumn:
             raw = self.raw if isinstance(self.raw, int) else self.raw[rows]
         part = raw if self.kept else self.normalized(raw)
         return part if weight == 1 else part * weight if isinstance(part, int) else _times(part, weight)
+
+    def resting(self) -> Any:
+        """What the plugin adds to the totals of all rows, for whoever keeps it. It may be shared, and read-only."""
+        if not isinstance(self.raw, Coded):
+            return self.part(slice(None)).astype(SUMS)
+        return insight(self.raw).noted(
+            ("column", self.extremes, self.weight),
+            lambda: self._normalized_values().take(self.raw.codes).astype(SUMS),
+        )
 
     def summand(self) -> Any:
         """What the plugin adds to the ranks of all rows."""
@@ -287,7 +296,10 @@ class ScoreColumn:
     def _normalized_values(self) -> Any:
         if self._normal is None:
             values = self.raw.values
-            if len(values) <= _MANY or not self.traits.trusted:
+            if self.raw.notes is not None:
+                wanted = ("values", self.extremes, self.weight)
+                self._normal = insight(self.raw).noted(wanted, lambda: self.normalized(values) * self.weight)
+            elif len(values) <= _MANY or not self.traits.trusted:
                 self._normal = self.normalized(values) * self.weight
             else:
                 self._normal = self._looked_up(values)
@@ -303,7 +315,8 @@ class ScoreColumn:
 
     def shown_at(self, row: int) -> PluginScore:
         """The plugin's part in the total of one row. Mostly the same as last time: then it is the same object."""
-        raw, known = self.at(row), self._shown
+        raw = self.raw.item(row) if isinstance(self.raw, np.ndarray) else self.at(row)
+        known = self._shown
         if known is None or known[0] != raw or known[1] != self.extremes:
             normalize = self.plugin.normalize
             normalized = raw if normalize.apply is None else self._normalized_at(row)
@@ -335,9 +348,9 @@ class ScoreColumn:
         return 0 if isinstance(self.raw, int) else int(self.raw.nbytes)
 
 
-def _few_closed(ok: BoolColumn) -> Any:
-    """The rows that are not feasible; None if they are many."""
-    return (~ok).nonzero()[0] if FEW * (len(ok) - np.count_nonzero(ok)) <= len(ok) else None
+def few_closed(ok: BoolColumn) -> Any:
+    """The rows that are not feasible; None if they are many, for then it is quicker to go through all."""
+    return (~ok).nonzero()[0] if 8 * (len(ok) - np.count_nonzero(ok)) <= len(ok) else None
 
 
 def _times(part: Any, weight: int) -> Any:

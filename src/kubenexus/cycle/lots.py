@@ -32,14 +32,14 @@ class Lots:
         self._ranks: tuple[int, Any] = (-1, None)
 
     def many(self, columns: NodeColumns, rows: Any) -> Any:
-        """For a slice or an array of rows, as the lower halves of int64s that whoever asks may keep."""
+        """For a slice or an array of rows, in numbers of `BITS` bits that whoever asks may keep."""
         if self._by_name:
             return self._names(columns)[rows].copy()
         lots = columns.draw[rows] * self._column_salt  # modulo 2**32: what is carried out of it is not missed
         if self._in_use:
             lots >>= 1
             lots |= (columns.resources.used[PODS, rows] > 0).astype(np.uint32) << (BITS - 1)
-        return lots.astype(np.int64)
+        return lots
 
     def one(self, columns: NodeColumns, row: int) -> int:
         if self._by_name:

@@ -37,7 +37,7 @@ def best_of_all(table: ClassTable, columns: NodeColumns) -> Choice | None:
     return Choice(
         row=first,
         total=(held >> BITS) + table.constant,
-        scores=_scores(table, first),
+        scores=tuple([same or score.shown_at(first) for score, same in table.showing if score.active]),
         runner_up=None if runner_up < 0 else Standing(columns.names[second], (runner_up >> BITS) + table.constant),
         feasible=table.feasible,
     )
@@ -52,7 +52,7 @@ def best_among(table: ClassTable, rows: Any, columns: NodeColumns) -> Choice | N
     totals = np.zeros(len(rows), np.int64)
     for score in scores:
         totals += score.weight * score.normalized
-    order = np.argsort((totals << BITS) + table.lots.many(columns, rows).astype(np.int64))[::-1][:2]
+    order = np.argsort((totals << BITS) + table.lots.many(columns, rows))[::-1][:2]
     first, *others = order.tolist()
     return Choice(
         row=int(rows[first]),
@@ -95,7 +95,3 @@ def scores_among(table: ClassTable, rows: Any, columns: NodeColumns) -> list[Sco
         normalized = score.normalized(raw, () if reduce is None else reduce(raw))
         found.append(Scored(score.plugin.name, score.weight, raw, normalized, score.plugin.normalize.shown))
     return found
-
-
-def _scores(table: ClassTable, row: int) -> tuple[PluginScore, ...]:
-    return tuple([same or score.shown_at(row) for score, same in table.showing if score.active])

@@ -16,6 +16,7 @@ from kubenexus.framework.verdict import Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode, Rows
 
+_NOWHERE = np.array(NOWHERE)  # as an array: NumPy takes its time to look at a Python number
 _FEW = 6  # up to so many rows, plain integers beat NumPy
 
 
@@ -196,5 +197,7 @@ def _repair_many(
     if changed:
         return reflag(table, columns, rows, steady)
     rank = table.with_stamped(rows, steady)
-    table.rank[rows] = rank if table.feasible == size else np.where(table.ok[rows], rank, NOWHERE)
+    if table.feasible != size:
+        np.putmask(rank, ~table.ok[rows], _NOWHERE)
+    table.rank[rows] = rank
     return False

@@ -13,7 +13,7 @@ import numpy as np
 
 from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.cycle.border import PluginFailedError, blamed
-from kubenexus.cycle.columns import FEW, FilterColumn, ScoreColumn
+from kubenexus.cycle.columns import SUMS, FilterColumn, ScoreColumn, few_closed
 from kubenexus.cycle.lots import BITS, Lots
 from kubenexus.framework.decision import Diagnosis, PluginScore
 from kubenexus.framework.job import ALONE, JobView
@@ -25,8 +25,11 @@ from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
 NOWHERE = -1
-_SUMS = np.int32  # a sum of weighted scores has 31 bits (see framework.profile)
-_SHIFT = np.array(BITS)
+# As arrays: NumPy takes its time to look at a Python number.
+_SHIFT, _NOWHERE, _NO_REASON = np.array(BITS), np.array(NOWHERE), np.array(0, np.uint8)
+_NO_ROWS: BoolColumn = np.zeros(0, np.bool_)
+_NO_RANKS: IntColumn = np.zeros(0, np.int64)
+_IN_BYTES = 255 // 100  # so many scores of 0..100 add up to what a byte holds
 
 
 class Work:
@@ -48,6 +51,7 @@ class ClassTable:
     __slots__ = (
         "_closed",
         "_resting",
+        "_sums",
         "built",
         "cast",
         "constant",
@@ -93,11 +97,11 @@ class ClassTable:
         self.only: list[tuple[str, frozenset[str]]] = []
         self.refused: Verdict | None = None
         self.failed: Verdict | None = None
-        self.ok: BoolColumn = np.zeros(0, np.bool_)
+        self.ok: BoolColumn = _NO_ROWS
         self.steady: Any = None  # ranks of all rows without the scores that look beyond a row, if any plugin does
-        self.rank: IntColumn = np.zeros(0, np.int64)
+        self.rank: IntColumn = _NO_RANKS
         self.feasible = 0
-        self._closed: tuple[int, Any] = (-1, None)  # rows that are not feasible, as of a version
+        self._closed: tuple[int, Any] = (-1, None)  # as of a version
         self.version = 0  # moves when the set of refused rows or a reason does
         self.counted: tuple[tuple[int, int], Diagnosis] | None = None
         self.usage_filters: list[FilterColumn] = []
@@ -107,6 +111,7 @@ class ClassTable:
         self.moving: list[ScoreColumn] = []  # scores that differ between rows, and change with what runs there
         self._resting: list[ScoreColumn] = []  # those that differ, and change with the node alone
         self.resting: Any = None  # what the latter add up to on each row, weighted
+        self._sums: Any = SUMS  # the numbers that `moving` are added up in; None for their own
         self.showing: list[tuple[ScoreColumn, PluginScore | None]] = []  # with the part that is the same on all rows
         self.looking: list[ScoreColumn] = []  # scores that look beyond a row
         self.stamped_scores: list[ScoreColumn] = []  # those of them that have something to add
@@ -129,7 +134,10 @@ class ClassTable:
     @property
     def may_fail(self) -> bool:
         """Whether some filter gave a reason that is an error: it ends the attempt wherever it was given."""
-        return any([column.reasons.failing for column in self.filters])  # noqa: C419
+        for column in self.filters:  # noqa: SIM110  # a generator would take longer, and every decision asks
+            if column.reasons.failing:
+                return True
+        return False
 
     # --- all rows -------------------------------------------------------------------------------------------------
 
@@ -171,8 +179,8 @@ class ClassTable:
         """Which plugins are to be asked again where a placement changed what runs on a row."""
         self.usage_filters = [c for c in self.filters if c.traits.usage and not c.traits.stamped]
         self.usage_scores = [s for s in self.scores if s.active and s.traits.usage and not s.traits.stamped]
-        watching = [c.traits.scalar for c in self.usage_filters] + [s.traits.scalar for s in self.usage_scores]
-        self.usage_scalar = all(watching)
+        watching: list[FilterColumn | ScoreColumn] = [*self.usage_filters, *self.usage_scores]
+        self.usage_scalar = all([column.traits.scalar for column in watching])  # noqa: C419
         self.usage_extremes = [s for s in self.usage_scores if s.plugin.normalize.extremes is not None]
 
     def _concerned(self, plugin: Any, prepare: Callable[..., Any], view: Nodes) -> bool:
@@ -191,12 +199,17 @@ class ClassTable:
 
     def check(self, columns: NodeColumns) -> None:
         """Which rows are feasible, from what the filters said."""
-        ok = columns.alive[: columns.size].copy()
-        if columns.fences:
-            ok &= ~columns.fenced[: columns.size]
+        ok: Any = None
         for column in self.filters:
             if column.bits is not None:
-                ok &= column.bits == 0
+                admits = column.bits == _NO_REASON
+                ok = admits if ok is None else np.logical_and(ok, admits, out=ok)
+        if ok is None:
+            ok = columns.alive[: columns.size].copy()
+        elif columns.count != columns.size:
+            ok &= columns.alive[: columns.size]
+        if columns.fences:
+            ok &= ~columns.fenced[: columns.size]
         self.ok, self.feasible = ok, int(np.count_nonzero(ok))
         self.version += 1
 
@@ -240,14 +253,17 @@ class ClassTable:
             else:
                 (self.moving if score.traits.usage else self._resting).append(score)
             self.showing.append((score, same))
+        self._sums = None if len(self.moving) <= _IN_BYTES and _as_they_are(self.moving) else SUMS
         self.spread, every = False, slice(0, len(self.ok))
-        self.resting = self._rest(every)
+        self.resting = self._rest()
         rank = self.rank_of(columns, every)
         if self.stamped:
             self.steady = rank
             self.add_stamped()
         else:
-            self.rank = self._only_feasible(rank)
+            if self.feasible != len(rank):
+                np.putmask(rank, ~self.ok, _NOWHERE)
+            self.rank = rank
 
     def measure(self) -> bool:
         """Look for all extremes again; whether any moved."""
@@ -264,38 +280,41 @@ class ClassTable:
         self.rank = self._only_feasible(rank.copy() if rank is self.steady else rank)
 
     def _only_feasible(self, rank: IntColumn) -> IntColumn:
-        if FEW * (len(rank) - self.feasible) > len(rank):
-            np.putmask(rank, ~self.ok, NOWHERE)
-        elif self.feasible != len(rank):
+        if self.feasible != len(rank):
             if self._closed[0] != self.version:
-                self._closed = (self.version, (~self.ok).nonzero()[0])
-            rank[self._closed[1]] = NOWHERE
+                self._closed = (self.version, few_closed(self.ok))
+            if self._closed[1] is None:
+                np.putmask(rank, ~self.ok, _NOWHERE)
+            else:
+                rank[self._closed[1]] = NOWHERE
         return rank
 
     def rank_of(self, columns: NodeColumns, rows: Any, fresh: Mapping[ScoreColumn, Any] = MappingProxyType({})) -> Any:
         """The steady part of the sums over some rows, with the rows' lots below it: all but scores that are the same on
         all rows, or change with every pod placed anywhere. `fresh` are raw scores of these rows that are at hand."""
-        total, lots = None if self.resting is None else self.resting[rows], self.lots.many(columns, rows)
+        total, lots = None, self.lots.many(columns, rows)
         for score in self.moving:
             part = score.part(rows, raw=fresh.get(score))
-            total = part if total is None else np.add(total, part, dtype=_SUMS)
+            total = part if total is None else np.add(total, part, dtype=self._sums)
+        if self.resting is not None:
+            total = self.resting[rows] if total is None else np.add(self.resting[rows], total, dtype=SUMS)
         if total is None:
-            return lots
+            return lots.astype(np.int64)
         rank = total.astype(np.int64)
         rank <<= _SHIFT
-        rank |= lots
-        return rank
+        return np.bitwise_or(rank, lots, out=rank)
 
     def rest(self, rows: Any) -> None:
         """Nodes changed: what does not follow from what runs there is added up again."""
         if self.resting is not None:
-            self.resting[rows] = self._rest(rows)
+            if not self.resting.flags.writeable:
+                self.resting = self.resting.copy()
+            self.resting[rows] = sum(score.part(rows) for score in self._resting)
 
-    def _rest(self, rows: Any) -> Any:
+    def _rest(self) -> Any:
         total = None
         for score in self._resting:
-            part = score.part(rows)
-            total = part.astype(_SUMS) if total is None else np.add(total, part, out=total, casting="unsafe")
+            total = score.resting() if total is None else total + score.resting()
         return total
 
     def with_stamped(self, rows: Any, steady: Any) -> Any:
@@ -303,3 +322,8 @@ class ClassTable:
         for score in self.stamped_scores:
             steady = steady + (score.part_at(rows) << BITS if isinstance(rows, int) else score.part(rows, BITS))
         return steady
+
+
+def _as_they_are(scores: list[ScoreColumn]) -> bool:
+    """Whether they are added up neither normalised nor weighted."""
+    return all([score.kept and score.weight == 1 for score in scores])  # noqa: C419

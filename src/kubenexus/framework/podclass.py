@@ -9,6 +9,7 @@ from kubenexus.state.footprint import Footprint, Port, footprint_of, host_ports,
 
 T = TypeVar("T")
 _AT_REST = PodStatus()
+_NOT_YET: Any = object()
 
 
 class PodClass:
@@ -36,7 +37,7 @@ class PodClass:
 
     def once(self, key: str, make: Callable[[], T]) -> T:
         """What a plugin derives from the class (a parsed selector, say), made at the first call and kept with it."""
-        if key not in self._compiled:
-            self._compiled[key] = make()
-        value: T = self._compiled[key]
+        value: T = self._compiled.get(key, _NOT_YET)
+        if value is _NOT_YET:
+            value = self._compiled[key] = make()
         return value

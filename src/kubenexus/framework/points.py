@@ -132,12 +132,14 @@ class Coded(msgspec.Struct, gc=False):
     """Scores that take few values: `values[codes[n]]` on row n. The runtime normalises the few values instead of the
     many rows. `key` names the codes: equal keys, equal codes. Nobody writes into the codes but the plugin, when it is
     asked again for the same class: until then whoever got them may keep them. `rows` says how many rows have each code,
-    where that is known."""
+    where that is known. One object may be given to many classes: in `notes` the runtime keeps what it found out for one
+    of them."""
 
     codes: Any
     values: Any
     key: Hashable = None
     rows: Any = None
+    notes: Any = None
 
 
 class Normalize(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from kubenexus.base.errors import KubeNexusError
 
 LABELS = "metadata.labels"
 _AFFINITY = "spec.affinity.nodeAffinity"
+_AT_REST = core.PodStatus()
 
 
 class Field(NamedTuple):
@@ -152,7 +153,7 @@ class Signer:
         if affinity:
             spec["affinity"] = core.Affinity(**affinity)
         meta = {name: read[i] for name, i in self._into["metadata"]}
-        status = next((read[i] for _, i in self._into[""]), None) or core.PodStatus()
+        status = next((read[i] for _, i in self._into[""]), None) or _AT_REST
         return Pod(metadata=ObjectMeta(labels=read[-2], **meta), spec=core.PodSpec(**spec), status=status)
 
     def _project(self, pod: Pod) -> dict[str, str]:

@@ -7,6 +7,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubenexus.base.numbers import somewhere
+
 BitColumn = NDArray[np.uint64]
 
 
@@ -96,23 +98,23 @@ _MORE = Reason("further resources are insufficient")
 class ReasonTable:
     """The reasons one plugin gave for one pod class, each with its bit. Bits stay put while the class lives."""
 
-    __slots__ = ("_bit_of", "failing", "reasons")
+    __slots__ = ("failing", "reasons")
 
     def __init__(self) -> None:
         self.reasons: list[Reason] = []
         self.failing = False  # whether one of them is an error
-        self._bit_of: dict[Reason, int] = {}
 
     def bit(self, reason: Reason) -> int:
-        bit = self._bit_of.get(reason)
-        if bit is None:
-            if len(self.reasons) == MOST_REASONS - 1:
-                reason = _MORE
-            if len(self.reasons) < MOST_REASONS:
-                self.reasons.append(reason)
-                self.failing = self.failing or reason.code is Code.ERROR
-            bit = self._bit_of[reason] = 1 << (len(self.reasons) - 1)
-        return bit
+        """Looked for one by one: nearly always there are none, one or two."""
+        for i, known in enumerate(self.reasons):
+            if known is reason or known == reason:
+                return 1 << i
+        if len(self.reasons) == MOST_REASONS - 1:
+            reason = _MORE
+        if len(self.reasons) < MOST_REASONS:
+            self.reasons.append(reason)
+            self.failing = self.failing or reason.code is Code.ERROR
+        return 1 << (len(self.reasons) - 1)
 
     def read(self, bits: int) -> tuple[Reason, ...]:
         """The reasons behind one row's bits, in the order they were first given."""
@@ -149,11 +151,16 @@ class NodeVerdict:
         if isinstance(where, bool):
             if where:
                 self.bits |= self.table.bit(reason)
-        elif np.count_nonzero(where):  # which is quicker than `any`
+        elif somewhere(where):
             bit = self.table.bit(reason)
             small = bit < 256 and (isinstance(self.bits, int) or self.bits.dtype == np.uint8)
             kind = np.uint8 if small else np.uint64  # a handful of reasons fit in a byte, and bytes are quick
-            more = where.astype(kind)
+            more = where.view(kind) if small and _stays(where) else where.astype(kind)
             if bit > 1:
-                more *= kind(bit)
+                more = more * kind(bit)
             self.bits = more if isinstance(self.bits, int) else np.bitwise_or(self.bits, more)
+
+
+def _stays(mask: Any) -> bool:
+    """Whether nobody may write into a mask: then it need not be copied."""
+    return mask.base is None and not mask.flags.writeable and mask.dtype == np.bool_

@@ -74,7 +74,11 @@ class NodeAffinity:
         terms = pod.once(self.name + " terms", lambda: _terms(pod))
         if terms is not None:
             fits &= _any(terms.terms, nodes)
-        return enforced, ~fits if enforced is None else ~(fits | enforced)
+        unfit = ~fits if enforced is None else ~(fits | enforced)
+        for mask in (enforced, unfit):
+            if mask is not None:
+                mask.flags.writeable = False  # many classes are given the same
+        return enforced, unfit
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | int | Skip | Verdict:
         if not self._added_preferences and not _prefers(pod):
@@ -83,7 +87,7 @@ class NodeAffinity:
         points: IntColumn | Coded | Verdict = nodes.remembered(asked, lambda nodes: self._points(pod, nodes))
         if isinstance(points, Verdict):
             return points
-        return Coded(points.codes, points.values) if isinstance(points, Coded) else points.copy()
+        return points if isinstance(points, Coded) else points.copy()
 
     def _points(self, pod: PodClass, nodes: Nodes) -> IntColumn | Coded | Verdict:
         try:

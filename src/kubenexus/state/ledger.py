@@ -239,7 +239,8 @@ class Ledger:
 
     @property
     def spoken_for_nodes(self) -> list[str]:
-        return list(dict.fromkeys([*self._nominations.nodes, *self._holds.nodes]))
+        nominated, held = self._nominations.nodes, self._holds.nodes
+        return list(dict.fromkeys(nominated + held)) if nominated or held else []
 
     @property
     def fences(self) -> dict[str, list[str]]:
