@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.base.numbers import BoolColumn
+from kubenexus.base.numbers import BoolColumn, somewhere
 from kubenexus.cycle.columns import FilterColumn
 from kubenexus.framework.verdict import Code, Reason, code_of
 
@@ -26,18 +26,21 @@ def first_refusals(
     found: list[Combination] = []
     remaining = refused.copy()
     fence = remaining & fenced
-    if fence.any():
+    if somewhere(fence):
         found.append((FENCE, (FENCED,), fence))
         remaining &= ~fence
     for column in filters:
-        if column.bits is None or not remaining.any():
+        if column.bits is None or not somewhere(remaining):
             continue
-        bits = column.bits[rows]
+        bits, known = column.bits[rows], column.reasons
         hit = remaining & (bits != 0)
-        if not hit.any():
+        if not somewhere(hit):
             continue
-        values = np.unique(bits[hit]).tolist()
-        found.extend((column.plugin.name, column.reasons.read(value), hit & (bits == value)) for value in values)
+        if len(known.reasons) == 1:
+            found.append((column.plugin.name, known.read(1), hit))
+        else:
+            values = np.unique(bits[hit]).tolist()
+            found.extend((column.plugin.name, known.read(value), hit & (bits == value)) for value in values)
         remaining &= ~hit
     return found
 

@@ -28,16 +28,22 @@ class ImageLocality:
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
         if not nodes.imaged:
             return 0
-        wanted = pod.once(self.name, lambda: _images(pod))
-        found = [image for image in (nodes.image(name) for name in wanted) if image is not None]
-        if not found:
-            return 0
-        present: IntColumn = np.zeros(nodes.width, np.int64)
-        for image in found:
-            spread = len(image.rows) / nodes.total
-            present += int(float(image.size) * spread) * nodes.having(image)
-        most = _MOST_PER_IMAGE * len(wanted)
-        return 100 * (np.clip(present, _LEAST, most) - _LEAST) // (most - _LEAST)
+        wanted = pod.once(self.name, lambda: tuple(_images(pod)))
+        points: IntColumn | int = nodes.remembered((self, wanted), lambda nodes: _points(wanted, nodes))
+        return points if isinstance(points, int) else points.copy()
+
+
+def _points(wanted: tuple[str, ...], nodes: Nodes) -> Any:
+    found = [image for image in (nodes.image(name) for name in wanted) if image is not None]
+    if not found:
+        return 0
+    present: IntColumn = np.zeros(nodes.width, np.int64)
+    for image in found:
+        spread = len(image.rows) / nodes.total
+        present += int(float(image.size) * spread) * nodes.having(image)
+    most = _MOST_PER_IMAGE * len(wanted)
+    points: IntColumn = 100 * (np.clip(present, _LEAST, most) - _LEAST) // (most - _LEAST)
+    return points.astype(np.uint8)  # 0..100: many classes are given a copy
 
 
 def _images(pod: PodClass) -> list[str]:

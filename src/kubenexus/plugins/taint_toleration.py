@@ -1,13 +1,13 @@
 """TaintToleration: untolerated taints keep a pod out; untolerated preferences against it cost points."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.tolerations import HARD, SOFT, untolerated
-from kubenexus.base.numbers import IntColumn
+from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
@@ -28,17 +28,17 @@ class TaintToleration:
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         if nodes.tainted:
-            verdict.reject(self._count(pod, nodes, HARD) > 0, self.TAINTED)
+            verdict.reject(nodes.remembered(self._asked(pod, HARD), lambda nodes: _kept_off(pod, nodes)), self.TAINTED)
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
-        return self._count(pod, nodes, SOFT) if nodes.tainted else 0
+        if not nodes.tainted:
+            return 0
+        found: IntColumn = nodes.remembered(self._asked(pod, SOFT), lambda nodes: _count(pod, nodes, SOFT))
+        return found.copy()
 
-    def _count(self, pod: PodClass, nodes: Nodes, effects: frozenset[str]) -> IntColumn:
-        """Untolerated taints with these effects, counted once for each distinct set and looked up for each node."""
-        tolerations = pod.spec.tolerations
-        counts = [len(untolerated(tolerations, taints, effects=effects)) for taints in nodes.taint_sets]
-        untolerated_on: IntColumn = np.array(counts, np.int64)[nodes.taints]
-        return untolerated_on
+    def _asked(self, pod: PodClass, effects: frozenset[str]) -> Hashable:
+        """Most pods tolerate the same: they are answered once."""
+        return (self, effects, pod.once(self.name, lambda: tuple(pod.spec.tolerations)))
 
     def _lets_in(self, pod: Pod, event: Event) -> bool:
         """A node that the pod may enter now and, if it is not new, could not before."""
@@ -48,6 +48,20 @@ class TaintToleration:
         Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _lets_in),
         Wake(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION),
     )
+
+
+def _kept_off(pod: PodClass, nodes: Nodes) -> BoolColumn:
+    mask: BoolColumn = _count(pod, nodes, HARD) > 0
+    mask.flags.writeable = False  # many classes are given the same
+    return mask
+
+
+def _count(pod: PodClass, nodes: Nodes, effects: frozenset[str]) -> IntColumn:
+    """Untolerated taints with these effects, counted once for each distinct set and looked up for each node."""
+    tolerations = pod.spec.tolerations
+    counts = [len(untolerated(tolerations, taints, effects=effects)) for taints in nodes.taint_sets]
+    untolerated_on: IntColumn = np.array(counts, np.int64)[nodes.taints]
+    return untolerated_on
 
 
 def _kept_out(pod: Pod, node: Node) -> bool:
