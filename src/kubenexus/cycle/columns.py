@@ -17,6 +17,7 @@ from kubenexus.framework.profile import Traits
 from kubenexus.framework.verdict import NodeVerdict, ReasonTable
 from kubenexus.state.view import Nodes
 
+FEW = 8  # if no more than one row in so many is not feasible, it is quicker to name these than to go through all
 SUMS = np.int32  # a sum of weighted scores has 31 bits (see framework.profile)
 _SHIFT = np.array(BITS)
 _MANY, _FEW = 256, 16  # values of a coded score
@@ -241,7 +242,7 @@ class ScoreColumn:
 
     def _feasible_by_code(self, ok: BoolColumn, version: int) -> Any:
         if self._closed[0] != version:
-            self._closed = (version, few_closed(ok))
+            self._closed = (version, _few_closed(ok))
         rows, closed, size = self.raw.rows, self._closed[1], len(self.raw.values)
         if rows is None or closed is None:
             return np.bincount(self.raw.codes[ok.nonzero()[0]], minlength=size)
@@ -348,9 +349,9 @@ class ScoreColumn:
         return 0 if isinstance(self.raw, int) else int(self.raw.nbytes)
 
 
-def few_closed(ok: BoolColumn) -> Any:
-    """The rows that are not feasible; None if they are many, for then it is quicker to go through all."""
-    return (~ok).nonzero()[0] if 8 * (len(ok) - np.count_nonzero(ok)) <= len(ok) else None
+def _few_closed(ok: BoolColumn) -> Any:
+    """The rows that are not feasible; None if they are many."""
+    return (~ok).nonzero()[0] if FEW * (len(ok) - np.count_nonzero(ok)) <= len(ok) else None
 
 
 def _times(part: Any, weight: int) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.cycle.border import PluginFailedError, blamed
-from kubenexus.cycle.columns import SUMS, FilterColumn, ScoreColumn, few_closed
+from kubenexus.cycle.columns import FEW, SUMS, FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS, Lots
 from kubenexus.framework.decision import Diagnosis, PluginScore
 from kubenexus.framework.job import ALONE, JobView
@@ -101,7 +101,7 @@ class ClassTable:
         self.steady: Any = None  # ranks of all rows without the scores that look beyond a row, if any plugin does
         self.rank: IntColumn = _NO_RANKS
         self.feasible = 0
-        self._closed: tuple[int, Any] = (-1, None)  # as of a version
+        self._closed: tuple[int, Any] = (-1, None)  # rows that are not feasible, as of a version
         self.version = 0  # moves when the set of refused rows or a reason does
         self.counted: tuple[tuple[int, int], Diagnosis] | None = None
         self.usage_filters: list[FilterColumn] = []
@@ -261,9 +261,7 @@ class ClassTable:
             self.steady = rank
             self.add_stamped()
         else:
-            if self.feasible != len(rank):
-                np.putmask(rank, ~self.ok, _NOWHERE)
-            self.rank = rank
+            self.rank = self._only_feasible(rank)
 
     def measure(self) -> bool:
         """Look for all extremes again; whether any moved."""
@@ -280,13 +278,12 @@ class ClassTable:
         self.rank = self._only_feasible(rank.copy() if rank is self.steady else rank)
 
     def _only_feasible(self, rank: IntColumn) -> IntColumn:
-        if self.feasible != len(rank):
+        if FEW * (len(rank) - self.feasible) > len(rank):
+            np.putmask(rank, ~self.ok, _NOWHERE)
+        elif self.feasible != len(rank):
             if self._closed[0] != self.version:
-                self._closed = (self.version, few_closed(self.ok))
-            if self._closed[1] is None:
-                np.putmask(rank, ~self.ok, _NOWHERE)
-            else:
-                rank[self._closed[1]] = NOWHERE
+                self._closed = (self.version, (~self.ok).nonzero()[0])
+            rank[self._closed[1]] = NOWHERE
         return rank
 
     def rank_of(self, columns: NodeColumns, rows: Any, fresh: Mapping[ScoreColumn, Any] = MappingProxyType({})) -> Any:
