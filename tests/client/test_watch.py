@@ -2,16 +2,20 @@
 
 import asyncio
 import random
+from typing import Any
 
 import msgspec
 import pytest
 
+from kubenexus.api.codec import Unreadable
 from kubenexus.api.core import Pod
 from kubenexus.base.clock import VirtualClock
 from kubenexus.client import kinds
 from kubenexus.client.backoff import Backoff
-from kubenexus.client.topics import Timing, Topic
-from tests.client.cluster import GONE, QUICK, bookmark, event, following, page, pod, refuses, says
+from kubenexus.client.calls import Call, Unreachable
+from kubenexus.client.topics import LineStream, Timing, Topic
+from kubenexus.client.watch import Reflector
+from tests.client.cluster import GONE, PODS, QUICK, Told, bookmark, event, following, page, pod, refuses, says
 from tests.client.server import Talk, both_loops, http, run, status
 
 
@@ -74,6 +78,30 @@ def test_pages_are_turned_until_the_list_is_complete() -> None:
             assert it.asked[:3] == [{"limit": "1"}, {"limit": "1", "continue": "x/="}, {"limit": "1", "continue": "y"}]
 
     run(main())
+
+
+def test_the_next_page_is_asked_for_while_this_one_is_told() -> None:
+    class Pages:
+        """Two pages, one object each."""
+
+        asked = 0
+
+        async def send(self, call: Call, **_: Any) -> bytes:
+            self.asked += 1
+            more = "x" if self.asked == 1 else ""
+            return page(pod(f"p{self.asked}", self.asked), more=more).partition(b"\r\n\r\n")[2]
+
+        async def stream(self, path: str, **_: Any) -> LineStream:
+            raise Unreachable("there is no watch here")
+
+    class Counting(Told):
+        def listed(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
+            super().listed(items, unreadable)
+            self.log.append(source.asked)
+
+    source, told = Pages(), Counting()
+    run(Reflector(source, PODS, told, clock=VirtualClock(), rng=random.Random(1)).step())
+    assert told.log == ["begin", ["p1"], 2, ["p2"], 2, "end"]
 
 
 def test_pages_that_grew_too_old_are_listed_anew_as_a_whole() -> None:

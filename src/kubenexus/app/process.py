@@ -177,9 +177,9 @@ class Process:
         waited = 0
         while scheduler.unsynced:
             waited += 1
-            if waited % 200 == 0:
+            if waited % 1000 == 0:
                 log.warning("Still waiting for the first lists", kinds=scheduler.unsynced)
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.01)
         while self._election is not None:  # alone, nobody has written since the lists began
             try:
                 await scheduler.caught_up()

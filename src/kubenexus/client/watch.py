@@ -11,6 +11,7 @@ failure delays, it never drops anything.
 import asyncio
 import contextlib
 import random
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from kubenexus.api.codec import Listing, decode_list
@@ -118,17 +119,30 @@ class Reflector:
 
     async def _list(self) -> None:
         self._begun += 1
-        number, more, first = self._begun, "", True
+        number, first, version = self._begun, True, ""
         self.version = ""
-        while first or more:
-            page = await self._page(more)
-            if first:
-                self._tell.begin()
-            self._tell.listed(page.items, page.unreadable)
-            first, more, version = False, page.more, page.resource_version
+        async with contextlib.aclosing(self._pages()) as pages:
+            async for page in pages:
+                if first:
+                    self._tell.begin()
+                self._tell.listed(page.items, page.unreadable)
+                first, version = False, page.resource_version
         if not version:
             raise Malformed("has no resourceVersion", field="metadata", subject=f"list of {self.resource}")
         self._complete(version, number)
+
+    async def _pages(self) -> AsyncGenerator[Listing[Any], None]:
+        """One page after the other; the server looks for the next while the receiver is told of this one."""
+        page = await self._page("")
+        while page.more:
+            coming = asyncio.create_task(self._page(page.more))
+            try:
+                await asyncio.sleep(0)  # so that it is on its way
+                yield page
+                page = await coming
+            finally:
+                coming.cancel()
+        yield page
 
     async def _page(self, more: str) -> Listing[Any]:
         call = listing(self.resource, limit=0 if self._whole else self._timing.page, more=more, fields=self._fields)
