@@ -106,12 +106,12 @@ class Process:
             guard=self._election,
             settings=Settings(host=self._identity.partition("_")[0], watched=watched),
         )
-        log.info("Starting", source=self._client.access.source, profiles=sorted(scheduler.planners))
-        if not self._configuration.document.delay_cache_until_active:
-            self._start(scheduler.watch())  # the lists are on their way while the ports are opened
         await ports.open(scheduler, self._election)
+        log.info("Starting", source=self._client.access.source, profiles=sorted(scheduler.planners))
         self._start(self._known())
         self._start(Gauges(scheduler, self._election, self._clock).feel())
+        if not self._configuration.document.delay_cache_until_active:
+            self._start(scheduler.watch())
         self._start(self._lead(scheduler))
 
     async def _reach(self) -> None:
