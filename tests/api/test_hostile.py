@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from kubenexus.api import offers, quantity
 from kubenexus.api.codec import Unreadable, decode_list, decode_node, decode_pod, from_data, read_object
 from kubenexus.api.core import Node, NodeSelector, Pod, PreferredSchedulingTerm
 from kubenexus.api.features import required_features
 from kubenexus.api.node_selectors import exactly, matches, named, preferred, required
+from kubenexus.api.offers import allocatable
 from kubenexus.api.quantity import INT64_MAX, Quantity, to_milli, to_nano, to_units
-from kubenexus.api.resources import allocatable, demand, footprint, pod_limits
+from kubenexus.api.resources import demand, footprint, pod_limits
 from kubenexus.api.selectors import LabelSelector, compile_selector
 from kubenexus.api.tolerations import untolerated
 from kubenexus.base.errors import Malformed
@@ -208,11 +210,16 @@ def test_a_megabyte_of_quantity_is_read_at_once(text: str) -> None:
 
 
 def test_long_texts_are_not_kept_in_the_caches() -> None:
-    from kubenexus.api import quantity
-
     before = quantity._milli.cache_info().currsize
     to_milli("1" * 65)
     assert quantity._milli.cache_info().currsize == before
+
+
+def test_long_lists_of_what_a_node_offers_are_not_remembered() -> None:
+    listed = {f"example.com/r{i}": "1" for i in range(1000)}
+    before, node = offers._offered.cache_info().currsize, from_data({"status": {"allocatable": listed}}, Node)
+    assert allocatable(node) == tuple((name, 1) for name in sorted(listed))
+    assert offers._offered.cache_info().currsize == before
 
 
 def test_a_megabyte_of_label() -> None:

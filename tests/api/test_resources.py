@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from kubenexus.api.codec import from_data
 from kubenexus.api.core import Node, Pod
-from kubenexus.api.resources import allocatable, demand, footprint, is_extended, is_scalar, pod_requests
+from kubenexus.api.offers import allocatable
+from kubenexus.api.resource_names import is_extended, is_scalar
+from kubenexus.api.resources import demand, footprint, pod_requests
 from kubenexus.base.errors import Malformed
 from tests.api import naive
 from tests.api.oracle import steady

@@ -11,7 +11,8 @@ from typing import Any
 from kubenexus.api.core import Affinity, NodeSelectorRequirement, NodeSelectorTerm, Pod, PreferredSchedulingTerm
 from kubenexus.api.node_selectors import preferred
 from kubenexus.api.quantity import Quantity, read
-from kubenexus.api.resources import is_extended, is_scalar, pod_requests
+from kubenexus.api.resource_names import is_extended, is_scalar
+from kubenexus.api.resources import pod_requests
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.harness import NodeInfo
 

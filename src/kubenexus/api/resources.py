@@ -12,31 +12,24 @@ The rule is written once, for any kind of number that can be added and compared:
                           are compared as totals of the pod, and an Infeasible resize does not count as wanted
 
 A negative amount in a spec is refused, as the API server refuses it. In a status it counts as 0: the kubelet wrote it,
-nobody can correct it, and a node must not look emptier for it. The same goes for a node's negative allocatable.
+nobody can correct it, and a node must not look emptier for it.
 """
 
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from kubenexus.api.core import Container, ContainerStatus, Node, Pod, QuantityText, ResourceList
+from kubenexus.api.core import Container, Pod, QuantityText, ResourceList
 from kubenexus.api.quantity import NANO, NANO_PER_MILLI, Quantity, ceil_within_int64, read, to_nano
-from kubenexus.api.selectors import is_label_key
+from kubenexus.api.resize import is_infeasible, is_resized, reported, statuses_of
+from kubenexus.api.resource_names import CPU, MEMORY, Amounts, rounded
 from kubenexus.base.errors import Malformed, shown
-
-CPU: Final = "cpu"
-MEMORY: Final = "memory"
-EPHEMERAL_STORAGE: Final = "ephemeral-storage"
-PODS: Final = "pods"
-_BASIC: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 
 # What a container without a request counts in scores, so that a thousand best-effort pods do not look like nothing.
 DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
 
-Amounts = tuple[tuple[str, int], ...]
 Number = TypeVar("Number", int, Quantity)
 
 
@@ -91,50 +84,8 @@ def pod_limits(pod: Pod) -> dict[str, Quantity]:
     return _located(pod, _limits)
 
 
-def allocatable(node: Node) -> Amounts:
-    """What a node offers: cpu in thousandths, memory, ephemeral storage, pods and scalar resources in units."""
-    try:
-        return _offered(tuple(node.status.allocatable.items()))
-    except Malformed as error:
-        raise error.within(subject=f"Node {shown(node.metadata.name)}") from None
-
-
-@functools.lru_cache(maxsize=256)  # thousands of nodes come in a few sizes
-def _offered(allocatable: tuple[tuple[str, QuantityText], ...]) -> Amounts:
-    offered: dict[str, int] = {}
-    for name, text in allocatable:
-        try:
-            offered[name] = max(to_nano(text), 0)
-        except Malformed as error:
-            raise error.within(f"status.allocatable[{shown(name)}]") from None
-    pods = ceil_within_int64(offered.pop(PODS, 0), NANO)
-    return tuple(sorted((*_rounded(offered), (PODS, pods)))) if pods else _rounded(offered)
-
-
-def is_basic(name: str) -> bool:
-    """What every node is scored by whether the pod asks for it or not; `pods` is none of these."""
-    return name in (CPU, MEMORY, EPHEMERAL_STORAGE)
-
-
-def is_extended(name: str) -> bool:
-    """Whether a resource is somebody else's (`example.com/gpu`): a qualified name outside kubernetes.io."""
-    if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
-        return False
-    return is_label_key("requests." + name)
-
-
-def is_scalar(name: str) -> bool:
-    """Whether NodeInfo counts a resource besides cpu, memory, ephemeral storage and pods."""
-    return _is_scalar(name) if len(name) <= 400 else _is_scalar.__wrapped__(name)
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_scalar(name: str) -> bool:
-    return name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name or is_extended(name)
-
-
 def _footprint(pod: Pod) -> Requests:
-    resized = _is_resized(pod)
+    resized = is_resized(pod)
     counted = _requests(pod, _NANOS, {}, resized=resized)
     defaults = _NANOS.defaults
     if _pod_level_requests(pod):
@@ -143,16 +94,16 @@ def _footprint(pod: Pod) -> Requests:
     elif not resized and _asks_for_both(pod):
         defaults = {}
     filled = _requests(pod, _NANOS, defaults, resized=resized) if defaults else counted
-    return Requests(_rounded(counted), _milli_cpu(filled), _bytes_of_memory(filled))
+    return Requests(rounded(counted), _milli_cpu(filled), _bytes_of_memory(filled))
 
 
 def _demand(pod: Pod) -> Demand:
     counted = _requests(pod, _NANOS, {}, resized=False)
     settled = not _pod_level_requests(pod) and _asks_for_both(pod)
     filled = counted if settled else _requests(pod, _NANOS, _NANOS.defaults, resized=False, pod_level=False)
-    amounts = _rounded(counted)
-    scored = amounts if settled else _rounded(filled)
-    plain = _rounded(_requests(pod, _NANOS, {}, resized=True)) if _is_resized(pod) else amounts
+    amounts = rounded(counted)
+    scored = amounts if settled else rounded(filled)
+    plain = rounded(_requests(pod, _NANOS, {}, resized=True)) if is_resized(pod) else amounts
     return Demand(amounts, _milli_cpu(filled), _bytes_of_memory(filled), scored, plain)
 
 
@@ -203,18 +154,18 @@ def _with_resize(
     Taken at its word, an Infeasible resize of a pod whose containers have no status yet leaves nothing at all. Upstream
     counts it so, and so do we: the next status mends it.
     """
-    infeasible, whole = _is_infeasible(pod), pod.status.resources
+    infeasible, whole = is_infeasible(pod), pod.status.resources
     if pod.status.allocated_resources is not None and whole is not None and whole.requests is not None:
         # The kubelet has added it up already.
         in_force = _amounts(whole.requests, numbers.reported)
         allocated = _amounts(pod.status.allocated_resources, numbers.reported)
     else:
-        statuses = _statuses(pod)
+        statuses = statuses_of(pod)
 
         def count(container: Container, *, actual: bool) -> dict[str, Number]:
-            reported = _reported(statuses.get(container.name), actual=actual)
-            if reported is not None:
-                return _amounts(reported, numbers.reported)
+            told = reported(statuses.get(container.name), actual=actual)
+            if told is not None:
+                return _amounts(told, numbers.reported)
             return {} if infeasible else _amounts(container.resources.requests, numbers.wanted)
 
         in_force = _total(pod, lambda container: count(container, actual=True), defaults)
@@ -234,7 +185,7 @@ def _pod_level_requests(pod: Pod) -> ResourceList | None:
 def _pod_level(pod: Pod, numbers: _Numbers[Number], whole: ResourceList, *, resized: bool) -> dict[str, Number]:
     counted = _amounts(whole, numbers.wanted)
     if resized and pod.status.resources is not None:
-        counted = {} if _is_infeasible(pod) else counted
+        counted = {} if is_infeasible(pod) else counted
         _raise(counted, _amounts(pod.status.resources.requests, numbers.reported))
         _raise(counted, _amounts(pod.status.allocated_resources, numbers.reported))
     return {name: amount for name, amount in counted.items() if _is_pod_level(name)}
@@ -253,24 +204,6 @@ def _limits(pod: Pod) -> dict[str, Quantity]:
     return limits
 
 
-def _is_resized(pod: Pod) -> bool:
-    """Whether the status can count otherwise than the spec."""
-    status = pod.status
-    if status.resources is not None or status.allocated_resources is not None or _is_infeasible(pod):
-        return True
-    if not status.container_statuses and not status.init_container_statuses:
-        return False
-    statuses = _statuses(pod)
-    for container in (*pod.spec.containers, *pod.spec.init_containers):
-        found, wanted = statuses.get(container.name), container.resources.requests
-        if found and (
-            found.allocated_resources not in (None, wanted)
-            or (found.resources and found.resources.requests not in (None, wanted))
-        ):
-            return True
-    return False
-
-
 def _asks_for_both(pod: Pod) -> bool:
     """Whether every container says how much cpu and memory it wants, so that no default is needed."""
     for container in (*pod.spec.containers, *pod.spec.init_containers):
@@ -278,28 +211,6 @@ def _asks_for_both(pod: Pod) -> bool:
         if not requests or CPU not in requests or MEMORY not in requests:
             return False
     return True
-
-
-def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
-    # The first status of a name counts, and those of containers come before those of init containers.
-    listed = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return {status.name: status for status in reversed(listed)}
-
-
-def _reported(status: ContainerStatus | None, *, actual: bool) -> ResourceList | None:
-    """What the kubelet says about a container: what is in force (`actual`) or else what it has allocated."""
-    if status is None:
-        return None
-    if actual and status.resources is not None and status.resources.requests is not None:
-        return status.resources.requests
-    return status.allocated_resources
-
-
-def _is_infeasible(pod: Pod) -> bool:
-    for condition in pod.status.conditions:
-        if condition.type == "PodResizePending":
-            return condition.reason == "Infeasible"
-    return False
 
 
 def _is_pod_level(name: str) -> bool:
@@ -319,17 +230,6 @@ def _raise(total: dict[str, Number], floor: Mapping[str, Number]) -> None:
     for name, amount in floor.items():
         if name not in total or amount > total[name]:
             total[name] = amount
-
-
-def _rounded(nanos: Mapping[str, int]) -> Amounts:
-    """What NodeInfo keeps of a resource list, in its units."""
-    kept = [
-        (name, ceil_within_int64(nano, NANO_PER_MILLI if name == CPU else NANO))
-        for name, nano in nanos.items()
-        if nano and (name in _BASIC or is_scalar(name))
-    ]
-    kept.sort()
-    return tuple(kept)
 
 
 def _milli_cpu(nanos: Mapping[str, int]) -> int:
@@ -397,10 +297,10 @@ def _listings(pod: Pod) -> Iterator[tuple[str, ResourceList | None, Callable[[Qu
         ("containerStatuses", status.container_statuses),
         ("initContainerStatuses", status.init_container_statuses),
     ):
-        for index, reported in enumerate(statuses):
-            yield f"status.{kind}[{index}].allocatedResources", reported.allocated_resources, _NANOS.reported
-            if reported.resources is not None:
-                yield f"status.{kind}[{index}].resources.requests", reported.resources.requests, _NANOS.reported
+        for index, each in enumerate(statuses):
+            yield f"status.{kind}[{index}].allocatedResources", each.allocated_resources, _NANOS.reported
+            if each.resources is not None:
+                yield f"status.{kind}[{index}].resources.requests", each.resources.requests, _NANOS.reported
     yield "status.allocatedResources", status.allocated_resources, _NANOS.reported
     if status.resources is not None:
         yield "status.resources.requests", status.resources.requests, _NANOS.reported

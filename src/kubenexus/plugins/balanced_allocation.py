@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.api.resources import is_basic
+from kubenexus.api.resource_names import is_basic
 from kubenexus.base.numbers import Amounts, IntColumn
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass

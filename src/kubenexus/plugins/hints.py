@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubenexus.api.core import Node, Pod
-from kubenexus.api.resources import PODS, allocatable, demand, footprint
+from kubenexus.api.offers import allocatable
+from kubenexus.api.resource_names import PODS
+from kubenexus.api.resources import demand, footprint
 from kubenexus.framework.events import Event
 from kubenexus.state.ledger import IMPLICIT_RESOURCE
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.api.resources import is_basic, is_extended
+from kubenexus.api.resource_names import is_basic, is_extended
 from kubenexus.base.errors import shown
 from kubenexus.base.numbers import Amounts, IntColumn, somewhere
 from kubenexus.framework.events import Action, Event, Resource, Wake

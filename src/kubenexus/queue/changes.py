@@ -8,7 +8,8 @@ tells the queue of one thing that happened; together with `queue.room` these are
 import msgspec
 
 from kubenexus.api.core import Node, Pod
-from kubenexus.api.resources import allocatable, pod_requests
+from kubenexus.api.offers import allocatable
+from kubenexus.api.resources import pod_requests
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.events import Action, Event, Resource
 

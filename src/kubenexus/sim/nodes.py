@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from kubenexus.api.core import Taint
-from kubenexus.api.resources import is_extended
+from kubenexus.api.resource_names import is_extended
 from kubenexus.client import kinds, verbs
 from kubenexus.client.calls import STRATEGIC_PATCH, Call
 from kubenexus.observe.times import micros_text, seconds_text

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubenexus.api.core import Node
-from kubenexus.api.resources import allocatable
+from kubenexus.api.offers import allocatable
 from kubenexus.base.numbers import BoolColumn
 from kubenexus.state.cells import Undo
 from kubenexus.state.changes import Changes

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from kubenexus.api.codec import Unreadable
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.meta import Object, ObjectMeta
-from kubenexus.api.resources import allocatable, footprint
+from kubenexus.api.offers import allocatable
+from kubenexus.api.resources import footprint
 from kubenexus.base.clock import Clock
 from kubenexus.client import kinds
 from kubenexus.client.changes import DELETED, Change

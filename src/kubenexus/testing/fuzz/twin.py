@@ -8,7 +8,8 @@ import msgspec
 
 from kubenexus.api.core import DeviceClass, Node, Pod
 from kubenexus.api.quantity import NANO, NANO_PER_MILLI, read
-from kubenexus.api.resources import CPU, is_scalar, pod_requests
+from kubenexus.api.resource_names import CPU, is_scalar
+from kubenexus.api.resources import pod_requests
 
 _BASIC = ("cpu", "memory", "ephemeral-storage")
 

@@ -1,0 +1,33 @@
+"""What a node offers, as kube-scheduler counts it."""
+
+import functools
+
+from kubenexus.api.core import Node, QuantityText
+from kubenexus.api.quantity import NANO, ceil_within_int64, to_nano
+from kubenexus.api.resource_names import PODS, Amounts, rounded
+from kubenexus.base.errors import Malformed, shown
+
+_USUAL = 4096  # characters; nobody has thousands of nodes with longer lists, and they would only fill memory
+
+
+def allocatable(node: Node) -> Amounts:
+    """Cpu in thousandths; memory, ephemeral storage, pods and scalar resources in units. A negative amount counts as 0:
+    the kubelet wrote it, nobody can correct it, and a node must not look emptier for it."""
+    listed = tuple(node.status.allocatable.items())
+    size = sum([len(name) + len(str(text)) for name, text in listed])
+    try:
+        return _offered(listed) if size <= _USUAL else _offered.__wrapped__(listed)
+    except Malformed as error:
+        raise error.within(subject=f"Node {shown(node.metadata.name)}") from None
+
+
+@functools.lru_cache(maxsize=256)  # thousands of nodes come in a few sizes
+def _offered(allocatable: tuple[tuple[str, QuantityText], ...]) -> Amounts:
+    offered: dict[str, int] = {}
+    for name, text in allocatable:
+        try:
+            offered[name] = max(to_nano(text), 0)
+        except Malformed as error:
+            raise error.within(f"status.allocatable[{shown(name)}]") from None
+    pods = ceil_within_int64(offered.pop(PODS, 0), NANO)
+    return tuple(sorted((*rounded(offered), (PODS, pods)))) if pods else rounded(offered)

@@ -1,0 +1,44 @@
+"""A pod that is resized in place, as its status tells: what the kubelet has allocated, and what is in force."""
+
+from kubenexus.api.core import ContainerStatus, Pod, ResourceList
+
+
+def is_resized(pod: Pod) -> bool:
+    """Whether the status can count otherwise than the spec."""
+    status = pod.status
+    if status.resources is not None or status.allocated_resources is not None or is_infeasible(pod):
+        return True
+    if not status.container_statuses and not status.init_container_statuses:
+        return False
+    statuses = statuses_of(pod)
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        found, wanted = statuses.get(container.name), container.resources.requests
+        if found and (
+            found.allocated_resources not in (None, wanted)
+            or (found.resources and found.resources.requests not in (None, wanted))
+        ):
+            return True
+    return False
+
+
+def statuses_of(pod: Pod) -> dict[str, ContainerStatus]:
+    """By container. The first status of a name counts, and containers' come before init containers'."""
+    listed = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    return {status.name: status for status in reversed(listed)}
+
+
+def reported(status: ContainerStatus | None, *, actual: bool) -> ResourceList | None:
+    """What the kubelet says about a container: what is in force (`actual`) or else what it has allocated."""
+    if status is None:
+        return None
+    if actual and status.resources is not None and status.resources.requests is not None:
+        return status.resources.requests
+    return status.allocated_resources
+
+
+def is_infeasible(pod: Pod) -> bool:
+    """Whether the node can never give what is wanted now."""
+    for condition in pod.status.conditions:
+        if condition.type == "PodResizePending":
+            return condition.reason == "Infeasible"
+    return False

@@ -1,0 +1,49 @@
+"""Names of resources, and what kube-scheduler's NodeInfo keeps of a list of them."""
+
+import functools
+from collections.abc import Mapping
+from typing import Final
+
+from kubenexus.api.quantity import NANO, NANO_PER_MILLI, ceil_within_int64
+from kubenexus.api.selectors import is_label_key
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+_BASIC: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+
+Amounts = tuple[tuple[str, int], ...]
+
+
+def is_basic(name: str) -> bool:
+    """What every node is scored by whether the pod asks for it or not; `pods` is none of these."""
+    return name in _BASIC
+
+
+def is_extended(name: str) -> bool:
+    """Whether a resource is somebody else's (`example.com/gpu`): a qualified name outside kubernetes.io."""
+    if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
+        return False
+    return is_label_key("requests." + name)
+
+
+def is_scalar(name: str) -> bool:
+    """Whether NodeInfo counts a resource besides cpu, memory, ephemeral storage and pods."""
+    return _is_scalar(name) if len(name) <= 400 else _is_scalar.__wrapped__(name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_scalar(name: str) -> bool:
+    return name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name or is_extended(name)
+
+
+def rounded(nanos: Mapping[str, int]) -> Amounts:
+    """What NodeInfo keeps of a resource list, in its units."""
+    kept = [
+        (name, ceil_within_int64(nano, NANO_PER_MILLI if name == CPU else NANO))
+        for name, nano in nanos.items()
+        if nano and (name in _BASIC or is_scalar(name))
+    ]
+    kept.sort()
+    return tuple(kept)
