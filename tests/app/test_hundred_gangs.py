@@ -9,6 +9,7 @@ from kubenexus.client import kinds
 from kubenexus.client.transport import Client
 from kubenexus.client.verbs import bind, create, delete
 from kubenexus.sim.box import Box
+from tests import turns
 from tests.api.gangs.small import LEAST, NAME
 from tests.app.test_gangs_embedded import Pods, cluster, member, node_of, scheduled, until, why
 from tests.chaos.checker import Checker
@@ -50,9 +51,7 @@ async def watched(box: Box, deadline: float) -> AsyncIterator[Checker]:
 async def seen(checker: Checker, pods: Pods) -> None:
     """Until the judge has heard of all this."""
     versions = {pod["metadata"]["uid"]: node_of(pod) for pod in pods.values()}
-    async with asyncio.timeout(20):
-        while {pod.uid: pod.node for pod in checker.pods()} != versions:
-            await asyncio.sleep(0.01)
+    await turns.until(lambda: {pod.uid: pod.node for pod in checker.pods()} == versions, patience=20)
 
 
 def test_sixty_run_whole_forty_wait_whole_and_the_next_start_when_some_end() -> None:
