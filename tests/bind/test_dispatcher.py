@@ -11,7 +11,7 @@ from kubenexus.api.core import Pod
 from kubenexus.bind.commitment import Bind, Commitment, Points
 from kubenexus.bind.dispatcher import TRIES, Dispatcher
 from kubenexus.bind.outcome import Fate, Outcome
-from kubenexus.client.calls import ApiError
+from kubenexus.client.calls import ApiError, Call
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.builders import a_pod
@@ -247,3 +247,116 @@ def test_less_urgent_calls_wait_while_binds_do() -> None:
         return log
 
     assert "event" in asyncio.run(life())
+
+
+def held_server(*pods: Pod) -> PodServer:
+    """Answers to binds wait until somebody says so."""
+    server = PodServer(*pods)
+    server.held = asyncio.Event()
+    return server
+
+
+@pytest.mark.parametrize("sizes", [[8], [3, 5], [1] * 8], ids=["a gang", "two gangs", "pods"])
+def test_what_is_handed_over_counts_at_once_and_until_it_is_answered(sizes: list[int]) -> None:
+    """A burst hands over in a row: whoever counted only what was begun would be a thousand binds ahead."""
+    jobs = [[a_pod(f"p{job}-{member}") for member in range(size)] for job, size in enumerate(sizes)]
+
+    async def life() -> None:
+        server = held_server(*(pod for job in jobs for pod in job))
+        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4)
+        for job in jobs:
+            assert not dispatcher.full, "the job before this one is not as much as may be ahead"
+            dispatcher.submit(committed(*job))
+        for _ in range(10):
+            assert dispatcher.full
+            await asyncio.sleep(0)
+        assert server.held is not None
+        server.held.set()
+        await until(lambda: not dispatcher.open)
+        assert not dispatcher.full
+        assert (len(server.binds), server.most) == (8, 4)
+
+    asyncio.run(life())
+
+
+def test_a_job_goes_out_whole_however_large_and_the_next_is_held_back() -> None:
+    gang = [a_pod(f"g{i}") for i in range(100)]
+
+    async def life() -> None:
+        server, landed = held_server(*gang), Landed()
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=4)
+        dispatcher.submit(committed(*gang))
+        assert dispatcher.full
+        assert server.held is not None
+        server.held.set()
+        await until(lambda: not dispatcher.open)
+        assert landed.all == [[Outcome(Fate.BOUND)] * 100]
+
+    asyncio.run(life())
+
+
+def test_the_loop_hears_that_it_may_go_on_before_the_last_of_a_gang_is_answered() -> None:
+    gang = [a_pod(f"g{i}") for i in range(9)]
+
+    class OneIsSilent(PodServer):
+        async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+            if "/g8/" in call.path:
+                await asyncio.Event().wait()
+            return await super().send(call, timeout=timeout)
+
+    async def life() -> None:
+        landed, told = Landed(), list[bool]()
+        dispatcher = Dispatcher(OneIsSilent(*gang), Guard(), landed, random.Random(1), limit=4)
+        dispatcher.rested = lambda: told.append(dispatcher.full)
+        dispatcher.submit(committed(*gang))
+        assert dispatcher.full
+        await until(lambda: told)
+        assert (told, landed.all) == ([False], [])
+        assert await dispatcher.close(0.0) == 1
+
+    asyncio.run(life())
+
+
+@pytest.mark.parametrize("problem", ["", "no volume"])
+def test_who_waits_for_volumes_keeps_nobody_from_being_decided(problem: str) -> None:
+    gang, made = [a_pod(f"g{i}") for i in range(8)], asyncio.Event()
+
+    class Provisioner(Slow):
+        async def pre_bind(self, bind: Bind) -> str:
+            await made.wait()
+            return problem
+
+    async def life() -> None:
+        server = held_server(*gang)
+        points = Points((Provisioner(),))
+        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4, points=points)
+        dispatcher.submit(committed(*gang))
+        assert dispatcher.full, "whether it has to wait is not known before somebody has looked"
+        await turns()
+        assert not dispatcher.full
+        made.set()
+        await turns()
+        assert dispatcher.full == (not problem)
+        assert server.held is not None
+        server.held.set()
+        await until(lambda: not dispatcher.open)
+        assert not dispatcher.full
+
+    asyncio.run(life())
+
+
+def test_a_plugin_that_fails_leaves_nothing_counted() -> None:
+    class Broken(Slow):
+        def concerns(self, bind: Bind) -> bool:
+            raise ValueError("a bug")
+
+    async def life() -> None:
+        pods, landed = [a_pod(f"p{i}") for i in range(8)], Landed()
+        server, points = PodServer(*pods), Points((Broken(),))
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=4, points=points)
+        dispatcher.submit(committed(*pods))
+        await until(lambda: not dispatcher.open)
+        assert landed.fates == ["refused"] * 8
+        assert (dispatcher.full, dispatcher.calm) == (False, True)
+
+    asyncio.run(life())

@@ -7,7 +7,8 @@
                                                         a look
 
 `submit` never waits. At most `limit` binds are in flight; binds of one job stand next to each other in the line for
-them. Each write asks the guard first and ends within its timeout, so that it has ended when another process may lead.
+them. A job goes out whole, however large: `full` holds back the next one. Each write asks the guard first and ends
+within its timeout, so that it has ended when another process may lead.
 
 A bind without an answer may have happened. It is settled by a look, and if the pod still has no node by sending *the
 same* bind again: whichever of the two lands, the pod gets the node on which it is counted.
@@ -59,6 +60,7 @@ class Dispatcher:
         self._points = points
         self._slots = asyncio.Semaphore(limit)
         self._open: set[asyncio.Task[None]] = set()
+        self._handed = 0  # binds of commitments that nobody has begun to carry out
         self._binding = 0  # in flight, or waiting for a slot
         self._calm = asyncio.Event()  # nobody waits for a slot
         self._calm.set()
@@ -70,8 +72,9 @@ class Dispatcher:
     @property
     def full(self) -> bool:
         """Whether the loop should wait before it decides more: it is far enough ahead of the API server, or that is
-        away. `rested` is called when it may go on in the latter case, `land` in the former."""
-        ahead = self._binding >= AHEAD * self._limit or len(self._open) >= OPEN * self._limit
+        away. `rested` is called when it may go on, or `land` where too many commitments were open. A commitment counts
+        from when it is handed over, for a burst hands over many before the first is begun."""
+        ahead = self._handed + self._binding >= AHEAD * self._limit or len(self._open) >= OPEN * self._limit
         return ahead or self._resting
 
     @property
@@ -93,6 +96,7 @@ class Dispatcher:
 
     def submit(self, commitment: Commitment) -> None:
         """Carry this out, beginning soon. Its end is told to `land`."""
+        self._handed += len(commitment.binds)
         task = asyncio.get_running_loop().create_task(self._carry_out(commitment))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
@@ -111,6 +115,7 @@ class Dispatcher:
     # --- one commitment -------------------------------------------------------------------------------------------
 
     async def _carry_out(self, commitment: Commitment) -> None:
+        self._handed -= len(commitment.binds)
         try:
             outcomes = await self._outcomes(commitment.binds)
         except Exception as error:  # a mistake of ours, or of a plugin's, must not cost anybody a pod
@@ -121,6 +126,7 @@ class Dispatcher:
         problem = await self._prepare(binds) if self._points.pre_binds else ""
         if problem:
             return [Outcome(Fate.REFUSED, problem)] * len(binds)
+        self._begin(len(binds))
         if len(binds) == 1:
             return [await self._bind(binds[0])]
         return await asyncio.gather(*(self._bind(each) for each in binds))
@@ -146,16 +152,25 @@ class Dispatcher:
         return outcome
 
     async def _in_turn(self, bind: Bind) -> Outcome:
-        self._binding += 1
-        if self._binding > self._limit:
-            self._calm.clear()
         try:
             async with self._slots:
                 return await self._send(bind)
         finally:
-            self._binding -= 1
-            if self._binding <= self._limit:
-                self._calm.set()
+            self._answered()
+
+    def _begin(self, binds: int) -> None:
+        """All of a job's binds at once, before their tasks run."""
+        self._binding += binds
+        if self._binding > self._limit:
+            self._calm.clear()
+
+    def _answered(self) -> None:
+        """The last of a large job may be long in coming: the loop is not to wait for that."""
+        self._binding -= 1
+        if self._binding <= self._limit:
+            self._calm.set()
+        if self._binding == AHEAD * self._limit - 1:
+            self.rested()
 
     async def _send(self, bind: Bind) -> Outcome:
         if self._closing:
