@@ -217,6 +217,9 @@ def test_who_does_not_lead_writes_nothing() -> None:
         town.guard.leads = False
         await town.notes()
         assert written(town) == []
+        town.guard.leads = True
+        await town.notes(seconds=60)
+        assert ("False", "Unschedulable", SHORT) in written(town), "who leads again tells it after all"
 
     in_town(life)
 

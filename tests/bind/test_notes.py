@@ -12,11 +12,12 @@ from kubenexus.bind.notes import PAUSES, WRITERS, Notes
 from kubenexus.client.calls import ApiError, Call
 from kubenexus.sim.virtual.loop import run
 from kubenexus.testing.builders import a_pod
-from tests.bind.server import AWAY, BUSY, FORBIDDEN, SILENT, PodServer
+from tests.bind.server import AWAY, BUSY, FORBIDDEN, SILENT, Guard, PodServer
 from tests.sim.virtual.passing import elapse
 
 WEB = a_pod("web")
 HOUR = 3600.0
+NOT_LEADING = "this process does not lead any more"
 GONE = ApiError(404, "NotFound", 'pods "web" not found')
 CONFLICT = ApiError(409, "Conflict", "the object has been modified")
 
@@ -86,6 +87,32 @@ def test_it_is_given_up_in_the_end() -> None:
 
 def test_a_pod_that_is_gone_is_nobodys_concern() -> None:
     assert written(GONE) == ([WHY], [])
+
+
+@pytest.mark.parametrize(
+    ("away", "sent", "given_up"),
+    [
+        pytest.param(5.0, [WHY], [], id="soon"),
+        pytest.param(HOUR, [], [(round(sum(PAUSES), 1), NOT_LEADING)], id="much later"),
+    ],
+)
+def test_who_leads_again_writes_what_it_has_not_written(away: float, sent: list[Call], given_up: Given) -> None:
+    """A renewal that was late: the fence was shut for a moment, and nobody will say again why the pod waits."""
+    server, guard, missed = PodServer(WEB), Guard(), Given()
+    guard.leads = False
+
+    async def life() -> None:
+        notes: Notes[Pod] = Notes(server, guard, lambda pod: True, lambda pod, why: missed.append((at(), why)))
+        async with written_by(notes):
+            notes.write(WEB, WHY)
+            await elapse(away)
+            assert server.calls == [], "not without the lease"
+            guard.leads = True
+            await elapse(HOUR)
+        assert (len(notes), notes._latest) == (0, {})
+
+    run(life())
+    assert (server.calls, missed) == (sent, given_up)
 
 
 def test_what_has_become_untrue_is_not_written_again() -> None:

@@ -109,8 +109,7 @@ class Notes(Generic[Noted]):
 
     async def _try(self, uid: str, note: Note[Noted]) -> None:
         """Once: it is written, or no longer true, or rests, or was refused too often."""
-        true = self._still(note.noted) and self._guard.may_write()
-        problem = await self._send(uid, note.call) if true else ""
+        problem = await self._send(uid, note.call) if self._still(note.noted) else ""
         if self._latest.get(uid) is not note:
             return  # something newer follows, or nobody wants to know any more
         if problem and note.refused < len(PAUSES):
@@ -137,7 +136,10 @@ class Notes(Generic[Noted]):
         self._work.set()
 
     async def _send(self, uid: str, call: Call) -> str:
-        """What went wrong, "" if nothing did."""
+        """What went wrong, "" if nothing did. Who does not lead now may lead again in a moment, and would not be told
+        again what to write."""
+        if not self._guard.may_write():
+            return "this process does not lead any more"
         done = self._on_the_way[uid] = asyncio.Event()
         try:
             await self._api.send(call, timeout=self._guard.write_timeout)
