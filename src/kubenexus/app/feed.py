@@ -5,7 +5,6 @@ now, whatever was told before: a lost event, a repeated one or a pod made again 
 """
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import Any
 
 from kubenexus.api.codec import Unreadable
@@ -13,6 +12,7 @@ from kubenexus.api.core import Node, Pod
 from kubenexus.api.gangs.claim import UNSAID, Nearness
 from kubenexus.app.known import Known, slim_node
 from kubenexus.base.errors import Malformed
+from kubenexus.base.moments import moment
 from kubenexus.framework.events import Action, Event, Resource
 from kubenexus.observe import logs
 from kubenexus.queue import changes
@@ -228,7 +228,4 @@ class Feed:
 
 def since(pod: Pod) -> float | None:
     """When it was made, by the API server's clock."""
-    try:
-        return datetime.fromisoformat(pod.metadata.creation_timestamp).timestamp()
-    except ValueError:
-        return None
+    return moment(pod.metadata.creation_timestamp, None)

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from kubenexus.api.meta import Object
+from kubenexus.base.moments import micros_text
 from kubenexus.client.calls import JSON, Call
 from kubenexus.config.v1 import LeaderElection
-from kubenexus.observe.times import micros_text
 
 Raw = dict[str, Any]
 

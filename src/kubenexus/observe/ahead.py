@@ -5,9 +5,9 @@ by asking each that comes before the job. For how long it has been kept nobody c
 """
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
 
 from kubenexus.api.core import Pod
+from kubenexus.base.moments import moment
 from kubenexus.config.gangs import GangSettings
 from kubenexus.framework.job import Job
 from kubenexus.observe.gathering import waiting
@@ -39,7 +39,7 @@ def kept_before(
 def _place(job: Job, planner: Planner, gangs: GangSettings, now: float) -> tuple[float, ...]:
     """Its place in the queue, the first the least: by its most urgent member, then by the age of the oldest."""
     priority = max(pod.spec.priority for pod in job.pods)
-    since = min(_seconds(pod.metadata.creation_timestamp) for pod in job.pods)
+    since = min(moment(pod.metadata.creation_timestamp, 0.0) for pod in job.pods)
     urgency = priority if gangs.aging is None else gangs.aging.urgency(priority, since, now)
     sorts = planner.lineup.sorts
     return sorts[0].order(urgency, since) if sorts else (-urgency, since)
@@ -49,11 +49,4 @@ def _latest(pods: Collection[Pod]) -> float:
     """When the dump was made, or a little before."""
     said = [pod.metadata.creation_timestamp for pod in pods]
     said += [each.last_transition_time for pod in pods for each in pod.status.conditions]
-    return max(map(_seconds, said), default=0.0)
-
-
-def _seconds(text: str) -> float:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return 0.0
+    return max((moment(text, 0.0) for text in said), default=0.0)

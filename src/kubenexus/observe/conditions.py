@@ -11,10 +11,10 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.workloads import PodGroup
+from kubenexus.base.moments import seconds_text
 from kubenexus.client.calls import STRATEGIC_PATCH, Call
 from kubenexus.client.kinds import PODS, Resource
 from kubenexus.framework.verdict import Code
-from kubenexus.observe.times import seconds_text
 
 POD_SCHEDULED: Final = "PodScheduled"
 UNSCHEDULABLE: Final = "Unschedulable"

@@ -10,8 +10,8 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.meta import Object
+from kubenexus.base.moments import micros_text
 from kubenexus.client.calls import JSON, STRATEGIC_PATCH, Call
-from kubenexus.observe.times import micros_text
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"

@@ -1,9 +1,9 @@
 """One thing that happened, perhaps again and again, and how much of that the API server has been told."""
 
 from kubenexus.base.clock import Clock
+from kubenexus.base.moments import micros_text
 from kubenexus.client.calls import Api, ApiError
 from kubenexus.observe.events import Happening, Series, Source, create_call, name_of, repeat_call
-from kubenexus.observe.times import micros_text
 
 
 class Story:

@@ -4,11 +4,10 @@ Told by the assembly; asked by whoever keeps gangs whole (`app.keeper`). All tim
 scheduler that has just started knows as much as the one before it.
 """
 
-from datetime import datetime
-
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.base.moments import moment
 
 
 class Bound(msgspec.Struct, frozen=True, gc=False):
@@ -43,12 +42,5 @@ def bound_of(pod: Pod, slim: Pod) -> Bound | None:
     if not pod.spec.node_name:
         return None
     said = [c.last_transition_time for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "True"]
-    since = _time(said[0] if said else "") or _time(pod.metadata.creation_timestamp)
+    since = moment(said[0] if said else "", 0.0) or moment(pod.metadata.creation_timestamp, 0.0)
     return Bound(slim, since, pod.status.phase not in ("", "Pending"))
-
-
-def _time(text: str) -> float:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return 0.0

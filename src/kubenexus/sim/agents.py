@@ -9,11 +9,11 @@ There is no I/O and no clock here. `live` carries the calls to a real server; a 
 """
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
 
 import msgspec
 
 from kubenexus.base.errors import KubeNexusError
+from kubenexus.base.moments import moment
 from kubenexus.client import kinds, verbs
 from kubenexus.client.calls import ApiError, Call
 from kubenexus.sim import nodes, statuses
@@ -169,13 +169,13 @@ class Agents:
     def _next_of(self, pod: Pod, now: float) -> tuple[str, float]:
         """What a kubelet would do next with this pod, and when; "" for nothing."""
         if pod.metadata.deletion_timestamp:
-            end = _moment(pod.metadata.deletion_timestamp)
+            end = moment(pod.metadata.deletion_timestamp, 0.0)
             return DELETE, end if self.settings.stop is None else min(end, now + self.settings.stop)
         if pod.status.phase in ("", "Pending"):
             return RUN, now + self.settings.start
         seconds = self._seconds_of(pod)
         if pod.status.phase == "Running" and seconds is not None:
-            return SUCCEED, _moment(pod.status.start_time) + seconds
+            return SUCCEED, moment(pod.status.start_time, 0.0) + seconds
         return "", now
 
     def _seconds_of(self, pod: Pod) -> float | None:
@@ -214,13 +214,6 @@ class Agents:
 def settled(error: KubeNexusError) -> bool:
     """Somebody else was faster, or the object is gone: the watch tells, and to say the same again makes no sense."""
     return isinstance(error, ApiError) and error.code in (400, 404, 409, 410, 422)
-
-
-def _moment(text: str) -> float:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return 0.0
 
 
 def _pod_address(number: int) -> str:

@@ -7,9 +7,9 @@ import msgspec
 
 from kubenexus.api.core import Taint
 from kubenexus.api.resource_names import is_extended
+from kubenexus.base.moments import micros_text, seconds_text
 from kubenexus.client import kinds, verbs
 from kubenexus.client.calls import STRATEGIC_PATCH, Call
-from kubenexus.observe.times import micros_text, seconds_text
 from kubenexus.sim.marks import AGENT
 from kubenexus.sim.seen import Node
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from kubenexus.observe.times import seconds_text
+from kubenexus.base.moments import seconds_text
 from kubenexus.sim.seen import Container, Pod
 
 Status = Mapping[str, Any]

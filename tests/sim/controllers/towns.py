@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 from kubenexus.base.clock import VirtualClock
-from kubenexus.observe.times import seconds_text
+from kubenexus.base.moments import seconds_text
 from kubenexus.sim.apiserver.answers import Request
 from kubenexus.sim.apiserver.server import ApiServer
 from kubenexus.sim.controllers.office import Controllers

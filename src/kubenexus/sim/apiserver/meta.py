@@ -3,7 +3,7 @@
 import random
 
 from kubenexus.base.clock import Clock
-from kubenexus.observe.times import seconds_text
+from kubenexus.base.moments import seconds_text
 from kubenexus.sim.apiserver.refusals import Flaw, Json, immutable
 
 # No vowels and nothing that looks like something else: a name by chance is never a word.

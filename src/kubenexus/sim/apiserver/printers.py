@@ -5,9 +5,9 @@ The columns themselves were recorded from a real server; a column without a prin
 
 import math
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import Any
 
+from kubenexus.base.moments import moment
 from kubenexus.sim.apiserver.refusals import Json
 
 Cell = Callable[[Json], Any]
@@ -26,10 +26,8 @@ def at(item: Any, path: str) -> Any:
 
 
 def seconds_since(text: Any, now: float) -> float | None:
-    try:
-        return now - datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return None
+    when = moment(str(text), None)
+    return None if when is None else now - when
 
 
 def duration(seconds: float | None) -> str:

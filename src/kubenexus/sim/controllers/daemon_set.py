@@ -10,6 +10,7 @@ import msgspec
 from kubenexus.api.core import PodSpec, Toleration
 from kubenexus.api.node_selectors import NAME_FIELD, exactly, matches, named, required
 from kubenexus.api.tolerations import untolerated
+from kubenexus.base.moments import moment
 from kubenexus.client.calls import Call
 from kubenexus.sim.controllers import kin
 from kubenexus.sim.controllers.replica_set import waiting
@@ -18,7 +19,6 @@ from kubenexus.sim.controllers.rolling import share
 from kubenexus.sim.controllers.seen import DAEMON_SETS, Item, Node, Pod
 from kubenexus.sim.controllers.shelf import Shelf
 from kubenexus.sim.controllers.steps import MOST, Step, filled, soonest
-from kubenexus.sim.controllers.times import moment
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _ALWAYS = {
@@ -42,7 +42,7 @@ def reconcile(item: Item, pods: Sequence[Pod], shelf: Shelf, now: float) -> Step
     if "deletionTimestamp" not in item["metadata"]:
         calls = _calls(item, by_node, stray, revision, now)[:MOST]
     status = _status(item, by_node, stray, revision, now)
-    failed = [moment(pod.metadata.creation_timestamp) + PAUSE for pod in pods if pod.status.phase == "Failed"]
+    failed = [moment(pod.metadata.creation_timestamp, 0.0) + PAUSE for pod in pods if pod.status.phase == "Failed"]
     again = soonest(waiting(pods, _wait(item), now), *(each for each in failed if each > now))
     return Step(status, calls, again)
 
@@ -105,7 +105,7 @@ def _first(pod: Pod) -> tuple[bool, bool, str, str]:
 
 
 def _over(pod: Pod, now: float) -> bool:
-    return pod.status.phase == "Succeeded" or moment(pod.metadata.creation_timestamp) + PAUSE <= now
+    return pod.status.phase == "Succeeded" or moment(pod.metadata.creation_timestamp, 0.0) + PAUSE <= now
 
 
 def _replaced(item: Item, by_node: dict[str, list[Pod]], revision: str, now: float) -> list[Call]:

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from kubenexus.observe.times import seconds_text
+from kubenexus.base.moments import moment, seconds_text
 from kubenexus.sim.controllers.rolling import limits
 from kubenexus.sim.controllers.seen import Item
 from kubenexus.sim.controllers.steps import condition, filled
-from kubenexus.sim.controllers.times import moment
 
 _COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 
@@ -31,7 +30,7 @@ def deadline(item: Item, status: Item) -> float | None:
     progress = _find(status, "Progressing")
     if limit is None or progress.get("reason") not in _UNDER_WAY:
         return None
-    return moment(progress["lastUpdateTime"]) + float(limit) + 1
+    return moment(progress["lastUpdateTime"], 0.0) + float(limit) + 1
 
 
 def _counts(item: Item, newest: Item | None, sets: Sequence[Item]) -> Item:
@@ -95,7 +94,7 @@ def _under_way(old: Item, name: str, now: float) -> Item:
 
 def _too_late(item: Item, before: Item, now: float) -> bool:
     limit = item["spec"].get("progressDeadlineSeconds")
-    return limit is not None and before["reason"] in _UNDER_WAY and moment(before["lastUpdateTime"]) + limit < now
+    return limit is not None and before["reason"] in _UNDER_WAY and moment(before["lastUpdateTime"], 0.0) + limit < now
 
 
 def _complete(item: Item, seen: Item) -> bool:

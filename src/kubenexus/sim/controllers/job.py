@@ -6,6 +6,7 @@ results. What is counted is in the status; what has the finalizer still is to be
 
 from collections.abc import Sequence
 
+from kubenexus.base.moments import moment
 from kubenexus.client import kinds, verbs
 from kubenexus.client.calls import Call
 from kubenexus.sim.controllers import job_indexes, job_status, kin
@@ -13,7 +14,6 @@ from kubenexus.sim.controllers.job_status import Tally
 from kubenexus.sim.controllers.seen import JOBS, Item, Pod
 from kubenexus.sim.controllers.shelf import Shelf
 from kubenexus.sim.controllers.steps import MOST, Step, soonest
-from kubenexus.sim.controllers.times import moment
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 BACKOFF, LONGEST_BACKOFF = 10.0, 600.0  # seconds after the first failure, and at most
@@ -132,4 +132,4 @@ def _burial(item: Item, now: float) -> float | None:
     if seconds is None:
         return None
     over = job_status.ended_at(item)
-    return (now if over is None else moment(over)) + float(seconds)
+    return (now if over is None else moment(over, 0.0)) + float(seconds)

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kubenexus.observe.times import seconds_text
+from kubenexus.base.moments import moment, seconds_text
 from kubenexus.sim.controllers import job_indexes
 from kubenexus.sim.controllers.seen import Item, Pod
 from kubenexus.sim.controllers.steps import Note, condition, filled
-from kubenexus.sim.controllers.times import moment
 
 
 class Tally(NamedTuple):
@@ -106,7 +105,7 @@ def _failed(reason: str, text: str) -> Verdict:
 
 def deadline(item: Item, status: Item) -> float | None:
     seconds, since = item["spec"].get("activeDeadlineSeconds"), status.get("startTime")
-    return None if seconds is None or since is None else moment(since) + seconds
+    return None if seconds is None or since is None else moment(since, 0.0) + seconds
 
 
 def ended(status: Item, tally: Tally, verdict: Verdict, now: float) -> Item:

@@ -2,10 +2,10 @@
 
 import msgspec
 
+from kubenexus.base.moments import micros_text
 from kubenexus.client import verbs
 from kubenexus.client.calls import Call
 from kubenexus.client.kinds import Resource
-from kubenexus.observe.times import micros_text
 from kubenexus.sim.apiserver.answers import Answer
 from kubenexus.sim.controllers.seen import Item
 from kubenexus.sim.controllers.steps import Note

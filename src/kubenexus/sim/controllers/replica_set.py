@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kubenexus.base.moments import moment
 from kubenexus.sim.controllers import kin
 from kubenexus.sim.controllers.seen import REPLICA_SETS, Item, Pod
 from kubenexus.sim.controllers.shelf import Shelf
 from kubenexus.sim.controllers.steps import MOST, Step, filled, soonest
-from kubenexus.sim.controllers.times import moment
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "": 0, "Unknown": 1, "Running": 2}
@@ -37,7 +37,7 @@ def _missed(crowd: Counter[str]) -> Callable[[Pod], tuple[Any, ...]]:
     def rank(pod: Pod) -> tuple[Any, ...]:
         node, since = pod.spec.node_name, pod.ready_since
         placed = (bool(node), _PHASES.get(pod.status.phase, 0), since is not None)
-        age = (-(since or 0.0), -moment(pod.metadata.creation_timestamp), pod.metadata.name)
+        age = (-(since or 0.0), -moment(pod.metadata.creation_timestamp, 0.0), pod.metadata.name)
         return (*placed, _cost(pod), -crowd[node], *age)
 
     return rank

@@ -4,8 +4,8 @@ from typing import Any
 
 from kubenexus.api.core import Affinity
 from kubenexus.api.meta import Object, OwnerReference
+from kubenexus.base.moments import moment
 from kubenexus.sim import seen
-from kubenexus.sim.controllers.times import moment
 
 Item = dict[str, Any]  # a workload as it is in the store
 Key = tuple[str, str]  # its resource (`deployments.apps`) and `namespace/name`
@@ -92,7 +92,7 @@ class Pod(Kin):
     def ready_since(self) -> float | None:
         for each in self.status.conditions:
             if each.type == "Ready" and each.status == "True":
-                return moment(each.last_transition_time)
+                return moment(each.last_transition_time, 0.0)
         return None
 
     @property
@@ -103,7 +103,7 @@ class Pod(Kin):
     def last_word(self) -> float:
         """When its status last said something new."""
         said = [each.last_transition_time for each in self.status.conditions]
-        return max(moment(text) for text in (*said, self.status.start_time, self.metadata.creation_timestamp))
+        return max(moment(text, 0.0) for text in (*said, self.status.start_time, self.metadata.creation_timestamp))
 
     def available(self, min_ready_seconds: int, now: float) -> bool:
         """Ready for long enough."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kubenexus.base.moments import seconds_text
 from kubenexus.client.calls import Call
-from kubenexus.observe.times import seconds_text
 from kubenexus.sim.controllers.seen import Item
 
 MOST = 100  # pods made or deleted in one step: the next follows at once, but others come in between
