@@ -111,6 +111,13 @@ def test_a_demand_counts_in_three_ways() -> None:
     assert asked.plain == footprint(pod).amounts, "BalancedAllocation reads all"
 
 
+@pytest.mark.parametrize("cpu", ["100m", "1", 2, "1.0001", "100u", "1e30", "0"])
+@pytest.mark.parametrize("memory", ["512Mi", "1", 7, "1500m", "9Ei", "0"])
+def test_the_ordinary_pod_is_counted_by_the_same_rule(cpu: Any, memory: Any) -> None:
+    nobody = asks(cpu="0", memory="0")
+    assert demand(a_pod(asks(cpu=cpu, memory=memory))) == demand(a_pod(asks(cpu=cpu, memory=memory), nobody))
+
+
 def test_amounts_are_sorted_known_and_not_zero() -> None:
     wanted = {
         "memory": "1",

@@ -21,7 +21,16 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from kubenexus.api.core import Container, Pod, QuantityText, ResourceList
-from kubenexus.api.quantity import NANO, NANO_PER_MILLI, Quantity, ceil_within_int64, read, to_nano
+from kubenexus.api.quantity import (
+    NANO,
+    NANO_PER_MILLI,
+    Quantity,
+    ceil_within_int64,
+    read,
+    to_milli,
+    to_nano,
+    to_units,
+)
 from kubenexus.api.resize import is_infeasible, is_resized, reported, statuses_of
 from kubenexus.api.resource_names import CPU, MEMORY, Amounts, rounded
 from kubenexus.base.errors import Malformed, shown
@@ -98,6 +107,10 @@ def _footprint(pod: Pod) -> Requests:
 
 
 def _demand(pod: Pod) -> Demand:
+    ordinary = _ordinary(pod)
+    if ordinary is not None:
+        (_, cpu), (_, memory) = ordinary
+        return Demand(ordinary, cpu, memory, ordinary, ordinary)
     counted = _requests(pod, _NANOS, {}, resized=False)
     settled = not _pod_level_requests(pod) and _asks_for_both(pod)
     filled = counted if settled else _requests(pod, _NANOS, _NANOS.defaults, resized=False, pod_level=False)
@@ -105,6 +118,18 @@ def _demand(pod: Pod) -> Demand:
     scored = amounts if settled else rounded(filled)
     plain = rounded(_requests(pod, _NANOS, {}, resized=True)) if is_resized(pod) else amounts
     return Demand(amounts, _milli_cpu(filled), _bytes_of_memory(filled), scored, plain)
+
+
+def _ordinary(pod: Pod) -> Amounts | None:
+    """What most pods ask for, without going through the rule: some cpu and some memory, by the only container."""
+    spec = pod.spec
+    if len(spec.containers) != 1 or spec.init_containers or spec.overhead or spec.resources is not None:
+        return None
+    requests = spec.containers[0].resources.requests
+    if not requests or len(requests) != 2 or CPU not in requests or MEMORY not in requests or is_resized(pod):
+        return None
+    cpu, memory = to_milli(requests[CPU]), to_units(requests[MEMORY])
+    return ((CPU, cpu), (MEMORY, memory)) if cpu > 0 and memory > 0 else None
 
 
 def _requests(

@@ -6,6 +6,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from kubenexus.api.core import Container, Pod
+from kubenexus.api.resource_names import Amounts
 from kubenexus.api.resources import Requests, footprint
 from kubenexus.base.numbers import LIMIT
 
@@ -27,7 +28,7 @@ class Port(NamedTuple):
 class Footprint(msgspec.Struct, frozen=True, weakref=True):
     """Amounts by resource name (`pods` is not among them: every pod counts as one), and the ports on the host."""
 
-    amounts: tuple[tuple[str, int], ...] = ()
+    amounts: Amounts = ()
     nonzero_cpu: int = 0
     nonzero_memory: int = 0
     ports: tuple[Port, ...] = ()
@@ -43,14 +44,8 @@ def shared(footprint: Footprint) -> Footprint:
 
 def of(requests: Requests, ports: tuple[Port, ...]) -> Footprint:
     """Amounts are capped so that sums of two stay within int64; such a pod fits nowhere anyway."""
-    return shared(
-        Footprint(
-            amounts=tuple((name, min(amount, LIMIT)) for name, amount in requests.amounts),
-            nonzero_cpu=min(requests.nonzero_cpu, LIMIT),
-            nonzero_memory=min(requests.nonzero_memory, LIMIT),
-            ports=ports,
-        )
-    )
+    cpu, memory = min(requests.nonzero_cpu, LIMIT), min(requests.nonzero_memory, LIMIT)
+    return shared(Footprint(_capped(requests.amounts), cpu, memory, ports))
 
 
 def footprint_of(pod: Pod) -> Footprint:
@@ -60,11 +55,24 @@ def footprint_of(pod: Pod) -> Footprint:
 
 def host_ports(pod: Pod) -> tuple[Port, ...]:
     """Ports of the containers that run as long as the pod does: sidecars and ordinary containers."""
-    sidecars = [c for c in pod.spec.init_containers if c.restart_policy == "Always"]
-    return tuple(port for container in (*sidecars, *pod.spec.containers) for port in _ports(container))
+    found: list[Port] = []
+    for container in pod.spec.init_containers:
+        if container.ports and container.restart_policy == "Always":
+            found += _ports(container)
+    for container in pod.spec.containers:
+        if container.ports:
+            found += _ports(container)
+    return tuple(found)
 
 
 def _ports(container: Container) -> list[Port]:
     return [
         Port(p.protocol or "TCP", p.host_port, p.host_ip or ANY_ADDRESS) for p in container.ports if p.host_port > 0
     ]
+
+
+def _capped(amounts: Amounts) -> Amounts:
+    for _, amount in amounts:
+        if amount > LIMIT:
+            return tuple([(name, min(amount, LIMIT)) for name, amount in amounts])
+    return amounts
