@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kubenexus.base.numbers import BoolColumn
@@ -12,9 +13,9 @@ from kubenexus.cycle.lots import BITS
 from kubenexus.framework.decision import PluginScore
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import DOWN, KEEP, UP, Coded, Filter, Score
+from kubenexus.framework.points import DOWN, UP, Coded, Filter, Score
 from kubenexus.framework.profile import Traits
-from kubenexus.framework.verdict import NodeVerdict, ReasonTable
+from kubenexus.framework.verdict import NO_REASONS, NodeVerdict, ReasonTable
 from kubenexus.state.view import Nodes
 
 FEW = 8  # if no more than one row in so many is not feasible, it is quicker to name these than to go through all
@@ -23,19 +24,16 @@ _SHIFT = np.array(BITS)
 _MANY, _FEW = 256, 16  # values of a coded score
 
 
-class FilterColumn:
+class FilterColumn(msgspec.Struct, gc=False, eq=False):
     """`bits[n]` holds the reasons against row n, 0 if there are none; None while no row was ever refused.
 
     Bits are kept in the smallest type that holds them: most classes know a handful of reasons.
     """
 
-    __slots__ = ("bits", "plugin", "reasons", "traits")
-
-    def __init__(self, plugin: Filter, traits: Traits, reasons: ReasonTable | None = None) -> None:
-        self.plugin = plugin
-        self.traits = traits
-        self.reasons = reasons or ReasonTable()
-        self.bits: Any = None
+    plugin: Filter
+    traits: Traits
+    reasons: ReasonTable = NO_REASONS
+    bits: Any = None
 
     def ask(self, pod: PodClass, nodes: Nodes) -> Any:
         """What the plugin says of these rows, as bits."""
@@ -44,6 +42,7 @@ class FilterColumn:
             self.plugin.filter(pod, nodes, verdict)
         except Exception as error:
             raise blamed(self.plugin, error) from error
+        self.reasons = verdict.table
         if not self.traits.trusted and not isinstance(verdict.bits, int) and len(verdict.bits) != nodes.width:
             raise PluginFailedError(self.plugin.name, f"`filter` refused by {len(verdict.bits)} of {nodes.width} rows")
         return verdict.row_bits if nodes.single else verdict.bits
@@ -85,43 +84,26 @@ class FilterColumn:
         return 0 if self.bits is None else int(self.bits.nbytes)
 
 
-class ScoreColumn:
+class ScoreColumn(msgspec.Struct, gc=False, eq=False):
     """Raw scores of one plugin, the extremes they were normalised with, and its weight. An int when equal on all rows,
     `Coded` when they take few values.
 
     Scores that are kept as they are (0..100) take a byte a row; others keep their full range.
     """
 
-    __slots__ = (
-        "_closed",
-        "_normal",
-        "_present",
-        "_shown",
-        "_summed",
-        "active",
-        "extremes",
-        "kept",
-        "plugin",
-        "raw",
-        "traits",
-        "unusable",
-        "weight",
-    )
-
-    def __init__(self, plugin: Score, weight: int, traits: Traits) -> None:
-        self.plugin = plugin
-        self.traits = traits
-        self.weight = weight
-        self.raw: Any = 0
-        self.extremes: tuple[int, ...] = ()
-        self.active = True
-        self.kept = plugin.normalize is KEEP
-        self._present: tuple[Hashable, Any] = (None, None)
-        self._closed: tuple[int, Any] = (-1, None)  # as of a version
-        self._shown: tuple[int, tuple[int, ...], PluginScore] | None = None
-        self.unusable: Any = None  # rows where a rule from outside gave no number
-        self._normal: Any = None  # the few values of a coded score, normalised and weighted
-        self._summed: tuple[Hashable, Any] = (None, None)  # the codes' key and these values, as last added to the sums
+    plugin: Score
+    weight: int
+    traits: Traits
+    kept: bool  # normalised they are what they were
+    raw: Any = 0
+    extremes: tuple[int, ...] = ()
+    active: bool = True
+    unusable: Any = None  # rows where a rule from outside gave no number
+    _present: tuple[Hashable, Any] = (None, None)
+    _closed: tuple[int, Any] = (-1, None)  # as of a version
+    _shown: tuple[int, tuple[int, ...], PluginScore] | None = None
+    _normal: Any = None  # the few values of a coded score, normalised and weighted
+    _summed: tuple[Hashable, Any] = (None, None)  # the codes' key and these values, as last added to the sums
 
     def ask(self, pod: PodClass, nodes: Nodes, job: JobView) -> Any:
         """What the plugin says of these rows: scores, SKIP or a Verdict."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from kubenexus.base.numbers import BoolColumn, IntColumn
@@ -18,8 +19,8 @@ from kubenexus.cycle.lots import BITS, Lots
 from kubenexus.framework.decision import Diagnosis, PluginScore
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Only
-from kubenexus.framework.profile import Lineup
+from kubenexus.framework.points import Only, Stamped
+from kubenexus.framework.profile import Cast, Lineup
 from kubenexus.framework.verdict import SKIP, Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -29,6 +30,7 @@ NOWHERE = -1
 _SHIFT, _NOWHERE, _NO_REASON = np.array(BITS), np.array(NOWHERE), np.array(0, np.uint8)
 _NO_ROWS: BoolColumn = np.zeros(0, np.bool_)
 _NO_RANKS: IntColumn = np.zeros(0, np.int64)
+_NOT_YET: Any = None
 _IN_BYTES = 255 // 100  # so many scores of 0..100 add up to what a byte holds
 
 
@@ -44,86 +46,52 @@ class Work:
         self.rows = self.beyond = self.builds = self.refreshes = self.renormalized = 0
 
 
-class ClassTable:
+class ClassTable(msgspec.Struct, gc=False, eq=False):
     """`ok` and `rank` are what a decision reads. A rank is the total score with the row's lot below it (see `lots`),
     or NOWHERE where the pod cannot run. `refused`: some plugin refused the whole class. `failed`: scoring failed."""
 
-    __slots__ = (
-        "_closed",
-        "_resting",
-        "_sums",
-        "built",
-        "cast",
-        "constant",
-        "counted",
-        "failed",
-        "feasible",
-        "feasible_version",
-        "filters",
-        "lineup",
-        "looking",
-        "lots",
-        "marks",
-        "moving",
-        "ok",
-        "only",
-        "pod",
-        "rank",
-        "refused",
-        "resting",
-        "scores",
-        "showing",
-        "spread",
-        "stamped",
-        "stamped_scores",
-        "stamps",
-        "steady",
-        "untrusted",
-        "usage_extremes",
-        "usage_filters",
-        "usage_scalar",
-        "usage_scores",
-        "version",
-        "work",
-    )
+    pod: PodClass
+    lineup: Lineup
+    work: Work
+    lots: Lots = _NOT_YET
+    cast: Cast = _NOT_YET
+    stamped: list[Stamped] = _NOT_YET  # plugins that look beyond a row, and have something to say of the class
+    filters: list[FilterColumn] = []
+    scores: list[ScoreColumn] = []
+    only: list[tuple[str, frozenset[str]]] = []
+    refused: Verdict | None = None
+    failed: Verdict | None = None
+    ok: BoolColumn = _NO_ROWS
+    steady: Any = None  # ranks of all rows without the scores that look beyond a row, if any plugin does
+    rank: IntColumn = _NO_RANKS
+    feasible: int = 0
+    _closed: tuple[int, Any] = (-1, None)  # rows that are not feasible, as of a version
+    version: int = 0  # moves when the set of refused rows or a reason does
+    counted: tuple[tuple[int, int], Diagnosis] | None = None
+    usage_filters: list[FilterColumn] = []
+    usage_scores: list[ScoreColumn] = []
+    usage_extremes: list[ScoreColumn] = []  # those of them that are normalised by their extremes
+    usage_scalar: bool = False  # whether all of these can look at a single row as plain numbers
+    moving: list[ScoreColumn] = []  # scores that differ between rows, and change with what runs there
+    _resting: list[ScoreColumn] = []  # those that differ, and change with the node alone
+    resting: Any = None  # what the latter add up to on each row, weighted
+    _sums: Any = SUMS  # the numbers that `moving` are added up in; None for their own
+    showing: list[tuple[ScoreColumn, PluginScore | None]] = []  # with the part that is the same on all rows
+    looking: list[ScoreColumn] = []  # scores that look beyond a row
+    stamped_scores: list[ScoreColumn] = []  # those of them that have something to add
+    untrusted: list[ScoreColumn] = []
+    constant: int = 0  # what the scores that are the same on all rows add up to; ranks do without it
+    spread: bool = False  # one of these no longer is the same on all rows: the sums are to be redone
+    feasible_version: int = 0  # the version whose feasible rows were last shown to scores that look at them
+    stamps: dict[tuple[str, str], Hashable] = {}  # by plugin and point: what its last answer stood on
+    built: bool = False
+    marks: tuple[int, int, int] = (0, 0, 0)
 
-    def __init__(self, pod: PodClass, lineup: Lineup, work: Work) -> None:
-        self.pod = pod
-        self.lineup = lineup
-        self.work = work
-        self.lots = Lots(lineup.profile.tie_break, lineup.profile.seed, pod.signature)
-        self.filters: list[FilterColumn] = []
-        self.scores: list[ScoreColumn] = []
-        self.only: list[tuple[str, frozenset[str]]] = []
-        self.refused: Verdict | None = None
-        self.failed: Verdict | None = None
-        self.ok: BoolColumn = _NO_ROWS
-        self.steady: Any = None  # ranks of all rows without the scores that look beyond a row, if any plugin does
-        self.rank: IntColumn = _NO_RANKS
-        self.feasible = 0
-        self._closed: tuple[int, Any] = (-1, None)  # rows that are not feasible, as of a version
-        self.version = 0  # moves when the set of refused rows or a reason does
-        self.counted: tuple[tuple[int, int], Diagnosis] | None = None
-        self.usage_filters: list[FilterColumn] = []
-        self.usage_scores: list[ScoreColumn] = []
-        self.usage_extremes: list[ScoreColumn] = []  # those of them that are normalised by their extremes
-        self.usage_scalar = False  # whether all of these can look at a single row as plain numbers
-        self.moving: list[ScoreColumn] = []  # scores that differ between rows, and change with what runs there
-        self._resting: list[ScoreColumn] = []  # those that differ, and change with the node alone
-        self.resting: Any = None  # what the latter add up to on each row, weighted
-        self._sums: Any = SUMS  # the numbers that `moving` are added up in; None for their own
-        self.showing: list[tuple[ScoreColumn, PluginScore | None]] = []  # with the part that is the same on all rows
-        self.looking: list[ScoreColumn] = []  # scores that look beyond a row
-        self.stamped_scores: list[ScoreColumn] = []  # those of them that have something to add
-        self.untrusted: list[ScoreColumn] = []
-        self.constant = 0  # what the scores that are the same on all rows add up to; ranks do without it
-        self.spread = False  # one of these no longer is the same on all rows: the sums are to be redone
-        self.cast = lineup.cast(pod.signed)
+    def __post_init__(self) -> None:
+        profile = self.lineup.profile
+        self.lots = Lots(profile.tie_break, profile.seed, self.pod.signature)
+        self.cast = self.lineup.cast(self.pod.signed)
         self.stamped = self.cast.stamped
-        self.feasible_version = 0  # the version whose feasible rows were last shown to scores that look at them
-        self.stamps: dict[tuple[str, str], Hashable] = {}  # by plugin and point: what its last answer stood on
-        self.built = False
-        self.marks = (0, 0, 0)
 
     @property
     def nbytes(self) -> int:
@@ -156,8 +124,8 @@ class ClassTable:
             column.fill(column.ask(self.pod, view))
         self.check(columns)
         self.scores, self.looking, self.untrusted = [], [], []
-        for scorer, weight, traits, quiet in self.cast.scores:
-            score = ScoreColumn(scorer, weight, traits)
+        for scorer, weight, traits, kept, quiet in self.cast.scores:
+            score = ScoreColumn(scorer, weight, traits, kept)
             self.scores.append(score)
             if traits.stamped:
                 self.looking.append(score)

@@ -8,6 +8,7 @@ import msgspec
 
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.framework.points import (
+    KEEP,
     Assign,
     Depends,
     Filter,
@@ -70,7 +71,8 @@ class Cast(NamedTuple):
     node and nothing to assign, whatever happens elsewhere; and is not asked for scores."""
 
     filters: list[tuple[Filter, Callable[..., Any] | None, Traits]]  # with `prepare`, if there is one
-    scores: list[tuple[Score, int, Traits, bool]]  # the last: it signed nothing, and adds what it adds `at_rest`
+    scores: list[tuple[Score, int, Traits, bool, bool]]  # with the weight; whether raw scores are kept as they are;
+    # and whether it signed nothing, and adds what it adds `at_rest`
     stamped: list[Stamped]
     stamped_filters: list[Any]  # those of them that filter, in the filters' order
     assigns: list[Assign]
@@ -119,7 +121,7 @@ class Lineup:
         return Cast(
             [(p, getattr(p, "prepare", None), traits[p.name]) for p in self.filters if p.name not in quiet],
             [
-                (p, self.weights[p.name], traits[p.name], p.name in quiet)
+                (p, self.weights[p.name], traits[p.name], p.normalize is KEEP, p.name in quiet)
                 for p in self.scores
                 if p.name not in quiet or hasattr(p, "at_rest")
             ],

@@ -1,7 +1,7 @@
 """Outcomes are values, and the code carries the consequence: when to try again, and whether preemption may help."""
 
 import enum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -130,17 +130,18 @@ def code_of(reasons: tuple[Reason, ...]) -> Code:
     return Code.SUCCESS
 
 
-class NodeVerdict:
+NO_REASONS: Final = ReasonTable()  # of all who refused nothing yet: most of them never will
+
+
+class NodeVerdict(msgspec.Struct, gc=False, eq=False):
     """Where a filter writes its answer: which rows it refuses, and why. A row may have several reasons.
 
     `bits` is 0 while nothing is refused, then a column of them; over a single row, `row_bits` reads it as a number.
+    `table` is a new one from the first reason on, unless one was given.
     """
 
-    __slots__ = ("bits", "table")
-
-    def __init__(self, table: ReasonTable) -> None:
-        self.table = table
-        self.bits: Any = 0
+    table: ReasonTable = NO_REASONS
+    bits: Any = 0
 
     @property
     def row_bits(self) -> int:
@@ -150,15 +151,20 @@ class NodeVerdict:
         """Refuse the rows where the mask (or, over a single row, the bool) is true."""
         if isinstance(where, bool):
             if where:
-                self.bits |= self.table.bit(reason)
+                self.bits |= self._bit(reason)
         elif somewhere(where):
-            bit = self.table.bit(reason)
+            bit = self._bit(reason)
             small = bit < 256 and (isinstance(self.bits, int) or self.bits.dtype == np.uint8)
             kind = np.uint8 if small else np.uint64  # a handful of reasons fit in a byte, and bytes are quick
             more = where.view(kind) if small and _stays(where) else where.astype(kind)
             if bit > 1:
                 more = more * kind(bit)
             self.bits = more if isinstance(self.bits, int) else np.bitwise_or(self.bits, more)
+
+    def _bit(self, reason: Reason) -> int:
+        if self.table is NO_REASONS:
+            self.table = ReasonTable()
+        return self.table.bit(reason)
 
 
 def _stays(mask: Any) -> bool:
