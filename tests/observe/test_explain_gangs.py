@@ -172,3 +172,15 @@ def test_a_gang_that_has_waited_long_comes_before_one_that_is_more_urgent(tmp_pa
     late = aged(pod("late", "1", **OURS, priority=150), 3)
     assert run(tmp_path, [*first_in_line(), late], "web/late").exit_code == 2
     assert run(tmp_path, [*first_in_line(minute=2), late], "web/late").exit_code == 0
+
+
+def test_who_does_not_say_its_age_has_just_come(tmp_path: Path) -> None:
+    items = [*first_in_line(), aged(pod("newest", "1", nodeName="n0"), 1), pod("late", "1", **OURS)]
+    assert KEPT in run(tmp_path, items, "web/late").output
+
+
+def test_a_gang_is_as_old_as_its_oldest_member_that_waits_behind_gates_too(tmp_path: Path) -> None:
+    gated = aged(member(9, **OURS, schedulingGates=[{"name": "wait"}]), 0)
+    early = aged(pod("early", "1", **OURS), 1)
+    assert run(tmp_path, [*first_in_line(minute=2), early], "web/early").exit_code == 0
+    assert KEPT in run(tmp_path, [*first_in_line(minute=2), gated, early], "web/early").output

@@ -9,40 +9,41 @@ from collections.abc import Collection, Mapping
 from kubenexus.api.core import Pod
 from kubenexus.base.moments import moment
 from kubenexus.config.gangs import GangSettings
-from kubenexus.framework.job import Job
-from kubenexus.observe.gathering import waiting
+from kubenexus.observe.gathering import Gathered, waiting
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang.stake import Reservation, lacks_room
+from kubenexus.queue.reception import priority_of
+from kubenexus.queue.rules import Rules
 from kubenexus.state.ledger import Ledger
 
 
 def kept_before(
-    job: Job, pods: Mapping[str, Pod], ledger: Ledger, planner: Planner, gangs: GangSettings
+    found: Gathered, pods: Mapping[str, Pod], ledger: Ledger, planner: Planner, gangs: GangSettings
 ) -> Reservation | None:
     """What the job has to respect, if anything."""
+    job = found.job
     if job.anchors or not gangs.reservation:
         return None
     now, profile = _latest(pods.values()), job.pods[0].spec.scheduler_name
-    found = waiting(pods, ledger.groups, lambda pod: gangs.usual(pod.metadata.namespace))
-    others = [each.job for each in found if each.job.gang and not each.held and each.job.key != job.key]
-    ours = [each for each in others if each.pods[0].spec.scheduler_name == profile]
-    own = _place(job, planner, gangs, now)
-    for first in sorted(ours, key=lambda each: _place(each, planner, gangs, now)):
-        if _place(first, planner, gangs, now) >= own:
+    rules = Rules.of(planner.lineup, lambda pod: planner.bench.signature(pod, ledger.nodes), aging=gangs.aging)
+    all_gangs = waiting(pods, ledger.groups, lambda pod: gangs.usual(pod.metadata.namespace))
+    others = [each for each in all_gangs if each.job.gang and not each.held and each.job.key != job.key]
+    ours = [each for each in others if each.job.pods[0].spec.scheduler_name == profile]
+    own = place(found, rules, now)
+    for first in sorted(ours, key=lambda each: place(each, rules, now)):
+        if place(first, rules, now) >= own:
             return None
-        certificate = planner.decide(first, ledger.snapshot(), now).certificate
+        certificate = planner.decide(first.job, ledger.snapshot(), now).certificate
         if certificate is not None and lacks_room(certificate):
-            return planner.reserve(first, certificate, ledger.snapshot())
+            return planner.reserve(first.job, certificate, ledger.snapshot())
     return None
 
 
-def _place(job: Job, planner: Planner, gangs: GangSettings, now: float) -> tuple[float, ...]:
-    """Its place in the queue, the first the least: by its most urgent member, then by the age of the oldest."""
-    priority = max(pod.spec.priority for pod in job.pods)
-    since = min(moment(pod.metadata.creation_timestamp, 0.0) for pod in job.pods)
-    urgency = priority if gangs.aging is None else gangs.aging.urgency(priority, since, now)
-    sorts = planner.lineup.sorts
-    return sorts[0].order(urgency, since) if sorts else (-urgency, since)
+def place(found: Gathered, rules: Rules, now: float) -> tuple[float, ...]:
+    """Its place in the queue, the first the least; as there, who does not say its age has just come. Which of two that
+    are alike in this comes first is settled by who was heard of first, and no dump tells."""
+    priority, since = priority_of(found.job), now if found.since is None else found.since
+    return rules.order(rules.urgency(priority, since, now), since)
 
 
 def _latest(pods: Collection[Pod]) -> float:

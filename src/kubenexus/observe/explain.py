@@ -76,7 +76,7 @@ def explain(
         diagnosis = Diagnosis(ledger.nodes.count, message=found.held)
         decision = Decision(found.job.key, Code.UNRESOLVABLE, ledger.generation, now, diagnosis=diagnosis)
     else:
-        reserved = None if pod.spec.node_name else kept_before(found.job, pods, ledger, planner, gangs)
+        reserved = None if pod.spec.node_name else kept_before(found, pods, ledger, planner, gangs)
         decision = planner.decide(found.job, ledger.snapshot(), now, reserved)
     alone = decision.placed and not found.gang
     best = _best(pending, ledger, planner, nodes) if alone else ()

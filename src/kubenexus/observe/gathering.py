@@ -9,6 +9,7 @@ from kubenexus.api.core import Pod
 from kubenexus.api.gangs.claim import UNSAID, Claim, Nearness
 from kubenexus.api.gangs.resolver import Groups, claim_of, merged, settle
 from kubenexus.base.errors import Malformed
+from kubenexus.base.moments import moment
 from kubenexus.framework.job import Job
 from kubenexus.queue.formation import Member, formed, with_usual
 from kubenexus.state.pods import finished
@@ -18,10 +19,11 @@ Usual = Callable[[Pod], Nearness]  # how close members shall be when nobody says
 
 
 class Gathered(msgspec.Struct, frozen=True, gc=False):
-    """The job that a pod waits in. `held` says why it is not tried yet, "" if it is; `gang` names it to people and is
-    empty for a pod by itself."""
+    """The job that a pod waits in, and since when. `held` says why it is not tried yet, "" if it is; `gang` names it
+    to people and is empty for a pod by itself."""
 
     job: Job
+    since: float | None
     gang: str = ""
     held: str = ""
 
@@ -35,9 +37,9 @@ def gather(pod: Pod, pods: Mapping[str, Pod], groups: Groups, usual: Usual = _un
     try:
         claim = claim_of(pod)
     except Malformed as problem:
-        return Gathered(Job.of(pod), held=str(problem))
+        return Gathered(Job.of(pod), _since(pod), held=str(problem))
     if claim is None:
-        return Gathered(Job.of(pod))
+        return Gathered(Job.of(pod), _since(pod))
     others = (other for key, other in pods.items() if key != pod.key)
     return _gathered([(pod, claim), *(each for each in _members(others) if each[1].key == claim.key)], groups, usual)
 
@@ -59,13 +61,14 @@ def _gathered(found: list[Said], groups: Groups, usual: Usual) -> Gathered:
     try:
         gang = with_usual(merged([settle(each, groups) for _, each in found]), usual(pod))
     except Malformed as problem:
-        return Gathered(Job.of(pod), claim.title, str(problem))
+        return Gathered(Job.of(pod), _since(pod), claim.title, str(problem))
     if gang.loose:
-        return Gathered(Job.of(pod))
-    seated = [(Member.of(each, said, None), each.spec.node_name) for each, said in sorted(found, key=_order)]
+        return Gathered(Job.of(pod), _since(pod))
+    members = sorted((Member.of(each, said, _since(each)) for each, said in found), key=lambda member: member.order)
+    seated = [(member, member.pod.spec.node_name) for member in members]
     formation = formed(gang, seated)
     job = formation.jobs.get(gang.key, Job.of(pod))  # nobody is ready who waits behind gates
-    return Gathered(job, gang.title, formation.hold.reasons[0] if formation.hold else "")
+    return Gathered(job, formation.since, gang.title, formation.hold.reasons[0] if formation.hold else "")
 
 
 def _members(pods: Iterable[Pod]) -> Iterator[Said]:
@@ -82,7 +85,5 @@ def _lives(pod: Pod) -> bool:
     return not pod.metadata.deletion_timestamp and not finished(pod)
 
 
-def _order(found: Said) -> tuple[int, str, str]:
-    """As in the queue: the most urgent first, then the oldest."""
-    pod = found[0]
-    return -pod.spec.priority, pod.metadata.creation_timestamp, pod.metadata.name
+def _since(pod: Pod) -> float | None:
+    return moment(pod.metadata.creation_timestamp, None)

@@ -86,8 +86,7 @@ class Line:
 
     def order_of(self, entry: Entry, now: float) -> tuple[Any, ...]:
         """The place of one of its jobs among all, by the priority that it counts with now."""
-        aging = self.rules.aging
-        urgency = self.priority if aging is None else aging.urgency(self.priority, entry.since, now)
+        urgency = self.rules.urgency(self.priority, entry.since, now)
         return entry.order if urgency == self.priority else (*self.rules.order(urgency, entry.since), entry.number)
 
     def grows_at(self, now: float) -> float | None:

@@ -67,6 +67,10 @@ class Rules:
         order = lineup.sorts[0].order if lineup.sorts else _first_come
         return Rules(sign, {**wakes_of(lineup.plugins), **also}, lineup.gates, order, context, aging)
 
+    def urgency(self, priority: int, since: float, now: float) -> int:
+        """The priority that a job of this age counts with now."""
+        return priority if self.aging is None else self.aging.urgency(priority, since, now)
+
     def kind(self, job: Job) -> Kind:
         """What the job is like. One that cannot be signed is like no other, and waits by itself."""
         try:

@@ -1,0 +1,90 @@
+"""The place in the queue that `explain` reckons with is the one that the queue gives."""
+
+from itertools import combinations
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.api.core import Pod
+from kubenexus.base.clock import VirtualClock
+from kubenexus.base.moments import moment, seconds_text
+from kubenexus.framework.aging import Aging
+from kubenexus.observe.ahead import place
+from kubenexus.observe.gathering import gather
+from kubenexus.plugins.gates import SchedulingGates
+from kubenexus.queue.assembly import Assembly
+from kubenexus.queue.entry import Place
+from kubenexus.queue.room import WaitingRoom
+from kubenexus.queue.rules import Rules
+from kubenexus.state.groups import Groups
+from kubenexus.testing.builders import a_pod
+from tests.api.gangs.small import a_member
+
+NOW = 1_000_000.0
+GATES: Any = SchedulingGates({})
+RULES = Rules(lambda pod: pod.key.encode(), {}, [GATES], aging=Aging())
+
+
+def aged(pod: Pod, seconds: float | None) -> Pod:
+    """It has waited for so long; None: it does not say."""
+    text = "a long time ago" if seconds is None else seconds_text(NOW - seconds)
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, creation_timestamp=text))
+
+
+@st.composite
+def crowd(draw: st.DrawFn) -> list[Pod]:
+    """Pods by themselves and members of two gangs."""
+    pods = []
+    for number in range(draw(st.integers(2, 9))):
+        fields: dict[str, Any] = {
+            "priority": draw(st.sampled_from([0, 100, 250])),
+            "gates": draw(st.sampled_from([(), (), ("wait",)])),
+        }
+        gang = draw(st.sampled_from(["", "llama", "gemma"]))
+        pod = a_member(f"p{number}", gang, **fields) if gang else a_pod(f"p{number}", **fields)
+        pods.append(aged(pod, draw(st.sampled_from([None, 0.0, 59.0, 61.0, 130.0, 1000.0]))))
+    return pods
+
+
+def queued(*pods: Pod) -> WaitingRoom:
+    """The queue of a scheduler that has just heard of all these."""
+    room = WaitingRoom({"": RULES}, VirtualClock(NOW))
+    assembly = Assembly(room, Groups(), {})
+    for pod in pods:
+        assembly.waits(pod, moment(pod.metadata.creation_timestamp, None))
+    assembly.flush()
+    return room
+
+
+def places(*pods: Pod) -> dict[str, tuple[float, ...]]:
+    """By job: what is reckoned from a dump."""
+    by_key = {pod.key: pod for pod in pods}
+    found = [gather(pod, by_key, Groups()) for pod in pods]
+    return {each.job.key: place(each, RULES, NOW) for each in found}
+
+
+@given(crowd())
+def test_what_comes_first_in_a_dump_comes_first_in_the_queue(pods: list[Pod]) -> None:
+    room = queued(*pods)
+    told = {key: each for key, each in places(*pods).items() if room.place(key) is Place.ACTIVE}
+    for one, other in combinations(told, 2):
+        if told[one] != told[other]:
+            assert (told[one] < told[other]) == room.precedes(one, other)
+
+
+def test_a_gang_counts_with_its_oldest_member_and_who_says_no_age_comes_last() -> None:
+    pods = [
+        aged(a_pod("alone"), 70.0),
+        aged(a_pod("unsaid"), None),
+        aged(a_member("old", gates=["wait"]), 130.0),
+        aged(a_member("m0"), 5.0),
+        aged(a_member("m1"), 5.0),
+    ]
+    room, told = queued(*pods), places(*pods)
+    order = []
+    while (turn := room.pop()) is not None:
+        order.append(turn.job.key)
+    assert order == ["default/gang/llama", "default/alone", "default/unsaid"]
+    assert sorted(order, key=lambda key: told[key]) == order
