@@ -28,13 +28,16 @@ class Belonging(msgspec.Struct, frozen=True):
     wanted: list[tuple[str, str, tuple[str, ...]]]
 
 
+_UNKNOWN = Belonging({}, [])
+
+
 class Owners:
     def __init__(self) -> None:
         self.version = 0  # moves with every change
         self._known: dict[Hashable, Belonging | None] = {}  # pods of one template ask the same again and again
         self._services: dict[str, dict[str, Pairs]] = {}  # by namespace and name: the labels a service selects by
         self._keys: dict[str, dict[str, int]] = {}  # by namespace: the label keys that so many services ask about
-        self._by_label: dict[tuple[str, str, str], set[str]] = {}  # services of a namespace by one label they ask for
+        self._by_label: dict[str, dict[tuple[str, str], set[str]]] = {}  # by namespace: services by a label they want
         self._selectors: dict[tuple[str, str, str], Selector] = {}  # by kind, namespace and name of a controller
 
     def seen(self, owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
@@ -46,7 +49,7 @@ class Owners:
             pairs = tuple(sorted(owner.spec.selector.items()))
             if pairs:
                 self._services.setdefault(namespace, {})[name] = pairs
-                self._by_label.setdefault((namespace, *pairs[0]), set()).add(name)
+                self._by_label.setdefault(namespace, {}).setdefault(pairs[0], set()).add(name)
                 self._count_keys(namespace, pairs, +1)
             return
         key = (type(owner).__name__, namespace, name)
@@ -64,7 +67,10 @@ class Owners:
         self._selectors.pop((kind.__name__, namespace, name), None)
         pairs = self._services.get(namespace, {}).pop(name, None) if kind is Service else None
         if pairs:
-            self._by_label[namespace, *pairs[0]].discard(name)
+            alike = self._by_label[namespace][pairs[0]]
+            alike.discard(name)
+            if not alike:
+                del self._by_label[namespace][pairs[0]]
             self._count_keys(namespace, pairs, -1)
 
     def _count_keys(self, namespace: str, pairs: Pairs, by: int) -> None:
@@ -78,21 +84,23 @@ class Owners:
 
     def of(self, pod: Pod) -> Belonging | None:
         """What the pod's services and its controller select by; None when there is nothing."""
-        meta = pod.metadata
-        keys = self._keys.get(meta.namespace)
-        refs = meta.owner_references if self._selectors else ()
-        owners = [(o.kind, o.name) for o in refs if o.controller and _KINDS.get(o.kind) == o.api_version]
-        if not owners and keys is None:
-            return None
-        labels = meta.labels if owners else {key: meta.labels[key] for key in keys or () if key in meta.labels}
-        if not owners and not any([(meta.namespace, *label) in self._by_label for label in labels.items()]):  # noqa: C419
-            return None
-        asked = (meta.namespace, *owners, *labels.items())
-        if asked not in self._known:
+        meta, labels = pod.metadata, pod.metadata.labels
+        owners = []
+        for owner in meta.owner_references if self._selectors else ():
+            if owner.controller and _KINDS.get(owner.kind) == owner.api_version:
+                owners.append((owner.kind, owner.name))  # noqa: PERF401  # a comprehension would take longer
+        if not owners:
+            services = self._by_label.get(meta.namespace)
+            if services is None or services.keys().isdisjoint(labels.items()):
+                return None
+            labels = {key: labels[key] for key in self._keys[meta.namespace] if key in labels}
+        asked = (meta.namespace, (*owners,), (*labels.items(),))
+        known = self._known.get(asked, _UNKNOWN)
+        if known is _UNKNOWN:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[asked] = self._belonging(pod)
-        return self._known[asked]
+            known = self._known[asked] = self._belonging(pod)
+        return known
 
     def _belonging(self, pod: Pod) -> Belonging | None:
         selector = self.selector_of(pod)
@@ -125,7 +133,7 @@ class Owners:
         merged: dict[str, str] = {}
         if services:
             for key, value in labels.items():
-                for name in self._by_label.get((namespace, key, value), ()):
+                for name in self._by_label[namespace].get((key, value), ()):
                     pairs = services[name]
                     if all(labels.get(k) == v for k, v in pairs):
                         merged.update(pairs)
