@@ -22,7 +22,7 @@ from kubenexus.cycle.bench import Bench
 from kubenexus.framework.signature import Signer
 from kubenexus.plugins import lineup
 from kubenexus.state.footprint import footprint_of
-from kubenexus.testing.builders import a_container, a_node, a_pod
+from kubenexus.testing.builders import HOSTNAME, a_container, a_node, a_pod
 from kubenexus.testing.harness import a_ledger, run
 
 SIGN = Signer(lineup().reads).sign
@@ -231,14 +231,16 @@ def test_a_class_takes_from_a_node_what_its_pods_take(status: dict[str, Any]) ->
     assert done.decisions["p"].placements[0].footprint == footprint_of(pod)
 
 
-@pytest.mark.parametrize("label", ["tier", "app"])
-def test_a_label_that_a_live_selector_asks_for_divides_the_class(label: str) -> None:
-    signer: Signer = Signer(lineup().reads)
-    one, other = (a_pod("p", labels={label: value}) for value in "ab")
-    assert signer.sign(one) == signer.sign(other)
-    signer.project([label])
-    assert signer.sign(one) != signer.sign(other)
-    assert signer.specimen(one).metadata.labels == {label: "a"}
+def test_a_label_that_a_running_pod_asks_about_divides_the_class() -> None:
+    ledger, bench = a_ledger([a_node("n1")]), Bench(lineup())
+    one, other = (a_pod("p", labels={"tier": value}) for value in "ab")
+    assert bench.signature(one, ledger.nodes) == bench.signature(other, ledger.nodes)
+    ledger.pod_seen(a_pod("q", node="n1", apart=[f"tier=a per {HOSTNAME}"]))
+    assert bench.signature(one, ledger.nodes) != bench.signature(other, ledger.nodes)
+
+
+def test_amounts_beyond_any_machine_number_are_told_apart() -> None:
+    assert SIGN(a_pod("p", cpu=10**30)) != SIGN(a_pod("p", cpu=10**30 + 1))
 
 
 def test_the_cache_is_bounded_and_what_was_dropped_is_computed_again() -> None:

@@ -15,6 +15,7 @@ from kubenexus.framework.profile import Lineup
 from kubenexus.framework.signature import Signer, unpinned
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.volumes.mounts import mounting
 
 CACHE_BYTES = 64 << 20
 _BYTES_PER_ROW = 64  # of a table with reasons from several plugins and all scores; most take half of it
@@ -58,18 +59,20 @@ class Bench:
             self._tables.clear()
             self._columns, self._held = columns, 0
         lifted = unpinned(pod) if pod.spec.affinity is not None and self.lineup.pins else None
-        signed = self._signed(pod, columns)
-        read = self.signer.read(pod, lifted)
-        signature = self.signer.seal(read, signed)
+        read = self.signer.read(pod, lifted, self._signed(pod, columns))
+        signature = self.signer.seal(read)
         table = self._tables.get(signature)
         if table is None:
-            pod_class = self._class(signature, pod, read, signed)
+            pod_class = self._class(signature, pod, read)
             table = self._tables[signature] = ClassTable(pod_class, self.lineup, self.work)
             self._shrink(columns.size)
         else:
             self._tables.move_to_end(signature)
         refresh(table, columns)
-        return self._member(pod, table)
+        member = Member(pod, table, refused=table.refused)
+        if table.only or (pod.spec.affinity is not None and self.lineup.pins):
+            self._pin(member)
+        return member
 
     def signature(self, pod: Pod, columns: NodeColumns, *, lift: bool = True) -> bytes:
         """The pod's class as bytes; without `lift` its pins are part of it, as the queue wants it."""
@@ -78,14 +81,12 @@ class Bench:
 
     def classify(self, pod: Pod, columns: NodeColumns, *, lift: bool = True) -> PodClass:
         """The pod's class, made anew; without `lift` its pins are left in. For tests and explanations."""
-        signed = self._signed(pod, columns)
-        read = self.signer.read(pod, unpinned(pod) if lift else None)
-        return self._class(self.signer.seal(read, signed), pod, read, signed)
+        read = self.signer.read(pod, unpinned(pod) if lift else None, self._signed(pod, columns))
+        return self._class(self.signer.seal(read), pod, read)
 
     def _signed(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
         signed: dict[str, Any] = {}
-        mounting = pod.spec.volumes and columns.volumes.mounts(pod) is not None
-        for plugin in self.lineup.signs if mounting else self.lineup.signs_without_volumes:
+        for plugin in self.lineup.signs if mounting(pod) else self.lineup.signs_without_volumes:
             try:
                 what = plugin.sign(pod, columns)
             except Exception as error:
@@ -94,9 +95,10 @@ class Bench:
                 signed[plugin.name] = what
         return signed
 
-    def _class(self, signature: bytes, pod: Pod, read: list[Any], signed: dict[str, Any]) -> PodClass:
+    def _class(self, signature: bytes, pod: Pod, read: list[Any]) -> PodClass:
+        *_, pinned, signed = read
         try:
-            return PodClass(signature, self.signer.model(read), pinned=read[-1], signed=signed)
+            return PodClass(signature, self.signer.model(read), pinned=pinned, signed=signed)
         except Malformed as problem:
             raise problem.within(subject=f"Pod {shown(pod.key)}") from None
 
@@ -107,24 +109,21 @@ class Bench:
             signature, _ = self._tables.popitem(last=False)
             self._held -= len(signature) * _COPIES + _BYTES_PER_ROW * rows + 4096
 
-    def _member(self, pod: Pod, table: ClassTable) -> Member:
-        member = Member(pod, table, refused=table.refused)
-        if not (table.only or (pod.spec.affinity is not None and self.lineup.pins)):
-            return member
-        restrictions = list(table.only)
+    def _pin(self, member: Member) -> None:
+        """To the nodes that plugins name for its class, and for this very pod."""
+        restrictions = list(member.table.only)
         for plugin in self.lineup.pins:
             try:
-                names = plugin.pins(pod)
+                names = plugin.pins(member.pod)
             except Exception as error:
                 names = Verdict(Code.ERROR, (blamed(plugin, error).problem,))
             if isinstance(names, Verdict):
                 member.refused = Verdict(names.code, names.reasons, plugin.name)
-                return member
+                return
             if names is not None:
                 restrictions.append((plugin.name, names))
         if restrictions:
             _restrict(member, restrictions)
-        return member
 
 
 def _restrict(member: Member, restrictions: list[tuple[str, frozenset[str]]]) -> None:

@@ -16,22 +16,43 @@ from kubenexus.api.core import Pod
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.base.errors import KubeNexusError
 
-LABELS = "metadata.labels"
+_LABEL = "metadata.labels["
+LABELS = f"{_LABEL}KEY]"
 _AFFINITY = "spec.affinity.nodeAffinity"
 _AT_REST = core.PodStatus()
 
 
 class Field(NamedTuple):
-    """How a field is taken from a pod (an attribute's path, or a function), and where it goes in the specimen that
-    stands for the class."""
+    """An attribute of a pod's spec, what of it matters (asked only if it is not empty) if that is not all, and where
+    this goes in the specimen that stands for the class."""
 
-    take: str | Callable[[Pod], Any]
+    name: str
     into: tuple[str, str]
+    matters: Callable[[Any], Any] | None = None
 
 
-def _resize(pod: Pod) -> core.PodStatus | None:
+def _of_spec(name: str, matters: Callable[[Any], Any] | None = None) -> Field:
+    return Field(name, ("spec", name), matters)
+
+
+def _of_affinity(name: str) -> Field:
+    return Field("affinity", ("affinity", name), attrgetter(name))
+
+
+def _images(volumes: list[core.Volume]) -> list[core.Volume]:
+    for volume in volumes:  # every pod is asked, and hardly any has one
+        if volume.image is not None:
+            return [core.Volume(image=v.image) for v in volumes if v.image is not None]
+    return []
+
+
+def _bind_mounts(containers: list[core.Container]) -> list[core.Container]:
+    mounts = [mount for each in containers for mount in each.volume_mounts if mount.bind_mount_options]
+    return [core.Container(volume_mounts=mounts)] if mounts else []
+
+
+def _resize(status: core.PodStatus) -> core.PodStatus | None:
     """What of the status bears on requests: present only while a pod is resized in place."""
-    status = pod.status
     pending = [c for c in status.conditions if c.type == "PodResizePending"] if status.conditions else []
     reported = status.container_statuses or status.init_container_statuses or pending
     if not reported and status.allocated_resources is None and status.resources is None:
@@ -45,120 +66,88 @@ def _resize(pod: Pod) -> core.PodStatus | None:
     )
 
 
-def _image_volumes(pod: Pod) -> list[core.Volume]:
-    return [core.Volume(image=v.image) for v in pod.spec.volumes if v.image is not None]
-
-
-def _node_affinity(pod: Pod) -> core.NodeAffinity | None:
-    return None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
-
-
-def _pod_affinity(pod: Pod) -> core.PodAffinity | None:
-    return None if pod.spec.affinity is None else pod.spec.affinity.pod_affinity
-
-
-def _pod_anti_affinity(pod: Pod) -> core.PodAffinity | None:
-    return None if pod.spec.affinity is None else pod.spec.affinity.pod_anti_affinity
-
-
-def _bind_mounts(pod: Pod) -> list[core.Container]:
-    if not pod.spec.ephemeral_containers:
-        return []
-    mounts = [m for c in pod.spec.ephemeral_containers for m in c.volume_mounts if m.bind_mount_options]
-    return [core.Container(volume_mounts=mounts)] if mounts else []
-
-
-FIELDS: dict[str, Field] = {
-    "metadata.namespace": Field("metadata.namespace", ("metadata", "namespace")),
-    "spec.nodeName": Field("spec.node_name", ("spec", "node_name")),
-    "spec.priority": Field("spec.priority", ("spec", "priority")),
-    "spec.containers": Field("spec.containers", ("spec", "containers")),
-    "spec.initContainers": Field("spec.init_containers", ("spec", "init_containers")),
-    "spec.ephemeralContainers": Field(_bind_mounts, ("spec", "ephemeral_containers")),
-    "spec.overhead": Field("spec.overhead", ("spec", "overhead")),
-    "spec.resources": Field("spec.resources", ("spec", "resources")),
-    "spec.nodeSelector": Field("spec.node_selector", ("spec", "node_selector")),
-    _AFFINITY: Field(_node_affinity, ("affinity", "node_affinity")),
-    "spec.affinity.podAffinity": Field(_pod_affinity, ("affinity", "pod_affinity")),
-    "spec.affinity.podAntiAffinity": Field(_pod_anti_affinity, ("affinity", "pod_anti_affinity")),
-    "spec.topologySpreadConstraints": Field(
-        "spec.topology_spread_constraints", ("spec", "topology_spread_constraints")
-    ),
-    "spec.tolerations": Field("spec.tolerations", ("spec", "tolerations")),
-    "spec.volumes.image": Field(_image_volumes, ("spec", "volumes")),
-    "spec.hostNetwork": Field("spec.host_network", ("spec", "host_network")),
-    "spec.hostUsers": Field("spec.host_users", ("spec", "host_users")),
-    "status.resize": Field(_resize, ("", "status")),
+_OF_SPEC: dict[str, Field] = {
+    "spec.nodeName": _of_spec("node_name"),
+    "spec.priority": _of_spec("priority"),
+    "spec.containers": _of_spec("containers"),
+    "spec.initContainers": _of_spec("init_containers"),
+    "spec.ephemeralContainers": _of_spec("ephemeral_containers", _bind_mounts),
+    "spec.overhead": _of_spec("overhead"),
+    "spec.resources": _of_spec("resources"),
+    "spec.nodeSelector": _of_spec("node_selector"),
+    _AFFINITY: _of_affinity("node_affinity"),
+    "spec.affinity.podAffinity": _of_affinity("pod_affinity"),
+    "spec.affinity.podAntiAffinity": _of_affinity("pod_anti_affinity"),
+    "spec.topologySpreadConstraints": _of_spec("topology_spread_constraints"),
+    "spec.tolerations": _of_spec("tolerations"),
+    "spec.volumes.image": _of_spec("volumes", _images),
+    "spec.hostNetwork": _of_spec("host_network"),
+    "spec.hostUsers": _of_spec("host_users"),
 }
-
-# What every class needs whichever plugins are on: the ledger counts a pod by these.
-FOOTPRINT = (
-    "spec.containers",
-    "spec.initContainers",
-    "spec.overhead",
-    "spec.resources",
-    "status.resize",
-)
+_NAMESPACE, _RESIZE = "metadata.namespace", "status.resize"
+FIELDS = (*_OF_SPEC, _NAMESPACE, _RESIZE)
+# What every class needs whichever plugins are on: the ledger counts a pod by these, and by `_RESIZE`.
+FOOTPRINT = ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources")
 
 
 class Signer:
-    """Made once for a lineup of plugins. `project` changes which labels matter; earlier signatures then differ."""
+    """Made once for a lineup of plugins."""
 
     def __init__(self, reads: Iterable[str]) -> None:
         wanted = {*FOOTPRINT, *reads}
-        self._labels = {name[len(LABELS) + 1 : -1] for name in wanted if name.startswith(LABELS + "[")}
-        unknown = sorted(n for n in wanted if n not in FIELDS and not n.startswith(LABELS))
+        self._labels = sorted(name[len(_LABEL) : -1] for name in wanted if _is_label(name))
+        unknown = sorted(name for name in wanted if name not in FIELDS and not _is_label(name))
         if unknown:
             raise KubeNexusError(f"unknown pod field {unknown[0]!r}; known: {', '.join([*FIELDS, LABELS])}")
-        # Plain attributes first: they are all taken in one go, for every pod that is looked at.
-        names = sorted(wanted & FIELDS.keys(), key=lambda name: (not isinstance(FIELDS[name].take, str), name))
-        fields = [FIELDS[name] for name in names]
-        self._plain = attrgetter(*(field.take for field in fields if isinstance(field.take, str)))
-        self._takes = [field.take for field in fields if not isinstance(field.take, str)]
-        self._into: dict[str, list[tuple[str, int]]] = {"metadata": [], "spec": [], "affinity": [], "": []}
+        names = sorted(wanted & _OF_SPEC.keys())
+        fields = [_OF_SPEC[name] for name in names]
+        self._of_spec = attrgetter(*(field.name for field in fields))
+        self._partly = [(i, field.matters) for i, field in enumerate(fields) if field.matters is not None]
+        self._into: dict[str, list[tuple[str, int]]] = {"spec": [], "affinity": []}
         for i, field in enumerate(fields):
             self._into[field.into[0]].append((field.into[1], i))
         self._affinity = names.index(_AFFINITY) if _AFFINITY in names else -1
-        self._projected: tuple[str, ...] = tuple(sorted(self._labels))
-        self._encode = msgspec.json.Encoder(order="deterministic").encode
-
-    def project(self, keys: Iterable[str]) -> None:
-        """The label keys that some live selector asks for, besides those that plugins named themselves."""
-        self._projected = tuple(sorted({*self._labels, *keys}))
+        self._namespace = _NAMESPACE in wanted
+        # JSON, since it has numbers of any size: a quantity may be one.
+        self.seal: Callable[[list[Any]], bytes] = msgspec.json.Encoder(order="deterministic").encode
 
     def sign(self, pod: Pod, unpinned: core.NodeAffinity | None = None, signed: Any = None) -> bytes:
         """`unpinned` is the pod's node affinity without the node names that only this pod is made for, `signed` what
         plugins add of their own (see `framework.points.Sign`)."""
-        return self.seal(self.read(pod, unpinned), signed)
+        return self.seal(self.read(pod, unpinned, signed))
 
     def specimen(self, pod: Pod, unpinned: core.NodeAffinity | None = None) -> Pod:
         """A pod with the signed fields of this one and nothing else: what plugins are shown of the class."""
         return self.model(self.read(pod, unpinned))
 
-    def read(self, pod: Pod, unpinned: core.NodeAffinity | None) -> list[Any]:
-        """What is signed of a pod: its fields, the labels that matter, and whether pins were left out."""
-        parts = [*self._plain(pod), *[take(pod) for take in self._takes], self._project(pod), unpinned is not None]
+    def read(self, pod: Pod, unpinned: core.NodeAffinity | None = None, signed: Any = None) -> list[Any]:
+        """What is signed of a pod: its fields, the labels that matter, whether pins were left out, and `signed`.
+        Called for each pod, as is `seal`, which makes the signature of it."""
+        parts = [*self._of_spec(pod.spec)]
+        for i, matters in self._partly:
+            if parts[i]:
+                parts[i] = matters(parts[i])
         if unpinned is not None and self._affinity >= 0:
             parts[self._affinity] = unpinned
+        meta = pod.metadata
+        labels = {key: meta.labels[key] for key in self._labels if key in meta.labels} if self._labels else {}
+        namespace = meta.namespace if self._namespace else ""
+        parts += (namespace, _resize(pod.status), labels, unpinned is not None, signed)
         return parts
-
-    def seal(self, read: list[Any], signed: Any) -> bytes:
-        """The signature, from what was read."""
-        return self._encode((*read, signed))
 
     def model(self, read: list[Any]) -> Pod:
         """The specimen, from what was read."""
+        namespace, resize, labels, _, _ = read[-5:]
         spec = {name: read[i] for name, i in self._into["spec"]}
         affinity = {name: read[i] for name, i in self._into["affinity"] if read[i] is not None}
         if affinity:
             spec["affinity"] = core.Affinity(**affinity)
-        meta = {name: read[i] for name, i in self._into["metadata"]}
-        status = next((read[i] for _, i in self._into[""]), None) or _AT_REST
-        return Pod(metadata=ObjectMeta(labels=read[-2], **meta), spec=core.PodSpec(**spec), status=status)
+        meta = ObjectMeta(labels=labels, namespace=namespace)
+        return Pod(metadata=meta, spec=core.PodSpec(**spec), status=resize or _AT_REST)
 
-    def _project(self, pod: Pod) -> dict[str, str]:
-        labels = pod.metadata.labels
-        return {key: labels[key] for key in self._projected if key in labels} if self._projected else {}
+
+def _is_label(name: str) -> bool:
+    return name.startswith(_LABEL) and name.endswith("]")
 
 
 def unpinned(pod: Pod) -> core.NodeAffinity | None:

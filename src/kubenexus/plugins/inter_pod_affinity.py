@@ -65,10 +65,11 @@ class InterPodAffinity:
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
         """Namespace, and the labels that somebody's terms ask about; nothing where no pod has terms."""
-        affinity, keys = pod.spec.affinity, nodes.pods.carrier_keys
+        affinity, pods = pod.spec.affinity, nodes.pods
         own_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity) is not None
-        if not own_terms and not nodes.pods.carriers:
+        if not own_terms and not pods.carriers:
             return None
+        keys = pods.carrier_keys
         if own_terms:
             asked = _asked(pod)
             keys = keys if asked <= keys else keys | asked  # mostly its siblings ask the same

@@ -57,15 +57,19 @@ class Mounts(msgspec.Struct, frozen=True, weakref=True):
 _shared: "WeakValueDictionary[Mounts, Mounts]" = WeakValueDictionary()
 
 
-def mounts_of(pod: Pod) -> Mounts | None:
-    """None if it mounts nothing that concerns us. Every pod is asked: this has to be quick."""
-    volumes = pod.spec.volumes
-    for volume in volumes:
+def mounting(pod: Pod) -> bool:
+    """Whether it mounts anything that concerns us. Every pod is asked: this has to be quick."""
+    for volume in pod.spec.volumes:  # noqa: SIM110  # a generator would take longer
         if _all(volume) != _NONE:
-            break
-    else:
+            return True
+    return False
+
+
+def mounts_of(pod: Pod) -> Mounts | None:
+    """None if it mounts nothing that concerns us."""
+    if not mounting(pod):
         return None
-    found = [(i, volume) for i, volume in enumerate(volumes) if _all(volume) != _NONE]
+    found = [(i, volume) for i, volume in enumerate(pod.spec.volumes) if _all(volume) != _NONE]
     uses = [_use(position, volume, pod) for position, volume in found]
     own = [volume for (_, volume), use in zip(found, uses, strict=True) if use is None and _migratable(volume)]
     inline, problem = _inline(own)
