@@ -72,7 +72,7 @@ class Usher:
             if failed is not None and choice.feasible > 1:
                 said = ", ".join(failed.reasons)
                 return _failed(columns, f'running PreScore plugin "{failed.plugin}": {said}')
-            assignment = self._assign(member, choice.row, columns)
+            assignment = self._assign(member, choice.row, columns) if member.table.cast.assigns else NOTHING
             if isinstance(assignment, Assignment):
                 return _seated(member, choice, assignment, columns, yielding)
             turned_down[choice.row] = assignment
@@ -141,15 +141,14 @@ def _seated(
         runner_up=choice.runner_up,
         feasible=choice.feasible,
     )
-    diagnosis = _others(member, choice, columns, yielding)
+    nobody = choice.feasible == columns.count
+    diagnosis = Diagnosis(columns.count) if nobody else _others(member, columns, yielding)
     return Seat(Code.SUCCESS, diagnosis, placement, choice.row)
 
 
-def _others(member: Member, choice: Choice, columns: NodeColumns, yielding: Yielding | None) -> Diagnosis:
+def _others(member: Member, columns: NodeColumns, yielding: Yielding | None) -> Diagnosis:
     """Why the other nodes were refused. Kept with the class while no row's answer changes: most placements change
     none, and a nearly full cluster should not be counted anew for each pod."""
-    if choice.feasible == columns.count:
-        return Diagnosis(columns.count)
     if member.only is not None or yielding is not None:
         return diagnose(member, columns, yielding)[0]
     stamp = (member.table.version, columns.count)

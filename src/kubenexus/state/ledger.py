@@ -235,12 +235,12 @@ class Ledger:
 
     @property
     def nominated_nodes(self) -> list[str]:
-        return self._nominations.nodes
+        return list(self._nominations.by_node)
 
     @property
     def spoken_for_nodes(self) -> list[str]:
-        nominated, held = self._nominations.nodes, self._holds.nodes
-        return list(dict.fromkeys(nominated + held)) if nominated or held else []
+        nominated, held = self._nominations.by_node, self._holds.by_node
+        return [*nominated, *(node for node in held if node not in nominated)] if nominated or held else []
 
     @property
     def fences(self) -> dict[str, list[str]]:

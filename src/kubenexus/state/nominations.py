@@ -11,27 +11,23 @@ class Nominations:
 
     def __init__(self, told: Callable[[PodRecord, int], None]) -> None:
         self._told = told
-        self._on: dict[str, dict[str, PodRecord]] = {}
+        self.by_node: dict[str, dict[str, PodRecord]] = {}
         self._node_of: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[str]:
         """The keys of the pods."""
         return iter(self._node_of)
 
-    @property
-    def nodes(self) -> list[str]:
-        return list(self._on)
-
     def on(self, node: str) -> dict[str, PodRecord]:
         """By key, in the order they came."""
-        return self._on.get(node, {})
+        return self.by_node.get(node, {})
 
     def put(self, record: PodRecord) -> bool:
         """Whether that was news."""
         if self.on(record.node).get(record.key) == record:
             return False
         self.take(record.key)
-        self._on.setdefault(record.node, {})[record.key] = record
+        self.by_node.setdefault(record.node, {})[record.key] = record
         self._node_of[record.key] = record.node
         self._told(record, +1)
         return True
@@ -41,7 +37,7 @@ class Nominations:
         node = self._node_of.pop(key, None)
         if node is None:
             return False
-        self._told(self._on[node].pop(key), -1)
-        if not self._on[node]:
-            del self._on[node]
+        self._told(self.by_node[node].pop(key), -1)
+        if not self.by_node[node]:
+            del self.by_node[node]
         return True
