@@ -177,3 +177,24 @@ def test_a_gang_is_given_up_once_however_often_its_members_are_asked() -> None:
         assert [gang.title for gang in heard] == ["default/llama"]
 
     in_town(life)
+
+
+def test_the_cache_is_as_large_as_it_is() -> None:
+    """Nodes, pods that have one, and those of them that the watch has yet to confirm."""
+
+    async def life(town: Town) -> None:
+        gauges, size = Gauges(town.scheduler, None, town.clock), town.scheduler.metrics.cache_size
+
+        def seen() -> list[float]:
+            gauges.read()
+            return [size.at(each).value for each in ("nodes", "pods", "assumed_pods")]
+
+        assert seen() == [0, 0, 0]
+        town.nodes(a_node("n", cpu=8))
+        town.pods(bound("old", "n"), a_pod("new"), a_pod("too-large", cpu=99))
+        await town.work()
+        assert seen() == [1, 2, 1]
+        town.echo()
+        assert seen() == [1, 2, 0]
+
+    in_town(life)

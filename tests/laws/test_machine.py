@@ -18,6 +18,7 @@ from kubenexus.plugins import default_profile, lineup
 from kubenexus.state.devices import Take
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
+from kubenexus.state.pods import Stage
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_container, a_device_class, a_node, a_pod
 from kubenexus.testing.harness import Cluster, World, on_node
 from kubenexus.testing.strategies import EXTENDED, GPU, NODES, PODS, STORAGE, devices, nodes, pods, unreadable
@@ -302,6 +303,10 @@ class Machine(RuleBasedStateMachine):
             for resource, r in resources.index.items():
                 exact = len(info.pods) if resource == "pods" else naive.taken(info, resource)
                 assert resources.used[r, row] == min(exact, LIMIT), (name, resource)
+
+    @invariant()
+    def those_that_are_assumed_are_counted(self) -> None:
+        assert self.ledger.assumed == sum(record.stage is Stage.ASSUMED for record in self.ledger.pods.values())
 
     @invariant()
     def no_counter_is_negative(self) -> None:

@@ -7,7 +7,6 @@ from kubenexus.app.counted import GROUP_STATUS, POD_STATUS
 from kubenexus.app.leader import LeaderElection
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.base.clock import Clock
-from kubenexus.state.pods import Stage
 
 PERIOD = 1.0
 
@@ -21,11 +20,10 @@ class Gauges:
         scheduler.metrics.add_source(self.read)
 
     def read(self) -> None:
-        metrics, scheduler = self._scheduler.metrics, self._scheduler
-        stages = [record.stage for record in scheduler.ledger.pods.values()]
-        metrics.cache_size.at("nodes").set(scheduler.ledger.nodes.count)
-        metrics.cache_size.at("pods").set(len(stages))
-        metrics.cache_size.at("assumed_pods").set(sum(stage is Stage.ASSUMED for stage in stages))
+        metrics, scheduler, ledger = self._scheduler.metrics, self._scheduler, self._scheduler.ledger
+        metrics.cache_size.at("nodes").set(ledger.nodes.count)
+        metrics.cache_size.at("pods").set(len(ledger.pods))
+        metrics.cache_size.at("assumed_pods").set(ledger.assumed)
         metrics.tasks.at("binding").set(scheduler.dispatcher.open)
         metrics.pending_api_calls.at(POD_STATUS).set(len(scheduler.notes))
         metrics.pending_api_calls.at(GROUP_STATUS).set(len(scheduler.registrar.notes))

@@ -39,6 +39,7 @@ class Ledger:
         self.nodes = NodeColumns()
         self.generation = 0
         self.pods: dict[str, PodRecord] = {}
+        self.assumed = 0  # of the pods: how many the API server has yet to confirm
         self.groups = Groups()
         self._residents = Residents()
         self._nominations = Nominations(self.nodes.pods.nominated)  # by the API server's word
@@ -257,6 +258,7 @@ class Ledger:
             # Nothing to count again: the record moves on, the columns stay. The API server itself labels a pod with its
             # node's zone when it is bound, and hardly ever does anybody ask about that.
             if _counts_alike(record, fresh) and self.nodes.pods.relabel(record, fresh.labels):
+                self.assumed -= record.stage is Stage.ASSUMED
                 record.stage, record.priority, record.since = Stage.BOUND, fresh.priority, 0.0
                 return set()
         return self._remove(record) | self._add(fresh)
@@ -272,10 +274,12 @@ class Ledger:
 
     def _enter(self, record: PodRecord) -> None:
         self.pods[record.key] = record
+        self.assumed += record.stage is Stage.ASSUMED
         self._residents.put(record)
 
     def _remove(self, record: PodRecord) -> set[int]:
         del self.pods[record.key]
+        self.assumed -= record.stage is Stage.ASSUMED
         self._residents.take(record)
         self.generation += 1
         row = self.nodes.row_of.get(record.node)
