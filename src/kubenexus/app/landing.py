@@ -97,12 +97,12 @@ class Landing:
         if not outcome.fate.again:
             log.v(2, "Pod is no longer ours to bind", pod=pod, why=outcome.fate.value, cycle=number)
             return
+        self._metrics.attempt(ERROR, pod.spec.scheduler_name, self._clock.now() - commitment.began)
         if outcome.fate is Fate.NEVER:  # nothing was asked, so nothing has failed: at the end there may be hundreds
             log.v(2, "Pod was not bound", why=outcome.message, pod=pod, node=bind.node, cycle=number)
-        else:
-            log.error("Failed to bind pod; trying again", err=outcome.message, pod=pod, node=bind.node, cycle=number)
-        self._metrics.attempt(ERROR, pod.spec.scheduler_name, self._clock.now() - commitment.began)
-        if outcome.fate is not Fate.NEVER and self.waits(pod):
+            return
+        log.error("Failed to bind pod; trying again", err=outcome.message, pod=pod, node=bind.node, cycle=number)
+        if self.waits(pod):
             self._herald.failed(pod, outcome.message)
 
     def _forget(self, bind: Bind) -> None:
