@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.queue.entry import Place
+from kubenexus.state.pods import Stage
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import on_node
 from tests.app.town import ANYWHERE, Step, Town, play
@@ -82,6 +83,7 @@ class Chaos:
         town = self.town
         truth = town.bound()
         assert town.where() == truth, "what counts is what is"
+        assert town.ledger.assumed == sum(each.stage is Stage.ASSUMED for each in town.ledger.pods.values())
         assert max(Counter(truth.values()).values(), default=0) <= CPUS, "no node is overbooked"
         for key, pod in town.server.pods.items():
             if not pod.spec.node_name:
