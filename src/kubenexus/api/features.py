@@ -37,10 +37,11 @@ def required_features(pod: Pod) -> frozenset[str]:
 
 
 def _restarts_all_containers(pod: Pod) -> bool:
-    for container in (*pod.spec.containers, *pod.spec.init_containers):
-        for rule in container.restart_policy_rules:
-            if rule.action == "RestartAllContainers":
-                return True
+    for containers in (pod.spec.containers, pod.spec.init_containers):
+        for container in containers:
+            for rule in container.restart_policy_rules:
+                if rule.action == "RestartAllContainers":
+                    return True
     return False
 
 
@@ -49,10 +50,11 @@ def _shares_host_network_from_user_namespace(pod: Pod) -> bool:
 
 
 def _sets_bind_mount_options(pod: Pod) -> bool:
-    for container in (*pod.spec.containers, *pod.spec.init_containers, *pod.spec.ephemeral_containers):
-        for mount in container.volume_mounts:
-            if mount.bind_mount_options:
-                return True
+    for containers in (pod.spec.containers, pod.spec.init_containers, pod.spec.ephemeral_containers):
+        for container in containers:
+            for mount in container.volume_mounts:
+                if mount.bind_mount_options:
+                    return True
     return False
 
 

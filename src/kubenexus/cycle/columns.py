@@ -1,5 +1,6 @@
 """What one plugin said about all rows for one class: kept, and corrected row by row."""
 
+import functools
 from collections.abc import Hashable
 from typing import Any
 
@@ -13,7 +14,7 @@ from kubenexus.cycle.lots import BITS
 from kubenexus.framework.decision import PluginScore
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import DOWN, UP, Coded, Filter, Score
+from kubenexus.framework.points import DOWN, UP, Coded, Filter, Normalize, Score
 from kubenexus.framework.profile import Traits
 from kubenexus.framework.verdict import NO_REASONS, NodeVerdict, ReasonTable
 from kubenexus.state.view import Nodes
@@ -95,7 +96,8 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
     weight: int
     traits: Traits
     kept: bool  # normalised they are what they were
-    raw: Any = 0
+    raw: Any
+    same: PluginScore | None = None  # what it adds to the total of every row, where that is the same
     extremes: tuple[int, ...] = ()
     active: bool = True
     unusable: Any = None  # rows where a rule from outside gave no number
@@ -180,8 +182,7 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
 
     def measure(self, ok: BoolColumn, version: int) -> bool:
         """Look for the extremes over the feasible rows again (`version` names them); whether they moved."""
-        normalize = self.plugin.normalize
-        if normalize.extremes is None:
+        if self.kept:
             return False
         old = self.extremes
         try:
@@ -196,17 +197,15 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
         normalize = self.plugin.normalize
         if normalize.extremes is None:
             return
-        if isinstance(self.raw, Coded):
+        if isinstance(self.raw, int):
+            self.extremes = _everywhere(self.plugin.name, normalize, self.raw, self.weight)[0]
+        elif isinstance(self.raw, Coded):
             if len(self.raw.values) <= _FEW and (normalize is UP or normalize is DOWN):
                 self.extremes = (insight(self.raw).top(ok),)
             else:
                 self.extremes = normalize.extremes(self.raw.values[self._codes_present(ok, version)])
-        elif not isinstance(self.raw, int):
-            self.extremes = self._top(ok) if normalize is UP or normalize is DOWN else normalize.extremes(self.raw[ok])
-        elif normalize is UP or normalize is DOWN:
-            self.extremes = (max(self.raw, 0),)
         else:
-            self.extremes = normalize.extremes(np.full(np.count_nonzero(ok), self.raw, np.int64))
+            self.extremes = self._top(ok) if normalize is UP or normalize is DOWN else normalize.extremes(self.raw[ok])
 
     def _top(self, ok: BoolColumn) -> tuple[int]:
         """The largest over the feasible rows, at least 0: mostly it is the largest of all."""
@@ -296,6 +295,13 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
         table = self.normalized(np.arange(least, most + 1)) * self.weight
         return table.take(values - least if least else values)
 
+    def everywhere(self) -> PluginScore:
+        """The plugin's part in the total of every row, where its raw scores are all the same."""
+        try:
+            return _everywhere(self.plugin.name, self.plugin.normalize, self.raw, self.weight)[1]
+        except Exception as error:
+            raise blamed(self.plugin, error) from error
+
     def shown_at(self, row: int) -> PluginScore:
         """The plugin's part in the total of one row. Mostly the same as last time: then it is the same object."""
         raw = self.raw.item(row) if isinstance(self.raw, np.ndarray) else self.at(row)
@@ -329,6 +335,16 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
         if isinstance(self.raw, Coded):
             return int(self.raw.codes.nbytes)
         return 0 if isinstance(self.raw, int) else int(self.raw.nbytes)
+
+
+@functools.lru_cache(maxsize=1024)
+def _everywhere(plugin: str, normalize: Normalize, raw: int, weight: int) -> tuple[tuple[int, ...], PluginScore]:
+    """The extremes of a score that is the same on all rows, and its part in their totals. It does not depend on which
+    rows there are, and most classes are given the same."""
+    column = np.array([raw], np.int64)
+    extremes = () if normalize.extremes is None else normalize.extremes(column)
+    normalized = raw if normalize.apply is None else int(normalize.apply(column, extremes)[0])
+    return extremes, PluginScore(plugin, normalize.shown(raw), normalized, weight)
 
 
 def _few_closed(ok: BoolColumn) -> Any:

@@ -37,7 +37,7 @@ def best_of_all(table: ClassTable, columns: NodeColumns) -> Choice | None:
     return Choice(
         row=first,
         total=(held >> BITS) + table.constant,
-        scores=tuple([same or score.shown_at(first) for score, same in table.showing if score.active]),
+        scores=tuple([score.same or score.shown_at(first) for score in table.scores if score.active]),
         runner_up=None if runner_up < 0 else Standing(columns.names[second], (runner_up >> BITS) + table.constant),
         feasible=table.feasible,
     )

@@ -16,7 +16,7 @@ from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.cycle.border import PluginFailedError, blamed
 from kubenexus.cycle.columns import FEW, SUMS, FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS, Lots
-from kubenexus.framework.decision import Diagnosis, PluginScore
+from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Only, Stamped
@@ -76,7 +76,6 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
     _resting: list[ScoreColumn] = []  # those that differ, and change with the node alone
     resting: Any = None  # what the latter add up to on each row, weighted
     _sums: Any = SUMS  # the numbers that `moving` are added up in; None for their own
-    showing: list[tuple[ScoreColumn, PluginScore | None]] = []  # with the part that is the same on all rows
     looking: list[ScoreColumn] = []  # scores that look beyond a row
     stamped_scores: list[ScoreColumn] = []  # those of them that have something to add
     untrusted: list[ScoreColumn] = []
@@ -123,17 +122,11 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         for column in self.filters:
             column.fill(column.ask(self.pod, view))
         self.check(columns)
-        self.scores, self.looking, self.untrusted = [], [], []
-        for scorer, weight, traits, kept, quiet in self.cast.scores:
-            score = ScoreColumn(scorer, weight, traits, kept)
-            self.scores.append(score)
-            if traits.stamped:
-                self.looking.append(score)
-            if not traits.trusted:
-                self.untrusted.append(score)
-            if quiet:
-                score.raw = scorer.at_rest  # type: ignore[attr-defined]  # that it has one is why it is here
-            else:
+        self.scores = [ScoreColumn(*what) for what in self.cast.scores]
+        self.looking = [score for score in self.scores if score.traits.stamped] if self.stamped else []
+        self.untrusted = [score for score in self.scores if not score.traits.trusted] if self.cast.foreign else []
+        for score in self.scores:
+            if not score.traits.quiet:
                 self.ask_score(score, view)
         for plugin in self.stamped:
             for point in ("filter", "score"):
@@ -145,11 +138,11 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
 
     def watch_usage(self) -> None:
         """Which plugins are to be asked again where a placement changed what runs on a row."""
-        self.usage_filters = [c for c in self.filters if c.traits.usage and not c.traits.stamped]
-        self.usage_scores = [s for s in self.scores if s.active and s.traits.usage and not s.traits.stamped]
+        self.usage_filters = [column for column in self.filters if column.traits.repaired]
+        self.usage_scores = [score for score in self.scores if score.traits.repaired and score.active]
         watching: list[FilterColumn | ScoreColumn] = [*self.usage_filters, *self.usage_scores]
-        self.usage_scalar = all([column.traits.scalar for column in watching])  # noqa: C419
-        self.usage_extremes = [s for s in self.usage_scores if s.plugin.normalize.extremes is not None]
+        self.usage_scalar = self.cast.scalar or all(column.traits.scalar for column in watching)
+        self.usage_extremes = [score for score in self.usage_scores if not score.kept]
 
     def _concerned(self, plugin: Any, prepare: Callable[..., Any], view: Nodes) -> bool:
         """PreFilter: whether this plugin has anything to say about the class."""
@@ -172,13 +165,17 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
             if column.bits is not None:
                 admits = column.bits == _NO_REASON
                 ok = admits if ok is None else np.logical_and(ok, admits, out=ok)
+        self.feasible = columns.count
         if ok is None:
             ok = columns.alive[: columns.size].copy()
-        elif columns.count != columns.size:
-            ok &= columns.alive[: columns.size]
+        else:
+            if columns.count != columns.size:
+                ok &= columns.alive[: columns.size]
+            self.feasible = int(np.count_nonzero(ok))
         if columns.fences:
             ok &= ~columns.fenced[: columns.size]
-        self.ok, self.feasible = ok, int(np.count_nonzero(ok))
+            self.feasible = int(np.count_nonzero(ok))
+        self.ok = ok
         self.version += 1
 
     def ask_score(self, score: ScoreColumn, view: Nodes, job: JobView = ALONE) -> None:
@@ -209,21 +206,15 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
 
     def sum(self, columns: NodeColumns) -> None:
         """Normalise, weigh and add up, on all rows."""
-        self.measure()
-        self.moving, self._resting, self.showing, self.constant = [], [], [], 0
+        self.moving, self._resting, self.constant = [], [], 0
         for score in self.scores:
-            same = None
-            if not score.active or score.traits.stamped:
-                pass
-            elif isinstance(score.raw, int):
-                same = score.shown_at(0)
-                self.constant += same.normalized * same.weight
-            else:
-                (self.moving if score.traits.usage else self._resting).append(score)
-            self.showing.append((score, same))
+            if score.active:
+                score.measure(self.ok, self.version)
+                if not score.traits.stamped:
+                    self._add_up(score)
         self._sums = None if len(self.moving) <= _IN_BYTES and _as_they_are(self.moving) else SUMS
         self.spread, every = False, slice(0, len(self.ok))
-        self.resting = self._rest()
+        self.resting = self._rest() if self._resting else None
         rank = self.rank_of(columns, every)
         if self.stamped:
             self.steady = rank
@@ -231,9 +222,16 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         else:
             self.rank = self._only_feasible(rank)
 
-    def measure(self) -> bool:
-        """Look for all extremes again; whether any moved."""
-        return any([score.measure(self.ok, self.version) for score in self.scores if score.active])  # noqa: C419
+    def _add_up(self, score: ScoreColumn) -> None:
+        """With which others: those that move, those at rest, or those that are the same on all rows."""
+        score.same = None
+        if isinstance(score.raw, int):
+            score.same = score.everywhere()
+            self.constant += score.same.normalized * score.same.weight
+        elif score.traits.usage:
+            self.moving.append(score)
+        else:
+            self._resting.append(score)
 
     def add_stamped(self) -> None:
         """Ranks from the steady part of the sums and the scores that change with every pod placed anywhere."""

@@ -64,6 +64,8 @@ class Traits(NamedTuple):
     trusted: bool = False
     stamped: bool = False
     feasible: bool = False
+    repaired: bool = False  # asked again about the rows where something was placed
+    quiet: bool = False  # it signed nothing for the class, and is not asked
 
 
 class Cast(NamedTuple):
@@ -71,11 +73,13 @@ class Cast(NamedTuple):
     node and nothing to assign, whatever happens elsewhere; and is not asked for scores."""
 
     filters: list[tuple[Filter, Callable[..., Any] | None, Traits]]  # with `prepare`, if there is one
-    scores: list[tuple[Score, int, Traits, bool, bool]]  # with the weight; whether raw scores are kept as they are;
-    # and whether it signed nothing, and adds what it adds `at_rest`
+    scores: list[tuple[Score, int, Traits, bool, Any]]  # with the weight, whether raw scores are kept as they are, and
+    # what they are before it is asked: if it is not, what it adds `at_rest`
     stamped: list[Stamped]
     stamped_filters: list[Any]  # those of them that filter, in the filters' order
     assigns: list[Assign]
+    scalar: bool  # all of them that are asked about changed rows can look at one as plain numbers
+    foreign: bool  # some of those that score are from elsewhere
 
 
 class Lineup:
@@ -117,17 +121,19 @@ class Lineup:
         return known
 
     def _cast(self, quiet: set[str]) -> Cast:
-        traits = {name: each._replace(stamped=each.stamped and name not in quiet) for name, each in self.traits.items()}
+        traits = {name: _as_cast(each, name in quiet) for name, each in self.traits.items()}
         return Cast(
             [(p, getattr(p, "prepare", None), traits[p.name]) for p in self.filters if p.name not in quiet],
             [
-                (p, self.weights[p.name], traits[p.name], p.normalize is KEEP, p.name in quiet)
+                (p, self.weights[p.name], traits[p.name], p.normalize is KEEP, getattr(p, "at_rest", 0))
                 for p in self.scores
                 if p.name not in quiet or hasattr(p, "at_rest")
             ],
             [p for p in self.stamped if p.name not in quiet],
             [p for p in self.filters if traits[p.name].stamped],
             [p for p in self.assigns if p.name not in quiet],
+            scalar=all(each.scalar for each in traits.values() if each.repaired),
+            foreign=any(not traits[p.name].trusted for p in self.scores),
         )
 
     def _at(self, point: str) -> list[Plugin]:
@@ -159,3 +165,9 @@ def _traits(plugin: Plugin) -> Traits:
     usage, cluster, job = (bool(depends & flag) for flag in (Depends.USAGE, Depends.CLUSTER, Depends.JOB))
     feasible = bool(depends & Depends.FEASIBLE)
     return Traits(usage, cluster, job, scalar, trusted, isinstance(plugin, Stamped), feasible)
+
+
+def _as_cast(traits: Traits, quiet: bool) -> Traits:
+    """Of a plugin for a class."""
+    stamped = traits.stamped and not quiet
+    return traits._replace(stamped=stamped, repaired=traits.usage and not stamped and not quiet, quiet=quiet)

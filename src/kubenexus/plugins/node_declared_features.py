@@ -22,13 +22,11 @@ class NodeDeclaredFeatures:
         pass
 
     def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | None:
-        return None if self._needed(pod) else SKIP
+        return None if required_features(pod.pod) else SKIP
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        verdict.reject(~nodes.declaring(self._needed(pod)), self.LACKING)
-
-    def _needed(self, pod: PodClass) -> frozenset[str]:
-        return pod.once(self.name, lambda: required_features(pod.pod))
+        needed = pod.once(self.name, lambda: required_features(pod.pod))
+        verdict.reject(~nodes.declaring(needed), self.LACKING)
 
     def _declares_otherwise(self, pod: Pod, event: Event) -> bool:
         return event.old is None or event.old.status.declared_features != event.new.status.declared_features
