@@ -18,6 +18,7 @@ from kubenexus.queue.entry import Place
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_container, a_node, a_pod, a_pod_term
 from kubenexus.testing.harness import on_node
+from tests.api.gangs.small import a_member
 from tests.app.town import Town, in_town
 
 BAD = Unreadable("Pod", "default", "bad", "u", node="n", field="spec", problem="not a map")
@@ -181,6 +182,21 @@ def test_f19_a_class_stays_away_from_a_node_that_refused_it_for_a_while() -> Non
         town.clock.advance(61)
         await town.work()
         assert town.where()["c"] == "big"
+
+    in_town(life)
+
+
+def test_of_a_gang_those_stay_away_that_are_like_the_one_that_was_refused() -> None:
+    """Members of two classes, one after the other, and each told apart from the one before it."""
+
+    async def life(town: Town) -> None:
+        town.nodes(a_node("big", cpu=64), a_node("small", cpu=2))
+        planner = town.scheduler.planners["default-scheduler"]
+        gang = [a_member(f"p{i}", least=4, cpu=1 + i % 2) for i in range(4)]
+        town.scheduler.shunned.add(planner.bench.signature(gang[0], town.ledger.nodes), "big")
+        town.pods(*gang)
+        await town.work()
+        assert town.where() == {"p0": "small", "p1": "big", "p2": "small", "p3": "big"}
 
     in_town(life)
 

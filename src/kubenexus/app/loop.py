@@ -22,6 +22,7 @@ from kubenexus.framework.verdict import Code
 from kubenexus.observe import logs
 from kubenexus.observe.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from kubenexus.plan.decide import Planner, commit
+from kubenexus.plan.gang.crews import alike
 from kubenexus.queue.changes import EVERYTHING
 from kubenexus.queue.entry import Turn
 from kubenexus.queue.room import WaitingRoom
@@ -152,13 +153,16 @@ class Loop:
             self._metrics.group_attempt(result, profile, seconds)
 
     def _kept_away(self, job: Job, planner: Planner) -> Job:
-        """The job, kept from nodes whose kubelets refused pods like its own."""
-        pods = tuple(self._kept_from(pod, planner) for pod in job.pods)
-        return msgspec.structs.replace(job, pods=pods)
-
-    def _kept_from(self, pod: Pod, planner: Planner) -> Pod:
-        nodes = self.shunned.nodes(planner.bench.signature(pod, self._ledger.nodes))
-        return kept_from(pod, nodes) if nodes else pod
+        """The job, kept from nodes whose kubelets refused pods like its own. Signing is dear, comparing is not: a
+        member that is like the one before it is of its class."""
+        pods: list[Pod] = []
+        before, nodes = None, list[str]()
+        for pod in job.pods:
+            if before is None or not alike(pod, before):
+                nodes = self.shunned.nodes(planner.bench.signature(pod, self._ledger.nodes))
+            before = pod
+            pods.append(kept_from(pod, nodes) if nodes else pod)
+        return msgspec.structs.replace(job, pods=tuple(pods))
 
     def _asked(self) -> int:
         """How many rows have been asked about so far, by all planners."""

@@ -59,7 +59,7 @@ def muster(pods: tuple[Pod, ...], bench: Bench, columns: NodeColumns) -> list[Cr
     known: list[tuple[Pod, Crew]] = []
     for pod in pods:
         for first, crew in known:
-            if _alike(pod, first):
+            if alike(pod, first):
                 crew.pods.append(pod)
                 break
         else:
@@ -70,7 +70,8 @@ def muster(pods: tuple[Pod, ...], bench: Bench, columns: NodeColumns) -> list[Cr
     return list(crews.values())
 
 
-def _alike(one: Pod, other: Pod) -> bool:
+def alike(one: Pod, other: Pod) -> bool:
+    """Whether they are equal in all that rules may read, and so of one class. Says no more often than it has to."""
     a, b = one.metadata, other.metadata
     return (
         one.spec == other.spec
