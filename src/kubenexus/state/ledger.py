@@ -230,18 +230,18 @@ class Ledger:
         """Pods that wait for this node and are not placed yet, by the API server's word."""
         return [n for key, n in self._nominations.on(node).items() if key not in self.pods]
 
-    def spoken_for(self, node: str) -> list[PodRecord]:
-        """All that must be counted there before others are let in: nominees, and what is held."""
-        return self.nominees(node) + list(self._holds.on(node).values())
+    def spoken_for(self) -> dict[str, list[PodRecord]]:
+        """By node, all that must be counted there before others are let in: nominees, and what is held. Every decision
+        asks, and mostly there is nobody."""
+        nominated, held = self._nominations.by_node, self._holds.by_node
+        if not nominated and not held:
+            return {}
+        nodes = dict.fromkeys((*nominated, *held))
+        return {node: self.nominees(node) + list(self._holds.on(node).values()) for node in nodes}
 
     @property
     def nominated_nodes(self) -> list[str]:
         return list(self._nominations.by_node)
-
-    @property
-    def spoken_for_nodes(self) -> list[str]:
-        nominated, held = self._nominations.by_node, self._holds.by_node
-        return [*nominated, *(node for node in held if node not in nominated)] if nominated or held else []
 
     @property
     def fences(self) -> dict[str, list[str]]:

@@ -85,16 +85,16 @@ class Owners:
     def of(self, pod: Pod) -> Belonging | None:
         """What the pod's services and its controller select by; None when there is nothing."""
         meta, labels = pod.metadata, pod.metadata.labels
-        owners = []
+        owners: Pairs = ()
         for owner in meta.owner_references if self._selectors else ():
             if owner.controller and _KINDS.get(owner.kind) == owner.api_version:
-                owners.append((owner.kind, owner.name))  # noqa: PERF401  # a comprehension would take longer
+                owners += ((owner.kind, owner.name),)
         if not owners:
             services = self._by_label.get(meta.namespace)
             if services is None or services.keys().isdisjoint(labels.items()):
                 return None
             labels = {key: labels[key] for key in self._keys[meta.namespace] if key in labels}
-        asked = (meta.namespace, (*owners,), (*labels.items(),))
+        asked = (meta.namespace, owners, (*labels.items(),))
         known = self._known.get(asked, _UNKNOWN)
         if known is _UNKNOWN:
             if len(self._known) >= _MOST_KNOWN:

@@ -37,5 +37,4 @@ class Snapshot:
 
     def nominees(self) -> dict[str, list[PodRecord]]:
         """Pods that wait for a node, by the node's name."""
-        waiting = self._ledger.spoken_for_nodes
-        return {node: self._ledger.spoken_for(node) for node in waiting} if waiting else {}
+        return self._ledger.spoken_for()
