@@ -239,7 +239,8 @@ def test_f30_a_gang_that_is_deleted_at_any_step_leaves_nothing_behind(hall: Hall
             hall.land(turn, seated, failed=("m0", "m1"))
         hall.assembly.flush()
         assert len(hall.room) == 0
-        assert not hall.assembly.roll
+        roll = hall.assembly.roll
+        assert (roll.members, roll.rosters, roll._named) == ({}, {}, {})
         assert not hall.assembly._held
 
 

@@ -57,9 +57,6 @@ class Roll:
         self.changed: dict[str, None] = {}
         self._named: dict[Named, dict[str, None]] = {}  # gangs by the object that they name
 
-    def __bool__(self) -> bool:
-        return bool(self.members or self.rosters or self._named)
-
     def claim(self, pod: Pod) -> Claim | None:
         """What the pod says of its gang; not read again while it says the same. Raises Malformed."""
         known = self.members.get(pod.key)
