@@ -201,10 +201,9 @@ class Machine(RuleBasedStateMachine):
         for name in list(self.live):
             self.gone(name)
         self.hall.assembly.flush()
-        assembly = self.hall.assembly
+        assembly, roll = self.hall.assembly, self.hall.assembly.roll
         assert len(self.hall.room) == 0
-        kept = (assembly.roll, assembly._held)
-        assert not any(kept)
+        assert (roll.members, roll.rosters, roll._named, assembly._held) == ({}, {}, {}, {})
 
 
 TestMachine = Machine.TestCase
