@@ -13,7 +13,7 @@ from kubenexus.state.digest import digest
 from kubenexus.state.pods import Stage
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
-from tests.api.gangs.small import LEAST, a_member, pod_group
+from tests.api.gangs.small import LEAST, NAME, a_member, pod_group
 from tests.app.town import Town, in_town
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT
 from tests.queue.hall import short
@@ -30,6 +30,37 @@ def gang(name: str, size: int, least: int | None = None, **fields: object) -> li
 def bound(town: Town, name: str) -> int:
     """How many of a gang have a node, by the server's word."""
     return sum(1 for pod in town.server.pods.values() if pod.spec.node_name and pod.metadata.name.startswith(name))
+
+
+# --- who belongs to it --------------------------------------------------------------------------------------------
+
+
+def said(gang: str = "", node: str = "", uid: str = "x") -> Pod:
+    """A pod whose gang, if any, stands in its annotations."""
+    return a_pod("x", cpu=1, node=node, uid=uid, annotations={NAME: gang, LEAST: "2"} if gang else {})
+
+
+@pytest.mark.parametrize(
+    ("then", "job"),
+    [
+        pytest.param(said("llama", "n"), GANG, id="as before"),
+        pytest.param(said("llama"), GANG, id="without its node"),
+        pytest.param(said("", "n"), "default/x", id="no longer of a gang"),
+        pytest.param(said("gemma", "n"), "default/gang/gemma", id="of another"),
+        pytest.param(said(uid="new"), "default/x", id="made again, of no gang"),
+        pytest.param(said("gemma", uid="new"), "default/gang/gemma", id="made again, of another"),
+        pytest.param(said("llama", uid="new"), GANG, id="made again"),
+    ],
+)
+def test_a_bound_member_that_is_seen_again_is_in_the_gang_that_it_says_now(then: Pod, job: str) -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        town.pods(said("llama", "n"))
+        assert town.feed.assembly.job_of("default/x") == GANG
+        town.pods(then)
+        assert town.feed.assembly.job_of("default/x") == job
+
+    in_town(life)
 
 
 # --- waiting and starting -----------------------------------------------------------------------------------------

@@ -58,7 +58,13 @@ class Roll:
         self._named: dict[Named, dict[str, None]] = {}  # gangs by the object that they name
 
     def claim(self, pod: Pod) -> Claim | None:
-        """What the pod says of its gang; not read again while it says the same. Raises Malformed."""
+        """What the pod says of its gang; not read again while it says the same. Raises Malformed.
+
+        Of a member that has a node only a slim pod is kept, without annotations, so it is read again: else one whose
+        annotations were taken away would seem unchanged. That is rare enough to cost little, and `join` has it share
+        its former claim if that is equal, so no gang is formed anew for it. What the spec names cannot change while the
+        UID stays the same.
+        """
         known = self.members.get(pod.key)
         if known is None:
             return claim_of(pod)
