@@ -42,6 +42,7 @@ def test_only_the_keys_it_asks_for_matter(data: Json | None, each: dict[str, str
     selector = compile_selector(None if data is None else from_data(data, LabelSelector))
     projected = {key: value for key, value in each.items() if key in selector.keys}
     assert selector.matches(projected) == selector.matches(each)
+    assert selector.keys == (set() if data is None else from_data(data, LabelSelector).keys())
 
 
 def test_none_selects_nothing_and_empty_selects_everything() -> None:

@@ -13,11 +13,13 @@ from kubenexus.api.core import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     Pod,
+    PodAffinityTerm,
     PodCondition,
     ResourceRequirements,
     RestartRule,
     VolumeMount,
 )
+from kubenexus.api.selectors import LabelSelector, LabelSelectorRequirement
 from kubenexus.cycle.bench import Bench
 from kubenexus.framework.signature import Signer
 from kubenexus.plugins import lineup
@@ -237,6 +239,16 @@ def test_a_label_that_a_running_pod_asks_about_divides_the_class() -> None:
     assert bench.signature(one, ledger.nodes) == bench.signature(other, ledger.nodes)
     ledger.pod_seen(a_pod("q", node="n1", apart=[f"tier=a per {HOSTNAME}"]))
     assert bench.signature(one, ledger.nodes) != bench.signature(other, ledger.nodes)
+
+
+@pytest.mark.parametrize("operator", ["In", "Sideways"], ids=["that can be read", "that cannot"])
+def test_a_label_that_its_own_terms_ask_about_divides_the_class(operator: str) -> None:
+    ledger, bench = a_ledger([a_node("n1")]), Bench(lineup())
+    wanted = LabelSelectorRequirement(key="tier", operator=operator, values=["a"])
+    term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=LabelSelector(match_expressions=[wanted]))
+    pods = [a_pod("p", labels={"tier": tier, "index": str(i)}, near=[term]) for i, tier in enumerate("aab")]
+    one, like_it, other = (bench.signature(pod, ledger.nodes) for pod in pods)
+    assert one == like_it != other
 
 
 def test_amounts_beyond_any_machine_number_are_told_apart() -> None:

@@ -33,6 +33,13 @@ class LabelSelector(Object):
     match_labels: dict[str, str] = {}
     match_expressions: list[LabelSelectorRequirement] = []
 
+    def keys(self) -> set[str]:
+        """The label keys it asks about, whether or not it can be compiled. Asked for every pod that has selectors."""
+        keys = set(self.match_labels)
+        for expression in self.match_expressions:
+            keys.add(expression.key)
+        return keys
+
 
 class Op(enum.Enum):
     IN = "In"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Affinity, Pod
 from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.framework.bonds import Bond, Tie
@@ -26,7 +26,7 @@ from kubenexus.plugins.terms import axis, codes_of
 from kubenexus.state.counters import Counter
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.podcolumns import Carrier
-from kubenexus.state.podterms import Carried, Kind, asked_keys, carried_terms
+from kubenexus.state.podterms import Carried, Kind, carried_terms
 from kubenexus.state.view import Nodes, OneNode
 
 _SIGNS = {Kind.JOIN: 1, Kind.AVOID: -1}
@@ -65,14 +65,12 @@ class InterPodAffinity:
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
         """Namespace, and the labels that somebody's terms ask about; nothing where no pod has terms."""
-        affinity, pods = pod.spec.affinity, nodes.pods
-        own_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity) is not None
-        if not own_terms and not pods.carriers:
-            return None
-        keys = pods.carrier_keys
-        if own_terms:
-            asked = _asked(pod)
+        affinity, pods, keys = pod.spec.affinity, nodes.pods, nodes.pods.carrier_keys
+        if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity) is not None:
+            asked = _asked(affinity)
             keys = keys if asked <= keys else keys | asked  # mostly its siblings ask the same
+        elif not pods.carriers:
+            return None
         labels = pod.metadata.labels
         return [pod.metadata.namespace, {key: labels[key] for key in keys if key in labels}]
 
@@ -281,12 +279,18 @@ def _means(carried: Carried, pod: Pod, nodes: NodeColumns) -> bool:
     return covered and carried.term.selector.matches(pod.metadata.labels)
 
 
-def _asked(pod: Pod) -> frozenset[str]:
+def _asked(affinity: Affinity) -> set[str]:
     """The label keys its terms ask about."""
-    try:
-        return asked_keys(pod)
-    except Malformed:
-        return frozenset()  # said again, and reported, when the class is prepared
+    keys: set[str] = set()
+    for towards in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if towards is not None:
+            for term in towards.required:
+                if term.label_selector is not None:
+                    keys |= term.label_selector.keys()
+            for weighted in towards.preferred:
+                if weighted.pod_affinity_term.label_selector is not None:
+                    keys |= weighted.pod_affinity_term.label_selector.keys()
+    return keys
 
 
 def _refusals(affinity: _Affinity, nodes: Nodes) -> _Refusals:

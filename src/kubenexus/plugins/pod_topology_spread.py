@@ -72,8 +72,12 @@ class PodTopologySpread:
         """Namespace, the labels its constraints ask about, and what it is spread by where it has none of its own."""
         meta, constraints = pod.metadata, pod.spec.topology_spread_constraints
         if constraints:
-            keys = {key for c in constraints for key in _keys(c)}
-            return [meta.namespace, {key: meta.labels[key] for key in keys if key in meta.labels}, None]
+            labels, asked = meta.labels, {}
+            for constraint in constraints:
+                for key in _keys(constraint):
+                    if key in labels:
+                        asked[key] = labels[key]
+            return [meta.namespace, asked, None]
         if not self.defaults:
             return None
         belongs = nodes.owners.of(pod)
@@ -190,7 +194,6 @@ def _parsed(signed: Any, constraints: list[TopologySpreadConstraint]) -> Iterato
 def _keys(constraint: TopologySpreadConstraint) -> set[str]:
     """The label keys a constraint asks about."""
     selector = constraint.label_selector
-    asked = set(constraint.match_label_keys)
-    if selector is not None:
-        asked |= set(selector.match_labels) | {e.key for e in selector.match_expressions}
-    return asked
+    keys = set() if selector is None else selector.keys()
+    keys.update(constraint.match_label_keys)
+    return keys

@@ -3,7 +3,6 @@
 import enum
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 import msgspec
 
@@ -52,27 +51,11 @@ class Carried(msgspec.Struct, frozen=True, gc=False):
 
 def carried_terms(pod: Pod, namespace: str | None = None) -> tuple[Carried, ...]:
     """All terms of a pod, in its own namespace or another. Raises Malformed when a selector cannot be read."""
-    return _read(pod, pod.metadata.namespace if namespace is None else namespace).terms
-
-
-def asked_keys(pod: Pod) -> frozenset[str]:
-    """The label keys that its terms ask about, of pods. Raises Malformed, too."""
-    return _read(pod, pod.metadata.namespace).keys
-
-
-class _Terms(NamedTuple):
-    terms: tuple[Carried, ...] = ()
-    keys: frozenset[str] = frozenset()
-
-
-_NONE = _Terms()
-
-
-def _read(pod: Pod, namespace: str) -> _Terms:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
-        return _NONE
-    return _parsed(_encoder.encode((affinity.pod_affinity, affinity.pod_anti_affinity)), namespace)
+        return ()
+    encoded = _encoder.encode((affinity.pod_affinity, affinity.pod_anti_affinity))
+    return _parsed(encoded, pod.metadata.namespace if namespace is None else namespace)
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -80,12 +63,11 @@ _decoder = msgspec.msgpack.Decoder(tuple[PodAffinity | None, PodAffinity | None]
 
 
 @lru_cache(maxsize=1024)
-def _parsed(encoded: bytes, namespace: str) -> _Terms:
+def _parsed(encoded: bytes, namespace: str) -> tuple[Carried, ...]:
     """Pods of one template share the very same terms, and parse them once."""
     near, apart = _decoder.decode(encoded)
     terms = _of(near, "podAffinity", namespace, Kind.MUST_JOIN, Kind.JOIN)
-    terms += _of(apart, "podAntiAffinity", namespace, Kind.MUST_AVOID, Kind.AVOID)
-    return _Terms(terms, frozenset().union(*(carried.term.selector.keys for carried in terms)))
+    return terms + _of(apart, "podAntiAffinity", namespace, Kind.MUST_AVOID, Kind.AVOID)
 
 
 def _of(affinity: PodAffinity | None, field: str, namespace: str, must: Kind, may: Kind) -> tuple[Carried, ...]:
