@@ -11,6 +11,7 @@ from kubenexus.framework.verdict import (
     ReasonTable,
     Retry,
     code_of,
+    shareable,
 )
 
 
@@ -72,15 +73,23 @@ def test_rejecting_nobody_costs_nothing() -> None:
     assert verdict.table.reasons == []
 
 
-def test_a_mask_that_nobody_may_write_into_stays_as_it_is() -> None:
+def test_a_mask_that_is_shared_is_not_copied_and_stays_as_it_is() -> None:
     mask = np.array([True, False, True])
-    mask.flags.writeable = False
-    verdict = NodeVerdict(ReasonTable())
-    verdict.reject(mask, RED)
+    shared = shareable(mask)
+    verdict, another = NodeVerdict(), NodeVerdict()
+    verdict.reject_some(shared, RED)
+    another.reject_some(shared, BLUE)
     assert np.shares_memory(verdict.bits, mask)
-    verdict.reject(mask, BLUE)
+    verdict.reject_some(shared, BLUE)
     assert [verdict.table.read(bits) for bits in verdict.bits.tolist()] == [(RED, BLUE), (), (RED, BLUE)]
+    assert [another.table.read(bits) for bits in another.bits.tolist()] == [(BLUE,), (), (BLUE,)]
     assert mask.tolist() == [True, False, True]
+    with pytest.raises(ValueError, match="read-only"):
+        shared[1] = 1
+
+
+def test_a_mask_that_is_true_nowhere_need_not_be_shared() -> None:
+    assert shareable(np.array([False, False])) is None
 
 
 def test_a_mask_that_changes_later_changes_no_verdict() -> None:

@@ -160,15 +160,14 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
 
     def check(self, columns: NodeColumns) -> None:
         """Which rows are feasible, from what the filters said."""
-        ok: Any = None
+        against: Any = None
         for column in self.filters:
             if column.bits is not None:
-                admits = column.bits == _NO_REASON
-                ok = admits if ok is None else np.logical_and(ok, admits, out=ok)
-        self.feasible = columns.count
-        if ok is None:
-            ok = columns.alive[: columns.size].copy()
+                against = column.bits if against is None else against | column.bits
+        if against is None:
+            ok, self.feasible = columns.alive[: columns.size].copy(), columns.count
         else:
+            ok = against == _NO_REASON
             if columns.count != columns.size:
                 ok &= columns.alive[: columns.size]
             self.feasible = int(np.count_nonzero(ok))

@@ -153,13 +153,23 @@ class NodeVerdict(msgspec.Struct, gc=False, eq=False):
             if where:
                 self.bits |= self._bit(reason)
         elif somewhere(where):
-            bit = self._bit(reason)
-            small = bit < 256 and (isinstance(self.bits, int) or self.bits.dtype == np.uint8)
-            kind = np.uint8 if small else np.uint64  # a handful of reasons fit in a byte, and bytes are quick
-            more = where.view(kind) if small and _stays(where) else where.astype(kind)
-            if bit > 1:
-                more = more * kind(bit)
-            self.bits = more if isinstance(self.bits, int) else np.bitwise_or(self.bits, more)
+            self._add(where, self._bit(reason))
+
+    def reject_some(self, where: Any, reason: Reason) -> None:
+        """The same with what `shareable` made of a mask."""
+        bit = self._bit(reason)
+        if bit == 1 and isinstance(self.bits, int):
+            self.bits = where
+        else:
+            self._add(where, bit)
+
+    def _add(self, where: Any, bit: int) -> None:
+        first = isinstance(self.bits, int)
+        kind = np.uint8 if bit < 256 and (first or self.bits.dtype == np.uint8) else np.uint64  # bytes are quick
+        more = where.astype(kind)
+        if bit > 1:
+            more *= kind(bit)
+        self.bits = more if first else np.bitwise_or(self.bits, more)
 
     def _bit(self, reason: Reason) -> int:
         if self.table is NO_REASONS:
@@ -167,6 +177,10 @@ class NodeVerdict(msgspec.Struct, gc=False, eq=False):
         return self.table.bit(reason)
 
 
-def _stays(mask: Any) -> bool:
-    """Whether nobody may write into a mask: then it need not be copied."""
-    return mask.base is None and not mask.flags.writeable and mask.dtype == np.bool_
+def shareable(mask: Any) -> Any:
+    """A mask for many classes to be given: as bytes that are kept, not copied, and nobody may write into. None if it
+    is true nowhere."""
+    if not somewhere(mask):
+        return None
+    mask.flags.writeable = False
+    return mask.view(np.uint8)

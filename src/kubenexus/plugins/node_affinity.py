@@ -27,7 +27,7 @@ from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import UP, Coded, Depends
-from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
+from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict, shareable
 from kubenexus.plugins.terms import where
 from kubenexus.state.view import Nodes
 
@@ -64,21 +64,20 @@ class NodeAffinity:
         asked = (self, "filter", pod.once(self.name, lambda: _words(pod)))
         enforced, unfit = nodes.remembered(asked, lambda nodes: self._refused(pod, nodes))
         if enforced is not None:
-            verdict.reject(enforced, self.ENFORCED)
-        verdict.reject(unfit, self.MISMATCH)
+            verdict.reject_some(enforced, self.ENFORCED)
+        if unfit is not None:
+            verdict.reject_some(unfit, self.MISMATCH)
 
-    def _refused(self, pod: PodClass, nodes: Nodes) -> tuple[BoolColumn | None, BoolColumn]:
+    def _refused(self, pod: PodClass, nodes: Nodes) -> tuple[Any, Any]:
         """By the configuration, and by the pod: only the first of the two is reported, as upstream stops there."""
         enforced = None if self._added is None else ~_any(self._added.terms, nodes)
         fits = where(exactly(pod.spec.node_selector), nodes)
         terms = pod.once(self.name + " terms", lambda: _terms(pod))
         if terms is not None:
             fits &= _any(terms.terms, nodes)
-        unfit = ~fits if enforced is None else ~(fits | enforced)
-        for mask in (enforced, unfit):
-            if mask is not None:
-                mask.flags.writeable = False  # many classes are given the same
-        return enforced, unfit
+        if enforced is None:
+            return None, shareable(~fits)
+        return shareable(enforced), shareable(~(fits | enforced))
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | int | Skip | Verdict:
         if not self._added_preferences and not _prefers(pod):

@@ -8,7 +8,7 @@ from kubenexus.api.tolerations import tolerated
 from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Depends
-from kubenexus.framework.verdict import Code, NodeVerdict, Reason
+from kubenexus.framework.verdict import Code, NodeVerdict, Reason, shareable
 from kubenexus.state.view import Nodes
 
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -25,7 +25,9 @@ class NodeUnschedulable:
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         if nodes.cordons and not tolerated(pod.spec.tolerations, CORDON):
-            verdict.reject(nodes.cordoned, self.CORDONED)
+            refused = nodes.remembered(self, lambda nodes: shareable(nodes.cordoned.copy()))
+            if refused is not None:
+                verdict.reject_some(refused, self.CORDONED)
 
     def _opens(self, pod: Pod, event: Event) -> bool:
         """A node that is new and open, or was cordoned and is no longer."""

@@ -7,12 +7,12 @@ import numpy as np
 
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.tolerations import HARD, SOFT, untolerated
-from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.base.numbers import IntColumn, somewhere
 from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import DOWN, Depends
-from kubenexus.framework.verdict import Code, NodeVerdict, Reason
+from kubenexus.framework.points import DOWN, Coded, Depends
+from kubenexus.framework.verdict import Code, NodeVerdict, Reason, shareable
 from kubenexus.state.view import Nodes
 
 
@@ -28,13 +28,15 @@ class TaintToleration:
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         if nodes.tainted:
-            verdict.reject(nodes.remembered(self._asked(pod, HARD), lambda nodes: _kept_off(pod, nodes)), self.TAINTED)
+            refused = nodes.remembered(self._asked(pod, HARD), lambda nodes: _kept_off(pod, nodes))
+            if refused is not None:
+                verdict.reject_some(refused, self.TAINTED)
 
-    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | int:
         if not nodes.tainted:
             return 0
-        found: IntColumn = nodes.remembered(self._asked(pod, SOFT), lambda nodes: _count(pod, nodes, SOFT))
-        return found.copy()
+        found: IntColumn | Coded | int = nodes.remembered(self._asked(pod, SOFT), lambda nodes: _unwelcome(pod, nodes))
+        return found
 
     def _asked(self, pod: PodClass, effects: frozenset[str]) -> Hashable:
         """Most pods tolerate the same: they are answered once."""
@@ -50,18 +52,23 @@ class TaintToleration:
     )
 
 
-def _kept_off(pod: PodClass, nodes: Nodes) -> BoolColumn:
-    mask: BoolColumn = _count(pod, nodes, HARD) > 0
-    mask.flags.writeable = False  # many classes are given the same
-    return mask
+def _kept_off(pod: PodClass, nodes: Nodes) -> Any:
+    return shareable((_count(pod, nodes, HARD) > 0)[nodes.taints])
+
+
+def _unwelcome(pod: PodClass, nodes: Nodes) -> IntColumn | Coded | int:
+    """Mostly nobody has any such taint; else many classes are given the same codes."""
+    counts = _count(pod, nodes, SOFT)
+    if not somewhere(counts):
+        return 0
+    return Coded(nodes.taints.astype(np.intp), counts) if nodes.rows is None else counts[nodes.taints]
 
 
 def _count(pod: PodClass, nodes: Nodes, effects: frozenset[str]) -> IntColumn:
-    """Untolerated taints with these effects, counted once for each distinct set and looked up for each node."""
+    """Untolerated taints with these effects, in each distinct set."""
     tolerations = pod.spec.tolerations
     counts = [len(untolerated(tolerations, taints, effects=effects)) for taints in nodes.taint_sets]
-    untolerated_on: IntColumn = np.array(counts, np.int64)[nodes.taints]
-    return untolerated_on
+    return np.array(counts, np.int64)
 
 
 def _kept_out(pod: Pod, node: Node) -> bool:
