@@ -1,19 +1,16 @@
 """The load: gangs are created, and a watch tells when each is bound as a whole. All moments are of this one clock."""
 
 import asyncio
-import random
 from typing import Any
 
 import msgspec
 
-from bench.soak.churn import CLOCK, NAMESPACE, Seen, insist
+from bench.soak.churn import NAMESPACE, insist
+from bench.soak.lookout import CLOCK, Lookout, Seen
 from bench.soak.objects import SCHEDULER
 from kubenexus.client import kinds
-from kubenexus.client.changes import Change
-from kubenexus.client.topics import Topic, Trouble
 from kubenexus.client.transport import Client
 from kubenexus.client.verbs import create
-from kubenexus.client.watch import Reflector
 
 NAME = "pod-group.scheduling.kubenexus.io/name"
 LEAST = "pod-group.scheduling.kubenexus.io/min-available"
@@ -44,8 +41,7 @@ class Load:
 
     async def run(self) -> None:
         """Watch, until cancelled."""
-        topic = Topic(kinds.PODS, Seen, kinds.LIVE)
-        await Reflector(self._client, topic, self, clock=CLOCK, rng=random.Random(0)).run()
+        await Lookout(self.see).run(self._client)
 
     async def gang(self, name: str, size: int) -> Wait:
         """Creates it, all members but one at once and then the last, and waits until it is bound."""
@@ -62,23 +58,7 @@ class Load:
         call = create(kinds.PODS, pod, NAMESPACE)
         await insist(lambda: self._client.send(call, timeout=60))
 
-    # What the reflector calls.
-
-    def begin(self) -> None: ...
-
-    def end(self) -> None: ...
-
-    def troubled(self, trouble: Trouble) -> None: ...
-
-    def listed(self, items: list[Any], unreadable: tuple[Any, ...]) -> None:
-        for pod in items:
-            self.see(pod)
-
-    def changed(self, changes: list[Change]) -> None:
-        for change in changes:
-            self.see(change.object)
-
-    def see(self, pod: Any) -> None:
+    def see(self, pod: Seen) -> None:
         """A pod as the watch tells it."""
         gang = pod.metadata.name.rpartition("-")[0]
         left = self._left.get(gang)

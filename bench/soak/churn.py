@@ -1,37 +1,20 @@
 """The life of pods, in a hurry: created, bound by the scheduler, completed and deleted, so many alive at a time."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from bench.soak import objects
-from kubenexus.api.meta import Object, ObjectMeta
-from kubenexus.base.clock import WallClock
+from bench.soak.lookout import Lookout, Seen
 from kubenexus.client import kinds
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
-from kubenexus.client.changes import Change
-from kubenexus.client.topics import Topic, Trouble
 from kubenexus.client.transport import Client
 from kubenexus.client.verbs import create, delete, patch_pod_status
-from kubenexus.client.watch import Reflector
 
 NAMESPACE = "default"
 WORKERS = 16
 HUGE_EVERY = 100  # pods: one that fits nowhere comes along
 HUGE_LIVES = 10.0  # seconds
-CLOCK = WallClock()
-
-
-class _Spec(Object):
-    node_name: str = ""
-
-
-class Seen(Object):
-    """As little of a pod as tells whether it is bound."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: _Spec = _Spec()
 
 
 async def insist(send: Callable[[], Awaitable[Any]]) -> None:
@@ -65,10 +48,8 @@ class Churn:
 
     async def run(self) -> None:
         """Until cancelled: whatever `turn_over` asks for is done here."""
-        topic = Topic(kinds.PODS, Seen, kinds.LIVE)
-        reflector = Reflector(self._client, topic, self, clock=CLOCK, rng=random.Random(0))
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(reflector.run())
+            tasks.create_task(Lookout(self._see).run(self._client))
             for _ in range(WORKERS):
                 tasks.create_task(self._finish())
 
@@ -109,24 +90,7 @@ class Churn:
     def _send(self, call: Call) -> Coroutine[Any, Any, None]:
         return insist(lambda: self._client.send(call, timeout=60))
 
-    # What the reflector calls.
-
-    def begin(self) -> None: ...
-
-    def end(self) -> None: ...
-
-    def troubled(self, trouble: Trouble) -> None: ...
-
-    def listed(self, items: list[Any], unreadable: tuple[Any, ...]) -> None:
-        for pod in items:
-            self._see(pod)
-
-    def changed(self, changes: list[Change]) -> None:
-        for change in changes:
-            if change.type != "DELETED":
-                self._see(change.object)
-
-    def _see(self, pod: Any) -> None:
+    def _see(self, pod: Seen) -> None:
         if pod.spec.node_name and pod.metadata.uid not in self._ending:
             self._ending.add(pod.metadata.uid)
             self._bound.put_nowait(pod)

@@ -6,8 +6,9 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from bench.soak.churn import CLOCK, Churn
+from bench.soak.churn import Churn
 from bench.soak.flaps import Flaps
+from bench.soak.lookout import CLOCK
 from bench.soak.programs import SERVERS, Scheduler, Server, scheduler
 from bench.soak.report import Plan, Soak
 from bench.soak.samples import Page, Sample, read_page, sample

@@ -13,8 +13,10 @@ from bench.latency import report
 from bench.latency.__main__ import main
 from bench.latency.load import LEAST, NAME, Load, Wait, member
 from bench.latency.run import Latency, NotBound, Plan
-from bench.soak.churn import Seen
+from bench.soak.lookout import Lookout, Seen
+from kubenexus.api.codec import Unreadable
 from kubenexus.client.calls import Call
+from kubenexus.client.changes import Change
 from kubenexus.client.transport import Client
 
 PLAN = Plan(nodes=3, gangs=4, size=2, every=0.5, large=5, rush=3)
@@ -74,6 +76,18 @@ class Server:
 
 def seen(name: str, node: str) -> Seen:
     return msgspec.convert({"metadata": {"name": name}, "spec": {"nodeName": node}}, Seen)
+
+
+def test_the_lookout_tells_of_pods_that_are_there_and_can_be_read() -> None:
+    told: list[str] = []
+    lookout = Lookout(lambda pod: told.append(pod.metadata.name))
+    lookout.begin()
+    lookout.listed([seen("a", ""), seen("b", "n")], ())
+    lookout.end()
+    bad = Unreadable("Pod", "default", "c")
+    news = [Change("MODIFIED", seen("a", "n")), Change("DELETED", seen("b", "n")), Change("ADDED", bad)]
+    lookout.changed(news)
+    assert told == ["a", "b", "a"]
 
 
 def test_a_gang_is_bound_when_each_of_its_members_is() -> None:
