@@ -137,8 +137,7 @@ def test_the_checker_goes_red_on_a_scheduler_that_ignores_foreign_binds(
         cluster.bind(namespace, f"foreign{i}", "n1")
     with on_trial(plane, namespace, ignores_foreign_binds) as (checker, proxy, bad):
         until(bad, lambda: bad.rounds >= 20)  # long enough to have heard of the foreign pods
-        for i in range(2):
-            cluster.create(a_pod(f"p{i}", "1"), namespace)
+        come(cluster, namespace, 2)
         until(bad, lambda: checker.bound == 5)
         verdict = judged(checker.breaches, proxy.journal)
     (said,) = verdict.breaches
@@ -151,8 +150,7 @@ def test_the_checker_goes_red_on_a_scheduler_that_forgets_a_pod(
 ) -> None:
     make_nodes(cluster, a_node("n1", cpu="4"))
     with on_trial(plane, namespace, forgets_a_pod) as (checker, proxy, bad):
-        for i in range(4):
-            cluster.create(a_pod(f"p{i}", "1"), namespace)
+        come(cluster, namespace, 4)
         until(bad, lambda: checker.bound == 3)
         assert [str(breach.text) for breach in checker.unsettled()] == [
             f"pod {namespace}/p2 waits, and there is room for it on n1"
@@ -165,10 +163,7 @@ def test_the_checker_goes_red_on_a_scheduler_that_binds_half_of_a_gang(
 ) -> None:
     make_nodes(cluster, a_node("n1", cpu="2"))
     with on_trial(plane, namespace, binds_half_of_a_gang) as (checker, proxy, bad):
-        for i in range(4):
-            member = a_pod(f"p{i}", "1")
-            member["metadata"]["labels"] = {NAME: "llama", LEAST: "4"}
-            cluster.create(member, namespace)
+        come(cluster, namespace, 4, {NAME: "llama", LEAST: "4"})
         until(bad, lambda: checker.bound == 2)
         since = bad.rounds
         until(bad, lambda: bad.rounds > since + 20)  # its deadline has come
@@ -176,6 +171,14 @@ def test_the_checker_goes_red_on_a_scheduler_that_binds_half_of_a_gang(
         until(bad, lambda: len(checker.pods()) == 5)
         said = judged(checker.breaches, proxy.journal).breaches
     assert said == [f"halved: gang {namespace}/llama has 2 members on nodes and needs 4"]
+
+
+def come(cluster: Cluster, namespace: str, count: int, labels: dict[str, str] | None = None) -> None:
+    """So many pods of one core each, for the scheduler on trial."""
+    for i in range(count):
+        pod = a_pod(f"p{i}", "1")
+        pod["metadata"]["labels"] = labels or {}
+        cluster.create(pod, namespace)
 
 
 def until(bad: BadScheduler, condition: Callable[[], bool]) -> None:
