@@ -69,13 +69,19 @@ def mounts_of(pod: Pod) -> Mounts | None:
     """None if it mounts nothing that concerns us."""
     if not mounting(pod):
         return None
-    found = [(i, volume) for i, volume in enumerate(pod.spec.volumes) if _all(volume) != _NONE]
-    uses = [_use(position, volume, pod) for position, volume in found]
-    own = [volume for (_, volume), use in zip(found, uses, strict=True) if use is None and _migratable(volume)]
-    inline, problem = _inline(own)
-    claims = tuple(use for use in uses if use is not None)
-    disks = tuple(disk for _, volume in found for disk in _disks(volume))
-    mounts = Mounts(claims, disks, inline, problem, bool(claims or own))
+    claims: list[Use] = []
+    disks: list[Disk] = []
+    own: list[Volume] = []
+    for position, volume in enumerate(pod.spec.volumes):
+        if volume.persistent_volume_claim is not None:
+            claims.append(Use(position, volume.persistent_volume_claim.claim_name, False))
+        elif volume.ephemeral is not None:
+            claims.append(Use(position, f"{pod.metadata.name}-{volume.name}", True))
+        elif _taken_over(volume) != _NOT_TAKEN_OVER:
+            own.append(volume)
+        _add_disks(disks, volume)
+    inline, problem = _inline(own) if own else ((), "")
+    mounts = Mounts((*claims,), (*disks,), inline, problem, bool(claims or own))
     return _shared.setdefault(mounts, mounts)
 
 
@@ -94,21 +100,8 @@ _all = attrgetter("persistent_volume_claim", "ephemeral", "iscsi", "rbd", *_TAKE
 _NOT_TAKEN_OVER, _NONE = (None,) * 7, (None,) * 11
 
 
-def _migratable(volume: Volume) -> bool:
-    return bool(_taken_over(volume) != _NOT_TAKEN_OVER)
-
-
-def _use(position: int, volume: Volume, pod: Pod) -> Use | None:
-    if volume.persistent_volume_claim is not None:
-        return Use(position, volume.persistent_volume_claim.claim_name, False)
-    if volume.ephemeral is not None:
-        return Use(position, f"{pod.metadata.name}-{volume.name}", True)
-    return None
-
-
-def _disks(volume: Volume) -> list[Disk]:
+def _add_disks(found: list[Disk], volume: Volume) -> None:
     """AWS disks are never shared, the others by readers."""
-    found = []
     if volume.gce_persistent_disk is not None:
         found.append(Disk("gce", volume.gce_persistent_disk.pd_name, volume.gce_persistent_disk.read_only))
     if volume.aws_elastic_block_store is not None:
@@ -118,7 +111,6 @@ def _disks(volume: Volume) -> list[Disk]:
     if volume.rbd is not None and volume.rbd.monitors:
         image = volume.rbd
         found.append(Disk("rbd", f"{image.pool}/{image.image}", image.read_only, tuple(image.monitors)))
-    return found
 
 
 def _inline(volumes: list[Volume]) -> tuple[tuple[Attachment, ...], str]:
