@@ -6,7 +6,7 @@ from typing import Any
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Depends, Only
-from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
+from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.state.view import Nodes
 
 
@@ -20,8 +20,8 @@ class NodeName:
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
 
-    def prepare(self, pod: PodClass, nodes: Nodes) -> Only | Skip:
-        return Only(frozenset({pod.spec.node_name})) if pod.spec.node_name else SKIP
+    def prepare(self, pod: PodClass, nodes: Nodes) -> Only | None:
+        return Only(frozenset({pod.spec.node_name})) if pod.spec.node_name else None
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         if pod.spec.node_name:
