@@ -59,3 +59,10 @@ def test_every_file_ends_with_one_newline_and_has_no_blanks_at_line_ends() -> No
         if text and path != "LICENSE" and (not text.endswith("\n") or re.search(r"[ \t]+$", text, re.MULTILINE))
     ]
     assert untidy == []
+
+
+def test_a_path_of_the_api_is_spelled_in_one_place() -> None:
+    """The simulated server and the tests' tools know paths from the other side."""
+    others = [path for path in MODULES if not {"sim", "testing"} & set(path.parts)]
+    spelled = [str(path.relative_to(ROOT / "src")) for path in others if re.search(r"[\"']/apis?/", path.read_text())]
+    assert spelled == ["kubenexus/client/kinds.py"]

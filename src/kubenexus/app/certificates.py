@@ -20,9 +20,11 @@ from typing import Any, Final
 import msgspec
 
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
+from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
+from kubenexus.client.kinds import CONFIG_MAPS
+from kubenexus.client.verbs import get
 
-AUTHORITY: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+AUTHORITY: Final = ("kube-system", "extension-apiserver-authentication")  # a ConfigMap
 NO_WAY: Final = (
     "cannot make a certificate for --secure-port: there is neither an openssl program nor the cryptography package; "
     "name --tls-cert-file and --tls-private-key-file, or turn the port off with --secure-port 0"
@@ -92,7 +94,7 @@ async def self_signed(host: str, authority: str = "") -> ssl.SSLContext:
 async def client_authority(api: Api) -> str:
     """Who signs client certificates in this cluster, as PEM; "" when we may not know. Tokens work without."""
     try:
-        found = msgspec.json.decode(await api.send(Call("GET", AUTHORITY)), type=dict[str, Any])
+        found = msgspec.json.decode(await api.send(get(CONFIG_MAPS, *AUTHORITY)), type=dict[str, Any])
         return str((found.get("data") or {}).get("client-ca-file") or "")
     except (ApiError, Unreachable, Uncertain, msgspec.MsgspecError, AttributeError):
         return ""

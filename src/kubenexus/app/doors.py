@@ -17,15 +17,15 @@ import msgspec
 
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
+from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
+from kubenexus.client.kinds import ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
+from kubenexus.client.verbs import create
 
 ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
 LASTS: Final = 10.0  # seconds that an answer holds
 REMEMBERED: Final = 1024
 AT_A_TIME: Final = 4
 WAITING: Final = 32
-TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
-ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 Value = TypeVar("Value")
 
@@ -111,7 +111,7 @@ class Doors:
     async def _user(self, token: str) -> User | None:
         key = hashlib.sha256(token.encode(errors="replace")).digest()
         if key not in self._users:
-            status = await self._ask(TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", {"token": token})
+            status = await self._ask(TOKEN_REVIEWS, {"token": token})
             user = msgspec.convert(status.get("user") or {}, User)
             self._users.put(key, user if status.get("authenticated") is True else None)
         return self._users.get(key)
@@ -122,14 +122,14 @@ class Doors:
         if key not in self._rights:
             wanted = {"user": user.username, "groups": user.groups, "uid": user.uid, "extra": user.extra}
             wanted["nonResourceAttributes"] = {"path": path, "verb": verb}
-            status = await self._ask(ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", wanted)
+            status = await self._ask(ACCESS_REVIEWS, wanted)
             allowed = status.get("allowed") is True and status.get("denied") is not True
             self._rights.put(key, None if allowed else str(status.get("reason") or ""))
         return self._rights.get(key)
 
-    async def _ask(self, path: str, version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
-        body = msgspec.json.encode({"apiVersion": version, "kind": kind, "spec": spec})
-        answer = msgspec.json.decode(await self._api.send(Call("POST", path, body), timeout=5.0), type=dict[str, Any])
+    async def _ask(self, kind: Resource, spec: dict[str, Any]) -> dict[str, Any]:
+        call = create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec})
+        answer = msgspec.json.decode(await self._api.send(call, timeout=5.0), type=dict[str, Any])
         status = answer.get("status")
         return status if isinstance(status, dict) else {}
 

@@ -9,7 +9,9 @@ import msgspec
 
 from kubenexus.api.meta import Object
 from kubenexus.base.moments import micros_text
-from kubenexus.client.calls import JSON, Call
+from kubenexus.client.calls import Call
+from kubenexus.client.kinds import LEASES
+from kubenexus.client.verbs import create, get, update
 from kubenexus.config.v1 import LeaderElection
 
 Raw = dict[str, Any]
@@ -43,10 +45,6 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
     def write_timeout(self) -> float:
         return self.lease - self.renew
 
-    @property
-    def path(self) -> str:
-        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
-
 
 class Spec(Object):
     """Who holds it. Others may have written anything, so everything may be missing."""
@@ -74,9 +72,9 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
         raw = msgspec.json.decode(body, type=Raw)
         return Lease(raw, msgspec.convert(raw.get("spec") or {}, Spec))
 
-    def with_spec(self, spec: Spec) -> bytes:
+    def with_spec(self, spec: Spec) -> Raw:
         changed = (self.raw.get("spec") or {}) | msgspec.to_builtins(spec)
-        return msgspec.json.encode(self.raw | {"spec": changed})
+        return self.raw | {"spec": changed}
 
 
 def held_by(identity: str, terms: Terms, now: float, old: Spec | None) -> Spec:
@@ -104,19 +102,19 @@ def given_up(now: float, old: Spec) -> Spec:
 
 
 def get_call(terms: Terms) -> Call:
-    return Call("GET", f"{terms.path}/{terms.name}")
+    return get(LEASES, terms.namespace, terms.name)
 
 
 def create_call(terms: Terms, spec: Spec) -> Call:
     body = {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
         "metadata": {"name": terms.name, "namespace": terms.namespace},
         "spec": spec,
     }
-    return Call("POST", terms.path, msgspec.json.encode(body), JSON)
+    return create(LEASES, body, terms.namespace)
 
 
 def update_call(terms: Terms, lease: Lease, spec: Spec) -> Call:
     """Carries the version we saw: if somebody was faster, the server refuses it."""
-    return Call("PUT", f"{terms.path}/{terms.name}", lease.with_spec(spec), JSON)
+    return update(LEASES, terms.namespace, terms.name, lease.with_spec(spec))

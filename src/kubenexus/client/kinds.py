@@ -90,6 +90,10 @@ VOLCANO_POD_GROUPS: Final = Resource("PodGroup", "podgroups", "v1beta1", "schedu
 
 EVENTS: Final = Resource("Event", "events", group="events.k8s.io")
 LEASES: Final = Resource("Lease", "leases", group="coordination.k8s.io")
+TOKEN_REVIEWS: Final = Resource("TokenReview", "tokenreviews", group="authentication.k8s.io", namespaced=False)
+ACCESS_REVIEWS: Final = Resource(
+    "SubjectAccessReview", "subjectaccessreviews", group="authorization.k8s.io", namespaced=False
+)
 SELF_ACCESS_REVIEWS: Final = Resource(
     "SelfSubjectAccessReview", "selfsubjectaccessreviews", group="authorization.k8s.io", namespaced=False
 )

@@ -12,6 +12,7 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.api.workloads import PodGroup
 from kubenexus.base.moments import seconds_text
+from kubenexus.client import verbs
 from kubenexus.client.calls import STRATEGIC_PATCH, Call
 from kubenexus.client.kinds import PODS, Resource
 from kubenexus.framework.verdict import Code
@@ -62,7 +63,7 @@ def patch(thing: Pod | PodGroup, condition: Condition, resource: Resource, now: 
     meta = thing.metadata
     # With the UID in it, the patch does not reach an object that was made again under the same name.
     body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [change]}}
-    return Call("PATCH", resource.at(meta.namespace, meta.name, "status"), msgspec.json.encode(body), STRATEGIC_PATCH)
+    return verbs.patch(resource, meta.namespace, meta.name, body, part="status", content_type=STRATEGIC_PATCH)
 
 
 def change_of(thing: Pod | PodGroup, wanted: Condition, now: float) -> dict[str, Any] | None:

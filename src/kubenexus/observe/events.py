@@ -11,7 +11,9 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.api.meta import Object
 from kubenexus.base.moments import micros_text
-from kubenexus.client.calls import JSON, STRATEGIC_PATCH, Call
+from kubenexus.client.calls import STRATEGIC_PATCH, Call
+from kubenexus.client.kinds import EVENTS
+from kubenexus.client.verbs import create_event, patch
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
@@ -150,8 +152,8 @@ def create_call(what: Happening, source: Source, name: str, first: float, series
     """Tell it as an event of its own, or (after somebody deleted that) as the series it has become."""
     namespace = what.regarding.namespace or "default"
     body = _Event(
-        api_version="events.k8s.io/v1",
-        kind="Event",
+        api_version=EVENTS.api_version,
+        kind=EVENTS.kind,
         metadata=_Name(name=name, namespace=namespace),
         event_time=micros_text(first),
         reporting_controller=source.controller,
@@ -163,14 +165,10 @@ def create_call(what: Happening, source: Source, name: str, first: float, series
         type=what.type,
         series=series,
     )
-    return Call("POST", _path(namespace), msgspec.json.encode(body), JSON)
+    return create_event(namespace, body)
 
 
 def repeat_call(what: Happening, name: str, series: Series) -> Call:
     """Tell that it happened again, by the event we have."""
-    path = f"{_path(what.regarding.namespace or 'default')}/{name}"
-    return Call("PATCH", path, msgspec.json.encode(_Repeated(series=series)), STRATEGIC_PATCH)
-
-
-def _path(namespace: str) -> str:
-    return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    namespace = what.regarding.namespace or "default"
+    return patch(EVENTS, namespace, name, _Repeated(series=series), content_type=STRATEGIC_PATCH)
