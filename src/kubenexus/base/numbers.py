@@ -25,6 +25,7 @@ def somewhere(mask: Any) -> bool:
     return bool(mask.size and mask.item(mask.argmax()))
 
 
+_NARROW = 128  # columns of a table
 _HUNDRED = np.array(100.0)  # as an array: NumPy takes its time to look at a Python number
 
 
@@ -41,17 +42,16 @@ def percent(part: Any, whole: Any) -> Any:
 
 
 class Amounts:
-    """What a pod asks for of some resources: a list, and a column vector to add to a table of them."""
+    """What a pod asks for of some resources: a list, and columns to add to a table of them."""
 
-    __slots__ = ("_both", "_cells", "_floats", "_integers", "names", "values")
+    __slots__ = ("_cells", "_column", "_tile", "names", "values")
 
     def __init__(self, amounts: Mapping[str, int]) -> None:
         self.names = tuple(amounts)
         self.values = [min(amount, LIMIT) for amount in amounts.values()]
         self._cells: tuple[object, list[tuple[int, int]]] = (None, [])
-        self._integers: Any = None
-        self._floats: Any = None
-        self._both: Any = None
+        self._column: Any = None
+        self._tile: Any = None
 
     def cells(self, rows: list[int]) -> list[tuple[int, int]]:
         """(row of the resource, amount), given the list of rows that stands for `names`."""
@@ -64,18 +64,14 @@ class Amounts:
         return all([amount <= limit for amount, limit in zip(self.values, limits, strict=True)])  # noqa: C419
 
     def like(self, table: Any) -> Any:
-        """The column vector in the table's own kind of number."""
-        if table.dtype.kind == "f":
-            if self._floats is None:
-                self._floats = np.array(self.values, np.float64)[:, None]
-            return self._floats
-        if self._integers is None:
-            self._integers = np.array(self.values, np.int64)[:, None]
-        return self._integers
-
-    def without_and_with(self, table: Any) -> Any:
-        """Two column vectors, side by side for each resource: nothing at all, and what `like` returns."""
-        wanted = self.like(table)
-        if self._both is None or self._both.dtype != wanted.dtype:
-            self._both = np.stack([np.zeros_like(wanted), wanted], axis=1)
-        return self._both
+        """A column vector in the table's own kind of number. For a narrow table it is as wide as the table: NumPy takes
+        longer to stretch it than to add a hundred numbers, and who has to catch up with so many rows mostly has to
+        catch up with as many the next time."""
+        width = table.shape[-1]
+        if width <= _NARROW:
+            if self._tile is None or self._tile.shape[1] != width or self._tile.dtype != table.dtype:
+                self._tile = np.repeat(np.array(self.values, table.dtype)[:, None], width, axis=1)
+            return self._tile
+        if self._column is None or self._column.dtype != table.dtype:
+            self._column = np.array(self.values, table.dtype)[:, None]
+        return self._column

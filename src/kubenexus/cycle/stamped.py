@@ -51,15 +51,14 @@ def reflag(table: ClassTable, columns: NodeColumns, rows: Any, steady: Any = Non
         table.rank[rows] = rank
         return False
     ok = np.ones(len(rows), np.bool_) if refused is None else ~refused
-    moved = ok != table.ok[rows]
-    number = int(np.count_nonzero(moved))
-    if number:
+    moved = bool(np.count_nonzero(ok != table.ok[rows]))
+    if moved:
         table.ok[rows] = ok
-        table.feasible += 2 * int(np.count_nonzero(moved & ok)) - number
+        table.feasible = int(np.count_nonzero(table.ok))
     table.rank[rows] = rank if refused is None else np.where(ok, rank, NOWHERE)
-    if number or refused is not None:  # a row that stays refused may have another reason now
+    if moved or refused is not None:  # a row that stays refused may have another reason now
         table.version += 1
-    return number > 0
+    return moved
 
 
 def reflag_one(table: ClassTable, columns: NodeColumns, row: int, rank: int) -> bool:

@@ -5,7 +5,7 @@ For each node S = int((1 - std of the used fractions) * 100), with the pod and w
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from kubenexus.state.view import ALLOC, USED, Nodes, OneNode
 
 _DEFAULT = ({"name": "cpu"}, {"name": "memory"})
 # As arrays: NumPy takes longer to look at a Python number than to compute with a hundred of its own.
-_MINUS_HALF, _WHOLE, _HUNDRED = np.array(-0.5), np.array(1.0), np.array(100.0)
+_WHOLE, _TWICE, _FIFTY = np.array(1.0), np.array(2.0), np.array(50.0)
 _BASE, _ONE = np.array(150, np.uint8), np.array(1, np.uint8)
 
 
@@ -42,13 +42,8 @@ class NodeResourcesBalancedAllocation:
             return SKIP  # else a flood of pods that ask for nothing would all go to the one most even node
         if isinstance(nodes, OneNode):
             return _score_one(nodes, wanted)
-        result: IntColumn
-        if nodes.rows is None:
-            result = _evenness(nodes, wanted.names, wanted.like)
-            result += nodes.derived(before)
-        else:  # of a few rows, both in one go
-            without, result = _evenness(nodes, wanted.names, wanted.without_and_with)
-            result += _BASE - without
+        result: IntColumn = _after(nodes, wanted)
+        result += nodes.derived(before)
         result >>= _ONE  # in bytes: at most 100 + 150 before it is halved
         return result
 
@@ -62,10 +57,20 @@ class NodeResourcesBalancedAllocation:
 
 @functools.lru_cache(maxsize=256)
 def _before(names: tuple[str, ...]) -> Derivation:
-    return Derivation(
-        f"150 - evenness of {names}",
-        lambda nodes: _BASE - _evenness(nodes, names, None),
-    )
+    """150 less the evenness of what runs there now."""
+
+    def of(nodes: Nodes) -> Any:
+        amounts, offered = nodes.stock(names)
+        return _BASE - _evenness(amounts[USED], amounts[ALLOC], offered)
+
+    return Derivation(f"150 - evenness of {names}", of)
+
+
+def _after(nodes: Nodes, wanted: Amounts) -> Any:
+    """The evenness with the pod."""
+    amounts, offered = nodes.stock(wanted.names)
+    used = amounts[USED] + wanted.like(amounts[USED])
+    return _evenness(used, amounts[ALLOC], offered, out=used if used.dtype == np.float64 else None)
 
 
 def _score_one(node: OneNode, wanted: Amounts) -> int:
@@ -82,27 +87,18 @@ def _evenness_of_one(used: list[int], capacity: list[int]) -> int:
     return int(_evenness_of_any(np.array(used)[:, None], np.array(capacity)[:, None])[0])
 
 
-def _evenness(nodes: Nodes, names: tuple[str, ...], wanted: Callable[[Any], Any] | None) -> Any:
-    """100 when the resources are used to the same fraction, less the further they are apart. `wanted` gives what is to
-    be added to what is used, as a column vector in the table's kind of number, or as several of them."""
-    amounts, offered = nodes.stock(names)
-    used, capacity = amounts[USED], amounts[ALLOC]
-    if wanted is not None:
-        more = wanted(capacity)
-        if more.ndim > used.ndim:
-            used, capacity = used[:, None], capacity[:, None]
-        used = used + more
-    if len(names) != 2 or not offered:
+def _evenness(used: Any, capacity: Any, offered: bool, out: Any = None) -> Any:
+    """100 when the resources are used to the same fraction, less the further they are apart. `out` may be
+    overwritten."""
+    if len(used) != 2 or not offered:
         return _evenness_of_any(used, capacity)
-    own = wanted is not None and used.dtype == capacity.dtype == np.float64  # then it may be overwritten
-    fractions = np.divide(used, capacity, out=used if own else None)
+    fractions = np.divide(used, capacity, out=out)
     if fractions.size and fractions.item(fractions.argmax()) > 1.0:
         np.minimum(fractions, _WHOLE, out=fractions)
     apart = fractions[0] - fractions[1]
     np.abs(apart, out=apart)
-    apart *= _MINUS_HALF  # halving is exact, so this is 1 - apart / 2 to the last bit
-    apart += _WHOLE
-    apart *= _HUNDRED
+    np.subtract(_TWICE, apart, out=apart)  # doubling is exact, so this is 1 - apart / 2, twice, to the last bit
+    apart *= _FIFTY
     return apart.astype(np.uint8)
 
 

@@ -218,7 +218,7 @@ def _amounts_of(resources: tuple[int, ...]) -> Derivation:
     def amounts(nodes: Nodes) -> Any:
         cards = nodes.columns.resources.cards
         cards = cards[nodes.where] if nodes.rows is None else cards.take(nodes.rows, axis=0)
-        table = np.empty((5, len(resources), len(cards)))
+        table = np.empty((SPARE + 1, len(resources), len(cards)))
         table[:3] = cards.transpose(1, 2, 0)[:, which]
         np.subtract(table[0], table[1:3], out=table[3:])  # exact, but for what hostile pods ask for, which fits nowhere
         return table
