@@ -87,6 +87,7 @@ def test_the_judge_goes_red_on_a_scheduler_that_binds_half_of_a_gang() -> None:
             for i in range(SIZE):
                 await box.client.send(create(kinds.PODS, member(f"g-{i}", {NAME: "g", LEAST: str(SIZE)}), "default"))
             pods = await until(box.client, lambda pods: len(pods) == SIZE)
+            await turns.until(checker.free, patience=20)  # it watches in a thread of its own, and may be behind
             node = next(iter(checker.free()))
             for name in sorted(pods)[: SIZE // 2]:
                 await box.client.send(bind("default", name, pods[name]["metadata"]["uid"], node))
