@@ -175,7 +175,7 @@ def _moved(table: ClassTable, plugin: Any, point: str, columns: NodeColumns) -> 
 
 
 def _concerned(table: ClassTable, plugin: Any, view: Nodes) -> bool:
-    return not hasattr(plugin, "prepare") or not isinstance(plugin.prepare(table.pod, view), Skip)
+    return plugin not in table.cast.prepares or not isinstance(plugin.prepare(table.pod, view), Skip)
 
 
 def _refill(column: FilterColumn, bits: Any, size: int) -> BoolColumn:

@@ -5,7 +5,7 @@ plugins whose answer depends on usage, a changed node by all of them. Sums are r
 extremes moved. The work is counted, and tests hold it to what changed.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +19,7 @@ from kubenexus.cycle.lots import BITS, Lots
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Only, Stamped
+from kubenexus.framework.points import Only, Prepare, Stamped
 from kubenexus.framework.profile import Cast, Lineup
 from kubenexus.framework.verdict import SKIP, Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
@@ -114,11 +114,8 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         self.work.rows += columns.size
         view = Nodes(columns)
         self.only, self.refused, self.failed = [], None, None
-        self.filters = [
-            FilterColumn(plugin, traits)
-            for plugin, prepare, traits in self.cast.filters
-            if prepare is None or self._concerned(plugin, prepare, view)
-        ]
+        skipped = [plugin.name for plugin in self.cast.prepares if not self._concerned(plugin, view)]
+        self.filters = [FilterColumn(*what) for what in self.cast.filters if what[0].name not in skipped]
         for column in self.filters:
             column.fill(column.ask(self.pod, view))
         self.check(columns)
@@ -144,10 +141,10 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         self.usage_scalar = self.cast.scalar or all(column.traits.scalar for column in watching)
         self.usage_extremes = [score for score in self.usage_scores if not score.kept]
 
-    def _concerned(self, plugin: Any, prepare: Callable[..., Any], view: Nodes) -> bool:
+    def _concerned(self, plugin: Prepare, view: Nodes) -> bool:
         """PreFilter: whether this plugin has anything to say about the class."""
         try:
-            answer = prepare(self.pod, view)
+            answer = plugin.prepare(self.pod, view)
         except Exception as error:
             raise blamed(plugin, error) from error
         if answer is None or answer is SKIP:

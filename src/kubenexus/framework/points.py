@@ -85,7 +85,8 @@ class Only(msgspec.Struct, frozen=True, gc=False):
 class Prepare(Plugin, Protocol):
     def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | Only | Verdict | None:
         """PreFilter, called once per decision on a new class, before any `filter`: not concerned (SKIP), only these
-        nodes, refused everywhere (a Verdict), or None: go on."""
+        nodes, refused everywhere (a Verdict), or None: go on. A profile may leave it out, so `filter` must not rely on
+        it."""
 
 
 @runtime_checkable

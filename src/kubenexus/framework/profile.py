@@ -72,7 +72,8 @@ class Cast(NamedTuple):
     """Who has anything to say about a class. A plugin that signs, and signed nothing for it, has nothing against any
     node and nothing to assign, whatever happens elsewhere; and is not asked for scores."""
 
-    filters: list[tuple[Filter, Callable[..., Any] | None, Traits]]  # with `prepare`, if there is one
+    prepares: list[Prepare]
+    filters: list[tuple[Filter, Traits]]
     scores: list[tuple[Score, int, Traits, bool, Any]]  # with the weight, whether raw scores are kept as they are, and
     # what they are before it is asked: if it is not, what it adds `at_rest`
     stamped: list[Stamped]
@@ -123,7 +124,8 @@ class Lineup:
     def _cast(self, quiet: set[str]) -> Cast:
         traits = {name: _as_cast(each, name in quiet) for name, each in self.traits.items()}
         return Cast(
-            [(p, getattr(p, "prepare", None), traits[p.name]) for p in self.filters if p.name not in quiet],
+            [p for p in self.prepares if p.name not in quiet],
+            [(p, traits[p.name]) for p in self.filters if p.name not in quiet],
             [
                 (p, self.weights[p.name], traits[p.name], p.normalize is KEEP, getattr(p, "at_rest", 0))
                 for p in self.scores

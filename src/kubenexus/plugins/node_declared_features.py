@@ -26,7 +26,8 @@ class NodeDeclaredFeatures:
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         needed = pod.once(self.name, lambda: required_features(pod.pod))
-        verdict.reject(~nodes.declaring(needed), self.LACKING)
+        if needed:
+            verdict.reject(~nodes.declaring(needed), self.LACKING)
 
     def _declares_otherwise(self, pod: Pod, event: Event) -> bool:
         return event.old is None or event.old.status.declared_features != event.new.status.declared_features

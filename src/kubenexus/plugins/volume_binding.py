@@ -77,7 +77,10 @@ class VolumeBinding:
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         claims = self._claims(pod)
-        if claims is None or claims.problem:
+        if claims is None:
+            return
+        if claims.problem:  # which `prepare` has said, unless the configuration left it out
+            verdict.reject(nodes.alive, Reason(claims.problem, Code(claims.code)))
             return
         failed = self._refuse_away(claims.held, nodes, verdict)
         if not claims.wanted:

@@ -69,7 +69,10 @@ class VolumeRestrictions:
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         restricted = self._restricted(pod)
-        if restricted is None or restricted.problem:
+        if restricted is None:
+            return
+        if restricted.problem:  # which `prepare` has said, unless the configuration left it out
+            verdict.reject(nodes.single or nodes.alive, Reason(restricted.problem, Code.UNRESOLVABLE))
             return
         users = nodes.columns.volumes.users
         mounted = {row for disk in restricted.disks for row in users.disks.clashing(disk)}

@@ -69,7 +69,10 @@ class VolumeZone:
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         zoned: _Zoned | None = pod.signed.get(self.name)
-        if zoned is None or zoned.problem:
+        if zoned is None:
+            return
+        if zoned.problem:  # which `prepare` has said, unless the configuration left it out
+            verdict.reject(nodes.alive, Reason(zoned.problem, Code.UNRESOLVABLE))
             return
         agreed: BoolColumn = np.ones(nodes.width, np.bool_)
         for key, names in zoned.zones:
