@@ -19,6 +19,7 @@ from kubenexus.api.core import (
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 from kubenexus.api.workloads import Namespace, Service, ServiceSpec
+from kubenexus.cycle import census
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plugins import lineup
@@ -26,7 +27,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import a_node, a_pod
 from tests.laws.looking import fresh_table_of, table_of
 
-ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+ZONE, HOST, RACK = "topology.kubernetes.io/zone", "kubernetes.io/hostname", "example.com/rack"
 RULES = lineup()
 
 
@@ -64,6 +65,10 @@ def spread(rng: random.Random) -> list[TopologySpreadConstraint]:
     ]
 
 
+def wishing(pod: Pod, wishes: dict[str, Any]) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, **wishes))
+
+
 def pod(rng: random.Random, name: str, **more: Any) -> Pod:
     plain = a_pod(
         name,
@@ -74,7 +79,7 @@ def pod(rng: random.Random, name: str, **more: Any) -> Pod:
         **more,
     )
     wishes = Affinity(pod_affinity=affinity(rng), pod_anti_affinity=affinity(rng))
-    return msgspec.structs.replace(plain, spec=msgspec.structs.replace(plain.spec, affinity=wishes))
+    return wishing(plain, {"affinity": wishes})
 
 
 def event(rng: random.Random, ledger: Ledger, planner: Planner) -> None:
@@ -124,6 +129,84 @@ def test_a_cached_answer_is_a_fresh_one_and_counters_are_recounts(seed: int) -> 
 
 def _padded(rows: Any, size: int) -> Any:
     return np.concatenate([rows, np.zeros(size - len(rows), np.int64)])
+
+
+def like(weight: int, topology: str) -> WeightedPodAffinityTerm:
+    selects = LabelSelector(match_labels={"app": "a"})
+    return WeightedPodAffinityTerm(
+        weight=weight, pod_affinity_term=PodAffinityTerm(topology_key=topology, label_selector=selects)
+    )
+
+
+def evenly(topology: str) -> TopologySpreadConstraint:
+    selects = LabelSelector(match_labels={"app": "a"})
+    return TopologySpreadConstraint(
+        max_skew=1, topology_key=topology, when_unsatisfiable="ScheduleAnyway", label_selector=selects
+    )
+
+
+WORKLOADS: dict[str, dict[str, Any]] = {
+    "together on a node": {"affinity": Affinity(pod_affinity=PodAffinity(preferred=[like(1, HOST)]))},
+    "apart by node": {"affinity": Affinity(pod_anti_affinity=PodAffinity(preferred=[like(7, HOST)]))},
+    "together in a zone": {"affinity": Affinity(pod_affinity=PodAffinity(preferred=[like(3, ZONE)]))},
+    "together in a zone, apart by node": {
+        "affinity": Affinity(
+            pod_affinity=PodAffinity(preferred=[like(2, ZONE)]),
+            pod_anti_affinity=PodAffinity(preferred=[like(5, HOST)]),
+        )
+    },
+    "together in a zone, apart by rack": {
+        "affinity": Affinity(
+            pod_affinity=PodAffinity(preferred=[like(2, ZONE)]),
+            pod_anti_affinity=PodAffinity(preferred=[like(5, RACK)]),
+        )
+    },
+    "spread by default": {},
+    "spread over nodes": {"topology_spread_constraints": [evenly(HOST)]},
+    "spread, and together on a node": {
+        "topology_spread_constraints": [evenly(ZONE), evenly(HOST)],
+        "affinity": Affinity(pod_affinity=PodAffinity(preferred=[like(1, HOST)])),
+    },
+}
+
+
+@pytest.mark.parametrize("most", [16, 2, -1], ids=lambda most: f"up to {most} codes are few")
+@pytest.mark.parametrize("wishes", WORKLOADS.values(), ids=WORKLOADS)
+def test_as_a_workload_grows_its_table_is_a_fresh_one(
+    wishes: dict[str, Any], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pod by pod, until nodes are full, with some that go; and of two sizes, which share what they count."""
+    monkeypatch.setattr(census, "_MOST", most)
+    rng, ledger, planner = random.Random(3), Ledger(), Planner(RULES)
+    meta = ObjectMeta(name="s", namespace="default")
+    ledger.owner_seen(Service(metadata=meta, spec=ServiceSpec(selector={"app": "a"})))
+    for i in range(9):
+        where = {ZONE: "xyz"[i % 3]} | ({RACK: f"r{i // 2}"} if i > 3 else {}) if i else {}
+        ledger.node_seen(a_node(f"n{i}", cpu=2, labels={HOST: f"n{i}", **where}))
+    placed: list[str] = []
+    for i in range(30):
+        sizes = [wishing(a_pod(f"p{i}", cpu=cpu, labels={"app": "a"}), wishes) for cpu in ("500m", "400m")]
+        next_one = sizes[rng.random() < 0.2]
+        decision = planner.decide(Job.of(next_one), ledger.snapshot(), 0.0)
+        if decision.placed:
+            commit(decision, Job.of(next_one), ledger, 0.0)
+            placed.append(next_one.key)
+        if rng.random() < 0.2:
+            ledger.pod_gone(placed.pop(rng.randrange(len(placed))))
+        for each in sizes[: rng.choice([1, 2])]:
+            assert table_of(each, ledger, planner.bench) == fresh_table_of(each, ledger, RULES)
+    assert len(placed) > 15
+
+
+def test_a_row_in_two_domains_that_changed_is_counted_once() -> None:
+    ledger, planner = Ledger(), Planner(RULES)
+    for i in range(12):
+        ledger.node_seen(a_node(f"n{i}", labels={HOST: f"n{i}", ZONE: "xy"[i // 6]}))
+    shy = a_pod("shy", apart=[f"app=a per {HOST}", f"app=a per {ZONE}"])
+    assert table_of(shy, ledger, planner.bench)["feasible"] == 12
+    ledger.pod_seen(a_pod("p", labels={"app": "a"}, node="n2"))
+    assert table_of(shy, ledger, planner.bench) == fresh_table_of(shy, ledger, RULES)
+    assert table_of(shy, ledger, planner.bench)["feasible"] == 6
 
 
 def test_a_question_nobody_asks_any_more_is_dropped() -> None:

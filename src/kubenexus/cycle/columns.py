@@ -1,7 +1,7 @@
 """What one plugin said about all rows for one class: kept, and corrected row by row."""
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 from typing import Any
 
 import msgspec
@@ -9,6 +9,7 @@ import numpy as np
 
 from kubenexus.base.numbers import BoolColumn
 from kubenexus.cycle.border import PluginFailedError, blamed, clean, in_range
+from kubenexus.cycle.census import Census
 from kubenexus.cycle.coded import insight
 from kubenexus.cycle.lots import BITS
 from kubenexus.framework.decision import PluginScore
@@ -19,7 +20,6 @@ from kubenexus.framework.profile import Traits
 from kubenexus.framework.verdict import NO_REASONS, NodeVerdict, ReasonTable
 from kubenexus.state.view import Nodes
 
-FEW = 8  # if no more than one row in so many is not feasible, it is quicker to name these than to go through all
 SUMS = np.int32  # a sum of weighted scores has 31 bits (see framework.profile)
 _SHIFT = np.array(BITS)
 _MANY, _FEW = 256, 16  # values of a coded score
@@ -101,11 +101,11 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
     extremes: tuple[int, ...] = ()
     active: bool = True
     unusable: Any = None  # rows where a rule from outside gave no number
-    _present: tuple[Hashable, Any] = (None, None)
-    _closed: tuple[int, Any] = (-1, None)  # as of a version
+    _census: Census | None = None  # of a coded score, once it was measured
+    _parts: dict[int, int] | None = None  # by code, normalised and weighted, while feasible rows have few codes
     _shown: tuple[int, tuple[int, ...], PluginScore] | None = None
     _normal: Any = None  # the few values of a coded score, normalised and weighted
-    _summed: tuple[Hashable, Any] = (None, None)  # the codes' key and these values, as last added to the sums
+    _summed: tuple[Hashable, Any] = (None, None)  # the codes' key and parts or values, as last added to the sums
 
     def ask(self, pod: PodClass, nodes: Nodes, job: JobView) -> Any:
         """What the plugin says of these rows: scores, SKIP or a Verdict."""
@@ -116,7 +116,7 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
 
     def fill(self, raw: Any, width: int) -> None:
         """Take the scores of all rows: the column is the table's own from now on."""
-        self._normal = None
+        self._normal = self._parts = None
         if isinstance(raw, Coded):
             if raw.key is None:
                 raw.key = object()
@@ -161,12 +161,23 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
             raise PluginFailedError(self.plugin.name, "the score of a feasible node is no usable number")
         in_range(self.normalized(self.raw if isinstance(self.raw, int) else self.take(ok)), self.plugin.name)
 
-    def differs(self) -> bool:
-        """Whether anything is added to the sums now that is not in them already. Extremes may move and change nothing:
-        where all are equal, equally many pods more are worth the same."""
-        if not isinstance(self.raw, Coded) or self._summed[0] != self.raw.key:
-            return True
-        return not np.array_equal(self._summed[1], self._normalized_values())
+    def stale(self, ok: BoolColumn) -> Set[int] | None:
+        """The feasible rows to which something else is to be added than what is in their sums; None: it may be any.
+        Extremes may move and change nothing: where all are equal, equally many pods more are worth the same."""
+        if not isinstance(self.raw, Coded):
+            return None
+        (key, known), parts = self._summed, self._parts
+        if parts is None:
+            same = key == self.raw.key and not isinstance(known, dict)
+            return frozenset() if same and np.array_equal(known, self._normalized_values()) else None
+        if not isinstance(known, dict) or self._census is None:
+            return None
+        return self._census.changed(self.raw, ok, key, [code for code in parts if known.get(code) != parts[code]])
+
+    def settle(self) -> None:
+        """The rows that were stale have been summed again."""
+        if isinstance(self.raw, Coded):
+            self._summed = (self.raw.key, self._normalized_values() if self._parts is None else self._parts)
 
     def take(self, rows: Any) -> Any:
         """Raw scores of some rows, as int64 or an int."""
@@ -203,9 +214,23 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
             if len(self.raw.values) <= _FEW and (normalize is UP or normalize is DOWN):
                 self.extremes = (insight(self.raw).top(ok),)
             else:
-                self.extremes = normalize.extremes(self.raw.values[self._codes_present(ok, version)])
+                self.extremes = self._of_codes(ok, version)
         else:
             self.extremes = self._top(ok) if normalize is UP or normalize is DOWN else normalize.extremes(self.raw[ok])
+
+    def _of_codes(self, ok: BoolColumn, version: int) -> tuple[int, ...]:
+        """The extremes of the values that feasible rows have. Where these are few, each one's part is told at once."""
+        normalize, values = self.plugin.normalize, self.raw.values
+        if self._census is None:
+            self._census = Census()
+        few, extremes_of = normalize.few, normalize.extremes
+        codes = None if few is None else self._census.few(self.raw, ok, version)
+        if codes is None or few is None:
+            self._parts = None
+            return () if extremes_of is None else extremes_of(values[self._census.present(self.raw, ok, version)])
+        extremes, points = few([*map(values.item, codes)])
+        self._parts = {code: self.weight * point for code, point in zip(codes, points, strict=True)}
+        return extremes
 
     def _top(self, ok: BoolColumn) -> tuple[int]:
         """The largest over the feasible rows, at least 0: mostly it is the largest of all."""
@@ -213,21 +238,6 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
             return (0,)
         top = int(self.raw.argmax())
         return (max(self.raw.item(top), 0) if ok.item(top) else int((self.raw * ok).max(initial=0)),)
-
-    def _codes_present(self, ok: BoolColumn, version: int) -> Any:
-        """Which codes some feasible row has: counted again only when the codes or the feasible rows are others."""
-        key = (self.raw.key, version)
-        if self._present[0] != key:
-            self._present = (key, self._feasible_by_code(ok, version) > 0)
-        return self._present[1]
-
-    def _feasible_by_code(self, ok: BoolColumn, version: int) -> Any:
-        if self._closed[0] != version:
-            self._closed = (version, _few_closed(ok))
-        rows, closed, size = self.raw.rows, self._closed[1], len(self.raw.values)
-        if rows is None or closed is None:
-            return np.bincount(self.raw.codes[ok.nonzero()[0]], minlength=size)
-        return rows - np.bincount(self.raw.codes[closed], minlength=size) if len(closed) else rows
 
     def normalized(self, raw: Any, extremes: tuple[int, ...] | None = None) -> Any:
         apply = self.plugin.normalize.apply
@@ -265,14 +275,20 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
         """What the plugin adds to the ranks of all rows."""
         if not isinstance(self.raw, Coded):
             return self.part(slice(None), BITS)
-        values = self._normalized_values()
-        self._summed = (self.raw.key, values)
-        return (values << _SHIFT).take(self.raw.codes)
+        self.settle()
+        if self._parts is None:
+            return (self._normalized_values() << _SHIFT).take(self.raw.codes)
+        values = np.zeros(len(self.raw.values), np.int64)  # anything where no feasible row has the code
+        for code, part in self._parts.items():
+            values[code] = part << BITS
+        return values.take(self.raw.codes)
 
     def part_at(self, row: int) -> int:
         """The same of one row, as a number."""
         if isinstance(self.raw, Coded):
-            return int(self._normalized_values().item(self.raw.codes.item(row)))
+            code = self.raw.codes.item(row)
+            part = None if self._parts is None else self._parts.get(code)
+            return int(self._normalized_values().item(code)) if part is None else part
         return int(self.part(row))
 
     def _normalized_values(self) -> Any:
@@ -345,11 +361,6 @@ def _everywhere(plugin: str, normalize: Normalize, raw: int, weight: int) -> tup
     extremes = () if normalize.extremes is None else normalize.extremes(column)
     normalized = raw if normalize.apply is None else int(normalize.apply(column, extremes)[0])
     return extremes, PluginScore(plugin, normalize.shown(raw), normalized, weight)
-
-
-def _few_closed(ok: BoolColumn) -> Any:
-    """The rows that are not feasible; None if they are many."""
-    return (~ok).nonzero()[0] if FEW * (len(ok) - np.count_nonzero(ok)) <= len(ok) else None
 
 
 def _times(part: Any, weight: int) -> Any:

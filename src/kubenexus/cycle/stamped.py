@@ -4,6 +4,7 @@ What such a plugin depends on is told by its stamp. While the stamp is equal its
 elsewhere; when it moves, the plugin is asked about all rows, or about those it says are touched.
 """
 
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from kubenexus.cycle.columns import FilterColumn
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.verdict import Skip
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.view import Nodes, OneNode, Rows
+from kubenexus.state.view import Nodes, OneNode
 
 _MANY = 64  # from so many rows on, all of them are as cheap
 _FEW = 4  # up to so many rows, plain integers beat NumPy
@@ -28,18 +29,19 @@ def catch_up(table: ClassTable, columns: NodeColumns) -> None:
     if len(rows) > _MANY:
         table.check(columns)
     elif len(rows) > _FEW:
-        reflag(table, columns, rows)
+        reflag(table, columns, np.array(rows))
     else:
-        for row in rows.tolist():
+        for row in rows:
             reflag_one(table, columns, row, table.steady.item(row))
             table.version += 1  # it may be refused for another reason now
     of_feasible = table.feasible_version != table.version
-    moved = _scores(table, columns, of_feasible)
+    stale = _scores(table, columns, of_feasible)
     if of_feasible and _steady_moved(table):
-        table.work.renormalized += 1
         table.sum(columns)
-    elif moved or len(rows) > _MANY:
+    elif stale is None or len(rows) > _MANY:
         table.add_stamped()
+    elif stale:
+        table.mend(stale)
     table.feasible_version = table.version
 
 
@@ -89,23 +91,24 @@ def _refused(table: ClassTable, columns: NodeColumns, rows: Any) -> Any:
     return refused
 
 
-_NONE: Any = np.zeros(0, np.int64)
-
-
 def _filters(table: ClassTable, columns: NodeColumns) -> Any:
-    """The rows whose reasons changed; None when the table must be built anew."""
-    changed: Rows | None = None
+    """The rows whose reasons may have changed, each once, as a list unless they are many; None when the table must be
+    built anew."""
+    changed: Any = ()
     for plugin in table.cast.stamped_filters:
-        before = table.stamps.get((plugin.name, "filter"))
-        if not _moved(table, plugin, "filter", columns):
+        where = (plugin.name, "filter")
+        stamp, before = plugin.stamp(table.pod, columns, "filter"), table.stamps.get(where)
+        if stamp == before:
             continue
+        table.stamps[where] = stamp
         column = _column_of(plugin, table)
         if _concerned(table, plugin, Nodes(columns)) != (column is not None):
             return None
         if column is not None:
             rows = _ask(table, column, columns, before)
-            changed = rows if changed is None else np.union1d(changed, rows)
-    return _NONE if changed is None else changed
+            both = len(changed) and len(rows)
+            changed = np.union1d(changed, rows).tolist() if both else rows if len(rows) else changed
+    return changed
 
 
 def _column_of(plugin: Any, table: ClassTable) -> FilterColumn | None:
@@ -115,38 +118,43 @@ def _column_of(plugin: Any, table: ClassTable) -> FilterColumn | None:
     return None
 
 
-def _ask(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: Any) -> Rows:
+def _ask(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: Any) -> Any:
     """Take the plugin's new answer; the rows it may be another on."""
     some = _touched(table, column.plugin, columns, before)
     if some is None:
         table.work.beyond += columns.size
-        return np.flatnonzero(_refill(column, column.ask(table.pod, Nodes(columns)), columns.size))
+        rows = _refill(column, column.ask(table.pod, Nodes(columns)), columns.size).nonzero()[0]
+        return rows if len(rows) > _MANY else rows.tolist()
     table.work.beyond += len(some)
     if len(some) <= _FEW and column.traits.scalar:
-        for row in some.tolist():
+        for row in some:
             column.put(row, column.ask(table.pod, OneNode(columns, row)), columns.size)
     else:
-        column.put(some, column.ask(table.pod, Nodes(columns, some)), columns.size)
-    rows: Rows = some
-    return rows
+        where = np.array(some, np.int64)
+        column.put(where, column.ask(table.pod, Nodes(columns, where)), columns.size)
+    return some
 
 
-def _scores(table: ClassTable, columns: NodeColumns, of_feasible: bool) -> bool:
-    """Ask again whose stamp moved, or who looks at the feasible rows; whether what is added to any sum changed."""
-    changed = False
+def _scores(table: ClassTable, columns: NodeColumns, of_feasible: bool) -> Set[int] | None:
+    """Ask again whose stamp moved, or who looks at the feasible rows; the rows whose sums change by that, None for
+    all."""
+    rows: Set[int] | None = frozenset()
     for score in table.looking:
+        plugin: Any = score.plugin
         was, asked = score.active, False
-        moved = _moved(table, score.plugin, "score", columns)
-        if moved or (of_feasible and score.traits.feasible and was):
+        stamp, where = plugin.stamp(table.pod, columns, "score"), (plugin.name, "score")
+        if table.stamps.get(where) != stamp or (of_feasible and score.traits.feasible and was):
+            table.stamps[where] = stamp
             table.ask_score(score, Nodes(columns))
             table.work.beyond += columns.size
             asked = True
-        if score.active and (asked or of_feasible):
-            changed |= (score.measure(table.ok, table.version) or asked) and score.differs()
+        if score.active and (asked or of_feasible) and (score.measure(table.ok, table.version) or asked):
+            stale = score.stale(table.ok)
+            rows = None if rows is None or stale is None else rows | stale
         if was != score.active:
-            changed = True
+            rows = None
             table.watch_usage()
-    return changed
+    return rows
 
 
 def _steady_moved(table: ClassTable) -> bool:
@@ -158,20 +166,12 @@ def _steady_moved(table: ClassTable) -> bool:
     return moved
 
 
-def _touched(table: ClassTable, plugin: Any, columns: NodeColumns, before: Any) -> Any:
-    """The rows a stamped filter has to be asked about again, None for all; many are as dear as all."""
+def _touched(table: ClassTable, plugin: Any, columns: NodeColumns, before: Any) -> list[int] | None:
+    """The rows a stamped filter has to be asked about again, each once, None for all; many are as dear as all."""
     if before is None or not hasattr(plugin, "touched"):
         return None
     rows = plugin.touched(table.pod, columns, before, table.stamps[plugin.name, "filter"])
-    return None if rows is None or len(rows) > _MANY else rows
-
-
-def _moved(table: ClassTable, plugin: Any, point: str, columns: NodeColumns) -> bool:
-    stamp = plugin.stamp(table.pod, columns, point)
-    if table.stamps.get((plugin.name, point)) == stamp:
-        return False
-    table.stamps[plugin.name, point] = stamp
-    return True
+    return None if rows is None or len(rows) > _MANY else [*{*rows}]
 
 
 def _concerned(table: ClassTable, plugin: Any, view: Nodes) -> bool:

@@ -5,7 +5,7 @@ plugins whose answer depends on usage, a changed node by all of them. Sums are r
 extremes moved. The work is counted, and tests hold it to what changed.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.cycle.border import PluginFailedError, blamed
-from kubenexus.cycle.columns import FEW, SUMS, FilterColumn, ScoreColumn
+from kubenexus.cycle.census import FEW
+from kubenexus.cycle.columns import SUMS, FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS, Lots
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import ALONE, JobView
@@ -236,8 +237,16 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         for score in self.stamped_scores:
             more = score.summand()
             # A column is the table's own: the sum takes its place, and no further memory is touched.
-            rank = np.add(rank, more, out=more) if isinstance(more, np.ndarray) else rank + more
+            more += rank
+            rank = more
         self.rank = self._only_feasible(rank.copy() if rank is self.steady else rank)
+
+    def mend(self, rows: Set[int]) -> None:
+        """The same of a few feasible rows, when nothing else is added to the others than before."""
+        for row in rows:
+            self.rank[row] = self.with_stamped(row, self.steady.item(row))
+        for score in self.stamped_scores:
+            score.settle()
 
     def _only_feasible(self, rank: IntColumn) -> IntColumn:
         if FEW * (len(rank) - self.feasible) > len(rank):

@@ -6,7 +6,7 @@ value; they do no I/O, keep no state between calls, and look at no clock.
 """
 
 import enum
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import msgspec
@@ -125,35 +125,43 @@ class Assign(Plugin, Protocol):
 @runtime_checkable
 class Touched(Plugin, Protocol):
     def touched(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
-        """The rows whose `filter` answer may have changed between two stamps, as an array; None when it may be any.
-        For a Stamped plugin that can tell: it is then asked about these rows only."""
+        """The rows whose `filter` answer may have changed between two stamps; None when it may be any. For a Stamped
+        plugin that can tell: it is then asked about these rows only."""
 
 
 class Coded(msgspec.Struct, gc=False):
     """Scores that take few values: `values[codes[n]]` on row n. The runtime normalises the few values instead of the
     many rows. `key` names the codes: equal keys, equal codes. Nobody writes into the codes but the plugin, when it is
     asked again for the same class: until then whoever got them may keep them. `rows` says how many rows have each code,
-    where that is known. One object may be given to many classes: in `notes` the runtime keeps what it found out for one
-    of them."""
+    where that is known. `moved` are the rows that moved since `before` was the key, each with its old code and its new,
+    in the order in which they did. One object may be given to many classes: in `notes` the runtime keeps what it found
+    out for one of them."""
 
     codes: Any
     values: Any
     key: Hashable = None
     rows: Any = None
     notes: Any = None
+    before: Hashable = None
+    moved: Sequence[tuple[int, int, int]] = ()
+
+
+Few = Callable[[list[int]], tuple[tuple[int, ...], list[int]]]
 
 
 class Normalize(msgspec.Struct, frozen=True):
     """How raw scores become 0..100 over the feasible rows.
 
     `extremes` reduces the feasible raw scores to a few numbers, `apply` turns raw scores into 0..100 with them. Only
-    when the extremes move is a cached column normalised again.
+    when the extremes move is a cached column normalised again. `few` does both for some scores as plain numbers, and
+    gives the same.
     """
 
     name: str
     extremes: Callable[[IntColumn], tuple[int, ...]] | None = None
     apply: Callable[[Any, tuple[int, ...]], Any] | None = None
     shown: Callable[[int], int] = int  # the raw score as explanations show it
+    few: Few | None = None
 
 
 def _top(raw: IntColumn) -> tuple[int, ...]:
@@ -177,6 +185,7 @@ def own(
     extremes: Callable[[IntColumn], tuple[int, ...]],
     apply: Callable[[Any, tuple[int, ...]], Any],
     shown: Callable[[int], int] = int,
+    few: Few | None = None,
 ) -> Normalize:
     """A plugin's own way to normalise."""
-    return Normalize("own", extremes, apply, shown)
+    return Normalize("own", extremes, apply, shown, few)

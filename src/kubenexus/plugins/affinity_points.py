@@ -14,7 +14,7 @@ from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Coded
 from kubenexus.plugins.row_codes import RowCodes
 from kubenexus.plugins.terms import Axis, axis
-from kubenexus.state.counters import Counter
+from kubenexus.state.counters import Counter, Steps
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
@@ -94,13 +94,12 @@ class Tally:
                 return False
             for row, pods in steps:
                 moves[topology, row] = moves.get((topology, row), 0) + pods * weight
-        self._codes.begin(pod)
-        return all([self._moved(self._codes, topology, row, by) for (topology, row), by in moves.items()])  # noqa: C419
-
-    def _moved(self, codes: RowCodes, topology: str, row: int, by: int) -> bool:
-        """All rows in the domain of this one; whether they had room to move."""
-        domains = self._axes[topology]
-        domain = domains.codes.item(row)
-        if not domain:
-            return True
-        return codes.move(row, by) if domains.rows.item(domain) == 1 else codes.move_all(domains.codes == domain, by)
+        alone: Steps = []
+        for (topology, row), by in moves.items():
+            codes, rows = self._axes[topology]
+            domain = codes.item(row)
+            if domain and rows.item(domain) == 1:
+                alone.append((row, by))
+            elif domain and not self._codes.move_all(codes == domain, by, pod):
+                return False
+        return not alone or self._codes.move(alone, pod)

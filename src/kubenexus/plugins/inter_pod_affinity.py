@@ -46,12 +46,19 @@ def _stretched(raw: Any, extremes: tuple[int, ...]) -> Any:
     return (100.0 * ((raw - least) / (most - least))).astype(np.int64) if not isinstance(raw, int) else 0
 
 
+def _few_stretched(raw: list[int]) -> tuple[tuple[int, ...], list[int]]:
+    least, most = (min(raw), max(raw)) if raw else (0, 0)
+    if most == least:
+        return (least, most), [0] * len(raw)
+    return (least, most), [int(100.0 * ((points - least) / (most - least))) for points in raw]
+
+
 class InterPodAffinity:
     name = "InterPodAffinity"
     reads = ("spec.affinity.podAffinity", "spec.affinity.podAntiAffinity")
     depends = Depends.NODE
     scalar = True
-    normalize = own(_least_and_most, _stretched)
+    normalize = own(_least_and_most, _stretched, few=_few_stretched)
     FAR = Reason("node(s) didn't match pod affinity rules", Code.UNRESOLVABLE)
     NEAR = Reason("node(s) didn't match pod anti-affinity rules", Code.UNSCHEDULABLE)
     UNWELCOME = Reason("node(s) didn't satisfy existing pods anti-affinity rules", Code.UNSCHEDULABLE)
@@ -92,14 +99,13 @@ class InterPodAffinity:
             return None
         terms = [*affinity.avoids, *[(c.carried.topology, c.counter) for c in strict]]
         flips = [*before[1], *[f for _, f in before[2]]]
-        domains: dict[tuple[str, int], Any] = {}
+        places: set[tuple[str, int]] = set()  # mostly one: who avoids others is avoided by them
         for (topology, counter), seen in zip(terms, flips, strict=True):
             flipped = counter.flipped_since(seen)
             if flipped is None:
                 return None
-            domains |= _domains(topology, flipped, nodes)
-        rows = list(domains.values())
-        return rows[0] if len(rows) == 1 else np.concatenate(rows) if rows else np.zeros(0, np.int64)
+            places.update([(topology, row) for row in flipped])
+        return {row for topology, place in places for row in _neighbours(topology, place, nodes)}
 
     # --- where the pod may run -------------------------------------------------------------------------------------
 
@@ -219,7 +225,7 @@ class _Affinity:
         self._hard_weight = hard_weight
         self._others: tuple[int, _Others] = (-1, _NOBODY)
         self.refusals: tuple[Hashable, _Refusals] = (None, (None, None, None))  # with the stamp they were looked for at
-        self._wishes: tuple[Any, tuple[Wish, ...], Tally | None] = (None, (), None)
+        self._wishes: tuple[Any, tuple[tuple[Wish, ...], Tally | None]] = (None, ((), None))
         terms = carried_terms(pod.pod, self._namespace)  # the specimen has no namespace of its own
         self.terms = terms
         must = [c for c in terms if c.kind is Kind.MUST_JOIN]
@@ -261,8 +267,8 @@ class _Affinity:
             tally = None
             if wishes and not few_domains(wishes, nodes):
                 tally = nodes.shared(("InterPodAffinity", wishes), lambda: Tally(wishes))
-            self._wishes = (stamp, wishes, tally)
-        return self._wishes[1:]
+            self._wishes = (stamp, (wishes, tally))
+        return self._wishes[1]
 
     @property
     def anybody(self) -> bool:
@@ -299,15 +305,14 @@ def _refusals(affinity: _Affinity, nodes: Nodes) -> _Refusals:
     return far, _any(affinity.avoids, nodes), _any([(c.carried.topology, c.counter) for c in strict], nodes)
 
 
-def _domains(topology: str, rows: list[int], nodes: NodeColumns) -> dict[tuple[str, int], Any]:
-    """The domains that these rows are in, each with all its rows."""
-    found: dict[tuple[str, int], Any] = {}
+def _neighbours(topology: str, row: int, nodes: NodeColumns) -> list[int]:
+    """The rows that are in one domain with this one, which is among them."""
     codes, sizes = axis(topology, Nodes(nodes))
-    for row in rows:
-        code = codes.item(row)
-        if code:  # a hostname is that of a single row
-            found[topology, code] = np.array([row]) if sizes.item(code) == 1 else (codes == code).nonzero()[0]
-    return found
+    code = codes.item(row)
+    if not code:
+        return []
+    # A hostname is that of a single row.
+    return [row] if sizes.item(code) == 1 else (codes == code).nonzero()[0].tolist()
 
 
 def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:

@@ -48,6 +48,15 @@ def _some_ignored(raw: IntColumn) -> bool:
     return len(raw) > 0 and raw.item(raw.argmin()) == IGNORED
 
 
+def _few_turned(raw: list[int]) -> tuple[tuple[int, ...], list[int]]:
+    scored = [points for points in raw if points != IGNORED] if IGNORED in raw else raw
+    least, most = (min(scored), max(scored)) if scored else (0, 0)
+    if not most:
+        return (least, most), [0 if points == IGNORED else 100 for points in raw]
+    both = most + least
+    return (least, most), [0 if points == IGNORED else 100 * (both - points) // most for points in raw]
+
+
 class PodTopologySpread:
     name = "PodTopologySpread"
     reads = (
@@ -57,7 +66,7 @@ class PodTopologySpread:
         "spec.tolerations",
     )
     depends = Depends.FEASIBLE
-    normalize = own(_least_and_most, _turned, shown=lambda raw: max(raw, 0))
+    normalize = own(_least_and_most, _turned, shown=lambda raw: max(raw, 0), few=_few_turned)
     UNLABELLED = Reason(
         "node(s) didn't match pod topology spread constraints (missing required label)", Code.UNRESOLVABLE
     )
@@ -88,10 +97,10 @@ class PodTopologySpread:
         if point == "filter":
             if not plan.hard:
                 return 0
-            overfull = [domains.overfull().tobytes() for domains in plan.hard_domains(nodes)]
-            return nodes.node_changes.mark, tuple(overfull)
-        counters = () if plan.soft is None else plan.soft.counters
-        return nodes.node_changes.mark, tuple([counter.version for counter in counters])
+            return nodes.node_changes.mark, *[domains.overfull().tobytes() for domains in plan.hard_domains(nodes)]
+        if plan.soft is None:
+            return 0
+        return nodes.node_changes.mark, *[counter.version for counter in plan.soft.counters]
 
     def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
         try:
@@ -166,13 +175,13 @@ class _Plan:
             else:
                 self._soft.append(domains)
                 parts.append(ByDomain(domains))
+        self._wanted = [domains.constraint for domains in self.hard]
         self._constraints = [part.constraint for part in parts]
         self.soft = Leaning(parts, self._all_labels) if parts else None
 
     def hard_domains(self, nodes: NodeColumns) -> list[Domains]:
-        constraints = [domains.constraint for domains in self.hard]
         for domains in self.hard:
-            domains.refresh(self._spec, nodes, constraints, all_keys=True)
+            domains.refresh(self._spec, nodes, self._wanted, all_keys=True)
         return self.hard
 
     def leaning(self, nodes: NodeColumns) -> Leaning | None:

@@ -18,7 +18,6 @@ from kubenexus.plugins.row_codes import RowCodes
 from kubenexus.plugins.spread import HOSTNAME, Constraint, Domains, labelled
 from kubenexus.plugins.terms import axis
 from kubenexus.state.counters import Counter, Steps
-from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
 IGNORED = -1  # a node that lacks a topology label: 0 points, and no part in normalising
@@ -105,7 +104,7 @@ class Leaning:
     """The soft constraints of a class together; shared by all classes that spread alike."""
 
     def __init__(self, parts: list[ByNode | ByDomain], all_labels: bool) -> None:
-        self.counters = [part.counter for part in parts]
+        self.counters = list({id(part.counter): part.counter for part in parts}.values())  # mostly all have the same
         self._parts = parts
         self._all_labels = all_labels
         self._mark = -1
@@ -116,29 +115,37 @@ class Leaning:
         self._bases: Any = None
         self._labelled: Any = None  # rows with all labels; None when that is no question
         self._ignored: Any = None  # combinations in which some label is missing; None when no row has one
+        self._every: list[float] | None = None  # what a pod is worth by constraint, while all rows are scored
 
     def score(self, nodes: Nodes, pod: PodClass) -> IntColumn | Coded:
         """Raw scores as of now, for one of the classes. The domains were refreshed before."""
-        self._follow(nodes.columns, pod)
-        raw = self._points(nodes.feasible if self._labelled is None else nodes.feasible & self._labelled)
-        if self._codes is not None:
-            return self._codes.handed(raw, nodes, pod)
-        column: IntColumn = raw[nodes.where]
-        return column
-
-    def _points(self, scored: BoolColumn) -> IntColumn:
-        """More pods in a node's domain are more points; domains of a topology with many values weigh more."""
-        number = int(np.count_nonzero(scored))
-        worths = [math.log(part.domains(scored, number) + 2) for part in self._parts]
-        if self._codes is not None and len(self._codes.rows) <= _PLAIN:
-            raw: IntColumn = self._few_points(worths)
-        else:
-            several = zip(self._parts, self._indices, self._bases, worths, strict=True)
-            points = [np.take(part.pods, index) * worth + base for part, index, base, worth in several]
-            raw = (functools.reduce(np.add, points) + 0.5).astype(np.int64)
+        mark = nodes.columns.node_changes.mark
+        if mark != self._mark or not self._step(pod):
+            self._mark = mark
+            self._recode(Nodes(nodes.columns))
+        worths = self._worths(nodes.feasible if self._labelled is None else nodes.feasible & self._labelled)
+        codes = self._codes
+        raw: IntColumn = (
+            self._few_points(worths) if codes is not None and len(codes.rows) <= _PLAIN else self._points(worths)
+        )
         if self._ignored is not None:
             raw[self._ignored] = IGNORED
-        return raw
+        return raw[nodes.where] if codes is None else codes.handed(raw, nodes, pod)
+
+    def _worths(self, scored: BoolColumn) -> list[float]:
+        """By constraint: domains of a topology with many values weigh more."""
+        number = int(np.count_nonzero(scored))
+        if number != len(scored):
+            return [math.log(part.domains(scored, number) + 2) for part in self._parts]
+        if self._every is None:
+            self._every = [math.log(part.domains(scored, number) + 2) for part in self._parts]
+        return self._every
+
+    def _points(self, worths: list[float]) -> Any:
+        """More pods in a node's domain are more points."""
+        several = zip(self._parts, self._indices, self._bases, worths, strict=True)
+        points = [np.take(part.pods, index) * worth + base for part, index, base, worth in several]
+        return (functools.reduce(np.add, points) + 0.5).astype(np.int64)
 
     def _few_points(self, worths: list[float]) -> Any:
         """The same of few combinations: plain numbers are several times cheaper than NumPy's overhead."""
@@ -153,15 +160,9 @@ class Leaning:
 
     # --- following the pods -------------------------------------------------------------------------------------------
 
-    def _follow(self, nodes: NodeColumns, pod: PodClass) -> None:
-        mark = nodes.node_changes.mark
-        if mark != self._mark or not self._step(pod):
-            self._mark = mark
-            self._recode(Nodes(nodes))
-
     def _recode(self, nodes: Nodes) -> None:
         indices, sizes = zip(*[part.index(nodes) for part in self._parts], strict=True)
-        combinations = math.prod(sizes)
+        combinations, self._every = math.prod(sizes), None
         if combinations <= max(_FEW, nodes.width):
             self._strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
             codes = sum([index * stride for index, stride in zip(indices, self._strides, strict=True)])
@@ -188,10 +189,7 @@ class Leaning:
                 return False
             if steps:
                 moves += [(row, by * stride) for row, by in steps]
-        if not moves:
-            return True
-        self._codes.begin(pod)
-        return all([self._codes.move(row, by) for row, by in moves])  # noqa: C419
+        return not moves or self._codes.move(moves, pod)
 
 
 def _ignored(missing: Any) -> BoolColumn:
