@@ -22,7 +22,6 @@ _FEW = 6  # up to so many rows, plain integers beat NumPy
 
 def refresh(table: ClassTable, columns: NodeColumns) -> None:
     """Bring the table up to what the columns say now. A filter that fails refuses the class, with an error."""
-    table.work.refreshes += 1
     marks = (columns.node_changes.mark, columns.usage_changes.mark, columns.cluster_version)
     if table.built and table.marks == marks:
         return
@@ -140,20 +139,20 @@ def _repair(
         if not score.traits.stamped and score.plugin.normalize.extremes is not None and score.active:
             extremes |= score.measure(table.ok, table.version)
     if extremes or table.spread:
-        table.work.renormalized += 1
         table.sum(columns)
 
 
 def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
     """One row as plain integers; whether it became feasible or ceased to be."""
     node, size, changed = OneNode(columns, row), len(table.ok), False
+    told = None if table.together is None else table.together.row(table.pod, node)
     for column in table.usage_filters:
-        bits = column.ask(table.pod, node)
+        bits = column.ask(table.pod, node) if told is None else 0
         if bits != column.at(row):
             changed = column.put(row, bits, size)
             table.version += 1
-    for score in table.usage_scores:
-        table.spread |= score.put(row, score.ask(table.pod, node, ALONE), size)
+    for i, score in enumerate(table.usage_scores):
+        table.spread |= score.put(row, score.ask(table.pod, node, ALONE) if told is None else told[i], size)
     rank = (_total_at(table, row) << BITS) + table.lots.one(columns, row)
     if table.steady is not None:
         table.steady[row] = rank
@@ -178,12 +177,13 @@ def _repair_many(
     """Some rows as columns; whether any became feasible or ceased to be."""
     view, size, of_node = Nodes(columns, rows), len(table.ok), scores is not table.usage_scores
     changed = of_node  # a node that came, went or was fenced, whatever filters say
+    told = None if of_node or table.together is None else table.together.rows(table.pod, view)
     for column in filters:
-        changed |= column.put(rows, column.ask(table.pod, view), size)
+        changed |= column.put(rows, column.ask(table.pod, view) if told is None else 0, size)
     view.feasible = table.ok
     fresh: dict[ScoreColumn, Any] = {}
-    for score in scores:
-        raw = score.ask(table.pod, view, ALONE)
+    for i, score in enumerate(scores):
+        raw = score.ask(table.pod, view, ALONE) if told is None else told[i]
         if isinstance(raw, (Skip, Verdict)):
             raise PluginFailedError(score.plugin.name, "skips some rows of a class and not others")
         table.spread |= score.put(rows, raw, size)

@@ -20,7 +20,7 @@ from kubenexus.cycle.lots import BITS, Lots
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Only, Prepare, Stamped
+from kubenexus.framework.points import Only, Prepare, Stamped, Together
 from kubenexus.framework.profile import Cast, Lineup
 from kubenexus.framework.verdict import SKIP, Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
@@ -73,6 +73,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
     usage_scores: list[ScoreColumn] = []
     usage_extremes: list[ScoreColumn] = []  # those of them that are normalised by their extremes
     usage_scalar: bool = False  # whether all of these can look at a single row as plain numbers
+    together: Together | None = None  # who answers for all of these in one go, if anybody does
     moving: list[ScoreColumn] = []  # scores that differ between rows, and change with what runs there
     _resting: list[ScoreColumn] = []  # those that differ, and change with the node alone
     resting: Any = None  # what the latter add up to on each row, weighted
@@ -141,6 +142,14 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         watching: list[FilterColumn | ScoreColumn] = [*self.usage_filters, *self.usage_scores]
         self.usage_scalar = self.cast.scalar or all(column.traits.scalar for column in watching)
         self.usage_extremes = [score for score in self.usage_scores if not score.kept]
+        self.together = self.lineup.together if self._alone(self.lineup.together) else None
+
+    def _alone(self, together: Together | None) -> bool:
+        """Whether nobody else is to be asked about rows where something was placed."""
+        if together is None or len(self.usage_filters) != len(together.filters):
+            return False
+        plugins = [column.plugin for column in self.usage_filters], [score.plugin for score in self.usage_scores]
+        return plugins == (together.filters, together.scores)
 
     def _concerned(self, plugin: Prepare, view: Nodes) -> bool:
         """PreFilter: whether this plugin has anything to say about the class."""

@@ -6,7 +6,7 @@ value; they do no I/O, keep no state between calls, and look at no clock.
 """
 
 import enum
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import msgspec
@@ -17,7 +17,7 @@ from kubenexus.framework.job import Assignment, JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.verdict import NodeVerdict, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.view import Nodes
+from kubenexus.state.view import Nodes, OneNode
 
 
 class Depends(enum.Flag):
@@ -127,6 +127,27 @@ class Touched(Plugin, Protocol):
     def touched(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
         """The rows whose `filter` answer may have changed between two stamps; None when it may be any. For a Stamped
         plugin that can tell: it is then asked about these rows only."""
+
+
+class Together(Protocol):
+    """Some rules that read the same numbers of a row, and say what they have to say in one go: a shortcut for the rows
+    where something was placed, which each class looks at again. Of a class whose other rules do not depend on what
+    runs on a row, it is asked instead of them; it must say what they would say, or None: then they are asked."""
+
+    filters: Sequence[Filter]
+    scores: Sequence[Score]
+
+    def rows(self, pod: PodClass, nodes: Nodes) -> "Sequence[IntColumn] | None":
+        """What each of `scores` gives these rows, if none of `filters` has anything against any of them."""
+
+    def row(self, pod: PodClass, node: OneNode) -> Sequence[int] | None:
+        """The same of a single row, as plain numbers."""
+
+
+@runtime_checkable
+class Joins(Plugin, Protocol):
+    def join(self, others: Mapping[str, Plugin]) -> Together | None:
+        """How this plugin answers together with others of its profile, by name. Called once, at start-up."""
 
 
 class Coded(msgspec.Struct, gc=False):

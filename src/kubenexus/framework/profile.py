@@ -12,6 +12,7 @@ from kubenexus.framework.points import (
     Assign,
     Depends,
     Filter,
+    Joins,
     Pins,
     Plugin,
     PreEnqueue,
@@ -111,6 +112,9 @@ class Lineup:
         self.signing = {p.name for p in self.signs}
         self.stamped = [p for p in self.plugins if isinstance(p, Stamped)]
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
+        joins = [p for p in self.plugins if isinstance(p, Joins)]
+        joined = [p.join({other.name: other for other in self.plugins}) for p in joins]
+        self.together = next((each for each in joined if each is not None), None)
         self._casts: dict[frozenset[str], Cast] = {}
 
     def cast(self, signed: Iterable[str]) -> Cast:

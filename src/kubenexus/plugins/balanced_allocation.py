@@ -14,8 +14,10 @@ from kubenexus.api.resource_names import is_basic
 from kubenexus.base.numbers import Amounts, IntColumn
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import KEEP, Depends
+from kubenexus.framework.points import KEEP, Depends, Plugin
 from kubenexus.framework.verdict import SKIP, Skip
+from kubenexus.plugins.node_resources_fit import NodeResourcesFit
+from kubenexus.plugins.resources_together import ResourcesTogether
 from kubenexus.state.derived import Derivation
 from kubenexus.state.view import ALLOC, USED, Nodes, OneNode
 
@@ -46,6 +48,11 @@ class NodeResourcesBalancedAllocation:
         result += nodes.derived(before)
         result >>= _ONE  # in bytes: at most 100 + 150 before it is halved
         return result
+
+    def join(self, others: Mapping[str, Plugin]) -> ResourcesTogether | None:
+        fit = others.get(NodeResourcesFit.name)
+        plain = self._resources == [("cpu", True), ("memory", True)]
+        return ResourcesTogether(fit, self) if plain and isinstance(fit, NodeResourcesFit) and fit.plain else None
 
     def _wanted(self, pod: PodClass) -> tuple[Amounts, Derivation]:
         """What the pod asks for; an extended resource it does not ask for is no matter of balance. And how uneven the

@@ -20,7 +20,7 @@ from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import KEEP, Depends
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins import hints
-from kubenexus.plugins.strategies import Strategy, strategy_from
+from kubenexus.plugins.strategies import LEAST_ALLOCATED, Strategy, strategy_from
 from kubenexus.state.view import ALLOC, FREE, NONZERO, SPARE, Nodes, OneNode
 
 
@@ -35,6 +35,11 @@ class NodeResourcesFit:
         self._ignored = frozenset(args.get("ignoredResources") or ())
         self._ignored_groups = frozenset(args.get("ignoredResourceGroups") or ())
         self._strategy: Strategy = strategy_from(args.get("scoringStrategy") or {})
+
+    @property
+    def plain(self) -> bool:
+        """Whether empty nodes go first, in cpu and memory alike: what nobody configured otherwise."""
+        return self._strategy.formula is LEAST_ALLOCATED and self._strategy.resources == [("cpu", 1), ("memory", 1)]
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         asked = pod.once("NodeResourcesFit", lambda: self._asked(pod))

@@ -46,9 +46,9 @@ class Changes:
         if mark < self._dropped:
             return None
         rows = self._log[mark - self._dropped : self.mark - self._dropped]
-        if self._repeated < mark or (len(rows) <= _FEW and len(rows) * _AMONG <= len(self._latest)):
-            return rows
-        return rows[self._latest.take(rows) == np.arange(mark, self.mark)]
+        if self._repeated >= mark and (len(rows) > _FEW or len(rows) * _AMONG > len(self._latest)):
+            rows = rows[self._latest.take(rows) == np.arange(mark, self.mark)]
+        return rows
 
     def _make_room(self) -> int:
         """A longer log while it is short; then its older half is forgotten. Where the next change goes."""

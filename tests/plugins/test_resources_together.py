@@ -1,0 +1,131 @@
+"""What the two resource rules say together is what each of them says alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.api.core import Pod
+from kubenexus.cycle.bench import Bench
+from kubenexus.framework.job import ALONE, Job
+from kubenexus.framework.points import Together
+from kubenexus.framework.profile import Enabled, Lineup, Profile
+from kubenexus.framework.verdict import NodeVerdict, ReasonTable
+from kubenexus.plan.decide import Planner
+from kubenexus.plugins import BUILT_IN, default_profile, lineup
+from kubenexus.state.ledger import Ledger
+from kubenexus.state.view import Nodes, OneNode
+from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.harness import Cluster, a_ledger
+from kubenexus.testing.strategies import clusters, pods
+
+LINEUP = lineup()
+AMOUNTS = st.sampled_from([None, 0, 1, "100m", "999m", 1, 2, 3, "3500m", 4])
+BYTES = st.sampled_from([None, 0, 1, "1Ki", "64Mi", "200Mi", "1Gi", "1500Mi", "3Gi", 10**9 + 7])
+
+
+def together() -> Together:
+    assert LINEUP.together is not None
+    return LINEUP.together
+
+
+def one_by_one(pod: Any, view: Nodes) -> list[list[int]] | None:
+    """What each rule scores, row by row; None if the filter has something against any of these rows."""
+    rules = together()
+    verdict = NodeVerdict(ReasonTable())
+    rules.filters[0].filter(pod, view, verdict)
+    refused = verdict.row_bits if view.single else verdict.bits
+    if np.any(refused):
+        return None
+    return [np.broadcast_to(np.asarray(rule.score(pod, view, ALONE)), view.width).tolist() for rule in rules.scores]
+
+
+def check(pod: Pod, ledger: Ledger) -> int:
+    """How many of the questions were answered together."""
+    columns, told = ledger.nodes, 0
+    pod_class = Bench(LINEUP).classify(pod, columns)
+    for rows in (np.arange(columns.size), np.arange(columns.size)[::-2].copy()):
+        some = together().rows(pod_class, Nodes(columns, rows)) if len(rows) else None
+        if some is not None:
+            assert [each.tolist() for each in some] == one_by_one(pod_class, Nodes(columns, rows))
+            told += 1
+    for row in range(columns.size):
+        one = together().row(pod_class, OneNode(columns, row))
+        if one is not None:
+            assert [[each] for each in one] == one_by_one(pod_class, OneNode(columns, row))
+            assert [[each] for each in one] == one_by_one(pod_class, Nodes(columns, np.array([row])))
+            told += 1
+    return told
+
+
+@given(
+    sizes=st.lists(
+        st.tuples(
+            st.sampled_from([1, "1500m", 4, 64]), st.sampled_from(["256Mi", "4Gi", 10**10 + 1]), st.integers(1, 4)
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    running=st.lists(st.tuples(AMOUNTS, BYTES, st.integers(0, 4)), max_size=8),
+    asked=st.tuples(AMOUNTS, BYTES),
+)
+def test_ordinary_pods_on_ordinary_nodes(sizes: Any, running: Any, asked: Any) -> None:
+    nodes = [a_node(f"n{i}", cpu=cpu, memory=memory, pods=pods) for i, (cpu, memory, pods) in enumerate(sizes)]
+    there = [
+        a_pod(f"r{i}", node=f"n{where % len(nodes)}", cpu=cpu, memory=memory)
+        for i, (cpu, memory, where) in enumerate(running)
+    ]
+    check(a_pod("asking", cpu=asked[0], memory=asked[1]), a_ledger(nodes, there))
+
+
+@given(clusters(), pods())
+def test_any_pods_on_any_nodes(cluster: Cluster, pod: Pod) -> None:
+    check(pod, cluster.ledger)
+
+
+@pytest.mark.parametrize(
+    ("pod", "answered"),
+    [
+        pytest.param({"cpu": 1, "memory": "1Gi"}, 5, id="the ordinary pod"),
+        pytest.param({"cpu": 1}, 5, id="asks for cpu alone"),
+        pytest.param({"cpu": 8, "memory": "1Gi"}, 2, id="fits some nodes only: each is asked, and the two it fits on"),
+        pytest.param({"cpu": 1, "memory": "1Gi", "gpu": 1}, 0, id="asks for something else besides"),
+        pytest.param({}, 0, id="asks for nothing: balance is no matter of such pods"),
+    ],
+)
+def test_who_is_answered_together(pod: Any, answered: int) -> None:
+    nodes = [a_node("n1", cpu=4), a_node("n2", cpu=8), a_node("n3", cpu=8)]
+    assert check(a_pod("asking", **pod), a_ledger(nodes)) == answered
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param({"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}, id="full nodes first"),
+        pytest.param(
+            {"NodeResourcesFit": {"scoringStrategy": {"resources": [{"name": "cpu", "weight": 3}]}}}, id="cpu alone"
+        ),
+        pytest.param(
+            {"NodeResourcesBalancedAllocation": {"resources": [{"name": "cpu"}, {"name": "nvidia.com/gpu"}]}},
+            id="balance of something else",
+        ),
+    ],
+)
+def test_rules_that_are_configured_otherwise_answer_alone(args: dict[str, Any]) -> None:
+    enabled = tuple(Enabled(each.name, each.weight, args.get(each.name, {})) for each in default_profile().plugins)
+    assert Lineup(Profile("other", enabled), BUILT_IN).together is None
+
+
+@pytest.mark.parametrize("point", ["filter", "score"])
+def test_nobody_answers_for_a_rule_that_is_off(point: str) -> None:
+    """One of the two is off at a point: the other is asked alone there, and scores and reasons are its own."""
+    names = tuple(each.name for each in default_profile().plugins if each.name != "NodeResourcesFit")
+    profile = Profile("other", default_profile().plugins, points={point: names})
+    ledger = a_ledger([a_node("n1", cpu=4), a_node("n2", cpu=8)])
+    planner = Planner(Lineup(profile, BUILT_IN))
+    for i in range(3):  # the first asks about all rows, the others about the one that changed
+        decision = planner.decide(Job.of(a_pod(f"p{i}", cpu=1, memory="1Gi")), ledger.snapshot(), 0.0)
+        assert ("NodeResourcesFit" in {each.plugin for each in decision.placements[0].scores}) == (point == "filter")
+        ledger.pod_seen(a_pod(f"p{i}", cpu=1, memory="1Gi", node=decision.placements[0].node))
