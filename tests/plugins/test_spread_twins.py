@@ -55,8 +55,9 @@ def test_spreading_keeps_saying_so_after_many_events(seed: int) -> None:
 
 
 @given(seed=seeds)
-def test_spreading_says_so_however_many_combinations_there_are(seed: int) -> None:
+def test_spreading_says_so_however_many_domains_and_combinations_there_are(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spread, "_FEW", 0)
         patch.setattr(spread_points, "_PLAIN", 0)
         spreading(seed, twin=NaiveSpread(), steps=10)
 

@@ -23,6 +23,7 @@ from kubenexus.state.view import Nodes
 SUMS = np.int32  # a sum of weighted scores has 31 bits (see framework.profile)
 _SHIFT = np.array(BITS)
 _MANY, _FEW = 256, 16  # values of a coded score
+_BYTE = 255
 
 
 class FilterColumn(msgspec.Struct, gc=False, eq=False):
@@ -64,7 +65,7 @@ class FilterColumn(msgspec.Struct, gc=False, eq=False):
         top = bits if isinstance(bits, int) else int(bits.max(initial=0))
         if self.bits is None:
             self.bits = np.zeros(size, np.min_scalar_type(top))
-        elif top > np.iinfo(self.bits.dtype).max:
+        elif top > _BYTE and top > np.iinfo(self.bits.dtype).max:
             self.bits = self.bits.astype(np.min_scalar_type(top))
         changed = isinstance(rows, int) or bool(np.count_nonzero(self.bits[rows] != bits))
         if changed:

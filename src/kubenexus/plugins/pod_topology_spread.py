@@ -49,12 +49,13 @@ def _some_ignored(raw: IntColumn) -> bool:
 
 
 def _few_turned(raw: list[int]) -> tuple[tuple[int, ...], list[int]]:
-    scored = [points for points in raw if points != IGNORED] if IGNORED in raw else raw
-    least, most = (min(scored), max(scored)) if scored else (0, 0)
-    if not most:
-        return (least, most), [0 if points == IGNORED else 100 for points in raw]
+    if IGNORED in raw:
+        extremes, points = _few_turned([each for each in raw if each != IGNORED])
+        rest = iter(points)
+        return extremes, [0 if each == IGNORED else next(rest) for each in raw]
+    least, most = (min(raw), max(raw)) if raw else (0, 0)
     both = most + least
-    return (least, most), [0 if points == IGNORED else 100 * (both - points) // most for points in raw]
+    return (least, most), [100 * (both - points) // most for points in raw] if most else [100] * len(raw)
 
 
 class PodTopologySpread:

@@ -20,6 +20,7 @@ from kubenexus.state.view import Nodes
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 HOSTNAME = "kubernetes.io/hostname"
 _NOWHERE = Selector(nothing=True)
+_FEW = 64  # domains
 
 
 class Constraint(msgspec.Struct, frozen=True, gc=False):
@@ -100,6 +101,7 @@ class Domains:
         self.counts: IntColumn = self.padded[:-1]
         self.recounts = 0
         self._every = 0  # domains of all rows together
+        self._there: list[int] | None = None  # the domains that are present, while there are few
         self._counted: BoolColumn = np.zeros(0, np.bool_)
         self._marks = (-1, -1)
         self._column: Any = None
@@ -138,6 +140,7 @@ class Domains:
         self.padded = np.bincount(there, weights=rows[self._counted], minlength=size + 1).astype(np.int64)
         self.counts = self.padded[:-1]
         self.recounts += 1
+        self._there = np.flatnonzero(self.present).tolist() if size <= _FEW else None
         self._every = self._number(self._axis.rows)
 
     def _domains(self, codes: Any) -> Any:
@@ -181,6 +184,11 @@ class Domains:
 
     def _skewed(self) -> BoolColumn:
         wanted = self.constraint
+        if self._there is not None:  # plain numbers are several times cheaper than NumPy's overhead
+            counts = self.counts.tolist()
+            few = [counts[domain] for domain in self._there]
+            most = wanted.max_skew - wanted.joins + (min(few) if len(few) >= max(wanted.min_domains, 1) else 0)
+            return np.array([pods > most for pods in counts])
         there = self.counts[self.present]
         least = int(there.min()) if len(there) >= max(wanted.min_domains, 1) else 0
         return np.asarray(self.counts + int(wanted.joins) - least > wanted.max_skew)

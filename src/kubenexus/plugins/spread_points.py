@@ -38,6 +38,7 @@ class ByNode:
         self._missing: Any = None
         self.lacking = False
         self.pods: list[int] = []  # in a domain of each index; none where there is no domain
+        self._points: tuple[float, list[float]] = (0.0, [])  # with what a pod was worth
 
     def index(self, nodes: Nodes) -> tuple[Any, int]:
         """Of all rows, as of now, and how many there are. Where nodes lack the label, the last one stands for these."""
@@ -45,7 +46,7 @@ class ByNode:
         codes, rows = axis(HOSTNAME, nodes)
         self.lacking = bool(rows[0])
         self._missing = codes == 0 if self.lacking else None
-        self.pods = [*range(self._most + 1), *([0] if self.lacking else [])]
+        self.pods, self._points = [*range(self._most + 1), *([0] if self.lacking else [])], (0.0, [])
         index = np.zeros(nodes.width, np.intp)
         known = self.counter.rows[: nodes.width]
         index[: len(known)] = known
@@ -61,6 +62,12 @@ class ByNode:
         if steps and self._missing is not None:
             return [(row, by) for row, by in steps if not self._missing.item(row)]
         return steps
+
+    def points(self, worth: float) -> list[float]:
+        """Of each index, when a pod is worth so much, as it mostly was the last time."""
+        if self._points[0] != worth:
+            self._points = (worth, _points_of(self, worth))
+        return self._points[1]
 
     def domains(self, scored: BoolColumn, number: int) -> int:
         """Among the scored rows, which are so many."""
@@ -96,8 +103,20 @@ class ByDomain:
         pods: list[int] = self._domains.padded[1 : 1 + self._size].tolist()
         return pods
 
+    def points(self, worth: float) -> list[float]:
+        return _points_of(self, worth)
+
     def domains(self, scored: BoolColumn, number: int) -> int:
         return self._domains.in_use(scored, number)
+
+
+def _points_of(part: ByNode | ByDomain, worth: float) -> list[float]:
+    """More pods in a domain are more points."""
+    base = part.constraint.max_skew - 1.0
+    points = [pods * worth + base for pods in part.pods]
+    if part.lacking:
+        points[-1] = 0.0
+    return points
 
 
 class Leaning:
@@ -134,12 +153,13 @@ class Leaning:
 
     def _worths(self, scored: BoolColumn) -> list[float]:
         """By constraint: domains of a topology with many values weigh more."""
+        every = len(scored) > 0 and scored.item(scored.argmin())
+        if every and self._every is not None:
+            return self._every
         number = int(np.count_nonzero(scored))
-        if number != len(scored):
-            return [math.log(part.domains(scored, number) + 2) for part in self._parts]
-        if self._every is None:
-            self._every = [math.log(part.domains(scored, number) + 2) for part in self._parts]
-        return self._every
+        worths = [math.log(part.domains(scored, number) + 2) for part in self._parts]
+        self._every = worths if every else self._every
+        return worths
 
     def _points(self, worths: list[float]) -> Any:
         """More pods in a node's domain are more points."""
@@ -151,10 +171,7 @@ class Leaning:
         """The same of few combinations: plain numbers are several times cheaper than NumPy's overhead."""
         total: list[float] = []
         for part, worth in zip(self._parts, worths, strict=True):
-            base = part.constraint.max_skew - 1.0
-            points = [pods * worth + base for pods in part.pods]
-            if part.lacking:
-                points[-1] = 0.0
+            points = part.points(worth)
             total = [some + more for some in total for more in points] if total else points
         return np.array([int(points + 0.5) for points in total])
 
