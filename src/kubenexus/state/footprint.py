@@ -43,14 +43,15 @@ def shared(footprint: Footprint) -> Footprint:
 
 
 def of(requests: Requests, ports: tuple[Port, ...]) -> Footprint:
-    """Amounts are capped so that sums of two stay within int64; such a pod fits nowhere anyway."""
+    """Amounts are capped so that sums of two stay within int64; such a pod fits nowhere anyway. Not shared: for whoever
+    keeps it for all pods of a kind."""
     cpu, memory = min(requests.nonzero_cpu, LIMIT), min(requests.nonzero_memory, LIMIT)
-    return shared(Footprint(_capped(requests.amounts), cpu, memory, ports))
+    return Footprint(_capped(requests.amounts), cpu, memory, ports)
 
 
 def footprint_of(pod: Pod) -> Footprint:
     """What this pod takes where it runs, resize in place included. Raises Malformed, naming the field."""
-    return of(footprint(pod), host_ports(pod))
+    return shared(of(footprint(pod), host_ports(pod)))
 
 
 def host_ports(pod: Pod) -> tuple[Port, ...]:
