@@ -121,6 +121,18 @@ def test_a_cached_answer_follows_the_topologies_of_a_class() -> None:
     assert scheduler.planner.bench.work.builds == 1
 
 
+def test_what_classes_share_of_the_nodes_follows_their_labels() -> None:
+    """Two classes with claims of different sizes agree on which nodes are alike, until one moves to another zone."""
+    scheduler = Scheduler(cluster(PAIR, a_class(zones=["a"]), a_claim("c"), a_claim("d", size="2Gi")))
+    pods = [a_mounting_pod("p", "c"), a_mounting_pod("q", "d")]
+    assert [nodes_for(pod, scheduler) for pod in pods] == [{"a1"}, {"a1"}]
+    scheduler.ledger.node_seen(a_node("b1", zone="a"))
+    assert [nodes_for(pod, scheduler) for pod in pods] == [{"a1", "b1"}, {"a1", "b1"}]
+    scheduler.ledger.node_seen(a_node("a1", zone="b"))
+    assert [nodes_for(pod, scheduler) for pod in pods] == [{"b1"}, {"b1"}]
+    assert len(scheduler.planner.bench) == 2
+
+
 def test_a_cached_answer_follows_a_reserved_volume_that_moves() -> None:
     scheduler = Scheduler(cluster(PAIR, LOCAL, a_claim("c", of="local")))
     pod = a_mounting_pod("p", "c")

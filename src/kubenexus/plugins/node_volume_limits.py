@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.base.numbers import BoolColumn, IntColumn
+from kubenexus.base.numbers import BoolColumn, IntColumn, somewhere
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Depends
@@ -66,13 +66,15 @@ class NodeVolumeLimits:
             verdict.reject(reason is not None, reason or self.FULL)
             return
         refused = self._refuse_unreadable(load, nodes, verdict)
-        if load.drivers and not refused.all():
+        if load.drivers and not load.problem:
             refused |= self._refuse_missing(load, nodes, verdict, refused)
-            refused |= self._refuse_complaining(nodes, verdict, refused)
+            if nodes.columns.volumes.users.complaints:
+                refused |= self._refuse_complaining(nodes, verdict, refused)
             for driver in load.drivers:
-                over = _over(load, driver, nodes) & ~refused
-                verdict.reject(over, self.FULL)
-                refused |= over
+                over = _over(load, driver, nodes)
+                if somewhere(over):
+                    verdict.reject(over & ~refused, self.FULL)
+                    refused |= over
 
     def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
         """Each further pod brings volumes of its own; those in use are shared with the first."""
@@ -186,16 +188,17 @@ def _missing(driver: str) -> Reason:
     return Reason(f"{driver} CSI driver is not installed on the node", Code.UNSCHEDULABLE)
 
 
-def _new(load: _Load, driver: str, nodes: Nodes) -> IntColumn:
-    """How many volumes of a driver the pod adds to each row: its own, and the shared ones no pod uses there."""
-    new: IntColumn = np.full(nodes.width, dict(load.own).get(driver, 0), np.int64)
+def _new(load: _Load, driver: str, nodes: Nodes) -> Any:
+    """How many volumes of a driver the pod adds to each row: its own, and the shared ones no pod uses there. A number
+    where it has none of the latter."""
+    new: Any = dict(load.own).get(driver, 0)
     for attachment in load.shared:
         if attachment.driver == driver:
-            new += ~nodes.at(nodes.columns.volumes.drivers.mounted.get(attachment, {}))
+            new = new + ~nodes.at(nodes.columns.volumes.drivers.mounted.get(attachment, {}))
     return new
 
 
 def _over(load: _Load, driver: str, nodes: Nodes) -> BoolColumn:
     column, new = nodes.columns.volumes.drivers.of(driver), _new(load, driver, nodes)
-    over: BoolColumn = (column.count[nodes.where] + new > column.limit[nodes.where]) & (new > 0)
-    return over
+    over: BoolColumn = column.count[nodes.where] + new > column.limit[nodes.where]
+    return over if isinstance(new, int) and new else over & np.asarray(new > 0)

@@ -82,14 +82,21 @@ class VolumeBinding:
         if claims.problem:  # which `prepare` has said, unless the configuration left it out
             verdict.reject(nodes.alive, Reason(claims.problem, Code(claims.code)))
             return
-        failed = self._refuse_away(claims.held, nodes, verdict)
-        if not claims.wanted:
+        failed = self._refuse_away(claims.held, nodes, verdict) if claims.held else _NOWHERE
+        if claims.wanted:
+            self._refuse_unmade(pod, claims, nodes, verdict, failed)
+
+    def _refuse_unmade(
+        self, pod: PodClass, claims: Claims, nodes: Nodes, verdict: NodeVerdict, failed: BoolColumn
+    ) -> None:
+        """Rows that find no volume for a claim that has none yet."""
+        selected = [each.selected for each in claims.wanted if each.selected is not None]
+        outcomes = self._outcomes(pod, claims)
+        if not selected and not outcomes.refused_somewhere(nodes.columns):
             return
         elsewhere: BoolColumn = np.zeros(nodes.width, np.bool_)  # than where a volume is being made already
-        for each in claims.wanted:
-            if each.selected is not None:
-                elsewhere |= ~nodes.named([each.selected])
-        outcomes = self._outcomes(pod, claims)
+        for name in selected:
+            elsewhere |= ~nodes.named([name])
         refused = outcomes.refused_at(nodes)
         verdict.reject((elsewhere | (refused == NO_VOLUME)) & ~failed, self.NONE)
         verdict.reject((refused == NO_SPACE) & ~elsewhere & ~failed, self.SPACE)
@@ -155,6 +162,9 @@ class VolumeBinding:
         Wake(Resource.CSI_STORAGE_CAPACITY, Action.ADD | Action.UPDATE, capacity_rose),
         Wake(Resource.ASSIGNED_POD, Action.DELETE, volume_left),
     )
+
+
+_NOWHERE: BoolColumn = np.zeros(1, np.bool_)
 
 
 def _within(reach: Reach | None, nodes: Nodes) -> BoolColumn:

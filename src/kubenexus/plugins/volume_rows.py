@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.base.numbers import IntColumn
+from kubenexus.base.numbers import IntColumn, somewhere
 from kubenexus.plugins.volume_matching import Matching, Outcome, Wanted
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -18,7 +18,8 @@ _MOST_CODES = 1 << 40  # beyond it, codes of several labels are numbered anew be
 
 
 class Groups:
-    """Rows that agree in some labels: `of[n]` is row n's group, `values[g]` what the labels are in group g."""
+    """Rows that agree in some labels: `of[n]` is row n's group, `values[g]` what the labels are in group g. Many
+    classes are given the same: nobody writes into them."""
 
     def __init__(self, keys: Sequence[str], codes: IntColumn, nodes: NodeColumns) -> None:
         self.keys, self.codes = keys, codes
@@ -57,14 +58,20 @@ class Outcomes:
         self._scores: IntColumn = np.zeros(0, np.int64)
         self._stamp: tuple[int, list[int]] = (-1, [])
 
+    def refused_somewhere(self, nodes: NodeColumns) -> bool:
+        self._fresh(nodes)
+        return somewhere(self._refused)
+
     def refused_at(self, nodes: Nodes) -> IntColumn:
         groups = self._fresh(nodes.columns).of[nodes.where]
         refused: IntColumn = self._refused[groups]
         return refused
 
-    def scores_at(self, nodes: Nodes) -> IntColumn:
-        groups = self._fresh(nodes.columns).of[nodes.where]
-        scores: IntColumn = self._scores[groups]
+    def scores_at(self, nodes: Nodes) -> IntColumn | int:
+        groups = self._fresh(nodes.columns).of
+        if not somewhere(self._scores):
+            return 0
+        scores: IntColumn = self._scores[groups[nodes.where]]
         return scores
 
     def at(self, row: int, nodes: NodeColumns) -> Outcome:
@@ -93,14 +100,14 @@ class Outcomes:
         stale = None if old is None or old.keys != keys else self._stale(shelves, old)
         if old is None or stale is None:
             return self._regrouped(keys, {}, nodes)
-        if nodes.node_changes.mark != self._stamp[0] and not np.array_equal(old.codes, _codes(keys, nodes)):
+        if nodes.node_changes.mark != self._stamp[0] and not np.array_equal(old.codes, _groups(keys, nodes).codes):
             return self._regrouped(keys, self._known(old, stale), nodes)
         for group in stale:
             self._set(group, self._matching.outcome(old.labels(group), nodes.volumes))
         return old
 
     def _regrouped(self, keys: tuple[str, ...], known: Mapping[Values, Outcome], nodes: NodeColumns) -> Groups:
-        groups = Groups(keys, _codes(keys, nodes), nodes)
+        groups = _groups(keys, nodes)
         self._by_group = [_NOTHING] * len(groups)
         self._refused, self._scores = np.zeros(len(groups), np.int64), np.zeros(len(groups), np.int64)
         for group, values in enumerate(groups.values):
@@ -137,6 +144,12 @@ class Outcomes:
 
 
 _NOTHING = Outcome(0)
+
+
+def _groups(keys: tuple[str, ...], nodes: NodeColumns) -> Groups:
+    """Which rows agree in these labels, worked out once for all classes until a node changes."""
+    found: Groups = nodes.remembered((Groups, keys), lambda: Groups(keys, _codes(keys, nodes), nodes))
+    return found
 
 
 def _codes(keys: Sequence[str], nodes: NodeColumns) -> IntColumn:
