@@ -29,6 +29,7 @@ NANO_CAP: Final = INT64_MAX * NANO
 _LARGEST_EXPONENT: Final = 1000
 _LARGEST_NANO: Final = 10**_LARGEST_EXPONENT * NANO
 _BINARY_CAP_DIGITS: Final = 30  # more digits than this are beyond int64, where binary quantities are capped
+_SHORT: Final = 20
 _KEPT_LENGTH: Final = 64  # longer texts are neither cached nor remembered: that would be a leak anybody can open
 
 
@@ -145,7 +146,15 @@ def _milli(text: QuantityText) -> int:
 
 @functools.lru_cache(maxsize=8192)
 def _units(text: QuantityText) -> int:
-    return read(text).units()
+    return _as_memory_is_written(text) if isinstance(text, str) and len(text) < _SHORT else read(text).units()
+
+
+def _as_memory_is_written(text: str) -> int:
+    """`512Mi`, `2Gi`: read without looking for anything else that a quantity may be."""
+    power, digits = _BINARY_SUFFIXES.get(text[-2:]), text[:-2]
+    if power is None or not digits.isdigit() or not digits.isascii():
+        return read(text).units()
+    return min(int(digits) << power, INT64_MAX)
 
 
 def ceil_within_int64(nano: int, grain: int) -> int:

@@ -5,7 +5,7 @@ plugins whose answer depends on usage, a changed node by all of them. Sums are r
 extremes moved. The work is counted, and tests hold it to what changed.
 """
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any
 
@@ -32,6 +32,7 @@ _SHIFT, _NOWHERE, _NO_REASON = np.array(BITS), np.array(NOWHERE), np.array(0, np
 _NO_ROWS: BoolColumn = np.zeros(0, np.bool_)
 _NO_RANKS: IntColumn = np.zeros(0, np.int64)
 _NOT_YET: Any = None
+_NOBODY: Any = ()  # a table starts without lists: it is made for each class, and most of them stay empty
 _IN_BYTES = 255 // 100  # so many scores of 0..100 add up to what a byte holds
 
 
@@ -57,9 +58,9 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
     lots: Lots = _NOT_YET
     cast: Cast = _NOT_YET
     stamped: list[Stamped] = _NOT_YET  # plugins that look beyond a row, and have something to say of the class
-    filters: list[FilterColumn] = []
-    scores: list[ScoreColumn] = []
-    only: list[tuple[str, frozenset[str]]] = []
+    filters: list[FilterColumn] = _NOBODY
+    scores: list[ScoreColumn] = _NOBODY
+    only: tuple[tuple[str, frozenset[str]], ...] = ()
     refused: Verdict | None = None
     failed: Verdict | None = None
     ok: BoolColumn = _NO_ROWS
@@ -69,18 +70,18 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
     _closed: tuple[int, Any] = (-1, None)  # rows that are not feasible, as of a version
     version: int = 0  # moves when the set of refused rows or a reason does
     counted: tuple[tuple[int, int], Diagnosis] | None = None
-    usage_filters: list[FilterColumn] = []
-    usage_scores: list[ScoreColumn] = []
-    usage_extremes: list[ScoreColumn] = []  # those of them that are normalised by their extremes
+    usage_filters: list[FilterColumn] = _NOBODY
+    usage_scores: list[ScoreColumn] = _NOBODY
+    usage_extremes: list[ScoreColumn] = _NOBODY  # those of them that are normalised by their extremes
     usage_scalar: bool = False  # whether all of these can look at a single row as plain numbers
     together: Together | None = None  # who answers for all of these in one go, if anybody does
-    moving: list[ScoreColumn] = []  # scores that differ between rows, and change with what runs there
-    _resting: list[ScoreColumn] = []  # those that differ, and change with the node alone
+    moving: list[ScoreColumn] = _NOBODY  # scores that differ between rows, and change with what runs there
+    _resting: list[ScoreColumn] = _NOBODY  # those that differ, and change with the node alone
     resting: Any = None  # what the latter add up to on each row, weighted
     _sums: Any = SUMS  # the numbers that `moving` are added up in; None for their own
-    looking: list[ScoreColumn] = []  # scores that look beyond a row
-    stamped_scores: list[ScoreColumn] = []  # those of them that have something to add
-    untrusted: list[ScoreColumn] = []
+    looking: list[ScoreColumn] = _NOBODY  # scores that look beyond a row
+    stamped_scores: list[ScoreColumn] = _NOBODY  # those of them that have something to add
+    untrusted: list[ScoreColumn] = _NOBODY
     constant: int = 0  # what the scores that are the same on all rows add up to; ranks do without it
     spread: bool = False  # one of these no longer is the same on all rows: the sums are to be redone
     feasible_version: int = 0  # the version whose feasible rows were last shown to scores that look at them
@@ -115,15 +116,16 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         self.work.builds += 1
         self.work.rows += columns.size
         view = Nodes(columns)
-        self.only, self.refused, self.failed = [], None, None
+        self.only, self.refused, self.failed = (), None, None
         skipped = [plugin.name for plugin in self.cast.prepares if not self._concerned(plugin, view)]
         self.filters = [FilterColumn(*what) for what in self.cast.filters if what[0].name not in skipped]
         for column in self.filters:
             column.fill(column.ask(self.pod, view))
         self.check(columns)
         self.scores = [ScoreColumn(*what) for what in self.cast.scores]
-        self.looking = [score for score in self.scores if score.traits.stamped] if self.stamped else []
-        self.untrusted = [score for score in self.scores if not score.traits.trusted] if self.cast.foreign else []
+        self.looking = [score for score in self.scores if score.traits.stamped] if self.stamped else _NOBODY
+        if self.cast.foreign:
+            self.untrusted = [score for score in self.scores if not score.traits.trusted]
         for score in self.scores:
             if not score.traits.quiet:
                 self.ask_score(score, view)
@@ -139,8 +141,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         """Which plugins are to be asked again where a placement changed what runs on a row."""
         self.usage_filters = [column for column in self.filters if column.traits.repaired]
         self.usage_scores = [score for score in self.scores if score.traits.repaired and score.active]
-        watching: list[FilterColumn | ScoreColumn] = [*self.usage_filters, *self.usage_scores]
-        self.usage_scalar = self.cast.scalar or all(column.traits.scalar for column in watching)
+        self.usage_scalar = self.cast.scalar or (_scalar(self.usage_filters) and _scalar(self.usage_scores))
         self.usage_extremes = [score for score in self.usage_scores if not score.kept]
         self.together = self.lineup.together if self._alone(self.lineup.together) else None
 
@@ -160,7 +161,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         if answer is None or answer is SKIP:
             return answer is None
         if isinstance(answer, Only):
-            self.only.append((plugin.name, answer.names))
+            self.only += ((plugin.name, answer.names),)
         elif isinstance(answer, Verdict) and (self.refused is None or self.refused.code is Code.UNSCHEDULABLE):
             self.refused = Verdict(answer.code, answer.reasons, plugin.name)
         return not isinstance(answer, Skip)
@@ -299,6 +300,11 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         for score in self.stamped_scores:
             steady = steady + (score.part_at(rows) << BITS if isinstance(rows, int) else score.part(rows, BITS))
         return steady
+
+
+def _scalar(columns: Sequence[FilterColumn | ScoreColumn]) -> bool:
+    """Whether all can look at a single row as plain numbers."""
+    return all(column.traits.scalar for column in columns)
 
 
 def _as_they_are(scores: list[ScoreColumn]) -> bool:

@@ -1,6 +1,6 @@
 """A pod class: all pods whose scheduling-relevant fields are equal, judged together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
 from kubenexus.api.core import Pod, PodSpec, PodStatus
@@ -29,13 +29,13 @@ class PodClass:
         self.ports: tuple[Port, ...] = host_ports(pod)
         plain = pod.spec.resources is None and pod.status == _AT_REST  # then asking and taking are counted alike
         self.footprint: Footprint = of(self.demand, self.ports) if plain else footprint_of(pod)
-        self._compiled: dict[str, Any] = {}
+        self._compiled: dict[Hashable, Any] = {}
 
     @property
     def spec(self) -> PodSpec:
         return self.pod.spec
 
-    def once(self, key: str, make: Callable[[], T]) -> T:
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What a plugin derives from the class (a parsed selector, say), made at the first call and kept with it."""
         value: T = self._compiled.get(key, _NOT_YET)
         if value is _NOT_YET:

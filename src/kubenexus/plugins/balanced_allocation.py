@@ -18,6 +18,7 @@ from kubenexus.framework.points import KEEP, Depends, Plugin
 from kubenexus.framework.verdict import SKIP, Skip
 from kubenexus.plugins.node_resources_fit import NodeResourcesFit
 from kubenexus.plugins.resources_together import ResourcesTogether
+from kubenexus.plugins.strategies import amounts_of
 from kubenexus.state.derived import Derivation
 from kubenexus.state.view import ALLOC, USED, Nodes, OneNode
 
@@ -58,8 +59,8 @@ class NodeResourcesBalancedAllocation:
         """What the pod asks for; an extended resource it does not ask for is no matter of balance. And how uneven the
         nodes are in these resources without it, which is the same for all pods."""
         asked = dict(pod.demand.plain)
-        wanted = Amounts({n: asked.get(n, 0) for n, basic in self._resources if basic or asked.get(n)})
-        return wanted, _before(wanted.names)
+        names = tuple([n for n, basic in self._resources if basic or asked.get(n)])
+        return amounts_of(pod, names, pod.demand.plain), _before(names)
 
 
 @functools.lru_cache(maxsize=256)

@@ -20,7 +20,7 @@ from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import KEEP, Depends
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins import hints
-from kubenexus.plugins.strategies import LEAST_ALLOCATED, Strategy, strategy_from
+from kubenexus.plugins.strategies import LEAST_ALLOCATED, Strategy, amounts_of, strategy_from
 from kubenexus.state.view import ALLOC, FREE, NONZERO, SPARE, Nodes, OneNode
 
 
@@ -102,7 +102,7 @@ class NodeResourcesFit:
         """The resources to score, what the pod asks of each, and their weights."""
         asked = dict(pod.demand.scored)
         wanted = {n: w for n, w in self._strategy.resources if asked.get(n) or is_basic(n)}
-        return Amounts({n: asked.get(n, 0) for n in wanted}), list(wanted.values())
+        return amounts_of(pod, tuple(wanted), pod.demand.scored), list(wanted.values())
 
     def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
         """How often the request goes into what is free."""

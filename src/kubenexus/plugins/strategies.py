@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kubenexus.api.resource_names import Amounts as Counted
 from kubenexus.base.errors import Malformed
-from kubenexus.base.numbers import percent
+from kubenexus.base.numbers import Amounts, percent
+from kubenexus.framework.podclass import PodClass
 
 _DEFAULT: Sequence[Mapping[str, Any]] = ({"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1})
 
@@ -105,6 +107,17 @@ def _on_line(points: list[tuple[int, int]], p: int) -> int:
             rise = (y1 - y0) * (p - x0)
             return y0 + (rise // (x1 - x0) if rise >= 0 else -(-rise // (x1 - x0)))
     return points[-1][1]
+
+
+def amounts_of(pod: PodClass, names: tuple[str, ...], counted: Counted) -> Amounts:
+    """What the pod asks for of some resources, by one of the ways to count it (see `Demand`). Mostly these come out
+    alike: rules that ask for the same resources are then given the same."""
+
+    def make() -> Amounts:
+        asked = dict(counted)
+        return Amounts({name: asked.get(name, 0) for name in names})
+
+    return pod.once((names, counted), make)
 
 
 def strategy_from(args: Mapping[str, Any]) -> Strategy:

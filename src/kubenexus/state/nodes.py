@@ -35,6 +35,7 @@ from kubenexus.state.volumes.store import VolumeStore
 T = TypeVar("T")
 _FIRST_CAPACITY = 64
 _MOST_REMEMBERED = 64
+_NOT_YET: Any = object()
 
 
 class NodeColumns:
@@ -188,11 +189,12 @@ class NodeColumns:
         if self._remembered[0] != self.node_changes.mark:
             self._remembered = (self.node_changes.mark, {})
         known = self._remembered[1]
-        if question not in known:
+        found = known.get(question, _NOT_YET)
+        if found is _NOT_YET:
             if len(known) >= _MOST_REMEMBERED:
                 known.clear()
-            known[question] = answer()
-        return known[question]
+            found = known[question] = answer()
+        return found
 
     def shared(self, question: Hashable, make: Callable[[], T]) -> T:
         """What follows the pods for all classes that ask in the same words. It is kept while one of them holds it."""
