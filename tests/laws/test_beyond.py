@@ -2,6 +2,7 @@
 
 import gc
 import random
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -115,7 +116,7 @@ def test_a_cached_answer_is_a_fresh_one_and_counters_are_recounts(seed: int) -> 
     for i in range(4):
         ledger.node_seen(a_node(f"n{i}", cpu=2, labels={ZONE: "xyz"[i % 3]}))
     watched = [pod(rng, f"watched-{i}") for i in range(4)] + [a_pod("plain", labels={"app": "a"})]
-    for _ in range(25):
+    for _ in range(4):
         event(rng, ledger, planner)
         for each in rng.sample(watched, 2):
             assert table_of(each, ledger, planner.bench) == fresh_table_of(each, ledger, RULES)
@@ -172,12 +173,14 @@ WORKLOADS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("most", [16, 2, -1], ids=lambda most: f"up to {most} codes are few")
 @pytest.mark.parametrize("wishes", WORKLOADS.values(), ids=WORKLOADS)
+@pytest.mark.parametrize("seed", range(4))
 def test_as_a_workload_grows_its_table_is_a_fresh_one(
-    wishes: dict[str, Any], most: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, wishes: dict[str, Any], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pod by pod, until nodes are full, with some that go; and of two sizes, which share what they count."""
+    """Pod by pod, until nodes are full, with some that go, and nodes that somebody else has for a while; and of two
+    sizes, which share what they count."""
     monkeypatch.setattr(census, "_MOST", most)
-    rng, ledger, planner = random.Random(3), Ledger(), Planner(RULES)
+    rng, ledger, planner = random.Random(seed), Ledger(), Planner(RULES)
     meta = ObjectMeta(name="s", namespace="default")
     ledger.owner_seen(Service(metadata=meta, spec=ServiceSpec(selector={"app": "a"})))
     for i in range(9):
@@ -193,9 +196,37 @@ def test_as_a_workload_grows_its_table_is_a_fresh_one(
             placed.append(next_one.key)
         if rng.random() < 0.2:
             ledger.pod_gone(placed.pop(rng.randrange(len(placed))))
-        for each in sizes[: rng.choice([1, 2])]:
+        if rng.random() < 0.3:
+            large = a_pod(f"large-{rng.randrange(3)}", cpu=2, node=f"n{rng.randrange(9)}")
+            if large.key in ledger.pods:
+                ledger.pod_gone(large.key)
+            else:
+                ledger.pod_seen(large)
+        for each in sizes[: rng.choice([0, 1, 2])]:
             assert table_of(each, ledger, planner.bench) == fresh_table_of(each, ledger, RULES)
-    assert len(placed) > 15
+    assert len(placed) > 12
+
+
+def test_a_node_that_comes_back_has_the_points_it_would_have_had() -> None:
+    """Its zone's points changed and changed back meanwhile, and those of no other node did."""
+    ledger, planner = Ledger(), Planner(RULES)
+    for zone in "xyz":
+        ledger.node_seen(a_node(zone, cpu=8, labels={ZONE: zone}))
+    drawn = wishing(a_pod("p", cpu=1), WORKLOADS["together in a zone"])
+    for i, zone in enumerate("yyyyzz"):
+        ledger.pod_seen(a_pod(f"a{i}", labels={"app": "a"}, node=zone))
+    moments: list[Callable[[], object]] = [
+        lambda: None,
+        lambda: (ledger.pod_seen(a_pod("large", cpu=8, node="z")), ledger.pod_seen(another("y"))),
+        lambda: (ledger.pod_gone("default/large"), ledger.pod_gone(another("y").key)),
+    ]
+    for moment in moments:
+        moment()
+        assert table_of(drawn, ledger, planner.bench) == fresh_table_of(drawn, ledger, RULES)
+
+
+def another(node: str) -> Pod:
+    return a_pod("another", labels={"app": "a"}, node=node)
 
 
 def test_a_row_in_two_domains_that_changed_is_counted_once() -> None:

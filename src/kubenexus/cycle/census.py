@@ -52,9 +52,8 @@ class Census:
             return None
         rows = {row for row, _, _ in moved if ok.item(row)} if moved else _NOWHERE
         for code in codes:
-            if self._codes[code] > len(rows) or self._codes[code] > len(
-                [r for r in rows if coded.codes.item(r) == code]
-            ):
+            number = self._codes[code]
+            if number > len(rows) or number > len([row for row in rows if coded.codes.item(row) == code]):
                 return None
         return rows
 

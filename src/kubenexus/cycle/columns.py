@@ -176,7 +176,7 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
         return self._census.changed(self.raw, ok, key, [code for code in parts if known.get(code) != parts[code]])
 
     def settle(self) -> None:
-        """The rows that were stale have been summed again."""
+        """Rows are as they should be now, and those that come to be feasible are summed up with the same parts."""
         if isinstance(self.raw, Coded):
             self._summed = (self.raw.key, self._normalized_values() if self._parts is None else self._parts)
 

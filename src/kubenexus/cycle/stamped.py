@@ -40,7 +40,7 @@ def catch_up(table: ClassTable, columns: NodeColumns) -> None:
         table.sum(columns)
     elif stale is None or len(rows) > _MANY:
         table.add_stamped()
-    elif stale:
+    else:
         table.mend(stale)
     table.feasible_version = table.version
 

@@ -252,7 +252,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         self.rank = self._only_feasible(rank.copy() if rank is self.steady else rank)
 
     def mend(self, rows: Set[int]) -> None:
-        """The same of a few feasible rows, when nothing else is added to the others than before."""
+        """The same of a few feasible rows, or of none, when nothing else is added to the others than before."""
         for row in rows:
             self.rank[row] = self.with_stamped(row, self.steady.item(row))
         for score in self.stamped_scores:

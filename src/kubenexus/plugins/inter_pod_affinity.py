@@ -31,6 +31,7 @@ from kubenexus.state.view import Nodes, OneNode
 
 _SIGNS = {Kind.JOIN: 1, Kind.AVOID: -1}
 _encoder = msgspec.msgpack.Encoder()
+_MANY = 64  # rows: to look at these is as dear as to look at all
 _TIES = {Kind.MUST_JOIN: Tie.TOGETHER, Kind.MUST_AVOID: Tie.APART}
 
 
@@ -105,7 +106,13 @@ class InterPodAffinity:
             if flipped is None:
                 return None
             places.update([(topology, row) for row in flipped])
-        return {row for topology, place in places for row in _neighbours(topology, place, nodes)}
+        rows: set[int] = set()
+        for topology, row in places:
+            neighbours = _neighbours(topology, row, nodes)
+            if neighbours is None:
+                return None
+            rows.update(neighbours)
+        return rows
 
     # --- where the pod may run -------------------------------------------------------------------------------------
 
@@ -305,14 +312,17 @@ def _refusals(affinity: _Affinity, nodes: Nodes) -> _Refusals:
     return far, _any(affinity.avoids, nodes), _any([(c.carried.topology, c.counter) for c in strict], nodes)
 
 
-def _neighbours(topology: str, row: int, nodes: NodeColumns) -> list[int]:
-    """The rows that are in one domain with this one, which is among them."""
+def _neighbours(topology: str, row: int, nodes: NodeColumns) -> list[int] | None:
+    """The rows that are in one domain with this one, which is among them; None if they are many."""
     codes, sizes = axis(topology, Nodes(nodes))
     code = codes.item(row)
     if not code:
         return []
-    # A hostname is that of a single row.
-    return [row] if sizes.item(code) == 1 else (codes == code).nonzero()[0].tolist()
+    size = sizes.item(code)
+    if size == 1:  # as with hostnames
+        return [row]
+    rows: list[int] | None = None if size > _MANY else (codes == code).nonzero()[0].tolist()
+    return rows
 
 
 def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:
