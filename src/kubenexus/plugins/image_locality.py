@@ -8,7 +8,7 @@ import numpy as np
 from kubenexus.base.numbers import IntColumn
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import KEEP, Depends
+from kubenexus.framework.points import KEEP, Coded, Depends
 from kubenexus.state.view import Nodes
 
 _MIB = 1024 * 1024
@@ -25,15 +25,15 @@ class ImageLocality:
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
 
-    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | int:
         if not nodes.imaged:
             return 0
         wanted = pod.once(self.name, lambda: tuple(_images(pod)))
-        points: IntColumn | int = nodes.remembered((self, wanted), lambda nodes: _points(wanted, nodes))
-        return points if isinstance(points, int) else points.copy()
+        points: IntColumn | Coded | int = nodes.remembered((self, wanted), lambda nodes: _points(wanted, nodes))
+        return points
 
 
-def _points(wanted: tuple[str, ...], nodes: Nodes) -> Any:
+def _points(wanted: tuple[str, ...], nodes: Nodes) -> IntColumn | Coded | int:
     found = [image for image in (nodes.image(name) for name in wanted) if image is not None]
     if not found:
         return 0
@@ -43,7 +43,10 @@ def _points(wanted: tuple[str, ...], nodes: Nodes) -> Any:
         present += int(float(image.size) * spread) * nodes.having(image)
     most = _MOST_PER_IMAGE * len(wanted)
     points: IntColumn = 100 * (np.clip(present, _LEAST, most) - _LEAST) // (most - _LEAST)
-    return points.astype(np.uint8)  # 0..100: many classes are given a copy
+    if nodes.rows is not None or not nodes.width:
+        return points
+    values, codes = np.unique(points, return_inverse=True)  # many classes are given the same
+    return Coded(codes, values) if len(values) > 1 else int(values[0])
 
 
 def _images(pod: PodClass) -> list[str]:
