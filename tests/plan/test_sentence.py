@@ -30,6 +30,19 @@ PINNED = "metadata.name In"
             id="one of everything, sorted as text; a node that lacks two things counts twice",
         ),
         pytest.param(
+            [
+                a_node("n1", cordoned=True),
+                a_node("n2", cordoned=True, taints=["gpu=yes:NoSchedule"]),
+                a_node("n3", taints=["gpu=yes:NoSchedule"]),
+                *(a_node(f"n{i}") for i in range(4, 7)),
+                a_node("n7", labels={"disk": "ssd"}, cordoned=True),
+            ],
+            a_pod("p", selects={"disk": "ssd"}),
+            "0/7 nodes are available: 1 node(s) had untolerated taint(s), "
+            "3 node(s) didn't match Pod's node affinity/selector, 3 node(s) were unschedulable.",
+            id="of several plugins with a reason each the first counts",
+        ),
+        pytest.param(
             [a_node("n1"), a_node("n2")],
             a_pod("p", selects={"disk": "ssd"}),
             "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.",

@@ -6,6 +6,7 @@ import numpy as np
 
 from kubenexus.base.numbers import LIMIT
 from kubenexus.cycle.bench import Member
+from kubenexus.cycle.columns import FilterColumn
 from kubenexus.cycle.nominated import Yielding
 from kubenexus.cycle.refusals import Combination, first_refusals, tally
 from kubenexus.framework.decision import Diagnosis, NearestMiss, Shortage
@@ -36,7 +37,7 @@ def diagnose(member: Member, columns: NodeColumns, yielding: Yielding | None) ->
         refused_by = (member.refused.plugin,) if member.refused.plugin else member.only_by
         return Diagnosis(nodes=columns.count, refused_by=refused_by, message=", ".join(member.refused.reasons)), []
     if yielding is None and member.only is None:
-        quick = _all_by_one(member, columns)
+        quick = _counted(member, columns)
         if quick is not None:
             return quick, []
     counts, plugins, errors = tally(refusals(member, columns, yielding))
@@ -49,11 +50,14 @@ def diagnose(member: Member, columns: NodeColumns, yielding: Yielding | None) ->
     return Diagnosis(columns.count, tuple(sorted(counts.items())), tuple(sorted(plugins))), errors
 
 
-def _all_by_one(member: Member, columns: NodeColumns) -> Diagnosis | None:
-    """The everyday case, counted in one go: one plugin refused all that are refused, and with few reasons."""
+def _counted(member: Member, columns: NodeColumns) -> Diagnosis | None:
+    """The everyday case, counted in one go: one plugin refused all that are refused, and with few reasons; or several
+    did, with one reason each."""
     refusing = [column for column in member.table.filters if column.bits is not None]
-    if len(refusing) != 1 or columns.count != columns.size or columns.fences or refusing[0].bits.dtype != np.uint8:
+    if not refusing or columns.count != columns.size or columns.fences or refusing[0].bits.dtype != np.uint8:
         return None
+    if len(refusing) > 1:
+        return _one_reason_each(refusing, columns.count, columns.count - member.table.feasible)
     known = refusing[0].reasons
     if known.failing:
         return None
@@ -71,6 +75,27 @@ def _all_by_one(member: Member, columns: NodeColumns) -> Diagnosis | None:
             counts[reason.text] = counts.get(reason.text, 0) + number
     plugins = (refusing[0].plugin.name,) if counts else ()
     return Diagnosis(columns.count, tuple(sorted(counts.items())), plugins)
+
+
+def _one_reason_each(refusing: list[FilterColumn], nodes: int, refused: int) -> Diagnosis | None:
+    """Several plugins that gave one reason each, so that their columns are 0 or 1: a node counts for the first of them
+    that refused it, and what no other counted is the last one's."""
+    counts: dict[str, int] = {}
+    plugins: list[str] = []
+    so_far: Any = None
+    for column in refusing:
+        if len(column.reasons.reasons) != 1 or column.reasons.failing:
+            return None
+        number = refused
+        if column is not refusing[-1]:
+            number = int(np.count_nonzero(column.bits if so_far is None else column.bits > so_far))
+            so_far = column.bits if so_far is None else so_far | column.bits
+        refused -= number
+        if number:
+            text = column.reasons.reasons[0].text
+            counts[text] = counts.get(text, 0) + number
+            plugins.append(column.plugin.name)
+    return Diagnosis(nodes, tuple(sorted(counts.items())), tuple(sorted(plugins)))
 
 
 def nearest_miss(member: Member, columns: NodeColumns, yielding: Yielding | None) -> NearestMiss | None:
