@@ -42,10 +42,10 @@ class Work:
     `rows` were asked about because they changed, `beyond` because something moved that plugins with a stamp look at.
     """
 
-    __slots__ = ("beyond", "builds", "refreshes", "renormalized", "rows")
+    __slots__ = ("beyond", "builds", "rows")
 
     def __init__(self) -> None:
-        self.rows = self.beyond = self.builds = self.refreshes = self.renormalized = 0
+        self.rows = self.beyond = self.builds = 0
 
 
 class ClassTable(msgspec.Struct, gc=False, eq=False):
