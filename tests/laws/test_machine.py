@@ -289,6 +289,20 @@ class Machine(RuleBasedStateMachine):
         assert waiting_on(self.ledger) == waiting_on(rebuilt)
 
     @invariant()
+    def an_audit_finds_nothing_and_moves_nothing(self) -> None:
+        columns = self.ledger.nodes
+        before = (
+            self.ledger.generation,
+            columns.node_changes.mark,
+            columns.usage_changes.mark,
+            columns.cluster_version,
+        )
+        assert [found for node in self.world.nodes.values() for found in self.ledger.audit(node)] == []
+        assert [found for each in columns.pods.questions for found in self.ledger.audit_question(each)] == []
+        after = (self.ledger.generation, columns.node_changes.mark, columns.usage_changes.mark, columns.cluster_version)
+        assert after == before
+
+    @invariant()
     def images_are_where_they_are_reported_and_as_large(self) -> None:
         nodes = self.ledger.nodes
         found = [(name, size, node) for node, row in nodes.row_of.items() for name, size in nodes.images.of_row(row)]

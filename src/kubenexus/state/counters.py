@@ -72,14 +72,34 @@ class Counter:
         column = self._labels.column(key)
         known, counts = self._domains.get(key, (None, None))
         if counts is None or known is not column or len(counts) < len(column.values):
-            codes = column.codes[: len(self.rows)]
-            counts = np.bincount(codes, weights=self.rows[: len(codes)], minlength=len(column.values)).astype(np.int64)
+            counts = self._by_code(column)
             self._domains[key] = (column, counts)
         return counts
+
+    def _by_code(self, column: LabelColumn) -> IntColumn:
+        codes = column.codes[: len(self.rows)]
+        return np.bincount(codes, weights=self.rows[: len(codes)], minlength=len(column.values)).astype(np.int64)
 
     def anywhere(self, key: str) -> bool:
         """Whether any pod is counted in a domain of this label."""
         return self.total > self.domain(key).item(0)
+
+    def differences(self, rows: NDArray[np.int64]) -> list[tuple[int, int, int]]:
+        """Where it does not hold what counting anew gives: (row, held, recounted). Row -1 stands for all of them, or
+        for those of a domain that somebody asks about."""
+        found = _differing(self.rows, rows)
+        if self.total != int(rows.sum()):
+            found.append((-1, self.total, int(rows.sum())))
+        for column, counts in self._domains.values():
+            anew = self._by_code(column)[: len(counts)]
+            found += [(-1, held, recounted) for _, held, recounted in _differing(counts, anew)]
+        return found
+
+    def set(self, rows: NDArray[np.int64]) -> None:
+        """What was counted anew."""
+        self.rows, self.total = rows, int(rows.sum())
+        self.most = max(self.most, int(rows.max(initial=0)))
+        self.relabelled()
 
     def relabelled(self) -> None:
         """A node's labels changed: domains are counted again when somebody asks."""
@@ -88,3 +108,9 @@ class Counter:
         self._flipped.clear()
         self.version += 1
         self.flips += 1
+
+
+def _differing(held: NDArray[np.int64], recounted: NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    size = max(len(held), len(recounted))
+    ours, theirs = (np.pad(each, (0, size - len(each))) for each in (held, recounted))
+    return [(i, ours.item(i), theirs.item(i)) for i in np.flatnonzero(ours != theirs).tolist()]

@@ -2,6 +2,7 @@
 
 The ledger can be rebuilt from a list at any time; live and rebuilt digests must be equal. A difference means that
 some event was miscounted: the kind of bug that makes an idle rack look full until somebody restarts the scheduler.
+A scheduler that runs has no second list to compare with; it counts its rows anew (`state.audit`).
 """
 
 import hashlib
@@ -31,7 +32,7 @@ def digest(ledger: Ledger) -> str:
 
 
 def row_digest(nodes: NodeColumns, row: int) -> str:
-    """One node: cheap enough to check a few a second in production."""
+    """One node."""
     resources = nodes.resources
     # A resource that no node offers any more may still be counted; a ledger built now would not know of it.
     known = {name: r for name, r in resources.index.items() if resources.offered[r] or name in BASICS}

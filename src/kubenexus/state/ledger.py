@@ -15,9 +15,11 @@ from itertools import islice
 from typing import Any
 
 from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.offers import allocatable
 from kubenexus.api.storage import StorageObject
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.base.errors import KubeNexusError, Malformed, shown
+from kubenexus.state.audit import Miscount, misanswers, miscounts
 from kubenexus.state.devices import Device, Take
 from kubenexus.state.fences import Fences
 from kubenexus.state.footprint import Footprint, footprint_of
@@ -26,6 +28,7 @@ from kubenexus.state.journal import Attempt
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.nominations import Nominations
 from kubenexus.state.pods import PodRecord, Stage, finished, record_of
+from kubenexus.state.questions import Question
 from kubenexus.state.residents import Residents
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.volumes.mounts import Pick
@@ -216,6 +219,33 @@ class Ledger:
 
     def unhold(self, key: str) -> None:
         self.generation += self._holds.take(key)
+
+    # --- counting anew --------------------------------------------------------------------------------------------
+
+    def audit(self, node: Node) -> list[Miscount]:
+        """Whether a node's row holds what this node, as it was last seen, offers and what its pods take. If not, the
+        row is put right and noted as changed; if so, nothing is. Called by `app.auditor`, never within an attempt: what
+        is only tried counts, and is no pod's that we know of."""
+        row = self.nodes.row_of.get(node.metadata.name)
+        if row is None:
+            return []
+        offers = allocatable(node)
+        found = miscounts(self.nodes, row, offers, self._residents.on(node.metadata.name))
+        if found:
+            self.nodes.resources.reoffer(row, offers)
+            self.nodes.node_changes.note(row)
+            self._recount(row)
+            self.generation += 1
+        return found
+
+    def audit_question(self, question: Question) -> list[Miscount]:
+        """Whether a question about pods has the answer that all of them give. As `audit`."""
+        found = misanswers(self.nodes, question)
+        if found:
+            self.nodes.pods.count_anew(question)
+            self.nodes.cluster_version += 1
+            self.generation += 1
+        return found
 
     # --- reading --------------------------------------------------------------------------------------------------
 

@@ -182,6 +182,23 @@ class PodColumns:
             if carried.term.covers(namespace, known) and carried.term.selector.matches(labels)
         ]
 
+    # --- counting anew ----------------------------------------------------------------------------------------------
+
+    @property
+    def questions(self) -> list[Question]:
+        """Those that somebody asks now."""
+        return [question for question, _ in self._questions]
+
+    def differences(self, question: Question) -> list[tuple[int, int, int]]:
+        """Where a counter does not hold what all pods give (see `Counter.differences`). Nothing is written."""
+        counter = self._questions.get(question)
+        return [] if counter is None else counter.differences(self._count(question))
+
+    def count_anew(self, question: Question) -> None:
+        counter = self._questions.get(question)
+        if counter is not None:
+            counter.set(self._count(question))
+
     # --- what else changes the answers ----------------------------------------------------------------------------
 
     def namespace_seen(self, name: str, labels: dict[str, str] | None) -> None:
@@ -196,9 +213,7 @@ class PodColumns:
         self.carrier_version += 1
         for question, counter in self._questions:
             if any(term.everywhere.requirements for term in question):
-                counter.rows = self._count(question)
-                counter.total = int(counter.rows.sum())
-                counter.relabelled()
+                counter.set(self._count(question))
 
     def node_relabelled(self) -> None:
         if not self._questions and not self.carriers:

@@ -85,6 +85,11 @@ class ResourceColumns:
             self.largest[r] = max(self.largest[r], amount)
         return new
 
+    def reoffer(self, row: int, amounts: tuple[tuple[str, int], ...]) -> None:
+        """The same for a row whose offers were not what they should be: who offers what is counted anew, too."""
+        self.offer(row, amounts)
+        self.offered = np.count_nonzero(self.alloc[: len(self.index)], axis=1).tolist()
+
     def _add(self, resource: str) -> None:
         r = self.index[resource] = len(self.index)
         self.offered.append(0)

@@ -1,0 +1,118 @@
+"""What a row holds against what it should: the node's offers as it last told of them, and the sum of its pods.
+
+Every change of a counter is a step up or down from what it was, so one that was miscounted once stays wrong. Here a row
+is counted from nothing, by arithmetic of its own: not the ledger's steps, nor what it remembers of footprints.
+Nothing is written, and nothing is remembered.
+"""
+
+from collections import Counter as Counts
+from collections.abc import Collection
+from typing import NamedTuple
+
+from kubenexus.api.resource_names import Amounts
+from kubenexus.base.numbers import LIMIT
+from kubenexus.state.devices import WHOLE, Device
+from kubenexus.state.footprint import Port
+from kubenexus.state.nodes import NodeColumns, draw_of
+from kubenexus.state.pods import PodRecord
+from kubenexus.state.questions import Question
+from kubenexus.state.resources import CPU, MEMORY, PODS
+
+
+class Miscount(NamedTuple):
+    """A counter that did not hold what it should; `node` is where."""
+
+    node: str
+    counter: str
+    held: int
+    recounted: int
+
+    def __str__(self) -> str:
+        return f"{self.counter}: held {self.held}, recounted {self.recounted}"
+
+
+class Account(NamedTuple):
+    """All that is counted on a row. Lists are by resource, or by device."""
+
+    offered: list[int]
+    used: list[int]
+    nonzero: list[int]
+    ports: dict[Port, int]
+    share: list[int]
+    vram: list[int]
+    draw: int
+
+
+def miscounts(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[PodRecord]) -> list[Miscount]:
+    """What is off on a row, given what its node offers and the pods that count there."""
+    held, right = account_of(nodes, row), recounted(nodes, row, offers, pods)
+    if held == right:
+        return []
+    ours, theirs = _named(held, nodes), _named(right, nodes)
+    found = [(counter, ours.get(counter, 0), theirs.get(counter, 0)) for counter in dict.fromkeys((*ours, *theirs))]
+    return [Miscount(nodes.names[row], *three) for three in found if three[1] != three[2]]
+
+
+def misanswers(nodes: NodeColumns, question: Question) -> list[Miscount]:
+    """The same of a question about pods, wherever they run. It looks at all of them."""
+    asked = " and ".join(f"pods with {term.selector}" if term.selector.text else "pods" for term in question)
+    differences = nodes.pods.differences(question)
+    return [Miscount(nodes.names[row] if row >= 0 else "", asked, *pair) for row, *pair in differences]
+
+
+def account_of(nodes: NodeColumns, row: int) -> Account:
+    """As the columns have it."""
+    offered, used, nonzero = nodes.resources.cards[row].tolist()
+    devices, slots = nodes.devices, range(len(nodes.devices.of_row(row)))
+    share, vram = [devices.share.item(s, row) for s in slots], [devices.vram.item(s, row) for s in slots]
+    return Account(offered, used, nonzero, nodes.ports.on(row), share, vram, nodes.draw.item(row))
+
+
+def recounted(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[PodRecord]) -> Account:
+    """As it should be."""
+    index, size = nodes.resources.index, nodes.resources.cards.shape[2]
+    offered = [0] * size
+    for name, amount in offers:
+        offered[index[name]] = min(amount, LIMIT - 1)
+    used, nonzero = _taken(index, size, pods)
+    ports = Counts(port for record in pods for port in record.footprint.ports)
+    share, vram = _left(nodes.devices.of_row(row), pods)
+    return Account(offered, used, nonzero, ports, share, vram, draw_of(nodes.lot.item(row), len(pods)))
+
+
+def _taken(index: dict[str, int], size: int, pods: Collection[PodRecord]) -> tuple[list[int], list[int]]:
+    used, nonzero = [0] * size, [0] * size
+    for footprint in [record.footprint for record in pods]:
+        nonzero[CPU] += footprint.nonzero_cpu
+        nonzero[MEMORY] += footprint.nonzero_memory
+        for name, amount in footprint.amounts:
+            r = index.get(name)
+            if r is not None:
+                used[r] += amount
+                if r > MEMORY:
+                    nonzero[r] += amount
+    used[PODS] += len(pods)
+    return [min(amount, LIMIT) for amount in used], [min(amount, LIMIT) for amount in nonzero]
+
+
+def _left(devices: tuple[Device, ...], pods: Collection[PodRecord]) -> tuple[list[int], list[int]]:
+    share, vram = [WHOLE] * len(devices), [device.vram for device in devices]
+    for take in [take for record in pods for take in record.takes if take.slot < len(devices)]:
+        share[take.slot] -= take.share
+        vram[take.slot] -= take.vram
+    return share, vram
+
+
+def _named(account: Account, nodes: NodeColumns) -> dict[str, int]:
+    """In the words of whoever reads the log."""
+    named = {"draw": account.draw}
+    for resource, r in nodes.resources.index.items():
+        named[f"{resource} offered"] = account.offered[r]
+        named[f"{resource} used"] = account.used[r]
+        named[f"{resource} used, with defaults"] = account.nonzero[r]
+    for port, count in account.ports.items():
+        named[f"port {port.address}:{port.number}/{port.protocol}"] = count
+    for slot, share in enumerate(account.share):
+        named[f"device {slot} share left"] = share
+        named[f"device {slot} memory left"] = account.vram[slot]
+    return named
