@@ -110,6 +110,12 @@ async def reserved(day: Day) -> None:
     await day.town.work()
 
 
+async def miscounted(day: Day) -> None:
+    """A node seems to offer less than it does."""
+    day.town.ledger.nodes.resources.alloc[0, 0] -= 1
+    day.town.scheduler.auditor.step()
+
+
 async def process(day: Day) -> None:
     """What the process knows of itself."""
     town = day.town
@@ -130,7 +136,7 @@ def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatc
         town.pods(a_pod("fits", cpu=1), a_pod("gated", gates=["wait"]))
         town.server.script.append(BUSY)
         await town.work()
-        for part in (gangs, flushed, in_flight, reserved, process):
+        for part in (gangs, flushed, in_flight, reserved, miscounted, process):
             await part(day)
         await day.look()
         assert day.untouched() == []
@@ -157,6 +163,7 @@ def check(day: Day) -> None:
     assert day.value("scheduler_unschedulable_pods", "plugin=NodeResourcesFit", profile) == 1
     assert day.value("scheduler_unschedulable_pods", "plugin=GangTooLarge", profile) == 9
     assert day.value("scheduler_pod_scheduled_after_flush_total") == 1
+    assert day.value("kubenexus_ledger_corrections_total") == 1
     assert day.value("scheduler_inflight_events", "event=NodeAdd") == 1
     calls = "scheduler_async_api_call_execution_total"
     assert day.value(calls, "call_type=pod_binding", "result=success") == 5

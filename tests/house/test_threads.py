@@ -52,6 +52,20 @@ def test_f63_what_runs_beside_the_loop_is_named_here() -> None:
     assert {path: [ast.unparse(call.args[0]) for call in some] for path, some in found.items() if some} == BESIDE
 
 
+def test_f63_nobody_waits_while_placements_are_only_tried() -> None:
+    """Until an attempt is kept or rolled back, counters hold what no pod has: nobody else may have a turn."""
+    tried = [
+        (path, step)
+        for path, tree in modules()
+        for step in ast.walk(tree)
+        if isinstance(step, ast.With)
+        and any(ast.unparse(each.context_expr).endswith(".attempt()") for each in step.items)
+    ]
+    waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Yield, ast.YieldFrom)
+    assert len(tried) > 3
+    assert [path for path, step in tried if any(isinstance(inside, waits) for inside in ast.walk(step))] == []
+
+
 def test_f63_there_is_one_lock() -> None:
     found = {path: calls(tree, "Lock", "RLock", "Condition") for path, tree in modules() if "asyncio" in imported(tree)}
     assert {path: [ast.unparse(call.func) for call in some] for path, some in found.items() if some} == LOCKS

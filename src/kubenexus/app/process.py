@@ -110,6 +110,7 @@ class Process:
         log.info("Starting", source=self._client.access.source, profiles=sorted(scheduler.planners))
         self._start(self._known())
         self._start(Gauges(scheduler, self._election, self._clock).feel())
+        self._start(scheduler.auditor.run(scheduler.loop.wake))
         if not self._configuration.document.delay_cache_until_active:
             self._start(scheduler.watch())
         self._start(self._lead(scheduler))

@@ -13,6 +13,7 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.claim import UNSAID, Nearness
+from kubenexus.app.auditor import Auditor
 from kubenexus.app.counted import BINDING, GROUP_STATUS, POD_STATUS, Counted
 from kubenexus.app.feed import Feed
 from kubenexus.app.hearing import WATCHED, Hearing, topic
@@ -104,6 +105,7 @@ class Scheduler:
         self.loop = self._loop()
         patience = {name: gangs.reservation for name, gangs in self.gangs.items()}
         self.loop.reservations = Reservations(self.room, clock, patience)
+        self.auditor = Auditor(self.ledger, self.feed.known.nodes, self.room, self.metrics)
         self._connect()
         self.reflectors = [self._reflector(each) for each in settings.watched]
 

@@ -216,6 +216,13 @@ OURS: Final = (
         exponential(1, 4, 9),
     ),
     Row(
+        "kubenexus_ledger_corrections_total",
+        ALPHA,
+        (),
+        "Number of times that what is counted on a node, or of pods over all nodes, was not what counting anew gave, "
+        "and was put right. Anything but 0 is a bug.",
+    ),
+    Row(
         "kubenexus_pod_group_size",
         ALPHA,
         (),

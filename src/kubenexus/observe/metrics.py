@@ -83,6 +83,7 @@ class Metrics(Collector):
         self.watch_lag = self._gauge("kubenexus_watch_lag_seconds")
         self.events_dropped = self._counter("kubenexus_events_dropped_total")
         self.refresh_rows = self._histogram("kubenexus_snapshot_refresh_rows")
+        self.ledger_corrections = self._counter("kubenexus_ledger_corrections_total")
         self._gauge("kubenexus_build_info").at(__version__).set(1)
 
     # --- what the loop writes -------------------------------------------------------------------------------------

@@ -1,0 +1,61 @@
+"""The process as it is run, on the embedded server: what goes on in it, whether it leads or stands by."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from kubenexus.app import auditor
+from kubenexus.app.flags import Flags, overridden
+from kubenexus.app.process import Process
+from kubenexus.app.scheduler import Scheduler
+from kubenexus.base.clock import WallClock
+from kubenexus.client.access import Wish, find_access
+from kubenexus.config import defaults
+from kubenexus.framework.registry import with_entry_points
+from kubenexus.plugins import BUILT_IN
+from kubenexus.sim.box import Box, background
+from kubenexus.state.resources import CPU
+from tests.app.test_gangs_embedded import cluster
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not true():
+            await asyncio.sleep(0)  # the server lives in this loop, too
+
+
+@contextlib.asynccontextmanager
+async def started(box: Box, name: str) -> AsyncIterator[Scheduler]:
+    """A replica that has seen everything."""
+    plugins, clock = with_entry_points(BUILT_IN), WallClock()
+    flags = Flags(secure_port=0, leader_election={"resource_namespace": "default"})
+    configuration = overridden(defaults(plugins), flags)
+    access = find_access(Wish(kubeconfig=str(box.kubeconfig)), clock)
+    process = Process(configuration, plugins, access, clock, random.Random(5), flags=flags, identity=name)
+    async with background(process.run()):
+        await until(lambda: process._scheduler is not None and not process._scheduler.unsynced)
+        assert process._scheduler is not None
+        yield process._scheduler
+
+
+async def found_out(scheduler: Scheduler) -> None:
+    """A miscounted node, sooner or later."""
+    scheduler.ledger.nodes.resources.used[CPU, 0] += 1
+    await until(lambda: scheduler.metrics.ledger_corrections.at().value)
+
+
+def test_leader_and_standby_both_audit_their_ledgers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auditor, "LONGEST", 0.0)
+
+    async def life() -> None:
+        async with cluster(2, "2") as box, started(box, "one") as leader:
+            await until(leader.guard.may_write)
+            async with started(box, "other") as standby:
+                await found_out(leader)
+                await found_out(standby)
+                assert not standby.guard.may_write()
+
+    asyncio.run(life())
