@@ -10,7 +10,7 @@ from typing import Any
 from kubenexus.api.codec import Unreadable
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.gangs.claim import UNSAID, Nearness
-from kubenexus.app.known import Known, slim_node
+from kubenexus.app.known import Known, sharing, slim_node
 from kubenexus.base.errors import Malformed
 from kubenexus.base.moments import moment
 from kubenexus.framework.events import Action, Event, Resource
@@ -98,7 +98,7 @@ class Feed:
         if pod.spec.node_name:
             self._bound(old, pod, slim)
         else:
-            self._waits(old, pod)
+            self._waits(old, sharing(pod, slim))
 
     def pod_gone(self, key: str, last: Pod | None = None) -> None:
         """Deleted, or ended. `last` is its last state, if the watch told."""

@@ -12,7 +12,7 @@ from kubenexus.api.core import Node, Pod, PodStatus, Volume
 
 SHARED = 2048  # parts of a few kilobytes; beyond that sharing begins anew
 
-_encode = msgspec.msgpack.encode
+_encode = msgspec.json.encode  # which has numbers of any size: a quantity may be one
 
 
 class Known:
@@ -48,6 +48,16 @@ class Known:
 
 
 _NEW = PodStatus(phase="Pending")
+
+
+def sharing(pod: Pod, slim: Pod) -> Pod:
+    """The whole pod, for one that waits, with what is slim of it where that says the same: members of a gang, held
+    against each other, are then mostly told apart at a glance. Of its volumes all go or none: decisions name them by
+    their places."""
+    spec, status = slim.spec, slim.status
+    if spec.volumes and len(spec.volumes) != len(pod.spec.volumes):
+        spec = pod.spec
+    return Pod(metadata=pod.metadata, spec=spec, status=status if status == pod.status else pod.status)
 
 
 def slim_node(node: Node) -> Node:
