@@ -22,7 +22,7 @@ from kubenexus.framework.verdict import Code
 from kubenexus.observe import logs
 from kubenexus.observe.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from kubenexus.plan.decide import Planner, commit
-from kubenexus.plan.gang.crews import alike
+from kubenexus.plan.gang.kinds import Kinds
 from kubenexus.queue.changes import EVERYTHING
 from kubenexus.queue.entry import Turn
 from kubenexus.queue.room import WaitingRoom
@@ -153,14 +153,14 @@ class Loop:
             self._metrics.group_attempt(result, profile, seconds)
 
     def _kept_away(self, job: Job, planner: Planner) -> Job:
-        """The job, kept from nodes whose kubelets refused pods like its own. Signing is dear, comparing is not: a
-        member that is like the one before it is of its class."""
-        pods: list[Pod] = []
-        before, nodes = None, list[str]()
+        """The job, kept from nodes whose kubelets refused pods like its own."""
+        pods, columns = list[Pod](), self._ledger.nodes
+        kinds = Kinds[list[str]](planner.bench, columns)
         for pod in job.pods:
-            if before is None or not alike(pod, before):
-                nodes = self.shunned.nodes(planner.bench.signature(pod, self._ledger.nodes))
-            before = pod
+            nodes = kinds.of(pod)
+            if nodes is None:
+                nodes = self.shunned.nodes(planner.bench.signature(pod, columns))
+                kinds.add(pod, nodes)
             pods.append(kept_from(pod, nodes) if nodes else pod)
         return msgspec.structs.replace(job, pods=tuple(pods))
 

@@ -13,11 +13,11 @@ from kubenexus.cycle.columns import FilterColumn
 from kubenexus.framework.bonds import Bond, Bonding, Tie
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Plugin, Room
+from kubenexus.plan.gang.kinds import Kinds
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
 PLENTY = 1 << 31  # more members than any gang has
-_COMPARED = 8
 _ANY_AMOUNT = 1 << 60
 
 
@@ -50,36 +50,17 @@ class Crew(msgspec.Struct, gc=False):
 
 
 def muster(pods: tuple[Pod, ...], bench: Bench, columns: NodeColumns) -> list[Crew]:
-    """All members, by class, in the order in which the first of each comes. Raises as `Bench.look` does.
-
-    Looking up a class is dear, comparing is not: a pod that is equal to one before, in all that rules may read, is of
-    its class.
-    """
+    """All members, by class, in the order in which the first of each comes. Raises as `Bench.look` does."""
     crews: dict[tuple[int, frozenset[str] | None], Crew] = {}
-    known: list[tuple[Pod, Crew]] = []
+    kinds = Kinds[Crew](bench, columns)
     for pod in pods:
-        for first, crew in known:
-            if alike(pod, first):
-                crew.pods.append(pod)
-                break
-        else:
+        crew = kinds.of(pod)
+        if crew is None:
             member = bench.look(pod, columns)
             crew = crews.setdefault((id(member.table), member.only), Crew(member, []))
-            crew.pods.append(pod)
-            known = [(pod, crew), *known[: _COMPARED - 1]]
+            kinds.add(pod, crew)
+        crew.pods.append(pod)
     return list(crews.values())
-
-
-def alike(one: Pod, other: Pod) -> bool:
-    """Whether they are equal in all that rules may read, and so of one class. Says no more often than it has to."""
-    a, b = one.metadata, other.metadata
-    return (
-        one.spec == other.spec
-        and a.labels == b.labels
-        and a.namespace == b.namespace
-        and a.owner_references == b.owner_references
-        and one.status.container_statuses == other.status.container_statuses
-    )
 
 
 def count_room(crew: Crew, columns: NodeColumns, freely: set[str]) -> None:

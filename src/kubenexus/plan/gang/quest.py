@@ -161,12 +161,14 @@ class Quest:
         return Sites(packing, axes, self._rank, self._near)
 
     def _placed(self, shares: list[list[Share]]) -> tuple[Placement, ...]:
-        names, placements = self._columns.names, []
+        names, placements = self._columns.names, list[Placement]()
         for crew, own in zip(self._crews, shares, strict=True):
-            table, taken = crew.member.table, [names[row] for row, members in own for _ in range(members)]
-            common = (table.pod.footprint, NOTHING, (), 0, None, table.feasible)
+            footprint, feasible = crew.member.table.pod.footprint, crew.member.table.feasible
+            taken = [names[row] for row, members in own for _ in range(members)]
             placements += [
-                Placement(p.key, p.metadata.uid, node, *common) for p, node in zip(crew.pods, taken, strict=False)
+                # Without keywords, and without what no gang has: a thousand of them are most of what is left to do.
+                Placement(pod.key, pod.metadata.uid, node, footprint, NOTHING, (), 0, None, feasible)
+                for pod, node in zip(crew.pods, taken, strict=False)
             ]
         return tuple(placements)
 

@@ -1,0 +1,96 @@
+"""Which members are of one class, told without signing each.
+
+A thousand members of a gang mostly come from one template, and differ in what nobody asks about: their names, and a
+label that numbers them. To sign one takes several times as long as to hold it against another.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from kubenexus.api.core import Pod, PodStatus
+from kubenexus.cycle.bench import Bench
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.volumes.mounts import mounting
+
+MOST: Final = 8  # kinds that a pod is held against
+_LABELS: Final = "metadata.labels["
+
+T = TypeVar("T")
+
+
+class _Kind(msgspec.Struct, Generic[T], gc=False):
+    """A pod, and what is known of its class. `told`: labels and owners tell all that plugins say of pods with this
+    spec. Else they have to be asked of each (`signs`, `pins`); `said` is what they say of this one."""
+
+    pod: Pod
+    what: T
+    told: bool
+    signs: list[Callable[..., Any]]
+    pins: list[Callable[..., Any]]
+    said: tuple[list[Any], list[Any]] | None = None
+
+
+class Kinds(Generic[T]):
+    """Pods of different classes as they turn up, each with something that goes for its whole class. Of use while the
+    cluster stays as it is."""
+
+    def __init__(self, bench: Bench, columns: NodeColumns) -> None:
+        self._lineup, self._columns = bench.lineup, columns
+        self._known: list[_Kind[T]] = []
+        asked, traits = (*self._lineup.signs_without_volumes, *self._lineup.pins), self._lineup.traits
+        # One from elsewhere may look at a pod's name, or at anything else.
+        self._ours = all(traits[plugin.name].trusted for plugin in asked)
+        self._labelled = any(field.startswith(_LABELS) for field in self._lineup.reads)
+
+    def add(self, pod: Pod, what: T) -> None:
+        """A pod that is of no kind so far, and has been signed."""
+        mounts, pinned = mounting(pod), pod.spec.affinity is not None or not self._ours
+        signs = self._lineup.signs if mounts else self._lineup.signs_without_volumes
+        told = self._ours and not mounts  # a claim may be named after its pod
+        kind = _Kind(pod, what, told, [plugin.sign for plugin in signs], [p.pins for p in self._lineup.pins if pinned])
+        if not _reported(pod.status):
+            self._known = [kind, *self._known[: MOST - 1]]
+
+    def of(self, pod: Pod) -> T | None:
+        """What goes for the class of a pod, if that is equal to one before in all that a class is made of (see
+        `Bench.look`). None more often than it would have to be."""
+        meta, spec, status = pod.metadata, pod.spec, pod.status
+        for kind in self._known:
+            first = kind.pod
+            if spec is not first.spec and spec != first.spec:  # those that came by the feed share it
+                continue
+            if status is not first.status and _reported(status):
+                continue
+            other = first.metadata
+            if meta.namespace != other.namespace:
+                continue
+            if meta.labels == other.labels:
+                if kind.told and meta.owner_references == other.owner_references:
+                    return kind.what
+            elif self._labelled:
+                continue
+            if self._same(pod, kind):
+                return kind.what
+        return None
+
+    def _same(self, pod: Pod, kind: _Kind[T]) -> bool:
+        """Whether plugins say the same of both. If one fails, whoever looks the pod up is told."""
+        columns = self._columns
+        try:
+            if kind.said is None:
+                kind.said = [sign(kind.pod, columns) for sign in kind.signs], [pins(kind.pod) for pins in kind.pins]
+            signed, pinned = kind.said
+            return [sign(pod, columns) for sign in kind.signs] == signed and [pins(pod) for pins in kind.pins] == pinned
+        except Exception:
+            return False
+
+
+def _reported(status: PodStatus) -> bool:
+    """Whether a kubelet has said what the pod takes, which then counts. Of a pod that waits none has."""
+    if status.container_statuses or status.init_container_statuses:
+        return True
+    if status.resources is not None or status.allocated_resources is not None:
+        return True
+    return bool(status.conditions) and any(each.type == "PodResizePending" for each in status.conditions)
