@@ -32,22 +32,23 @@ def together() -> Together:
 
 
 def one_by_one(pod: Any, view: Nodes) -> list[list[int]] | None:
-    """What each rule scores, row by row; None if the filter has something against any of these rows."""
-    rules = together()
+    """What each rule scores, row by row; None if one of them has something against any of these rows."""
+    rules: list[Any] = [plugin for plugin in LINEUP.plugins if plugin.name in together().names]
     verdict = NodeVerdict(ReasonTable())
-    rules.filters[0].filter(pod, view, verdict)
-    refused = verdict.row_bits if view.single else verdict.bits
-    if np.any(refused):
+    for rule in rules:
+        if hasattr(rule, "filter"):
+            rule.filter(pod, view, verdict)
+    if np.any(verdict.row_bits if view.single else verdict.bits):
         return None
-    return [np.broadcast_to(np.asarray(rule.score(pod, view, ALONE)), view.width).tolist() for rule in rules.scores]
+    return [np.broadcast_to(np.asarray(rule.score(pod, view, ALONE)), view.width).tolist() for rule in rules]
 
 
 def check(pod: Pod, ledger: Ledger) -> int:
     """How many of the questions were answered together."""
     columns, told = ledger.nodes, 0
     pod_class = Bench(LINEUP).classify(pod, columns)
-    for rows in (np.arange(columns.size), np.arange(columns.size)[::-2].copy()):
-        some = together().rows(pod_class, Nodes(columns, rows)) if len(rows) else None
+    for rows in (None, np.arange(columns.size), np.arange(columns.size)[::-2].copy()):
+        some = together().rows(pod_class, Nodes(columns, rows)) if columns.size else None
         if some is not None:
             assert [each.tolist() for each in some] == one_by_one(pod_class, Nodes(columns, rows))
             told += 1
@@ -88,8 +89,8 @@ def test_any_pods_on_any_nodes(cluster: Cluster, pod: Pod) -> None:
 @pytest.mark.parametrize(
     ("pod", "answered"),
     [
-        pytest.param({"cpu": 1, "memory": "1Gi"}, 5, id="the ordinary pod"),
-        pytest.param({"cpu": 1}, 5, id="asks for cpu alone"),
+        pytest.param({"cpu": 1, "memory": "1Gi"}, 6, id="the ordinary pod"),
+        pytest.param({"cpu": 1}, 6, id="asks for cpu alone"),
         pytest.param({"cpu": 8, "memory": "1Gi"}, 2, id="fits some nodes only: each is asked, and the two it fits on"),
         pytest.param({"cpu": 1, "memory": "1Gi", "gpu": 1}, 0, id="asks for something else besides"),
         pytest.param({}, 0, id="asks for nothing: balance is no matter of such pods"),
@@ -129,3 +130,14 @@ def test_nobody_answers_for_a_rule_that_is_off(point: str) -> None:
         decision = planner.decide(Job.of(a_pod(f"p{i}", cpu=1, memory="1Gi")), ledger.snapshot(), 0.0)
         assert ("NodeResourcesFit" in {each.plugin for each in decision.placements[0].scores}) == (point == "filter")
         ledger.pod_seen(a_pod(f"p{i}", cpu=1, memory="1Gi", node=decision.placements[0].node))
+
+
+def test_who_fails_together_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the attempt fails, not the scheduler."""
+    planner = Planner(lineup())
+    assert planner.lineup.together is not None
+    monkeypatch.setattr(planner.lineup.together, "rows", lambda pod, nodes: 1 // 0)
+    decision = planner.decide(Job.of(a_pod("p", cpu=1)), a_ledger([a_node("n1")]).snapshot(), 0.0)
+    assert not decision.placed
+    assert "NodeResourcesBalancedAllocation" in decision.error
+    assert "ZeroDivisionError" in decision.error

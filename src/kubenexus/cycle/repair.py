@@ -145,7 +145,7 @@ def _repair(
 def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
     """One row as plain integers; whether it became feasible or ceased to be."""
     node, size, changed = OneNode(columns, row), len(table.ok), False
-    told = None if table.together is None else table.together.row(table.pod, node)
+    told = table.told(node) if table.usage_together else None
     for column in table.usage_filters:
         bits = column.ask(table.pod, node) if told is None else 0
         if bits != column.at(row):
@@ -177,7 +177,7 @@ def _repair_many(
     """Some rows as columns; whether any became feasible or ceased to be."""
     view, size, of_node = Nodes(columns, rows), len(table.ok), scores is not table.usage_scores
     changed = of_node  # a node that came, went or was fenced, whatever filters say
-    told = None if of_node or table.together is None else table.together.rows(table.pod, view)
+    told = table.told(view) if table.usage_together and not of_node else None
     for column in filters:
         changed |= column.put(rows, column.ask(table.pod, view) if told is None else 0, size)
     view.feasible = table.ok

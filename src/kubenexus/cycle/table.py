@@ -20,11 +20,11 @@ from kubenexus.cycle.lots import BITS, Lots
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Only, Prepare, Stamped, Together
+from kubenexus.framework.points import Only, Prepare, Stamped
 from kubenexus.framework.profile import Cast, Lineup
 from kubenexus.framework.verdict import SKIP, Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.view import Nodes
+from kubenexus.state.view import Nodes, OneNode
 
 NOWHERE = -1
 # As arrays: NumPy takes its time to look at a Python number.
@@ -74,7 +74,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
     usage_scores: list[ScoreColumn] = _NOBODY
     usage_extremes: list[ScoreColumn] = _NOBODY  # those of them that are normalised by their extremes
     usage_scalar: bool = False  # whether all of these can look at a single row as plain numbers
-    together: Together | None = None  # who answers for all of these in one go, if anybody does
+    usage_together: bool = False  # whether all of these answer in one go
     moving: list[ScoreColumn] = _NOBODY  # scores that differ between rows, and change with what runs there
     _resting: list[ScoreColumn] = _NOBODY  # those that differ, and change with the node alone
     resting: Any = None  # what the latter add up to on each row, weighted
@@ -119,15 +119,19 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         self.only, self.refused, self.failed = (), None, None
         skipped = [plugin.name for plugin in self.cast.prepares if not self._concerned(plugin, view)]
         self.filters = [FilterColumn(*what) for what in self.cast.filters if what[0].name not in skipped]
+        told = dict(zip(self.lineup.joined, self.told(view) or (), strict=False))
         for column in self.filters:
-            column.fill(column.ask(self.pod, view))
+            if column.plugin.name not in told:
+                column.fill(column.ask(self.pod, view))
         self.check(columns)
         self.scores = [ScoreColumn(*what) for what in self.cast.scores]
         self.looking = [score for score in self.scores if score.traits.stamped] if self.stamped else _NOBODY
         if self.cast.foreign:
             self.untrusted = [score for score in self.scores if not score.traits.trusted]
         for score in self.scores:
-            if not score.traits.quiet:
+            if score.plugin.name in told:
+                score.fill(told[score.plugin.name], view.width)
+            elif not score.traits.quiet:
                 self.ask_score(score, view)
         for plugin in self.stamped:
             for point in ("filter", "score"):
@@ -137,20 +141,29 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         self.feasible_version = self.version
         self.built = True
 
+    def told(self, view: Nodes) -> Sequence[Any] | None:
+        """The scores that rules who read the same numbers give these rows in one go: then none of them refuses any.
+        None: they are to be asked one by one."""
+        together = self.lineup.together
+        if together is None:
+            return None
+        try:
+            return together.row(self.pod, view) if isinstance(view, OneNode) else together.rows(self.pod, view)
+        except Exception as error:
+            raise blamed(self.lineup.joining, error) from error
+
     def watch_usage(self) -> None:
         """Which plugins are to be asked again where a placement changed what runs on a row."""
         self.usage_filters = [column for column in self.filters if column.traits.repaired]
         self.usage_scores = [score for score in self.scores if score.traits.repaired and score.active]
         self.usage_scalar = self.cast.scalar or (_scalar(self.usage_filters) and _scalar(self.usage_scores))
         self.usage_extremes = [score for score in self.usage_scores if not score.kept]
-        self.together = self.lineup.together if self._alone(self.lineup.together) else None
+        self.usage_together = self._joined(self.lineup.joined)
 
-    def _alone(self, together: Together | None) -> bool:
-        """Whether nobody else is to be asked about rows where something was placed."""
-        if together is None or len(self.usage_filters) != len(together.filters):
+    def _joined(self, names: list[str]) -> bool:
+        if [score.plugin.name for score in self.usage_scores] != names:
             return False
-        plugins = [column.plugin for column in self.usage_filters], [score.plugin for score in self.usage_scores]
-        return plugins == (together.filters, together.scores)
+        return all([column.plugin.name in names for column in self.usage_filters])  # noqa: C419
 
     def _concerned(self, plugin: Prepare, view: Nodes) -> bool:
         """PreFilter: whether this plugin has anything to say about the class."""

@@ -130,15 +130,15 @@ class Touched(Plugin, Protocol):
 
 
 class Together(Protocol):
-    """Some rules that read the same numbers of a row, and say what they have to say in one go: a shortcut for the rows
-    where something was placed, which each class looks at again. Of a class whose other rules do not depend on what
-    runs on a row, it is asked instead of them; it must say what they would say, or None: then they are asked."""
+    """Some rules that read the same numbers of a row, and say all that they have to say of it in one go. A shortcut: it
+    says what they (`names`) would say one by one, or None: then they are asked. Called where they would be called: for
+    all rows of a new class; for some of them, or one, only if no other rule of the class depends on what runs there."""
 
-    filters: Sequence[Filter]
-    scores: Sequence[Score]
+    names: Sequence[str]
 
     def rows(self, pod: PodClass, nodes: Nodes) -> "Sequence[IntColumn] | None":
-        """What each of `scores` gives these rows, if none of `filters` has anything against any of them."""
+        """The raw scores that each gives these rows, if none has anything against any of them. The columns belong to
+        whoever asked."""
 
     def row(self, pod: PodClass, node: OneNode) -> Sequence[int] | None:
         """The same of a single row, as plain numbers."""

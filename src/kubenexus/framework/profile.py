@@ -22,6 +22,7 @@ from kubenexus.framework.points import (
     Score,
     Sign,
     Stamped,
+    Together,
 )
 
 Factory = Callable[[Mapping[str, Any]], Plugin]
@@ -112,10 +113,18 @@ class Lineup:
         self.signing = {p.name for p in self.signs}
         self.stamped = [p for p in self.plugins if isinstance(p, Stamped)]
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
-        joins = [p for p in self.plugins if isinstance(p, Joins)]
-        joined = [p.join({other.name: other for other in self.plugins}) for p in joins]
-        self.together = next((each for each in joined if each is not None), None)
+        self.joining: Plugin | None = None
+        self.together: Together | None = None
+        self._join()
+        self.joined: list[str] = [] if self.together is None else [*self.together.names]
         self._casts: dict[frozenset[str], Cast] = {}
+
+    def _join(self) -> None:
+        """Find the first plugin that answers together with others of the profile."""
+        by_name = {plugin.name: plugin for plugin in self.plugins}
+        for plugin in self.plugins:
+            if self.together is None and isinstance(plugin, Joins):
+                self.joining, self.together = plugin, plugin.join(by_name)
 
     def cast(self, signed: Iterable[str]) -> Cast:
         """For a class that these plugins signed something for."""

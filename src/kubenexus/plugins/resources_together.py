@@ -1,52 +1,97 @@
 """NodeResourcesFit and NodeResourcesBalancedAllocation in one go, for the ordinary pod and their default arguments.
 
 Both reckon how full a node would be, and both are asked again wherever something was placed: after each decision, by
-each class. Together they read the row once, and find out once that nothing is lacking. What they say is what each of
-them says alone; wherever that takes more than a few lines (something is lacking, a node offers no memory, the pod asks
-for a GPU) they are left to say it themselves.
+each class. Together they read what is there once, and find out once that nothing is lacking. What they say is what each
+of them says alone; wherever that takes more than a few lines (something is lacking, a node offers no memory, the pod
+asks for a GPU) they are left to say it themselves.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kubenexus.base.numbers import EXACT, IntColumn
+from kubenexus.framework.podclass import PodClass
+from kubenexus.plugins.evenness import before, of_two
 from kubenexus.state.resources import BASICS, COMMON, CPU, MEMORY, PODS
-
-if TYPE_CHECKING:
-    from kubenexus.framework.podclass import PodClass
-    from kubenexus.plugins.balanced_allocation import NodeResourcesBalancedAllocation
-    from kubenexus.plugins.node_resources_fit import NodeResourcesFit
-    from kubenexus.state.view import Nodes, OneNode
+from kubenexus.state.view import ALLOC, SPARE, USED, Nodes, OneNode
 
 _NAMES = tuple(BASICS[r] for r in COMMON)
-_BOTH = slice(CPU, MEMORY + 1)
-# As arrays: NumPy takes its time to look at a Python number.
-_TWICE, _FIFTY, _HUNDRED = np.array(2.0), np.array(50.0), np.array(100.0)
-_BASE, _ONE = np.array(150, np.uint8), np.array(1, np.uint8)
+_COMMON, _BOTH = slice(len(COMMON)), slice(CPU, MEMORY + 1)
+_BASE, _ONE, _HUNDRED = np.array(150, np.uint8), np.array(1, np.uint8), np.array(100.0)
+
+
+class _Wanted:
+    """What the pod would take, and what scores would count for it: as numbers, and as columns to add to a table."""
+
+    __slots__ = ("_across", "cpu", "memory", "scored_cpu", "scored_memory")
+
+    def __init__(self, cpu: int, memory: int, scored_cpu: int, scored_memory: int) -> None:
+        self.cpu, self.memory = cpu, memory
+        self.scored_cpu, self.scored_memory = scored_cpu, scored_memory
+        self._across: Any = None
+
+    def columns(self) -> Any:
+        """Both as column vectors."""
+        both = [self.cpu, self.memory], [self.scored_cpu, self.scored_memory]
+        return np.array(both, np.float64)[:, :, None]
+
+    def across(self, width: int) -> Any:
+        """Both for so many rows, and one pod more. Who has to catch up with a hundred rows mostly has to catch up with
+        as many the next time."""
+        if self._across is None or self._across.shape[-1] != width:
+            one = np.array([[self.cpu, self.memory, 1], [self.scored_cpu, self.scored_memory, 0]], np.float64)
+            self._across = np.repeat(one[:, :, None], width, axis=2)
+        return self._across
 
 
 class ResourcesTogether:
     """See `framework.points.Together`. Only for LeastAllocated and balance over cpu and memory alike."""
 
-    def __init__(self, fit: NodeResourcesFit, balanced: NodeResourcesBalancedAllocation) -> None:
-        self.filters: list[Any] = [fit]
-        self.scores: list[Any] = [fit, balanced]
+    def __init__(self, *names: str) -> None:
+        self.names = list(names)
 
     def rows(self, pod: PodClass, nodes: Nodes) -> tuple[IntColumn, IntColumn] | None:
         wanted, resources = self._wanted(pod), nodes.columns.resources
         layout = resources.layout(_NAMES)
         if wanted is None or not layout.exact or layout.fewest != nodes.columns.size:
             return None
-        table = np.empty((3, len(COMMON), nodes.width))  # what there is, what is taken, and as scores count that
-        table[:] = resources.cards.take(nodes.rows, axis=0).transpose(1, 2, 0)[:, : len(COMMON)]
-        there, taken = table[0], table[1:] + wanted.across(nodes.width)
-        full, spare = taken[0] / there, there[_BOTH] - taken[1, _BOTH]
+        return self._all(wanted, nodes) if nodes.rows is None else self._some(wanted, nodes)
+
+    def _all(self, wanted: _Wanted, nodes: Nodes) -> tuple[IntColumn, IntColumn] | None:
+        """From columns that all classes share."""
+        least = nodes.least_free(_NAMES)
+        if wanted.cpu > least[CPU] or wanted.memory > least[MEMORY] or least[PODS] < 1:
+            return None
+        amounts, (more, counted) = nodes.stock(_NAMES)[0][:, _BOTH], wanted.columns()
+        spare, used = amounts[SPARE] - counted, amounts[USED] + more
+        if spare.item(spare.argmin()) < 0.0:
+            return None
+        used /= amounts[ALLOC]
+        even = of_two(used[CPU] - used[MEMORY])
+        even += nodes.derived(before(_NAMES[_BOTH]))
+        even >>= _ONE
+        return _emptiness(spare, amounts[ALLOC]), even
+
+    def _some(self, wanted: _Wanted, nodes: Nodes) -> tuple[IntColumn, IntColumn] | None:
+        """From the rows' own cards."""
+        cards = nodes.columns.resources.cards.take(nodes.rows, axis=0)
+        width = len(cards)
+        table = np.empty((3, 3, width))  # what there is, what is taken, and as scores count that: of COMMON resources
+        table[:] = cards.transpose(1, 2, 0)[:, _COMMON]
+        taken, capacity = table[1:] + wanted.across(width), table[0, _BOTH]
+        full, spare = taken[0] / table[0], capacity - taken[1, _BOTH]
         if full.item(full.argmax()) > 1.0 or spare.item(spare.argmin()) < 0.0:
             return None
-        return _emptiness(spare, there[_BOTH]), _evenness(full, table[1, _BOTH] / there[_BOTH])
+        now = table[1, _BOTH] / capacity
+        apart = np.empty((2, width))
+        np.subtract(full[CPU], full[MEMORY], out=apart[0])
+        np.subtract(now[CPU], now[MEMORY], out=apart[1])
+        even = of_two(apart)
+        evened = even[0] - even[1]  # in bytes, and round the corner if it is less: adding the base comes back again
+        evened += _BASE
+        evened >>= _ONE
+        return _emptiness(spare, capacity), evened
 
     def row(self, pod: PodClass, node: OneNode) -> tuple[int, int] | None:
         wanted, there, taken, counted = self._wanted(pod), node.allocs, node.uses, node.counted
@@ -80,24 +125,6 @@ class ResourcesTogether:
         return _Wanted(cpu, memory, scored.get("cpu", 0), scored.get("memory", 0))
 
 
-class _Wanted:
-    """What the pod would take, and what scores would count for it: as numbers, and as columns to add to a table."""
-
-    __slots__ = ("_across", "cpu", "memory", "scored_cpu", "scored_memory")
-
-    def __init__(self, cpu: int, memory: int, scored_cpu: int, scored_memory: int) -> None:
-        self.cpu, self.memory = cpu, memory
-        self.scored_cpu, self.scored_memory = scored_cpu, scored_memory
-        self._across: Any = None
-
-    def across(self, width: int) -> Any:
-        """For so many rows. Who has to catch up with a hundred rows mostly has to catch up with as many next time."""
-        if self._across is None or self._across.shape[-1] != width:
-            one = np.array([[self.cpu, self.memory, 1], [self.scored_cpu, self.scored_memory, 0]], np.float64)
-            self._across = np.repeat(one[:, :, None], width, axis=2)
-        return self._across
-
-
 def _emptiness(spare: Any, there: Any) -> Any:
     """The mean of what is left of cpu and of memory, each in percent and rounded down."""
     spare *= _HUNDRED
@@ -106,18 +133,3 @@ def _emptiness(spare: Any, there: Any) -> Any:
     total = parts[0] + parts[1]
     total >>= _ONE
     return total
-
-
-def _evenness(after: Any, before: Any) -> Any:
-    """75 and half of what the pod makes the node more even."""
-    apart = np.empty((2, after.shape[-1]))
-    np.subtract(after[CPU], after[MEMORY], out=apart[0])
-    np.subtract(before[0], before[1], out=apart[1])
-    np.abs(apart, out=apart)
-    np.subtract(_TWICE, apart, out=apart)  # doubling is exact, so this is 1 - apart / 2, twice, to the last bit
-    apart *= _FIFTY
-    even = apart.astype(np.uint8)
-    more = even[0] - even[1]  # in bytes, and round the corner if it is less: adding the base comes back again
-    more += _BASE
-    more >>= _ONE
-    return more
