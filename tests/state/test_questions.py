@@ -91,3 +91,19 @@ def test_what_nobody_asks_about_any_more_is_forgotten() -> None:
         asked.ask(asking(app=name))
     assert asked.questions.keys == ("app",)
     assert asked.questions._by_label.keys() == {("app", name) for name in "abcd"}
+
+
+def test_a_count_by_a_label_that_was_forgotten_is_made_anew() -> None:
+    """Hundreds of other labels were asked for meanwhile, and the cluster has grown."""
+    labels = LabelColumns(2)
+    labels.set(1, {"zone": "a"})
+    counter = Counter(np.zeros(2, np.int64), labels)
+    counter.add(1, +1)
+    assert counter.domain("zone").tolist()[:2] == [0, 1]
+    for number in range(300):
+        labels.column(f"label-{number}")
+    labels.grow(4)
+    labels.set(3, {"zone": "b"})
+    counter.add(3, +1)
+    zones = labels.column("zone")
+    assert [counter.domain("zone").item(zones.codes.item(row)) for row in (1, 3)] == [1, 1]

@@ -56,8 +56,9 @@ class Counter:
         self._log.append((row, delta))
         flipped = False
         for key, (column, counts) in list(self._domains.items()):
-            code = column.codes.item(row)
-            if self._labels.column(key) is not column or code >= len(counts):  # codes were given anew
+            # Codes may have been given anew, by a column that replaced this one while it was not asked for.
+            code = column.codes.item(row) if self._labels.column(key) is column else len(counts)
+            if code >= len(counts):
                 del self._domains[key]
                 flipped = True
                 continue
