@@ -11,6 +11,7 @@ import msgspec
 
 from kubenexus.api.core import Pod, PodStatus
 from kubenexus.cycle.bench import Bench
+from kubenexus.framework.points import Pins
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.volumes.mounts import mounting
 
@@ -18,18 +19,18 @@ MOST: Final = 8  # kinds that a pod is held against
 _LABELS: Final = "metadata.labels["
 
 T = TypeVar("T")
+Ask = Callable[[Pod, NodeColumns], Any]
 
 
 class _Kind(msgspec.Struct, Generic[T], gc=False):
     """A pod, and what is known of its class. `told`: labels and owners tell all that plugins say of pods with this
-    spec. Else they have to be asked of each (`signs`, `pins`); `said` is what they say of this one."""
+    spec. Else they have to be asked (`asks`) about each; `said` is what they say of this one, once it was asked."""
 
     pod: Pod
     what: T
     told: bool
-    signs: list[Callable[..., Any]]
-    pins: list[Callable[..., Any]]
-    said: tuple[list[Any], list[Any]] | None = None
+    asks: list[Ask]
+    said: list[tuple[Ask, Any]] | None = None
 
 
 class Kinds(Generic[T]):
@@ -46,12 +47,13 @@ class Kinds(Generic[T]):
 
     def add(self, pod: Pod, what: T) -> None:
         """A pod that is of no kind so far, and has been signed."""
+        if _reported(pod.status):
+            return
         mounts, pinned = mounting(pod), pod.spec.affinity is not None or not self._ours
         signs = self._lineup.signs if mounts else self._lineup.signs_without_volumes
-        told = self._ours and not mounts  # a claim may be named after its pod
-        kind = _Kind(pod, what, told, [plugin.sign for plugin in signs], [p.pins for p in self._lineup.pins if pinned])
-        if not _reported(pod.status):
-            self._known = [kind, *self._known[: MOST - 1]]
+        asks = [*[each.sign for each in signs], *[_pinned_by(each) for each in self._lineup.pins if pinned]]
+        kind = _Kind(pod, what, self._ours and not mounts, asks)  # a claim may be named after its pod
+        self._known = [kind, *self._known[: MOST - 1]]
 
     def of(self, pod: Pod) -> T | None:
         """What goes for the class of a pod, if that is equal to one before in all that a class is made of (see
@@ -61,7 +63,7 @@ class Kinds(Generic[T]):
             first = kind.pod
             if spec is not first.spec and spec != first.spec:  # those that came by the feed share it
                 continue
-            if status is not first.status and _reported(status):
+            if status is not first.status and status != first.status and _reported(status):
                 continue
             other = first.metadata
             if meta.namespace != other.namespace:
@@ -80,11 +82,17 @@ class Kinds(Generic[T]):
         columns = self._columns
         try:
             if kind.said is None:
-                kind.said = [sign(kind.pod, columns) for sign in kind.signs], [pins(kind.pod) for pins in kind.pins]
-            signed, pinned = kind.said
-            return [sign(pod, columns) for sign in kind.signs] == signed and [pins(pod) for pins in kind.pins] == pinned
+                kind.said = [(ask, ask(kind.pod, columns)) for ask in kind.asks]
+            for ask, said in kind.said:  # a generator would take longer
+                if ask(pod, columns) != said:
+                    return False
         except Exception:
             return False
+        return True
+
+
+def _pinned_by(plugin: Pins) -> Ask:
+    return lambda pod, columns: plugin.pins(pod)
 
 
 def _reported(status: PodStatus) -> bool:

@@ -94,10 +94,10 @@ class Mixed:
                 taken = self._cheapest(ground, i, order[position + 1 :], free, room, members)
             else:
                 taken = fewest(np.arange(len(rows)), room, self._rank[rows], members, groups[rows])
-            for at, number in taken:
-                free[:, at] -= number * ground.demand[i]
-                banned[ground.clash[i], at] = True
-                shares[i].append(Share(int(rows[at]), number))
+            at, numbers = np.array(taken, np.int64).T  # no row twice
+            free[:, at] -= ground.demand[i][:, None] * numbers
+            banned[np.ix_(ground.clash[i], at)] = True
+            shares[i] = [Share(*each) for each in zip(rows[at].tolist(), numbers.tolist(), strict=True)]
         return Plan(shares)
 
     def _cheapest(self, ground: Ground, i: int, later: tuple[int, ...], free: Any, room: Any, members: int) -> Any:
