@@ -1,6 +1,7 @@
 """The benches of planning gangs: whole jobs on racks of a hundred nodes.
 
 Every gang is new, and is committed and taken back between two plans, so that each plan finds rows that have changed.
+Members are those of an indexed job: a label has each one's number, and the feed has them share what they are made of.
 """
 
 import itertools
@@ -8,6 +9,8 @@ from collections.abc import Callable
 
 from bench.cluster import BenchError
 from bench.measure import Round, clock
+from kubenexus.api.core import Pod
+from kubenexus.app.known import Known, sharing
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import ANYWHERE, Job, Topology
 from kubenexus.plan.decide import Planner, commit
@@ -17,6 +20,7 @@ from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 
 RACK_OF = 100
+INDEX = "batch.kubernetes.io/job-completion-index"
 RACK = "topology.kubernetes.io/rack"
 EACH = 11  # members that a node holds
 IN_A_RACK = Topology(required="rack")
@@ -24,13 +28,24 @@ _numbers = itertools.count()
 
 
 class Gangs:
-    """A cluster, and gangs of one size on it. `busy` nodes of each rack are full; of the first rack one less is, if
-    the gang is to find its place there."""
+    """A cluster, and gangs of one size on it, `large` of them of another kind. `apart`: they have no numbers and share
+    nothing. `busy` nodes of each rack are full; of the first rack one less is, if the gang is to find its place
+    there."""
 
-    def __init__(self, nodes: int, members: int, topology: Topology = ANYWHERE, busy: int = 0, spare: int = 0) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        members: int,
+        topology: Topology = ANYWHERE,
+        *,
+        large: int = 0,
+        apart: bool = False,
+        busy: int = 0,
+        spare: int = 0,
+    ) -> None:
         self.ledger = _cluster(nodes, busy, spare)
-        self.members, self.topology = members, topology
-        self.planner = Planner(lineup())
+        self.members, self.large, self.apart, self.topology = members, large, apart, topology
+        self.planner, self._known = Planner(lineup()), Known()
 
     def plan(self) -> float:
         job = self.job()
@@ -57,9 +72,16 @@ class Gangs:
         return spent
 
     def job(self) -> Job:
-        name, labels = f"gang-{next(_numbers)}", {"app": "gang"}
-        pods = (a_pod(f"{name}-{i}", cpu="350m", memory="1Gi", labels=labels) for i in range(self.members))
+        name = f"gang-{next(_numbers)}"
+        pods = [self._member(f"{name}-{i}", i) for i in range(self.members)]
         return Job(f"default/{name}", tuple(pods), self.members, self.topology)
+
+    def _member(self, name: str, index: int) -> Pod:
+        cpu, labels = "400m" if index < self.large else "350m", {"app": "gang"}
+        if self.apart:
+            return a_pod(name, cpu=cpu, memory="1Gi", labels=labels)
+        pod = a_pod(name, cpu=cpu, memory="1Gi", labels={**labels, INDEX: str(index)}, phase="Pending")
+        return sharing(pod, self._known.slim(pod))
 
 
 def _cluster(nodes: int, busy: int, spare: int) -> Ledger:
@@ -80,14 +102,21 @@ def _judged(gangs: Gangs, placed: bool) -> Round:
 
 
 BUSY = RACK_OF - 1000 // EACH  # so that a rack lacks one node for a thousand
-CASES: dict[str, tuple[int, Callable[[int], Round]]] = {
+Cases = dict[str, tuple[int, Callable[[int], Round]]]  # how many members, and how a bench of so many nodes is made
+ALIKE: Cases = {
     "8": (8, lambda nodes: _judged(Gangs(nodes, 8), True)),
     "100": (100, lambda nodes: _judged(Gangs(nodes, 100), True)),
     "1000": (1000, lambda nodes: _judged(Gangs(nodes, 1000), True)),
+    "1000-apart": (1000, lambda nodes: _judged(Gangs(nodes, 1000, apart=True), True)),
     "1000-rack": (1000, lambda nodes: _judged(Gangs(nodes, 1000, IN_A_RACK), True)),
-    "tight-1000": (1000, lambda nodes: _judged(Gangs(nodes, 1000, IN_A_RACK, BUSY, 1), True)),
-    "refuse-1000": (1000, lambda nodes: _judged(Gangs(nodes, 1000, IN_A_RACK, BUSY), False)),
+    "tight-1000": (1000, lambda nodes: _judged(Gangs(nodes, 1000, IN_A_RACK, busy=BUSY, spare=1), True)),
+    "refuse-1000": (1000, lambda nodes: _judged(Gangs(nodes, 1000, IN_A_RACK, busy=BUSY), False)),
 }
+MIXED: Cases = {
+    "1+99": (100, lambda nodes: _judged(Gangs(nodes, 100, large=1), True)),
+    "500+500": (1000, lambda nodes: _judged(Gangs(nodes, 1000, large=500), True)),
+}
+CASES: Cases = {**ALIKE, **MIXED}
 COMMITS: dict[str, Callable[[int], Round]] = {
     "100": lambda nodes: Gangs(nodes, 100).commit,
     "1000": lambda nodes: Gangs(nodes, 1000).commit,

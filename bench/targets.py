@@ -53,10 +53,13 @@ def _ratio(bench: str, nodes: int, beyond: bool = False, case: str = "") -> Call
 
 
 def _gang(result: Result) -> float | None:
-    """A plan in kernels, but for the two microseconds that each member may take."""
+    """A plan in kernels, but for the two microseconds that each member may take. Of members of one kind: nothing is
+    promised of others."""
     if not isinstance(result, Timing) or (result.bench, result.nodes) != ("plan.gang", 5_000):
         return None
-    return round((result.us - 2.0 * gangs.CASES[result.case][0]) / result.kernel_us, 2)
+    if result.case not in gangs.ALIKE:
+        return None
+    return round((result.us - 2.0 * gangs.ALIKE[result.case][0]) / result.kernel_us, 2)
 
 
 TARGETS = (

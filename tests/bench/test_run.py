@@ -31,7 +31,7 @@ def test_every_bench_of_the_issue_is_there(results: list[Result]) -> None:
     assert {(f"decide.{how}", case) for how in ("cold", "warm", "mixed") for case in (*both, "crowded")} <= found
     wishes = ("required-affinity", "anti-affinity", "spread", "preferred-affinity", "deployment", "volumes")
     assert {(f"decide.{how}", case) for how in ("cold", "warm") for case in wishes} <= found
-    gangs = ("8", "100", "1000", "1000-rack", "tight-1000", "refuse-1000")
+    gangs = ("8", "100", "1000", "1000-apart", "1000-rack", "tight-1000", "refuse-1000", "1+99", "500+500")
     assert {("plan.gang", case) for case in gangs} | {("commit.gang", "1000")} <= found
     assert {"queue.churn", "queue.refused"} <= {bench for bench, _ in found}
     assert ("memory", "200 pods, preferred-affinity") in found
