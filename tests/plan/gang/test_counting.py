@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from kubenexus.api.core import Node, Pod
+from kubenexus.api.core import ContainerStatus, Node, Pod
 from kubenexus.base.numbers import IntColumn
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
@@ -83,3 +83,29 @@ def test_a_users_rule_that_counts_one_kind_at_a_time_is_asked_after_each_member(
     homes = [placement.node for placement in decision.placements]
     assert sorted(homes) == ["n0", "n0", "n1", "n1"]
     assert not decided(kinds, [a_node("n", cpu=8)], lineup_with(AtMostTwo)).placed
+
+
+def given(pod: Pod, cpu: str) -> Pod:
+    """It waits, and its status tells of so much that its container has already."""
+    had = ContainerStatus(name=pod.spec.containers[0].name, allocated_resources={"cpu": cpu})
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, container_statuses=[had]))
+
+
+def test_members_that_take_more_than_they_ask_for_leave_less_to_each_other() -> None:
+    """Each is admitted by what it asks for, as upstream does; what it then takes nobody else is promised."""
+    pods = [given(a_pod(name, cpu=1), "6") for name in ("first", "second")]
+    assert not decided(pods, [a_node("n1", cpu=6)]).placed
+    two = decided(pods, [a_node("n1", cpu=6), a_node("n2", cpu=6)])
+    assert {placement.node for placement in two.placements} == {"n1", "n2"}
+
+
+def test_after_a_member_that_takes_more_than_it_asks_for_nobody_is_put_on_its_node() -> None:
+    pods = [given(a_pod("greedy", cpu=1), "6"), a_pod("modest", cpu=1, memory="1Gi")]
+    placements = decided(pods, [a_node("n1", cpu=6)]).placements
+    assert [placement.pod for placement in placements] == ["default/modest", "default/greedy"]
+
+
+def test_asking_for_any_number_of_what_claims_stand_in_for() -> None:
+    """A number that no sum could hold is no more than any other, where nobody counts it."""
+    pods = [a_pod("plain", cpu=1), *members(3, "claiming", cpu=1, requests={CLAIMED: 2**62 - 1})]
+    assert len(decided(pods, [a_node("n1", cpu=6)]).placements) == 4

@@ -33,7 +33,7 @@ def if_empty(crew: Crew, columns: NodeColumns) -> Any:
     """How many of the class each row could take if it were empty."""
     view, table = Nodes(columns), crew.member.table
     room: Any = np.where(columns.alive[: columns.size], 1 if table.pod.ports else PLENTY, 0)
-    for name, amount in asked_by(crew).items():
+    for name, amount in asked_by(crew, columns).items():
         np.minimum(room, offered(name, view) // amount, out=room)
     for column in table.filters:
         if column.bits is not None and not column.traits.usage and not column.traits.stamped:

@@ -89,13 +89,16 @@ def _ok(filters: list[FilterColumn], columns: NodeColumns, freely: set[str]) -> 
     return ok
 
 
-def asked_by(crew: Crew) -> dict[str, int]:
-    """What a member takes of each resource that a rule counts; a configuration may have some ignored."""
+def asked_by(crew: Crew, columns: NodeColumns) -> dict[str, int]:
+    """What a member takes of each resource that a rule counts; a configuration may have some ignored. Who asks for more
+    than any node has may as well ask for one more than that: such numbers can be added up."""
     found: dict[str, int] = {"pods": 1}
     for column in crew.member.table.filters:
         if _measures(column.plugin):
             found |= column.plugin.amounts(crew.member.table.pod)
-    return {name: amount for name, amount in found.items() if amount}
+    index, largest = columns.resources.index, columns.resources.largest
+    most = {name: largest[index[name]] + 1 if name in index else 1 for name in found}
+    return {name: min(amount, most[name]) for name, amount in found.items() if amount}
 
 
 def offered(resource: str, view: Nodes) -> Any:
@@ -110,7 +113,7 @@ def bonds(crews: list[Crew], columns: NodeColumns) -> list[Bond]:
     peers = [crew.member.pod for crew in crews]
     for crew in crews:
         table = crew.member.table
-        if table.cast.assigns:
+        if table.cast.assigns or _takes_more(table.pod):
             found.append(Bond(Tie.OTHER))
         for column in table.filters:
             if _binds(column.plugin):
@@ -118,6 +121,15 @@ def bonds(crews: list[Crew], columns: NodeColumns) -> list[Bond]:
             elif column.traits.stamped or (column.traits.usage and not _counted(column.plugin, len(crews))):
                 found.append(Bond(Tie.OTHER))
     return found
+
+
+def _takes_more(pod: PodClass) -> bool:
+    """Whether a member takes more of its node than it asks for, as one whose status tells of more than its spec does:
+    what it leaves to the others is only known when it is there."""
+    if pod.footprint.amounts == pod.demand.amounts:
+        return False
+    asked = dict(pod.demand.amounts)
+    return any(amount > asked.get(name, 0) for name, amount in pod.footprint.amounts)
 
 
 def _counted(plugin: Plugin, crews: int) -> bool:

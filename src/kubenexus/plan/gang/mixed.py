@@ -26,7 +26,7 @@ _MOST_ORDERS = 6
 class Mixed:
     def __init__(self, crews: list[Crew], columns: NodeColumns) -> None:
         self._crews = crews
-        asked = [asked_by(crew) for crew in crews]
+        asked = [asked_by(crew, columns) for crew in crews]
         names = tuple(dict.fromkeys(name for each in asked for name in each))
         self._demand: Any = np.array([[each.get(name, 0) for name in names] for each in asked], np.int64)
         view = Nodes(columns)
