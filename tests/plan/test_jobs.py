@@ -3,8 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from kubenexus.api.core import Pod
+from kubenexus.api.core import ContainerStatus, Pod, TopologySpreadConstraint
+from kubenexus.api.selectors import LabelSelector
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner, commit
@@ -104,3 +106,23 @@ def test_one_planner_may_be_asked_about_another_ledger() -> None:
         ledger = a_ledger([a_node("n1", cordoned=closed == "n1"), a_node("n2", cordoned=closed == "n2")])
         decision = planner.decide(Job.of(pod), ledger.snapshot(), 0.0)
         assert [p.node for p in decision.placements] == [open_node]
+
+
+def test_a_pod_that_waits_for_a_node_counts_there_once_whoever_asks() -> None:
+    """For the gang as a whole, and not once more for each member that has to be asked about by itself."""
+    had = [ContainerStatus(name="main", allocated_resources={"cpu": "2"})]
+    gang = (a_pod("greedy", cpu=1, status={"container_statuses": had}), a_pod("modest", cpu=1, memory="1Gi"))
+    waiting = a_pod("waiting", cpu=1, priority=10, nominated="n1", labels={"app": "web"})
+    ledger = a_ledger([a_node("n1", cpu=3)], [waiting])
+    alike = LabelSelector(match_labels={"app": "web"})
+    constraint = TopologySpreadConstraint(topology_key="kubernetes.io/hostname", label_selector=alike)
+    plain, planner = a_pod("even", labels={"app": "web"}), Planner(RULES)
+    spreading = replace(plain, spec=replace(plain.spec, topology_spread_constraints=[constraint]))
+    for _ in range(2):
+        before = bytes_of(ledger)
+        assert len(planner.decide(Job("default/gang", gang, 2), ledger.snapshot(), 0.0).placements) == 2
+        assert bytes_of(ledger) == before
+        planner.decide(Job.of(spreading), ledger.snapshot(), 0.0)
+    for name in ("one", "other"):
+        ledger.pod_seen(a_pod(name, node="n1", labels={"app": "web"}))
+        assert [ledger.audit_question(question) for question in ledger.nodes.pods.questions] == [[]]

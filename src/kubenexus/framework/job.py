@@ -49,7 +49,7 @@ class JobView(msgspec.Struct, frozen=True, gc=False):
 
     size: int = 1
     placed: tuple[int, ...] = ()
-    seated: frozenset[str] = frozenset()  # the keys of those members
+    seated: frozenset[str] = frozenset()  # the keys of those members, and of others whose place is counted already
 
 
 ALONE = JobView()

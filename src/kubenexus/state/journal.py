@@ -9,6 +9,8 @@ with ledger.attempt() as attempt:      # rolls back unless kept
 from types import TracebackType
 from typing import Protocol, Self
 
+from msgspec.structs import replace
+
 from kubenexus.api.core import Pod
 from kubenexus.state.cells import Undo
 from kubenexus.state.devices import Take
@@ -46,8 +48,9 @@ class Attempt:
             self.rollback()
 
     def lay(self, row: int, record: PodRecord) -> None:
-        """Count a pod that nobody will keep: one nominated there, or a member while planning."""
-        self._nodes.put(row, record, self._undo)
+        """Count a pod that nobody will keep: one nominated there, or a member while planning. Twice, if it counts on a
+        row already."""
+        self._nodes.put(row, record if record.slot < 0 else replace(record, slot=-1), self._undo)
         self._rows.append(row)
 
     def place(

@@ -7,7 +7,7 @@ from typing import Any
 from kubenexus.api.gangs.levels import LEVELS, Level
 from kubenexus.cycle.bench import Bench
 from kubenexus.framework.bonds import Tie
-from kubenexus.framework.job import ALONE, Job
+from kubenexus.framework.job import Job, JobView
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.crews import Crew, bonds, count_room, muster
 from kubenexus.plan.gang.levels import levels_for
@@ -28,17 +28,19 @@ class GangPlanner:
         """Called by `Planner.decide`. The columns are as before when it returns. `within`: a mask over the rows it may
         choose from, if not from all."""
         with snapshot.attempt() as attempt:
+            promised: set[str] = set()
             for row, nominee in _waiting(job, snapshot):
                 attempt.lay(row, nominee)  # room that was promised to others is not there
+                promised.add(nominee.key)
             try:
-                return self._plan(job, snapshot, within)
+                return self._plan(job, snapshot, within, frozenset(promised))
             except FailedError as failure:
                 return Outcome(refusal=failure.seat)
 
-    def _plan(self, job: Job, snapshot: Snapshot, within: Any) -> Outcome:
+    def _plan(self, job: Job, snapshot: Snapshot, within: Any, promised: frozenset[str]) -> Outcome:
         columns = snapshot.nodes
         crews = muster(job.pods, self._bench, columns)
-        failure = self._failure(crews, snapshot)
+        failure = self._failure(crews, snapshot, promised)
         if failure is not None:
             return Outcome(refusal=failure)
         ties = bonds(crews, columns)
@@ -48,15 +50,15 @@ class GangPlanner:
         quest = Quest(job, crews, levels_for(job.topology, together, self._levels, columns), columns, within)
         others = [bond for bond in ties if bond.tie is not Tie.TOGETHER]
         if len(others) > 1 or any(bond.tie is Tie.OTHER for bond in others):
-            return quest.searched(Search(self._usher, snapshot))
+            return quest.searched(Search(self._usher, snapshot, promised))
         return quest.packed() if len(crews) > 1 else quest.filled(others)
 
-    def _failure(self, crews: Sequence[Crew], snapshot: Snapshot) -> Seat | None:
+    def _failure(self, crews: Sequence[Crew], snapshot: Snapshot, promised: frozenset[str]) -> Seat | None:
         """A rule that fails for one member fails the gang: what it would have said is not known."""
         for crew in crews:
             table = crew.member.table
             if table.may_fail or table.failed is not None or crew.member.refused is not None:
-                seat = self._usher.seat(crew.member.pod, snapshot, ALONE)
+                seat = self._usher.seat(crew.member.pod, snapshot, JobView(seated=promised))
                 if seat.code is Code.ERROR:
                     return seat
         return None

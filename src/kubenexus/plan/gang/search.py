@@ -41,10 +41,11 @@ class Found(msgspec.Struct, gc=False):
 
 
 class Search:
-    """For one decision. The columns are written to and restored."""
+    """For one decision. The columns are written to and restored. `promised` are nominated pods that count on their
+    nodes already: nobody need make room for them once more."""
 
-    def __init__(self, usher: Usher, snapshot: Snapshot) -> None:
-        self._usher, self._snapshot = usher, snapshot
+    def __init__(self, usher: Usher, snapshot: Snapshot, promised: frozenset[str] = frozenset()) -> None:
+        self._usher, self._snapshot, self._promised = usher, snapshot, promised
         self._budget = BUDGET
         self._followed = usher.of_job or bool(snapshot.nominees())  # does anybody ask where the others sit?
 
@@ -133,16 +134,16 @@ class Search:
         return False
 
     def _seat(self, pod: Pod, seats: list[Seat], size: int, within: Any) -> Seat:
-        view = view_of(seats, size) if self._followed else JobView(size)
+        view = view_of(seats, size, self._promised) if self._followed else JobView(size)
         seat = self._usher.seat(pod, self._snapshot, view, within)
         if seat.code is Code.ERROR:
             raise FailedError(seat)
         return seat
 
 
-def view_of(seats: list[Seat], size: int) -> JobView:
-    """What a rule may know of the members before this one."""
-    keys = frozenset(seat.placement.pod for seat in seats if seat.placement is not None)
+def view_of(seats: list[Seat], size: int, promised: frozenset[str] = frozenset()) -> JobView:
+    """What a rule may know of the members before this one; and who waits for a node no longer, besides them."""
+    keys = promised.union(seat.placement.pod for seat in seats if seat.placement is not None)
     return JobView(size, tuple(seat.row for seat in seats), keys)
 
 
