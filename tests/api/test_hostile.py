@@ -19,6 +19,7 @@ from kubenexus.api.resources import demand, footprint, pod_limits
 from kubenexus.api.selectors import LabelSelector, compile_selector
 from kubenexus.api.tolerations import untolerated
 from kubenexus.base.errors import Malformed
+from kubenexus.testing.builders import a_pod
 
 Json = dict[str, Any]
 MEGABYTE = 10**6
@@ -282,3 +283,13 @@ def test_missing_everything() -> None:
     assert required_features(Pod()) == frozenset()
     with pytest.raises(Malformed, match=r"metadata\.name: missing"):
         decode_node(b"{}")
+
+
+@pytest.mark.parametrize(("namespace", "name"), [("n" * 300, "web-0"), ("team", "w" * 300), ("n" * 63, "w" * 253)])
+def test_however_long_a_name_is_a_refusal_says_whose_it_is(namespace: str, name: str) -> None:
+    pod = a_pod(name, namespace=namespace, requests={"memory": "-1"})
+    with pytest.raises(Malformed) as refusal:
+        demand(pod)
+    assert namespace[:100] in refusal.value.subject
+    assert name[:100] in refusal.value.subject
+    assert len(refusal.value.subject) < 700

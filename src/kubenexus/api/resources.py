@@ -33,7 +33,7 @@ from kubenexus.api.quantity import (
 )
 from kubenexus.api.resize import is_infeasible, is_resized, reported, statuses_of
 from kubenexus.api.resource_names import CPU, MEMORY, Amounts, rounded
-from kubenexus.base.errors import Malformed, shown
+from kubenexus.base.errors import Malformed, shown, shown_key
 
 # What a container without a request counts in scores, so that a thousand best-effort pods do not look like nothing.
 DEFAULT_MILLI_CPU: Final = 100
@@ -303,8 +303,8 @@ def _located(pod: Pod, count: Callable[[Pod], _Answer]) -> _Answer:
                 try:
                     number(text)
                 except Malformed as found:
-                    raise found.within(f"{path}[{shown(name)}]", f"Pod {shown(pod.key)}") from None
-        raise error.within(subject=f"Pod {shown(pod.key)}") from None
+                    raise found.within(f"{path}[{shown(name)}]", f"Pod {shown_key(pod.key)}") from None
+        raise error.within(subject=f"Pod {shown_key(pod.key)}") from None
 
 
 def _listings(pod: Pod) -> Iterator[tuple[str, ResourceList | None, Callable[[QuantityText], int]]]:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from kubenexus.api.core import Pod
-from kubenexus.base.errors import Malformed, shown
+from kubenexus.base.errors import Malformed, shown_key
 from kubenexus.cycle.border import blamed
 from kubenexus.cycle.repair import refresh
 from kubenexus.cycle.table import ClassTable, Work
@@ -100,7 +100,7 @@ class Bench:
         try:
             return PodClass(signature, self.signer.model(read), pinned=pinned, signed=signed)
         except Malformed as problem:
-            raise problem.within(subject=f"Pod {shown(pod.key)}") from None
+            raise problem.within(subject=f"Pod {shown_key(pod.key)}") from None
 
     def _shrink(self, rows: int) -> None:
         """Drop the tables unused for longest while the cache is over its bound; the newest always stays."""

@@ -18,7 +18,7 @@ from kubenexus.api.core import DeviceClass, Node, Pod
 from kubenexus.api.offers import allocatable
 from kubenexus.api.storage import StorageObject
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
-from kubenexus.base.errors import KubeNexusError, Malformed, shown
+from kubenexus.base.errors import KubeNexusError, Malformed, shown_key
 from kubenexus.state.audit import Miscount, misanswers, miscounts
 from kubenexus.state.devices import Device, Take
 from kubenexus.state.fences import Fences
@@ -144,7 +144,7 @@ class Ledger:
             fresh = record_of(pod, at, stage, footprint_of(pod)) if at else None
         except Malformed as problem:
             dirty |= self.pod_unreadable(key, node)
-            raise problem.within(subject=f"Pod {shown(key)}") from None
+            raise problem.within(subject=f"Pod {shown_key(key)}") from None
         dirty |= self._lift_fence(key)
         if fresh is None or node:
             self._withdraw(key)
