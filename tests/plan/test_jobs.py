@@ -126,3 +126,15 @@ def test_a_pod_that_waits_for_a_node_counts_there_once_whoever_asks() -> None:
     for name in ("one", "other"):
         ledger.pod_seen(a_pod(name, node="n1", labels={"app": "web"}))
         assert [ledger.audit_question(question) for question in ledger.nodes.pods.questions] == [[]]
+
+
+def test_what_is_first_asked_while_a_waiting_pod_is_tried_is_right_afterwards() -> None:
+    """A constraint that selects everybody counts nominated pods alone, as upstream's does: it may be met first with
+    one of them on its node."""
+    constraint = TopologySpreadConstraint(topology_key="kubernetes.io/hostname", label_selector=LabelSelector())
+    plain = members(2, cpu=1)
+    gang = tuple(replace(pod, spec=replace(pod.spec, topology_spread_constraints=[constraint])) for pod in plain)
+    ledger = a_ledger([a_node("n1"), a_node("n2")], [a_pod("waiting", priority=10, nominated="n1")])
+    planner = Planner(RULES)
+    planner.decide(Job("default/gang", gang, 2), ledger.snapshot(), 0.0)
+    assert [ledger.audit_question(question) for question in ledger.nodes.pods.questions] == [[]]

@@ -37,6 +37,7 @@ class PodColumns:
         self._row = np.full(64, -1, np.int64)
         self._namespace = np.zeros(64, np.int64)
         self._leaving = np.zeros(64, np.bool_)
+        self._waiting = np.zeros(64, np.bool_)  # nominated, and laid on its row while others are tried
         self._labels = LabelColumns(64)
         self._namespaces = Interner()
         self._namespace_labels: dict[str, dict[str, str]] = {}
@@ -54,6 +55,7 @@ class PodColumns:
     def enter(self, record: PodRecord, row: int) -> None:
         slot = record.slot = self._free.pop() if self._free else self._open()
         self._row[slot], self._leaving[slot] = row, record.terminating
+        self._waiting[slot] = record.stage is Stage.NOMINATED
         self._namespace[slot] = self._namespaces.code(record.namespace)
         self._labels.set(slot, record.labels)
         record.labels = self._labels.of_row(slot)  # one dict for both, with shared strings
@@ -84,6 +86,7 @@ class PodColumns:
             capacity = 2 * self._size
             self._row, self._namespace = widen(self._row, capacity), widen(self._namespace, capacity)
             self._leaving = np.concatenate([self._leaving, np.zeros_like(self._leaving)])
+            self._waiting = np.concatenate([self._waiting, np.zeros_like(self._waiting)])
             self._row[self._size :] = -1
             self._labels.grow(capacity)
         self._size += 1
@@ -154,10 +157,12 @@ class PodColumns:
     def _selected(self, term: Term) -> BoolColumn:
         covered = np.array([self.covers(term, name) for name in self._namespaces.names])
         found: BoolColumn = covered[self._namespace[: self._size]]
+        if term.selector.nothing:
+            return np.zeros(self._size, np.bool_)
         if term.living:
             found &= ~self._leaving[: self._size]
-        if term.selector.nothing or term.waiting:
-            return np.zeros(self._size, np.bool_)
+        if term.waiting:
+            found &= self._waiting[: self._size]
         for wanted in term.selector.requirements:
             found &= self._labelled(wanted)
         return found
