@@ -8,28 +8,18 @@ from kubenexus.state import changes
 from kubenexus.state.changes import Changes
 
 
-@given(
-    rows=st.lists(st.integers(0, 200), max_size=60) | st.lists(st.sampled_from([1, 2, 200]), max_size=60),
-    data=st.data(),
-)
-def test_a_reader_is_told_each_row_that_changed_since_and_each_once_unless_few_of_many(
-    rows: list[int], data: st.DataObject
-) -> None:
+@given(rows=st.lists(st.integers(0, 200), max_size=60), data=st.data())
+def test_a_reader_is_told_each_row_that_changed_since_and_each_once(rows: list[int], data: st.DataObject) -> None:
     log = Changes()
     for row in rows:
         log.note(row)
     mark = data.draw(st.integers(0, len(rows)))
     assert told(log, mark) == sorted(set(rows[mark:]))
-    found = log.since(mark)
-    assert found is not None
-    twice = len(found) - len(set(found.tolist()))
-    assert not twice or len(found) * 8 <= 2 * max(rows) + 2, "only few among many come twice"
 
 
 def told(log: Changes, mark: int) -> list[int] | None:
-    """Which rows, whether or not some of them are told twice."""
     found = log.since(mark)
-    return None if found is None else sorted(set(found.tolist()))
+    return None if found is None else sorted(found.tolist())
 
 
 def test_the_mark_counts_changes() -> None:

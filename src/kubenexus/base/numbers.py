@@ -25,7 +25,6 @@ def somewhere(mask: Any) -> bool:
     return bool(mask.size and mask.item(mask.argmax()))
 
 
-_NARROW = 128  # columns of a table
 _HUNDRED = np.array(100.0)  # as an array: NumPy takes its time to look at a Python number
 
 
@@ -42,16 +41,15 @@ def percent(part: Any, whole: Any) -> Any:
 
 
 class Amounts:
-    """What a pod asks for of some resources: a list, and columns to add to a table of them."""
+    """What a pod asks for of some resources: a list, and a column vector to add to a table of them."""
 
-    __slots__ = ("_cells", "_column", "_tile", "names", "values")
+    __slots__ = ("_cells", "_column", "names", "values")
 
     def __init__(self, amounts: Mapping[str, int]) -> None:
         self.names = tuple(amounts)
         self.values = [min(amount, LIMIT) for amount in amounts.values()]
         self._cells: tuple[object, list[tuple[int, int]]] = (None, [])
         self._column: Any = None
-        self._tile: Any = None
 
     def cells(self, rows: list[int]) -> list[tuple[int, int]]:
         """(row of the resource, amount), given the list of rows that stands for `names`."""
@@ -64,14 +62,7 @@ class Amounts:
         return all([amount <= limit for amount, limit in zip(self.values, limits, strict=True)])  # noqa: C419
 
     def like(self, table: Any) -> Any:
-        """A column vector in the table's own kind of number. For a narrow table it is as wide as the table: NumPy takes
-        longer to stretch it than to add a hundred numbers, and who has to catch up with so many rows mostly has to
-        catch up with as many the next time."""
-        width = table.shape[-1]
-        if width <= _NARROW:
-            if self._tile is None or self._tile.shape[1] != width or self._tile.dtype != table.dtype:
-                self._tile = np.repeat(np.array(self.values, table.dtype)[:, None], width, axis=1)
-            return self._tile
+        """The column vector in the table's own kind of number."""
         if self._column is None or self._column.dtype != table.dtype:
             self._column = np.array(self.values, table.dtype)[:, None]
         return self._column

@@ -22,27 +22,16 @@ _BASE, _ONE, _HUNDRED = np.array(150, np.uint8), np.array(1, np.uint8), np.array
 
 
 class _Wanted:
-    """What the pod would take, and what scores would count for it: as numbers, and as columns to add to a table."""
+    """What the pod would take, and what scores would count for it: as numbers, and as two column vectors to add to
+    tables of cpu, memory and pods."""
 
-    __slots__ = ("_across", "cpu", "memory", "scored_cpu", "scored_memory")
+    __slots__ = ("columns", "cpu", "memory", "scored_cpu", "scored_memory")
 
     def __init__(self, cpu: int, memory: int, scored_cpu: int, scored_memory: int) -> None:
         self.cpu, self.memory = cpu, memory
         self.scored_cpu, self.scored_memory = scored_cpu, scored_memory
-        self._across: Any = None
-
-    def columns(self) -> Any:
-        """Both as column vectors."""
-        both = [self.cpu, self.memory], [self.scored_cpu, self.scored_memory]
-        return np.array(both, np.float64)[:, :, None]
-
-    def across(self, width: int) -> Any:
-        """Both for so many rows, and one pod more. Who has to catch up with a hundred rows mostly has to catch up with
-        as many the next time."""
-        if self._across is None or self._across.shape[-1] != width:
-            one = np.array([[self.cpu, self.memory, 1], [self.scored_cpu, self.scored_memory, 0]], np.float64)
-            self._across = np.repeat(one[:, :, None], width, axis=2)
-        return self._across
+        both = [cpu, memory, 1], [scored_cpu, scored_memory, 0]
+        self.columns: Any = np.array(both, np.float64)[:, :, None]
 
 
 class ResourcesTogether:
@@ -63,7 +52,7 @@ class ResourcesTogether:
         least = nodes.least_free(_NAMES)
         if wanted.cpu > least[CPU] or wanted.memory > least[MEMORY] or least[PODS] < 1:
             return None
-        amounts, (more, counted) = nodes.stock(_NAMES)[0][:, _BOTH], wanted.columns()
+        amounts, (more, counted) = nodes.stock(_NAMES)[0][:, _BOTH], wanted.columns[:, _BOTH]
         spare, used = amounts[SPARE] - counted, amounts[USED] + more
         if spare.item(spare.argmin()) < 0.0:
             return None
@@ -79,7 +68,7 @@ class ResourcesTogether:
         width = len(cards)
         table = np.empty((3, 3, width))  # what there is, what is taken, and as scores count that: of COMMON resources
         table[:] = cards.transpose(1, 2, 0)[:, _COMMON]
-        taken, capacity = table[1:] + wanted.across(width), table[0, _BOTH]
+        taken, capacity = table[1:] + wanted.columns, table[0, _BOTH]
         full, spare = taken[0] / table[0], capacity - taken[1, _BOTH]
         if full.item(full.argmax()) > 1.0 or spare.item(spare.argmin()) < 0.0:
             return None

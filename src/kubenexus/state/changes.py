@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 LIMIT = 1 << 16
-# So many changes among so many times more rows: to look at some row twice is cheaper than to find out which.
-_FEW, _AMONG = 128, 8
 
 Rows = NDArray[np.int64]
 _NONE: Rows = np.zeros(0, np.int64)
@@ -24,7 +22,7 @@ class Changes:
         self.mark = 0
         self._dropped = 0
         self._log: Rows = np.zeros(min(1024, 2 * LIMIT), np.int64)
-        self._latest: Rows = np.full(0, -1, np.int64)  # by row: the mark of its last change
+        self._latest: Rows = np.full(64, -1, np.int64)  # by row: the mark of its last change
         self._repeated = -1  # the last mark whose row changed again since: no row comes twice after it
 
     def note(self, row: int) -> None:
@@ -39,16 +37,13 @@ class Changes:
         self.mark = mark + 1
 
     def since(self, mark: int) -> Rows | None:
-        """Rows noted after `mark`, each once (among very many rows a few may come twice); None when that is no longer
-        known. To be read before the next change."""
+        """Rows noted after `mark`, each once; None when that is no longer known. To be read before the next change."""
         if mark == self.mark:
             return _NONE
         if mark < self._dropped:
             return None
         rows = self._log[mark - self._dropped : self.mark - self._dropped]
-        if self._repeated >= mark and (len(rows) > _FEW or len(rows) * _AMONG > len(self._latest)):
-            rows = rows[self._latest.take(rows) == np.arange(mark, self.mark)]
-        return rows
+        return rows if self._repeated < mark else rows[self._latest.take(rows) == np.arange(mark, self.mark)]
 
     def _make_room(self) -> int:
         """A longer log while it is short; then its older half is forgotten. Where the next change goes."""
