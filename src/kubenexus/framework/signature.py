@@ -51,7 +51,7 @@ def _bind_mounts(containers: list[core.Container]) -> list[core.Container]:
     return [core.Container(volume_mounts=mounts)] if mounts else []
 
 
-def _resize(status: core.PodStatus) -> core.PodStatus | None:
+def resized(status: core.PodStatus) -> core.PodStatus | None:
     """What of the status bears on requests: present only while a pod is resized in place."""
     pending = [c for c in status.conditions if c.type == "PodResizePending"] if status.conditions else []
     reported = status.container_statuses or status.init_container_statuses or pending
@@ -95,8 +95,8 @@ class Signer:
 
     def __init__(self, reads: Iterable[str]) -> None:
         wanted = {*FOOTPRINT, *reads}
-        self._labels = sorted(name[len(_LABEL) : -1] for name in wanted if _is_label(name))
-        unknown = sorted(name for name in wanted if name not in FIELDS and not _is_label(name))
+        self._labels = sorted(name[len(_LABEL) : -1] for name in wanted if is_label(name))
+        unknown = sorted(name for name in wanted if name not in FIELDS and not is_label(name))
         if unknown:
             raise KubeNexusError(f"unknown pod field {unknown[0]!r}; known: {', '.join([*FIELDS, LABELS])}")
         names = sorted(wanted & _OF_SPEC.keys())
@@ -132,7 +132,7 @@ class Signer:
         meta = pod.metadata
         labels = {key: meta.labels[key] for key in self._labels if key in meta.labels} if self._labels else {}
         namespace = meta.namespace if self._namespace else ""
-        parts += (namespace, _resize(pod.status), labels, unpinned is not None, signed)
+        parts += (namespace, resized(pod.status), labels, unpinned is not None, signed)
         return parts
 
     def model(self, read: list[Any]) -> Pod:
@@ -146,7 +146,8 @@ class Signer:
         return Pod(metadata=meta, spec=core.PodSpec(**spec), status=resize or _AT_REST)
 
 
-def _is_label(name: str) -> bool:
+def is_label(name: str) -> bool:
+    """Whether a field that a plugin reads is one label."""
     return name.startswith(_LABEL) and name.endswith("]")
 
 

@@ -9,14 +9,14 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from kubenexus.api.core import Pod, PodStatus
+from kubenexus.api.core import Pod
 from kubenexus.cycle.bench import Bench
 from kubenexus.framework.points import Pins
+from kubenexus.framework.signature import is_label, resized
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.volumes.mounts import mounting
 
 MOST: Final = 8  # kinds that a pod is held against
-_LABELS: Final = "metadata.labels["
 
 T = TypeVar("T")
 Ask = Callable[[Pod, NodeColumns], Any]
@@ -43,11 +43,11 @@ class Kinds(Generic[T]):
         asked, traits = (*self._lineup.signs_without_volumes, *self._lineup.pins), self._lineup.traits
         # One from elsewhere may look at a pod's name, or at anything else.
         self._ours = all(traits[plugin.name].trusted for plugin in asked)
-        self._labelled = any(field.startswith(_LABELS) for field in self._lineup.reads)
+        self._labelled = any(is_label(field) for field in self._lineup.reads)
 
     def add(self, pod: Pod, what: T) -> None:
         """A pod that is of no kind so far, and has been signed."""
-        if _reported(pod.status):
+        if resized(pod.status) is not None:  # of a pod that waits no kubelet has said anything
             return
         mounts, pinned = mounting(pod), pod.spec.affinity is not None or not self._ours
         signs = self._lineup.signs if mounts else self._lineup.signs_without_volumes
@@ -63,7 +63,7 @@ class Kinds(Generic[T]):
             first = kind.pod
             if spec is not first.spec and spec != first.spec:  # those that came by the feed share it
                 continue
-            if status is not first.status and status != first.status and _reported(status):
+            if status is not first.status and status != first.status and resized(status) is not None:
                 continue
             other = first.metadata
             if meta.namespace != other.namespace:
@@ -93,12 +93,3 @@ class Kinds(Generic[T]):
 
 def _pinned_by(plugin: Pins) -> Ask:
     return lambda pod, columns: plugin.pins(pod)
-
-
-def _reported(status: PodStatus) -> bool:
-    """Whether a kubelet has said what the pod takes, which then counts. Of a pod that waits none has."""
-    if status.container_statuses or status.init_container_statuses:
-        return True
-    if status.resources is not None or status.allocated_resources is not None:
-        return True
-    return bool(status.conditions) and any(each.type == "PodResizePending" for each in status.conditions)
