@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
+from kubenexus.base.clock import VirtualClock
 from kubenexus.client.answers import Limits
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
+from kubenexus.client.credentials import Fixed
 from kubenexus.client.transport import USER_AGENT
 from tests.client.server import Talk, a_client, answering, both_loops, calling, chunked, http, run, serving, status
 from tests.turns import turns
@@ -255,5 +257,24 @@ def test_a_write_whose_time_is_over_is_not_sent() -> None:
                 await client.send(POST, timeout=0.0)
             await turns()
             assert [request.method for request in served.requests] == ["GET"]
+
+    run(main())
+
+
+def test_a_write_that_was_begun_before_the_machine_was_suspended_is_not_sent() -> None:
+    """The loop's own time stands still meanwhile; the clock's does not."""
+    clock = VirtualClock(100.0)
+
+    class Suspending(Fixed):
+        def current(self) -> str | None:
+            clock.advance(60.0)
+            return super().current()
+
+    async def main() -> None:
+        async with calling(answering(http()), credentials=Suspending("Bearer x"), clock=clock) as (client, served):
+            with pytest.raises(Unreachable, match="not sent"):
+                await client.send(POST, timeout=5.0)
+            await turns()
+            assert served.requests == []
 
     run(main())

@@ -7,9 +7,14 @@ began at such a moment ends at another.
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 Sleep = Callable[[float], Awaitable[object]]  # `asyncio.sleep`, or what a test or a simulation has instead
+
+TOLERATED: Final = 1.0  # seconds that `WallClock` may differ from the machine's clock before it follows
+FASTER: Final = 1.0  # while it lags behind, two seconds pass in one
+SLOWER: Final = -0.5  # while it is ahead, half a second passes in one
+_BOOT: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Clock(Protocol):
@@ -19,15 +24,45 @@ class Clock(Protocol):
         """Seconds since 1970."""
 
 
-class WallClock:
-    """The time on the wall when the process started, carried on by the monotonic clock: if somebody sets the machine's
-    clock back by an hour, no backoff lasts an hour longer."""
+def since_boot() -> float:
+    """Seconds that count on while the machine is suspended, where the system can say (CLOCK_BOOTTIME on Linux).
+    CLOCK_MONOTONIC stands still then: a leader that is resumed after an hour would take its lease for young."""
+    return time.clock_gettime(_BOOT) if _BOOT is not None else time.monotonic()
 
-    def __init__(self) -> None:
-        self._start = time.time() - time.monotonic()
+
+class WallClock:
+    """The time on the wall when the process started, carried on by the clock that counts from boot: if the machine's
+    clock is set back by an hour, no backoff lasts an hour longer.
+
+    A clock that was wrong at the start need not stay wrong: each `follow` compares, and the difference is worked off
+    by seconds that are shorter or longer. Time never jumps and never goes backwards; while it is behind it runs twice
+    as fast, while it is ahead half as fast. What must count true seconds, as the fence of a leader does, has a clock
+    of its own that nothing calls `follow` on. Any thread may call `now`; one calls `follow`.
+    """
+
+    def __init__(self, boot: Callable[[], float] = since_boot, wall: Callable[[], float] = time.time) -> None:
+        self._boot, self._wall = boot, wall
+        # From when on (by `boot`), the time then, what a second has more, and for how many seconds. A tuple, replaced
+        # as a whole: another thread has the old one or the new one.
+        self._course = (boot(), wall(), 0.0, 0.0)
 
     def now(self) -> float:
-        return self._start + time.monotonic()
+        began, then, more, lasts = self._course
+        passed = self._boot() - began
+        return then + passed + more * min(passed, lasts)
+
+    def follow(self) -> None:
+        """Compare with the machine's clock, and set the course for it. Called every second or so."""
+        began, then, more, lasts = self._course
+        here = self._boot()
+        passed = here - began
+        now = then + passed + more * min(passed, lasts)
+        error = self._wall() - now
+        if abs(error) <= TOLERATED:
+            self._course = (here, now, 0.0, 0.0)
+        else:
+            rate = FASTER if error > 0 else SLOWER
+            self._course = (here, now, rate, error / rate)
 
 
 class VirtualClock:

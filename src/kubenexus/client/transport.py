@@ -25,16 +25,20 @@ _STALE = 3  # kept connections in a row that may prove dead before we believe th
 
 
 class Attempt:
-    """How far a call has come: decides whether giving up is Unreachable or Uncertain."""
+    """How far a call has come: decides whether giving up is Unreachable or Uncertain.
 
-    __slots__ = ("deadline", "sent")
+    Its time is counted by the loop, which wakes whoever waits for it, and by the clock: the loop's time stands still
+    while the machine is suspended, and a write that was begun before that is not to be sent afterwards."""
 
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
+    __slots__ = ("_clock", "_until", "deadline", "sent")
+
+    def __init__(self, timeout: float, clock: Clock) -> None:
+        self.deadline = asyncio.get_running_loop().time() + timeout
         self.sent = False
+        self._clock, self._until = clock, clock.now() + timeout
 
     def left(self) -> float:
-        return self.deadline - asyncio.get_running_loop().time()
+        return min(self.deadline - asyncio.get_running_loop().time(), self._until - self._clock.now())
 
 
 class Client:
@@ -67,7 +71,7 @@ class Client:
 
     async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
         """See `Api`. A GET is repeated on a new connection if a kept one proves dead; a write never is."""
-        attempt = Attempt(asyncio.get_running_loop().time() + timeout)
+        attempt = Attempt(timeout, self._clock)
         try:
             async with asyncio.timeout_at(attempt.deadline):
                 return await self._sent(call, attempt)
@@ -79,7 +83,7 @@ class Client:
 
         Raises as `send` does. Has a connection of its own, outside the pool's bound.
         """
-        call, attempt = Call("GET", path), Attempt(asyncio.get_running_loop().time() + timeout)
+        call, attempt = Call("GET", path), Attempt(timeout, self._clock)
         try:
             async with asyncio.timeout_at(attempt.deadline):
                 return await self._begun(call, attempt)
