@@ -58,6 +58,7 @@ class Landing:
         self.waits: Callable[[Pod], bool] = lambda pod: self._room.job(pod.key) is not None
         self.woken: Callable[[], None] = lambda: None
         self._unconfirmed: deque[tuple[float, Unconfirmed]] = deque()
+        self._dropping = False  # no bind could be sent since the last one that was answered
 
     def __call__(self, commitment: Commitment, outcomes: Sequence[Outcome]) -> None:
         pairs = list(zip(commitment.binds, outcomes, strict=True))
@@ -77,6 +78,7 @@ class Landing:
     def _bound(self, commitment: Commitment, bind: Bind, outcome: Outcome) -> None:
         pod, now = bind.pod, self._clock.now()
         turn: Turn = commitment.token
+        self._dropping = False
         self._recorder.record(events.scheduled(pod, bind.node), pod.spec.scheduler_name)
         self._metrics.attempt(SCHEDULED, pod.spec.scheduler_name, now - commitment.began)
         self._metrics.bound(turn.attempt, max(0.0, now - turn.since))
@@ -99,6 +101,9 @@ class Landing:
             return
         self._metrics.attempt(ERROR, pod.spec.scheduler_name, self._clock.now() - commitment.began)
         if outcome.fate is Fate.NEVER:  # nothing was asked, so nothing has failed: at the end there may be hundreds
+            if outcome.dropped and not self._dropping:
+                self._dropping = True  # of a leader that can send nothing there has to be one line without -v
+                log.error("Failed to send a bind; later ones are logged with -v 2", err=outcome.message, pod=pod)
             log.v(2, "Pod was not bound", why=outcome.message, pod=pod, node=bind.node, cycle=number)
             return
         log.error("Failed to bind pod; trying again", err=outcome.message, pod=pod, node=bind.node, cycle=number)

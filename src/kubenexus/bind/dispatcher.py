@@ -235,4 +235,5 @@ class Dispatcher:
 
 def _said(outcome: Outcome) -> Outcome:
     """In kube-scheduler's words."""
-    return Outcome(outcome.fate, f'running Bind plugin "DefaultBinder": {outcome.message}', outcome.pod)
+    said = f'running Bind plugin "DefaultBinder": {outcome.message}'
+    return Outcome(outcome.fate, said, outcome.pod, outcome.dropped)

@@ -49,11 +49,13 @@ class Fate(enum.Enum):
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """`message` is for people; `pod` is what a look found, newer than what the watch has said."""
+    """`message` is for people; `pod` is what a look found, newer than what the watch has said. `dropped`: a call that
+    we wanted to send, and that could not be."""
 
     fate: Fate
     message: str = ""
     pod: Pod | None = None
+    dropped: bool = False
 
 
 BOUND = Outcome(Fate.BOUND)
@@ -66,7 +68,7 @@ def outcome_of(error: KubeNexusError) -> Outcome:
     if isinstance(error, Uncertain):
         return Outcome(Fate.UNSURE, str(error))
     if isinstance(error, Unreachable):
-        return Outcome(Fate.NEVER, str(error))
+        return Outcome(Fate.NEVER, str(error), dropped=True)
     raise error
 
 
