@@ -60,8 +60,8 @@ def _leader_election(election: LeaderElection, place: Place) -> None:
 
 
 def _time_to_write(election: LeaderElection, place: Place) -> None:
-    """Stricter than kube-scheduler: here a write that has begun must have ended when the lease has, so what lies between
-    the two is the time that a write may take. With a millisecond nothing would ever be bound."""
+    """Stricter than kube-scheduler: here every write has ended when the lease has, so what lies between the two is the
+    time that a write may take. With a millisecond nothing would ever be bound."""
     lease, renew = election.lease_duration.nanoseconds, election.renew_deadline.nanoseconds
     if lease % _SECOND.nanoseconds:
         place["leaseDuration"].invalid(election.lease_duration, "must be whole seconds, as a Lease has them")

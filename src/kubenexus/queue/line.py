@@ -18,7 +18,8 @@ class Line:
     """`decision` is the last refusal and `blamed` the plugins behind it; while it `stands`, nothing has happened since
     that could change it, and whoever joins shares it. `alone`: a line for a single job that something befell which
     does not concern its kind. `flying` counts the members that are in flight; they are not among `members`. `ripens` is
-    its slot among those that gain urgency. `flushed`: nothing but time has woken it since it was refused.
+    its slot among those that gain urgency. `flushed`: nothing but time has woken it since it was refused. `late`: a job
+    of its kind took too long to decide, and none is to be tried before then (0: none did).
     """
 
     __slots__ = (
@@ -30,6 +31,7 @@ class Line:
         "flying",
         "gangs",
         "kind",
+        "late",
         "members",
         "parked_at",
         "place",
@@ -61,6 +63,7 @@ class Line:
         self.refusals = 0
         self.until = 0.0
         self.parked_at = 0.0
+        self.late = 0.0
 
     def push(self, entry: Entry) -> None:
         entry.line = self

@@ -27,6 +27,7 @@ from kubenexus.queue.rules import Rules
 from kubenexus.queue.tally import Amount, Tally, amount_of, one
 
 FAILURE = "ScheduleAttemptFailure"
+SLOW = "SlowDecision"
 
 
 class Lines:
@@ -128,6 +129,14 @@ class Lines:
 
     def activate(self, line: Line, event: str) -> None:
         self._shift(line, Place.ACTIVE, event)
+
+    def postpone(self, line: Line, until: float) -> None:
+        """Not to be tried before then, however idle we are. What refused it need not be what still does."""
+        self.places.lift(line)
+        self._tally.leave(line.place, amount_of(line))
+        line.place, line.stands, line.failed, line.until = Place.BACKOFF, False, True, until
+        self._tally.enter(Place.BACKOFF, amount_of(line), SLOW)
+        self.places.settle(line)
 
     def inherit(self, line: Line, former: Line, now: float, *, woken: bool) -> None:
         """A job changed and is of another kind now. If nothing is known of that kind, what is known of the former one

@@ -29,6 +29,7 @@ from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Retry
 from kubenexus.queue.board import Board
 from kubenexus.queue.entry import Entry, Place, Turn
+from kubenexus.queue.late import LateJobs
 from kubenexus.queue.line import Line
 from kubenexus.queue.lines import Lines
 from kubenexus.queue.policy import Policy
@@ -60,6 +61,7 @@ class WaitingRoom(Board):
         self._reception = Reception(rules, self._lines, self._tally)
         self._turns = Turns(self._lines, self._reception, self.policy)
         self._profiles = self._reception.profiles()
+        self._late = LateJobs()
         self._numbers = 0
         self._contexts = [rules.context for rules in self._profiles if rules.context is not None]
         self._context = [context() for context in self._contexts]
@@ -86,7 +88,10 @@ class WaitingRoom(Board):
             self.delete(job.key)  # made again under the same name, and nobody told us of the delete
         self._numbers += 1
         entry = self._entries[job.key] = Entry(job, now if since is None else since, self._numbers)
-        return self._reception.enter(entry, ADDED, now)
+        place = self._reception.enter(entry, ADDED, now)
+        if self._late and entry.line is not None:
+            self._late.mark(entry.line, job.key)
+        return place
 
     def update(self, job: Job) -> Place:
         """A job changed: a pod of it, or which pods it has. One that we do not know is added."""
@@ -125,6 +130,8 @@ class WaitingRoom(Board):
             entry = None if line is None else line.head
             if line is None or entry is None:
                 break
+            if (line.late or self._late) and self._rests(line, entry, now):
+                continue
             flushed = line.flushed
             if self._turns.begin(entry, line, now):
                 return Turn(entry.turn, entry.job, entry.attempts, entry.since, flushed)
@@ -149,6 +156,21 @@ class WaitingRoom(Board):
         blame and its kind is not concerned: this job alone is tried again, after a backoff of its own."""
         entry = self._flying(turn)
         return Place.GONE if entry is None else self._turns.failed(entry, self._clock.now())
+
+    def postpone(self, key: str, until: float) -> None:
+        """A decision about this job took too long, here or in a process before this one. Neither it nor those like it
+        are tried before `until`, and then after all others. The job need not be here yet."""
+        self._late.add(key, until, self._clock.now())
+        entry = self._entries.get(key)
+        if entry is not None and entry.line is not None:
+            self._late.mark(entry.line, key)
+
+    def in_time(self, key: str) -> None:
+        """A decision about this job took no longer than it should: it is one like all others again."""
+        entry = self._entries.get(key)
+        self._late.discard(key)
+        if entry is not None and entry.line is not None:
+            entry.line.late = 0.0  # cheap: called for each decision
 
     def precedes(self, one: str, other: str) -> bool:
         """Whether a job comes before another one now, both in flight or in a line; who is not here comes last."""
@@ -228,6 +250,13 @@ class WaitingRoom(Board):
         return self._turns.flight.by_label()
 
     # --- how it is kept -------------------------------------------------------------------------------------------
+
+    def _rests(self, line: Line, entry: Entry, now: float) -> bool:
+        """Whether the line whose turn it is has to wait, since its jobs take too long to decide."""
+        until = self._late.rests(line, entry.job.key, now, alone=len(self._lines.places.active) == 1)
+        if until is not None:
+            self._lines.postpone(line, until)
+        return until is not None
 
     def _flying(self, turn: Turn) -> Entry | None:
         """The job whose turn it is, if it still is."""
