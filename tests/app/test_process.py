@@ -33,8 +33,17 @@ async def started(box: Box, name: str) -> AsyncIterator[Scheduler]:
     plugins, clock = with_entry_points(BUILT_IN), WallClock()
     flags = Flags(secure_port=0, leader_election={"resource_namespace": "default"})
     configuration = overridden(defaults(plugins), flags)
-    access = find_access(Wish(kubeconfig=str(box.kubeconfig)), clock)
-    process = Process(configuration, plugins, access, clock, random.Random(5), flags=flags, identity=name)
+    access, for_lease = (find_access(Wish(kubeconfig=str(box.kubeconfig)), clock) for _ in range(2))
+    process = Process(
+        configuration,
+        plugins,
+        access,
+        clock,
+        random.Random(5),
+        lease_access=for_lease,
+        flags=flags,
+        identity=name,
+    )
     async with background(process.run()):
         await until(lambda: process._scheduler is not None and not process._scheduler.unsynced)
         assert process._scheduler is not None

@@ -5,19 +5,27 @@ machine that wrote it, and a write carries the version it replaces.
 
 The fence counts from when a renewal was *sent*. The server applied it later than that, others saw it later still, and
 they wait for the whole lease from there: so when they begin, every write of ours has ended (DESIGN, fault model).
+
+`renewed_at` is all that other threads look at: one reference, replaced as a whole, and read once for each question.
 """
+
+from collections.abc import Callable
 
 from kubenexus.app import lease as leases
 from kubenexus.app.lease import Lease, Spec, Terms
 from kubenexus.client.calls import Call
 
+Note = Callable[[float], str | None]
+
 
 class Candidate:
-    """`identity` is this process's alone: two that share one would both lead."""
+    """`identity` is this process's alone: two that share one would both lead. `note` is asked with each write what the
+    lease is to say about slow jobs, with the time that is written down; None leaves what is there."""
 
-    def __init__(self, identity: str, terms: Terms) -> None:
+    def __init__(self, identity: str, terms: Terms, note: Note = lambda _: None) -> None:
         self.identity = identity
         self.terms = terms
+        self._note = note
         self.renewed_at: float | None = None  # when the last renewal that worked was sent
         self._lease: Lease | None = None
         self._seen_at = 0.0
@@ -28,26 +36,34 @@ class Candidate:
         return "" if self._lease is None else self._lease.spec.holder
 
     def may_write(self, now: float) -> bool:
-        """Whether a write may start: we hold the lease, and renewed it recently enough."""
-        return self.renewed_at is not None and now < self.renewed_at + self.terms.renew
+        """Whether a write may start: we hold the lease, and renewed it recently enough. For any thread."""
+        renewed_at = self.renewed_at  # read once: the lease thread may set it to None in between
+        return renewed_at is not None and now < renewed_at + self.terms.renew
 
     @property
     def deadline(self) -> float:
         """When the fence closes, unless the lease is renewed before."""
         return 0.0 if self.renewed_at is None else self.renewed_at + self.terms.renew
 
-    # --- one round: read, then perhaps write ----------------------------------------------------------------------
+    @property
+    def slow_jobs(self) -> str:
+        """What stands on the lease about slow jobs, as far as we have seen."""
+        return "" if self._lease is None else self._lease.slow_jobs
 
-    def renewal(self, now: float) -> Call | None:
+    # --- one round: read, then perhaps write ----------------------------------------------------------------------
+    # `wall` is the time that is written down, where it is not `now`, by which the lease is judged.
+
+    def renewal(self, wall: float) -> Call | None:
         """For who leads: renew without reading first, trusting that nobody else wrote."""
         if self._lease is None or self.renewed_at is None or self.leader != self.identity:
             return None
-        return leases.update_call(self.terms, self._lease, self._mine(now))
+        return leases.update_call(self.terms, self._lease, self._mine(wall), self._note(wall))
 
-    def on_read(self, lease: Lease | None, now: float) -> Call | None:
+    def on_read(self, lease: Lease | None, now: float, wall: float | None = None) -> Call | None:
         """The lease as it is (None: there is none). Returns what to write, or None: it is somebody else's."""
+        wall = now if wall is None else wall
         if lease is None:
-            return self._create(now)
+            return self._create(now, wall)
         if self._lease is None or self._lease.spec != lease.spec:
             self._seen_at = now
         self._lease = lease
@@ -55,7 +71,7 @@ class Candidate:
             self.renewed_at = None
             if self.leader and not self._expired(now):
                 return None
-        return leases.update_call(self.terms, lease, self._mine(now))
+        return leases.update_call(self.terms, lease, self._mine(wall), self._note(wall))
 
     def on_written(self, lease: Lease, sent_at: float, now: float) -> None:
         """The server took what we sent at `sent_at`: we lead."""
@@ -67,24 +83,24 @@ class Candidate:
         """No write starts from now on. The first step of giving up the lease."""
         self.renewed_at = None
 
-    def release(self, lease: Lease, now: float) -> Call | None:
+    def release(self, lease: Lease, wall: float) -> Call | None:
         """Give the lease up, as it was read just now; None if it is not ours. Only after `close`, and when the last
         write has ended: another may begin at once."""
         if lease.spec.holder != self.identity:
             return None
-        return leases.update_call(self.terms, lease, leases.given_up(now, lease.spec))
+        return leases.update_call(self.terms, lease, leases.given_up(wall, lease.spec), self._note(wall))
 
     # --- how it judges --------------------------------------------------------------------------------------------
 
-    def _create(self, now: float) -> Call | None:
+    def _create(self, now: float, wall: float) -> Call | None:
         # A lease that somebody deleted was not given up: who held it may still write until it would have expired.
         if self._lease is not None and self.leader not in ("", self.identity) and not self._expired(now):
             return None
-        return leases.create_call(self.terms, self._mine(now))
+        return leases.create_call(self.terms, self._mine(wall))
 
     def _expired(self, now: float) -> bool:
         lasts = 0 if self._lease is None else self._lease.spec.lease_duration_seconds or 0
         return now > self._seen_at + lasts
 
-    def _mine(self, now: float) -> Spec:
-        return leases.held_by(self.identity, self.terms, now, None if self._lease is None else self._lease.spec)
+    def _mine(self, wall: float) -> Spec:
+        return leases.held_by(self.identity, self.terms, wall, None if self._lease is None else self._lease.spec)

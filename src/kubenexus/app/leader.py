@@ -1,8 +1,8 @@
 """Leader election: of all replicas one writes. Which one is settled on a Lease, as with kube-scheduler.
 
-`app` awaits `acquire`, then runs `hold` beside the loop: when that raises `LeadershipLost` the process ends with an
-error, since whatever it believes may be outdated. Everybody who writes asks `fence` first and gives up after
-`write_timeout`.
+`app.leader_thread` awaits `acquire`, then `hold`, in a thread with a loop of its own: when that raises `LeadershipLost`
+the process ends with an error, since whatever it believes may be outdated. Everybody who writes asks `fence` first and
+gives up after `write_timeout`; these and `check` may be called from any thread, and read one reference.
 
 Hand in a client that nobody else uses up: a renewal that waits for its turn behind binds comes too late.
 """
@@ -36,7 +36,10 @@ class Fenced(KubeNexusError):
 
 
 class LeaderElection:
-    """`on_problem` hears why the lease cannot be had, `on_leader` who has it, each when it changes."""
+    """`on_problem` hears why the lease cannot be had, `on_leader` who has it, each when it changes.
+
+    `clock` counts the seconds of the lease and must not be adjusted; `wall` is the time that is written down.
+    """
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class LeaderElection:
         rng: Random,
         *,
         sleep: Sleep = asyncio.sleep,
+        wall: Clock | None = None,
         on_problem: Report = lambda _: None,
         on_leader: Report = lambda _: None,
     ) -> None:
@@ -54,6 +58,7 @@ class LeaderElection:
         self._candidate = candidate
         self._rng = rng
         self._sleep = sleep
+        self._wall = wall or clock
         self._on_problem, self._problem, self._failure = on_problem, "", ""
         self._on_leader, self._leader = on_leader, ""
 
@@ -65,6 +70,11 @@ class LeaderElection:
     def leader(self) -> str:
         """Who leads, as far as we have seen."""
         return self._candidate.leader
+
+    @property
+    def slow_jobs(self) -> str:
+        """What the lease says about slow jobs: after `acquire`, what the leader before us noted."""
+        return self._candidate.slow_jobs
 
     @property
     def write_timeout(self) -> float:
@@ -129,7 +139,7 @@ class LeaderElection:
     async def _renew(self, timeout: float) -> bool:
         """False: there is nothing to renew, or somebody wrote meanwhile; read first."""
         now = self._clock.now()
-        call = self._candidate.renewal(now)
+        call = self._candidate.renewal(self._wall.now())
         try:
             return call is not None and await self._write(call, now, timeout)
         except ApiError as error:
@@ -140,12 +150,12 @@ class LeaderElection:
     async def _read_and_take(self, timeout: float) -> bool:
         lease = await self._read(timeout)
         now = self._clock.now()
-        call = self._candidate.on_read(lease, now)
+        call = self._candidate.on_read(lease, now, self._wall.now())
         return call is not None and await self._write(call, now, timeout)
 
     async def _give_up(self, timeout: float) -> bool:
         lease = await self._read(timeout)
-        call = None if lease is None else self._candidate.release(lease, self._clock.now())
+        call = None if lease is None else self._candidate.release(lease, self._wall.now())
         if call is not None:
             await self._api.send(call, timeout=timeout)
         return True

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from kubenexus.api.keys.scheduler import SLOW_JOBS
 from kubenexus.api.meta import Object
 from kubenexus.base.moments import micros_text
 from kubenexus.client.calls import Call
@@ -72,9 +73,30 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
         raw = msgspec.json.decode(body, type=Raw)
         return Lease(raw, msgspec.convert(raw.get("spec") or {}, Spec))
 
-    def with_spec(self, spec: Spec) -> Raw:
-        changed = (self.raw.get("spec") or {}) | msgspec.to_builtins(spec)
-        return self.raw | {"spec": changed}
+    @property
+    def slow_jobs(self) -> str:
+        """What a leader noted on it (`app.slow_jobs`)."""
+        said = self._annotations().get(SLOW_JOBS.key)
+        return said if isinstance(said, str) else ""
+
+    def with_spec(self, spec: Spec, slow_jobs: str | None = None) -> Raw:
+        """The object to write: with this spec, and with this note if it is not None; "" takes the note away."""
+        changed = self.raw | {"spec": (self.raw.get("spec") or {}) | msgspec.to_builtins(spec)}
+        if slow_jobs is None or slow_jobs == self.slow_jobs:
+            return changed
+        annotations = {key: value for key, value in self._annotations().items() if key != SLOW_JOBS.key}
+        if slow_jobs:
+            annotations[SLOW_JOBS.key] = slow_jobs
+        metadata = {key: value for key, value in self._metadata().items() if key != "annotations"}
+        return changed | {"metadata": metadata | ({"annotations": annotations} if annotations else {})}
+
+    def _metadata(self) -> Raw:
+        found = self.raw.get("metadata")
+        return found if isinstance(found, dict) else {}
+
+    def _annotations(self) -> Raw:
+        found = self._metadata().get("annotations")
+        return found if isinstance(found, dict) else {}
 
 
 def held_by(identity: str, terms: Terms, now: float, old: Spec | None) -> Spec:
@@ -115,6 +137,6 @@ def create_call(terms: Terms, spec: Spec) -> Call:
     return create(LEASES, body, terms.namespace)
 
 
-def update_call(terms: Terms, lease: Lease, spec: Spec) -> Call:
+def update_call(terms: Terms, lease: Lease, spec: Spec, slow_jobs: str | None = None) -> Call:
     """Carries the version we saw: if somebody was faster, the server refuses it."""
-    return update(LEASES, terms.namespace, terms.name, lease.with_spec(spec))
+    return update(LEASES, terms.namespace, terms.name, lease.with_spec(spec, slow_jobs))

@@ -10,6 +10,7 @@ import contextlib
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.app.activity import LoopActivity
 from kubenexus.app.herald import Herald
 from kubenexus.app.reservations import Reservations
 from kubenexus.base.clock import Clock
@@ -30,6 +31,7 @@ from kubenexus.state.ledger import Ledger
 
 BUDGET = 6400  # of a burst: a few milliseconds
 PER_DECISION = 100  # what a decision costs besides the rows it has to ask about
+LONGEST_BURST = 0.1  # seconds; no decision begins later, should they cost more than their rows say
 LONGEST = 60.0  # seconds without looking whether something is due
 
 log = logs.get("loop")
@@ -52,6 +54,7 @@ class Loop:
     ) -> None:
         self._ledger, self._room, self._planners, self._dispatcher = ledger, room, planners, dispatcher
         self._herald, self._metrics, self._clock, self.shunned = herald, metrics, clock, shunned
+        self.activity = LoopActivity()
         self.reservations = Reservations(room, clock, {})
         self._work = asyncio.Event()
         self.decisions = 0
@@ -79,7 +82,8 @@ class Loop:
             self._room.on_event(EVERYTHING)
         self.reservations.review()
         spent = count = 0
-        while spent < BUDGET and not self._dispatcher.full:
+        ends = self._clock.now() + LONGEST_BURST
+        while spent < BUDGET and not self._dispatcher.full and (not count or self._clock.now() < ends):
             turn = self._room.pop()
             if turn is None:
                 break
@@ -98,6 +102,7 @@ class Loop:
     def _try(self, turn: Turn) -> None:
         """A job that brings the planner down (a mistake of ours, or of a plugin) must not bring down the others."""
         began = self._clock.now()
+        self.activity.deciding = (turn.job.key, began)
         try:
             self._take(turn, began)
         except Exception as error:
@@ -105,6 +110,19 @@ class Loop:
             self._room.failed(turn)
             self._herald.broke(turn.job, f"{type(error).__name__}: {error}")
             self._count(turn.job, ERROR, began)
+        finally:
+            self.activity.deciding = None
+            self._timed(turn.job.key, began)
+
+    def _timed(self, job: str, began: float) -> None:
+        """A job whose decision took too long is tried after all others from now on, and those like it with it."""
+        now = self._clock.now()
+        until = self.activity.slow_jobs.decided(job, began, now)
+        if until is not None:
+            log.warning("Decision took too long; trying the job last", job=job, seconds=round(now - began, 1))
+            self._room.postpone(job, until)
+        elif self._room.any_late:
+            self._room.in_time(job)
 
     def _take(self, turn: Turn, began: float) -> None:
         job = turn.job

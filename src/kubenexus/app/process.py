@@ -3,7 +3,8 @@
     reach ─▶ may we? ─▶ serve health ─▶ watch ─▶ lead ─▶ caught up ─▶ schedule ─▶ TERM: finish binds ─▶ release
 
 Leadership lost ends it with an error, since whatever it believes may be outdated; so does a server that no longer
-knows us. Whoever starts us starts us again.
+knows us. Whoever starts us starts us again. The lease has a thread of its own (`app.leader_thread`), and the main loop
+shows life to it every second.
 """
 
 import asyncio
@@ -17,11 +18,12 @@ from kubenexus.app.flags import Flags
 from kubenexus.app.gauges import Gauges
 from kubenexus.app.hearing import GROUPS, WATCHED
 from kubenexus.app.leader import LeaderElection
+from kubenexus.app.leader_thread import LeaderElectionThread
 from kubenexus.app.lease import Terms
 from kubenexus.app.ports import Ports
 from kubenexus.app.rights import USEFUL, complaint, lacking, needed
 from kubenexus.app.scheduler import Scheduler, Settings
-from kubenexus.base.clock import Clock
+from kubenexus.base.clock import WallClock
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.base.garbage import settle_down
 from kubenexus.client import kinds
@@ -44,16 +46,18 @@ log = logs.get("app")
 
 
 class Process:
-    """One for each process. `identity` is ours alone among the candidates for leadership."""
+    """One for each process. `identity` is ours alone among the candidates for leadership. `access` and `lease_access`
+    lead to the same server and share nothing: each is used in a thread of its own."""
 
     def __init__(
         self,
         configuration: Configuration,
         plugins: Mapping[str, Factory],
         access: Access,
-        clock: Clock,
+        clock: WallClock,
         rng: random.Random,
         *,
+        lease_access: Access,
         flags: Flags,
         identity: str,
     ) -> None:
@@ -61,9 +65,11 @@ class Process:
         self._clock, self._rng, self._identity = clock, rng, identity
         connection = configuration.document.client_connection
         self._client = Client(access, clock, limiter=Limiter(clock, qps=connection.qps, burst=connection.burst))
-        # The lease has a client of its own: no burst of binds stands before a renewal.
-        self._lease_client = Client(access, clock, connections=2)
+        # The lease has a client of its own: no burst of binds stands before a renewal. And a clock of its own: the
+        # seconds of a lease are not made longer by a clock that is put right.
+        self._lease_client, self._steady = Client(lease_access, clock, connections=2), WallClock()
         self._election = self._candidacy()
+        self._leadership: LeaderElectionThread | None = None
         self._scheduler: Scheduler | None = None
         self._ports: Ports | None = None
         self._tasks: list[asyncio.Task[Any]] = []
@@ -106,8 +112,12 @@ class Process:
             guard=self._election,
             settings=Settings(host=self._identity.partition("_")[0], watched=watched),
         )
+        activity = scheduler.loop.activity
+        if self._election is not None:
+            self._leadership = LeaderElectionThread(self._election, activity, self._steady)
         await ports.open(scheduler, self._election)
         log.info("Starting", source=self._client.access.source, profiles=sorted(scheduler.planners))
+        self._start(activity.beat(self._clock.follow))
         self._start(self._known())
         self._start(Gauges(scheduler, self._election, self._clock).feel())
         self._start(scheduler.auditor.run(scheduler.loop.wake))
@@ -154,19 +164,25 @@ class Process:
             return None
         return LeaderElection(
             self._lease_client,
-            self._clock,
-            Candidate(self._identity, Terms.of(wanted)),
-            self._rng,
+            self._steady,
+            Candidate(self._identity, Terms.of(wanted), self._note),
+            random.Random(self._rng.getrandbits(64)),
+            wall=self._clock,
             on_problem=lambda problem: log.error("Failed to acquire or renew the lease", err=problem),
             on_leader=lambda leader: log.info("New leader", leader=leader),
         )
 
+    def _note(self, now: float) -> str | None:
+        """What the lease is to say about slow jobs. Called in the lease thread."""
+        return None if self._scheduler is None else self._scheduler.loop.activity.note(now)
+
     # --- the middle -----------------------------------------------------------------------------------------------
 
     async def _lead(self, scheduler: Scheduler) -> None:
-        if self._election is not None:
-            await self._election.acquire()
-            self._holding = self._start(self._election.hold())
+        if self._leadership is not None:
+            noted = await self._leadership.acquire()
+            scheduler.postpone(scheduler.loop.activity.slow_jobs.inherit(noted, self._clock.now()))
+            self._holding = self._start(self._leadership.hold())
         if self._configuration.document.delay_cache_until_active:
             self._start(scheduler.watch())
         await self._caught_up(scheduler)
@@ -224,12 +240,12 @@ class Process:
         if scheduler is not None and self._tasks:
             await self._finish(scheduler)
         await _cancelled([] if self._holding is None else [self._holding])
-        if self._election is not None and self._election.may_write():
-            await self._election.release()
+        if self._leadership is not None and self._leadership.election.may_write():
+            await self._leadership.release()
         if self._ports is not None:
             await self._ports.close()
         await self._client.close()
-        await self._lease_client.close()
+        await (self._lease_client.close() if self._leadership is None else self._leadership.close(self._lease_client))
 
     async def _finish(self, scheduler: Scheduler) -> None:
         given_up = await scheduler.dispatcher.close(scheduler.guard.write_timeout + 1.0)

@@ -6,7 +6,7 @@ It owns the state and the tasks that work on it. Who leads, what is served and w
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from kubenexus.app.landing import Landing
 from kubenexus.app.loop import Loop
 from kubenexus.app.registrar import Registrar
 from kubenexus.app.reservations import Reservations
+from kubenexus.app.slow_jobs import SlowJob
 from kubenexus.base.clock import Clock
 from kubenexus.bind.commitment import Always, Bind, Fenced, Guard, Points
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
@@ -126,6 +127,12 @@ class Scheduler:
             tasks.create_task(self.recorder.run(Fenced(self.api, self.guard), self.dispatcher.room))
             tasks.create_task(self.inquest.run(self.loop.wake))
             tasks.create_task(self.keeper.run(self.loop.wake))
+
+    def postpone(self, jobs: Iterable[SlowJob]) -> None:
+        """These took too long to decide in a process before this one: they are tried after all others."""
+        for each in jobs:
+            log.warning("Job took too long to decide before; trying it last", job=each.job, times=each.count)
+            self.room.postpone(each.job, each.until)
 
     @property
     def unsynced(self) -> list[str]:

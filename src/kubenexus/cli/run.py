@@ -96,11 +96,22 @@ def _run(config_file: str | None, said: Mapping[str, Any]) -> None:
     for note in configuration.notes:
         logs.get("config").info("Configuration", note=str(note))
     named = said["kubeconfig"] or configuration.document.client_connection.kubeconfig
-    access = find_access(Wish(kubeconfig=named, context=said["context"], master=said["master"]), clock)
+    wish = Wish(kubeconfig=named, context=said["context"], master=said["master"])
+    # Twice: tokens, login programs and certificates are kept by who uses them, and the lease has a thread of its own.
+    access, for_lease = find_access(wish, clock), find_access(wish, clock)
     identity = f"{socket.gethostname()}_{secrets.token_hex(8)}"
 
     async def life() -> None:
-        process = Process(configuration, plugins, access, clock, random.Random(), flags=flags, identity=identity)
+        process = Process(
+            configuration,
+            plugins,
+            access,
+            clock,
+            random.Random(),
+            lease_access=for_lease,
+            flags=flags,
+            identity=identity,
+        )
         await _until_signalled(process)
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -170,7 +170,12 @@ class WaitingRoom(Board):
         entry = self._entries.get(key)
         self._late.discard(key)
         if entry is not None and entry.line is not None:
-            entry.line.late = 0.0  # cheap: called for each decision
+            entry.line.late = 0.0
+
+    @property
+    def any_late(self) -> bool:
+        """Whether some job was postponed, and has not been decided in time since."""
+        return bool(self._late)
 
     def precedes(self, one: str, other: str) -> bool:
         """Whether a job comes before another one now, both in flight or in a line; who is not here comes last."""

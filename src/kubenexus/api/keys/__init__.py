@@ -7,7 +7,7 @@ manual (docs/keys.md) both come from it, so they cannot drift apart, and no othe
     cpus = read_indexed(keys.numa.CPUS, node.metadata.labels, node.metadata.annotations)    # {(0,): ..., (1,): ...}
 """
 
-from kubenexus.api.keys import discovered, gang, gpu, network, numa, tenant, workload
+from kubenexus.api.keys import discovered, gang, gpu, network, numa, scheduler, tenant, workload
 from kubenexus.api.keys.entry import Entry, Index, Kind, Section, Spelling
 from kubenexus.api.keys.reading import Conflict, Problem, Reading, read, read_indexed
 
@@ -28,6 +28,7 @@ __all__ = [
     "numa",
     "read",
     "read_indexed",
+    "scheduler",
     "tenant",
     "workload",
 ]
@@ -41,4 +42,5 @@ SECTIONS: tuple[Section, ...] = (
     gpu.SECTION,
     network.SECTION,
     discovered.SECTION,
+    scheduler.SECTION,
 )

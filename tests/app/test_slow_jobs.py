@@ -1,0 +1,260 @@
+"""Jobs that took too long to decide are tried last, by this process and by the next."""
+
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubenexus.app.activity import LoopActivity
+from kubenexus.app.slow_jobs import FIRST, KEPT, LIMIT, LONGEST, MOST, UNDER_WAY, SlowJob, SlowJobs, read, text_of
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.queue.entry import Place
+from kubenexus.testing.builders import a_node, a_pod
+from tests.api.gangs.small import a_member
+from tests.app.town import Town, in_town
+
+NOW = 1_794_792_257.0
+WEB = '{"job":"shop/web-0","at":"2026-11-16T01:24:17.000000Z","count":1}'
+
+
+def inherited(text: str = "") -> SlowJobs:
+    jobs = SlowJobs()
+    jobs.inherit(text, NOW)
+    return jobs
+
+
+# --- the list ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_stands_on_the_lease_as_json_and_comes_back() -> None:
+    jobs = inherited()
+    assert jobs.decided("shop/web-0", NOW, NOW + 3.0) == NOW + 60.0
+    text = jobs.annotation(None, NOW + 3.0)
+    assert text == f"[{WEB}]"
+    assert inherited(text).entries == (SlowJob("shop/web-0", NOW, 1),)
+
+
+def test_each_slow_decision_doubles_the_rest_up_to_an_hour() -> None:
+    jobs, now, rests = inherited(), NOW, []
+    for _ in range(20):
+        until = jobs.decided("shop/web-0", now, now + 3.0)
+        assert until is not None
+        rests.append(until - now)
+        now = until
+    assert rests[:8] == [60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0, 3600.0]
+    assert max(rests) == LONGEST
+
+
+def test_a_job_that_is_decided_in_time_is_forgotten_and_no_other() -> None:
+    jobs = inherited()
+    for job in ("a/slow", "b/slow"):
+        jobs.decided(job, NOW, NOW + 3.0)
+    assert jobs.decided("a/slow", NOW + 70.0, NOW + 70.0 + LIMIT) is None
+    assert [each.job for each in jobs.entries] == ["b/slow"]
+
+
+def test_an_hour_after_its_rest_a_job_is_forgotten() -> None:
+    jobs = inherited()
+    jobs.decided("a/slow", NOW, NOW + 3.0)
+    kept = NOW + FIRST + KEPT
+    text = jobs.annotation(None, kept - 1.0)
+    assert text is not None
+    assert "a/slow" in text
+    assert jobs.annotation(None, kept) == ""
+    assert read(text, kept - 1.0)
+    assert read(text, kept) == ()
+
+
+def test_only_the_latest_are_kept() -> None:
+    jobs = inherited()
+    for i in range(100):
+        jobs.decided(f"a/p{i}", NOW + i, NOW + i + 3.0)
+    assert [each.job for each in jobs.entries] == [f"a/p{i}" for i in range(100 - MOST, 100)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "named"),
+    [pytest.param(UNDER_WAY, False, id="a second at most"), pytest.param(UNDER_WAY + 0.1, True, id="longer")],
+)
+def test_a_decision_under_way_is_named_before_it_ends(seconds: float, named: bool) -> None:
+    activity = LoopActivity()
+    activity.slow_jobs.inherit("", NOW)
+    activity.deciding = ("shop/web-0", NOW)
+    assert activity.note(NOW + seconds) == (f"[{WEB}]" if named else "")
+    assert activity.note(NOW + seconds) == (f"[{WEB}]" if named else ""), "once, however often it is written"
+    activity.deciding = None
+    activity.slow_jobs.decided("shop/web-0", NOW, NOW + seconds)
+    assert activity.note(NOW + seconds) == "", "it ended in time"
+
+
+def test_nothing_is_written_before_it_was_read() -> None:
+    assert SlowJobs().annotation(("shop/web-0", NOW), NOW + 100.0) is None
+
+
+GARBAGE = [
+    pytest.param("x", id="no JSON"),
+    pytest.param("{}", id="no list"),
+    pytest.param("[1]", id="a list of numbers"),
+    pytest.param('[{"job":"a/b"}]', id="no time"),
+    pytest.param('[{"job":"","at":"2026-11-16T01:24:17Z"}]', id="no job"),
+    pytest.param('[{"job":"a/b","at":"soon"}]', id="a time that is none"),
+    pytest.param('[{"job":"a/b","at":"2026-11-16T01:24:17"}]', id="a time without a zone"),
+    pytest.param('[{"job":"a/b","at":"2026-11-16T01:24:17Z","count":0}]', id="no count"),
+    pytest.param('[{"job":"a/b","at":"2026-11-16T01:24:17Z","count":1e99}]', id="an endless count"),
+    pytest.param('[{"job":"' + "x" * 900 + '","at":"2026-11-16T01:24:17Z"}]', id="an endless key"),
+    pytest.param("[" * 20_000, id="a well of brackets"),
+    pytest.param("[" + ",".join([WEB] * 1_000) + "]", id="far too long"),
+    pytest.param('[{"job":"\ud800","at":"2026-11-16T01:24:17Z"}]', id="half a character"),
+]
+
+
+@pytest.mark.parametrize("text", GARBAGE)
+def test_a_list_that_cannot_be_read_is_ignored_with_a_line(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert read(text, NOW) == ()
+    assert [record.getMessage() for record in caplog.records] == ["Ignored the list of slow jobs on the lease"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        pytest.param(
+            {"job": "a/b", "at": "2999-01-01T00:00:00Z"}, SlowJob("a/b", NOW), id="a time to come is taken for now"
+        ),
+        pytest.param(
+            {"job": "a/b", "at": "2026-11-16T01:24:17Z", "count": 10**9},
+            SlowJob("a/b", NOW, 16),
+            id="a count that is too large rests for an hour",
+        ),
+        pytest.param({"job": "a/b", "at": "1970-01-01T00:00:00Z"}, None, id="long ago is forgotten"),
+        pytest.param(
+            {"job": "ns/gang/x", "at": "2026-11-16T01:24:17Z", "more": [1]},
+            SlowJob("ns/gang/x", NOW),
+            id="a gang's key, and a field of a later version",
+        ),
+    ],
+)
+def test_what_a_list_may_say(entry: dict[str, Any], expected: SlowJob | None) -> None:
+    found = read(msgspec.json.encode([entry]).decode(), NOW)
+    assert found == (() if expected is None else (expected,))
+    assert all(each.until <= NOW + LONGEST for each in found)
+
+
+def test_the_same_job_twice_counts_once_and_the_later_one() -> None:
+    twice = f'[{WEB},{{"job":"shop/web-0","at":"2026-11-16T01:24:16Z","count":9}}]'
+    assert read(twice, NOW) == (SlowJob("shop/web-0", NOW, 1),)
+
+
+# --- the loop ---------------------------------------------------------------------------------------------------------
+
+
+def slow(town: Town, name: str, seconds: float) -> list[str]:
+    """Decisions about this job take that long. Returns the jobs that are tried, as they are."""
+    planner, tried = town.scheduler.planners["default-scheduler"], list[str]()
+    decide = planner.decide
+
+    def slowly(job: Job, *rest: Any) -> Decision:
+        tried.append(job.key)
+        assert town.scheduler.loop.activity.deciding == (job.key, town.clock.now())
+        if name in job.key:
+            town.clock.advance(seconds)
+        return decide(job, *rest)
+
+    planner.decide = slowly  # type: ignore[method-assign]
+    return tried
+
+
+def test_a_job_whose_decision_took_too_long_is_tried_after_all_others() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=2))
+        tried = slow(town, "monster", 5.0)
+        town.pods(a_pod("monster", cpu=100, priority=1000), a_pod("small", cpu=1))
+        await town.work()
+        assert tried == ["default/monster", "default/small"]
+        assert town.scheduler.loop.activity.deciding is None
+        assert [each.job for each in town.scheduler.loop.activity.slow_jobs.entries] == ["default/monster"]
+        for i in range(50):  # something happens all the time that would help it
+            town.clock.advance(1.0)
+            town.nodes(a_node(f"n{i}", cpu=200))
+            await town.work()
+        assert len(tried) == 2
+        town.clock.advance(10.0)
+        await town.work()
+        assert tried[2:] == ["default/monster"]
+
+    in_town(life)
+
+
+def test_a_burst_ends_with_a_decision_that_took_too_long() -> None:
+    """Else thousands of them would be one step of the loop, and it would show no life."""
+
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=50))
+        tried = slow(town, "p", 0.2)
+        town.pods(*(a_pod(f"p{i}", cpu=1) for i in range(3)))
+        town.scheduler.loop.burst()
+        assert len(tried) == 1
+        await town.work()
+        assert len(tried) == 3
+
+    in_town(life)
+
+
+def test_a_decision_that_fails_after_a_long_time_counts_as_well() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=50))
+        town.pods(a_pod("bad", cpu=1))
+
+        def failing(*_: Any) -> Decision:
+            town.clock.advance(5.0)
+            raise RuntimeError("a mistake")
+
+        town.scheduler.planners["default-scheduler"].decide = failing  # type: ignore[method-assign]
+        await town.work()
+        assert town.scheduler.loop.activity.deciding is None
+        town.clock.advance(30.0)
+        assert await town.work() == 0
+        town.clock.advance(30.0)
+        assert await town.work() == 1
+
+    in_town(life)
+
+
+def test_the_next_leader_tries_it_last_and_forgets_it_once_it_is_quick() -> None:
+    noted = text_of((SlowJob("default/monster", 999_990.0),), 1_000_000.0)
+
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=200))
+        tried = slow(town, "nothing", 0.0)
+        town.pods(a_pod("monster", cpu=100, priority=1000))  # a standby knows it already
+        memory = town.scheduler.loop.activity.slow_jobs
+        town.scheduler.postpone(memory.inherit(noted, town.clock.now()))
+        town.pods(a_pod("small", cpu=1))
+        await town.work()
+        assert tried == ["default/small"]
+        assert town.room.place("default/monster") is Place.BACKOFF
+        town.clock.advance_to(1_000_050.0)
+        await town.work()
+        assert tried == ["default/small", "default/monster"]
+        assert memory.entries == ()
+        assert memory.annotation(None, town.clock.now()) == ""
+        assert not town.room.any_late
+
+    in_town(life)
+
+
+def test_a_gang_is_known_by_its_own_key() -> None:
+    members = [a_member(f"g-{i}", "g", 2) for i in range(2)]
+
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        tried = slow(town, "/g", 5.0)
+        town.pods(*members)
+        await town.work()
+        (entry,) = town.scheduler.loop.activity.slow_jobs.entries
+        assert [entry.job] == tried
+        assert entry.job.count("/") == 2
+
+    in_town(life)
