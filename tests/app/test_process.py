@@ -9,11 +9,15 @@ import pytest
 
 from kubenexus.app import auditor
 from kubenexus.app.flags import Flags, overridden
+from kubenexus.app.leader import LeadershipLost
 from kubenexus.app.process import Process
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.base.clock import WallClock
 from kubenexus.client.access import Wish, find_access
+from kubenexus.client.kinds import LEASES
+from kubenexus.client.verbs import patch
 from kubenexus.config import defaults
+from kubenexus.config.durations import Duration
 from kubenexus.framework.registry import with_entry_points
 from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.box import Box, background
@@ -27,14 +31,14 @@ async def until(true: Callable[[], object]) -> None:
             await asyncio.sleep(0)  # the server lives in this loop, too
 
 
-@contextlib.asynccontextmanager
-async def started(box: Box, name: str) -> AsyncIterator[Scheduler]:
-    """A replica that has seen everything."""
+def replica(box: Box, name: str) -> Process:
+    """A process with an identity of its own, one of several."""
     plugins, clock = with_entry_points(BUILT_IN), WallClock()
-    flags = Flags(secure_port=0, leader_election={"resource_namespace": "default"})
+    election = {"resource_namespace": "default", "retry_period": Duration.of("100ms")}
+    flags = Flags(secure_port=0, leader_election=election)
     configuration = overridden(defaults(plugins), flags)
     access, for_lease = (find_access(Wish(kubeconfig=str(box.kubeconfig)), clock) for _ in range(2))
-    process = Process(
+    return Process(
         configuration,
         plugins,
         access,
@@ -44,6 +48,12 @@ async def started(box: Box, name: str) -> AsyncIterator[Scheduler]:
         flags=flags,
         identity=name,
     )
+
+
+@contextlib.asynccontextmanager
+async def started(box: Box, name: str) -> AsyncIterator[Scheduler]:
+    """A replica that has seen everything."""
+    process = replica(box, name)
     async with background(process.run()):
         await until(lambda: process._scheduler is not None and not process._scheduler.unsynced)
         assert process._scheduler is not None
@@ -66,5 +76,26 @@ def test_leader_and_standby_both_audit_their_ledgers(monkeypatch: pytest.MonkeyP
                 await found_out(leader)
                 await found_out(standby)
                 assert not standby.guard.may_write()
+
+    asyncio.run(life())
+
+
+def test_who_is_asked_to_end_hands_the_lease_over_and_who_is_robbed_of_it_ends_with_an_error() -> None:
+    async def life() -> None:
+        async with cluster(1, "2") as box:
+            first = replica(box, "one")
+            running = asyncio.ensure_future(first.run())
+            await until(lambda: first._election is not None and first._election.may_write())
+            second = replica(box, "other")
+            waiting = asyncio.ensure_future(second.run())
+            first.stop()
+            await running
+            assert first._election is not None
+            assert not first._election.may_write()
+            await until(lambda: second._election is not None and second._election.may_write())
+            body = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 60}}
+            await box.client.send(patch(LEASES, "default", "kubenexus-scheduler", body))
+            with pytest.raises(LeadershipLost, match="lease kubenexus-scheduler is held by thief"):
+                await waiting
 
     asyncio.run(life())

@@ -24,6 +24,7 @@ class Gauges:
         metrics.cache_size.at("nodes").set(ledger.nodes.count)
         metrics.cache_size.at("pods").set(len(ledger.pods))
         metrics.cache_size.at("assumed_pods").set(ledger.assumed)
+        metrics.slow_jobs.at().set(len(scheduler.loop.activity.slow_jobs.entries))
         metrics.tasks.at("binding").set(scheduler.dispatcher.open)
         metrics.pending_api_calls.at(POD_STATUS).set(len(scheduler.notes))
         metrics.pending_api_calls.at(GROUP_STATUS).set(len(scheduler.registrar.notes))

@@ -1,7 +1,8 @@
 """The loop: whoever's turn it is, is decided, committed and handed to the dispatcher; then everybody else has a turn.
 
-One thread does everything, so a burst of decisions is bounded: by what it costs, in rows, and by how far it may run
-ahead of the API server. Between two bursts watches, leases and probes are served.
+One thread does everything but keep the lease, so a burst of decisions is bounded: by what it costs, in rows, and by how
+far it may run ahead of the API server. Between two bursts watches and probes are served. A decision that takes too long
+all the same is timed here, not in `decide`: its job is tried after all others from then on.
 """
 
 import asyncio

@@ -29,7 +29,8 @@ log = logs.get("slow")
 
 
 class SlowJob(msgspec.Struct, frozen=True, gc=False):
-    """`at` is when its last slow decision began, `count` how many there were in a row."""
+    """`at` is when its last slow decision ended, or when it was last seen under way; `count` how many there were in a
+    row."""
 
     job: str
     at: float
@@ -72,7 +73,7 @@ class SlowJobs:
     def decided(self, job: str, began: float, now: float) -> float | None:
         """A decision has ended. Until when the job is to rest if it took too long; None: it did not."""
         if now - began > LIMIT:
-            self.entries = noted(self.entries, job, began, now)
+            self.entries = noted(self.entries, job, now)
             return self.entries[-1].until
         if self.entries:
             self.entries = tuple(each for each in self.entries if each.job != job)
@@ -84,15 +85,15 @@ class SlowJobs:
             return None
         entries = self.entries
         if deciding is not None and now - deciding[1] > UNDER_WAY:
-            entries = noted(entries, *deciding, now)
+            entries = noted(entries, deciding[0], now)
         return text_of(entries, now)
 
 
-def noted(entries: Entries, job: str, began: float, now: float) -> Entries:
+def noted(entries: Entries, job: str, now: float) -> Entries:
     """With one more slow decision about this job."""
     before = next((each.count for each in entries if each.job == job), 0)
     others = [each for each in entries if each.job != job and each.known_until > now]
-    return (*others, SlowJob(job, began, min(before + 1, MOST_COUNT)))[-MOST:]
+    return (*others, SlowJob(job, now, min(before + 1, MOST_COUNT)))[-MOST:]
 
 
 def text_of(entries: Entries, now: float) -> str:

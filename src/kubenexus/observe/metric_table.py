@@ -197,6 +197,13 @@ OURS: Final = (
         exponential(0.001, 2, 13),
     ),
     Row(
+        "kubenexus_slow_jobs",
+        ALPHA,
+        (),
+        "Number of jobs whose last decision took longer than it may: they are tried after all others. Anything but 0 "
+        "deserves a look at the log.",
+    ),
+    Row(
         "kubenexus_watch_lag_seconds",
         ALPHA,
         ("kind",),

@@ -80,6 +80,7 @@ class Metrics(Collector):
         self.cache_size = self._gauge("scheduler_cache_size")
         self.leader = self._gauge("leader_election_master_status")
         self.loop_lag = self._histogram("kubenexus_loop_lag_seconds")
+        self.slow_jobs = self._gauge("kubenexus_slow_jobs")
         self.watch_lag = self._gauge("kubenexus_watch_lag_seconds")
         self.events_dropped = self._counter("kubenexus_events_dropped_total")
         self.refresh_rows = self._histogram("kubenexus_snapshot_refresh_rows")
