@@ -2,11 +2,11 @@
 
 import itertools
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from kubenexus.base import clock as clocks
-from kubenexus.base.clock import Clock, VirtualClock, WallClock
+from kubenexus.base.clock import SINCE_BOOT, Clock, VirtualClock, WallClock, counter
 
 
 class Machine:
@@ -44,20 +44,22 @@ def test_the_wall_clock_does_not_follow_when_somebody_sets_the_machine_back() ->
     assert machine.clock.now() >= before
 
 
-def test_the_time_that_a_machine_was_suspended_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_that_a_machine_was_suspended_counts() -> None:
     """CLOCK_MONOTONIC stands still meanwhile, CLOCK_BOOTTIME does not."""
-    monkeypatch.setattr(time, "monotonic", lambda: 7.0)
-    suspended = {time.CLOCK_BOOTTIME: 7.0}
-    monkeypatch.setattr(time, "clock_gettime", lambda which: suspended[which])
-    clock = WallClock(wall=lambda: 1_000.0)
-    suspended[time.CLOCK_BOOTTIME] += 3_600.0
+    read = {7: 100.0}
+    clocks = SimpleNamespace(CLOCK_BOOTTIME=7, clock_gettime=read.__getitem__, monotonic=lambda: 50.0)
+    clock = WallClock(counter(clocks), lambda: 1_000.0)
+    read[7] += 3_600.0
     assert clock.now() == 4_600.0
 
 
-def test_a_system_without_that_clock_has_the_next_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clocks, "_BOOT", None)
-    monkeypatch.setattr(time, "monotonic", lambda: 8.0)
-    assert clocks.since_boot() == 8.0
+def test_a_system_without_that_clock_has_the_next_best() -> None:
+    assert counter(SimpleNamespace(monotonic=lambda: 8.0))() == 8.0
+
+
+def test_the_clock_of_a_process_is_that_one_where_there_is_one() -> None:
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        assert time.clock_gettime(time.CLOCK_BOOTTIME) <= SINCE_BOOT() <= time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 @pytest.mark.parametrize(

@@ -63,11 +63,11 @@ class LeaderElectionThread:
     # --- called in the main loop ----------------------------------------------------------------------------------
 
     async def acquire(self) -> str:
-        """Returns when we lead, with what the lease says about slow jobs."""
+        """Returns when we lead, with what the lease says about slow jobs. From here on the lease is renewed."""
         return await self._there(self._acquire())
 
     async def hold(self) -> NoReturn:
-        """Renews until that fails for too long; then raises LeadershipLost."""
+        """Waits until the lease could not be renewed for too long; then raises LeadershipLost. After `acquire`."""
         await self._there(self._hold())
         raise LeadershipLost("the lease is no longer renewed")
 
@@ -99,16 +99,15 @@ class LeaderElectionThread:
 
     async def _acquire(self) -> str:
         await self.election.acquire()
+        noted = self.election.slow_jobs
         self._watching = asyncio.ensure_future(self._watch())
-        return self.election.slow_jobs
+        # At once: the main loop may be long in calling `hold`.
+        self._holding = asyncio.ensure_future(self.election.hold())
+        return noted
 
     async def _hold(self) -> None:
-        self._holding = holding = asyncio.ensure_future(self.election.hold())
-        watching = {holding} | ({self._watching} if self._watching is not None else set())
-        try:
-            done, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            holding.cancel()
+        running = [each for each in (self._holding, self._watching) if each is not None]
+        done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         for each in done:
             if not each.cancelled():
                 each.result()

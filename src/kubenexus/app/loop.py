@@ -83,13 +83,14 @@ class Loop:
             self._room.on_event(EVERYTHING)
         self.reservations.review()
         spent = count = 0
-        ends = self._clock.now() + LONGEST_BURST
-        while spent < BUDGET and not self._dispatcher.full and (not count or self._clock.now() < ends):
+        now = self._clock.now()
+        ends = now + LONGEST_BURST
+        while spent < BUDGET and now < ends and not self._dispatcher.full:
             turn = self._room.pop()
             if turn is None:
                 break
             before = self._asked()
-            self._try(turn)
+            now = self._try(turn)
             asked = self._asked() - before
             self._metrics.refresh_rows.at().observe(asked)
             spent += PER_DECISION + asked
@@ -100,8 +101,9 @@ class Loop:
 
     # --- one turn -------------------------------------------------------------------------------------------------
 
-    def _try(self, turn: Turn) -> None:
-        """A job that brings the planner down (a mistake of ours, or of a plugin) must not bring down the others."""
+    def _try(self, turn: Turn) -> float:
+        """A job that brings the planner down (a mistake of ours, or of a plugin) must not bring down the others.
+        Returns when it was done."""
         began = self._clock.now()
         self.activity.deciding = (turn.job.key, began)
         try:
@@ -113,9 +115,9 @@ class Loop:
             self._count(turn.job, ERROR, began)
         finally:
             self.activity.deciding = None
-            self._timed(turn.job.key, began)
+        return self._timed(turn.job.key, began)
 
-    def _timed(self, job: str, began: float) -> None:
+    def _timed(self, job: str, began: float) -> float:
         """A job whose decision took too long is tried after all others from now on, and those like it with it."""
         now = self._clock.now()
         until = self.activity.slow_jobs.decided(job, began, now)
@@ -124,6 +126,7 @@ class Loop:
             self._room.postpone(job, until)
         elif self._room.any_late:
             self._room.in_time(job)
+        return now
 
     def _take(self, turn: Turn, began: float) -> None:
         job = turn.job

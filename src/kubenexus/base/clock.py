@@ -7,14 +7,14 @@ began at such a moment ends at another.
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from functools import partial
+from typing import Any, Final, Protocol
 
 Sleep = Callable[[float], Awaitable[object]]  # `asyncio.sleep`, or what a test or a simulation has instead
 
 TOLERATED: Final = 1.0  # seconds that `WallClock` may differ from the machine's clock before it follows
 FASTER: Final = 1.0  # while it lags behind, two seconds pass in one
 SLOWER: Final = -0.5  # while it is ahead, half a second passes in one
-_BOOT: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Clock(Protocol):
@@ -24,10 +24,15 @@ class Clock(Protocol):
         """Seconds since 1970."""
 
 
-def since_boot() -> float:
-    """Seconds that count on while the machine is suspended, where the system can say (CLOCK_BOOTTIME on Linux).
+def counter(clocks: Any = time) -> Callable[[], float]:
+    """A clock that counts on while the machine is suspended, where the system has one (CLOCK_BOOTTIME on Linux).
     CLOCK_MONOTONIC stands still then: a leader that is resumed after an hour would take its lease for young."""
-    return time.clock_gettime(_BOOT) if _BOOT is not None else time.monotonic()
+    which = getattr(clocks, "CLOCK_BOOTTIME", None)
+    found: Callable[[], float] = clocks.monotonic if which is None else partial(clocks.clock_gettime, which)
+    return found
+
+
+SINCE_BOOT: Final = counter()
 
 
 class WallClock:
@@ -40,29 +45,28 @@ class WallClock:
     of its own that nothing calls `follow` on. Any thread may call `now`; one calls `follow`.
     """
 
-    def __init__(self, boot: Callable[[], float] = since_boot, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, boot: Callable[[], float] = SINCE_BOOT, wall: Callable[[], float] = time.time) -> None:
         self._boot, self._wall = boot, wall
-        # From when on (by `boot`), the time then, what a second has more, and for how many seconds. A tuple, replaced
-        # as a whole: another thread has the old one or the new one.
-        self._course = (boot(), wall(), 0.0, 0.0)
+        # What is added to `boot`; and while a difference is worked off, what a second has more, from when on and for
+        # how many seconds. A tuple, replaced as a whole: another thread has the old one or the new one.
+        self._course = (wall() - boot(), 0.0, 0.0, 0.0)
 
     def now(self) -> float:
-        began, then, more, lasts = self._course
-        passed = self._boot() - began
-        return then + passed + more * min(passed, lasts)
+        offset, more, began, lasts = self._course
+        here = self._boot()
+        return here + offset + more * min(here - began, lasts) if more else here + offset
 
     def follow(self) -> None:
         """Compare with the machine's clock, and set the course for it. Called every second or so."""
-        began, then, more, lasts = self._course
+        offset, more, began, lasts = self._course
         here = self._boot()
-        passed = here - began
-        now = then + passed + more * min(passed, lasts)
-        error = self._wall() - now
+        offset += more * min(here - began, lasts)
+        error = self._wall() - here - offset
         if abs(error) <= TOLERATED:
-            self._course = (here, now, 0.0, 0.0)
+            self._course = (offset, 0.0, 0.0, 0.0)
         else:
             rate = FASTER if error > 0 else SLOWER
-            self._course = (here, now, rate, error / rate)
+            self._course = (offset, rate, here, error / rate)
 
 
 class VirtualClock:
