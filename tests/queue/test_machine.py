@@ -86,10 +86,14 @@ class Machine(RuleBasedStateMachine):
         if expected is not None:
             assert turn.job.key == expected
         assert turn.job == self.jobs[turn.job.key]
+        assert self.room._late._until.get(turn.job.key, 0.0) <= self.easy.clock.now(), "nobody is tried before its time"
         self.turns[turn.job.key] = turn
 
     def _next(self) -> str | None:
-        """Whose turn it is; None where the door may still turn somebody away, or everybody backs off."""
+        """Whose turn it is; None where the door may still turn somebody away, or everybody backs off, or somebody is to
+        come last."""
+        if self.room.any_late or any(line.late for line in self._lines()):
+            return None
         active = [e for e in self.room._entries.values() if e.place is Place.ACTIVE]
         homes = [e for e in active if e.standing.alone or self.room._lines.is_home(e.standing)]
         if not active or len(homes) < len(active) or any(self.easy.gate.gate(p) for e in active for p in e.job.pods):
@@ -154,6 +158,15 @@ class Machine(RuleBasedStateMachine):
     @rule(name=NAMES)
     def activate(self, name: str) -> None:
         self.room.activate(f"default/{name}")
+
+    @rule(name=NAMES, seconds=st.sampled_from([0.5, 5.0, 50.0]))
+    def postpone(self, name: str, seconds: float) -> None:
+        """A decision about it took too long, whether it is here or not."""
+        self.room.postpone(f"default/{name}", self.easy.clock.now() + seconds)
+
+    @rule(name=NAMES)
+    def in_time(self, name: str) -> None:
+        self.room.in_time(f"default/{name}")
 
     @rule(name=NAMES, shut=st.booleans())
     def gate(self, name: str, shut: bool) -> None:
