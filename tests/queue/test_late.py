@@ -9,7 +9,7 @@ from tests.queue.easy import NODE, Easy, a_gang
 
 
 def tried(easy: Easy) -> list[str]:
-    """Whoever may be tried now, in order; all of them placed. A room that only looks ready is asked once."""
+    """The jobs that may be tried now, in order; all of them placed. A room that only looks ready is asked once."""
     found = []
     while easy.room.ready and (turn := easy.room.pop()) is not None:
         found.append(easy.place(turn).job.key.partition("/")[2])

@@ -86,12 +86,12 @@ class Machine(RuleBasedStateMachine):
         if expected is not None:
             assert turn.job.key == expected
         assert turn.job == self.jobs[turn.job.key]
-        assert self.room._late._until.get(turn.job.key, 0.0) <= self.easy.clock.now(), "nobody is tried before its time"
+        assert self.room._late._until.get(turn.job.key, 0.0) <= self.easy.clock.now(), "none is tried before its time"
         self.turns[turn.job.key] = turn
 
     def _next(self) -> str | None:
-        """Whose turn it is; None where the door may still turn somebody away, or everybody backs off, or somebody is to
-        come last."""
+        """Whose turn it is; None where the door may still turn somebody away, or everybody backs off, or one is to come
+        last."""
         if self.room.any_late or any(line.late for line in self._lines()):
             return None
         active = [e for e in self.room._entries.values() if e.place is Place.ACTIVE]

@@ -1,8 +1,8 @@
 """Leader election: of all replicas one writes. Which one is settled on a Lease, as with kube-scheduler.
 
 `app.leader_thread` awaits `acquire`, then `hold`, in a thread with a loop of its own: when that raises `LeadershipLost`
-the process ends with an error, since whatever it believes may be outdated. Everybody who writes asks `fence` first and
-gives up after `write_timeout`; these and `check` may be called from any thread, and read one reference.
+the process ends with an error, since whatever it believes may be outdated. Each writer asks `fence` first and gives up
+after `write_timeout`; these and `check` may be called from any thread, and read one reference.
 
 Hand in a client that nobody else uses up: a renewal that waits for its turn behind binds comes too late.
 """

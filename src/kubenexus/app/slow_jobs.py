@@ -47,7 +47,7 @@ class SlowJob(msgspec.Struct, frozen=True, gc=False):
 
 
 class Written(msgspec.Struct, frozen=True, gc=False):
-    """An entry as it stands in the annotation. Anybody may have written it."""
+    """An entry as it stands in the annotation. It may come from any hand."""
 
     job: Annotated[str, msgspec.Meta(min_length=1, max_length=800)]
     at: str

@@ -27,8 +27,8 @@ _STALE = 3  # kept connections in a row that may prove dead before we believe th
 class Attempt:
     """How far a call has come: decides whether giving up is Unreachable or Uncertain.
 
-    Its time is counted by the loop, which wakes whoever waits for it, and by the clock: the loop's time stands still
-    while the machine is suspended, and a write that was begun before that is not to be sent afterwards."""
+    Its time is counted by the loop, which wakes the task that waits for it, and by the clock: the loop's time stands
+    still while the machine is suspended, and a write that was begun before that is not to be sent afterwards."""
 
     __slots__ = ("_clock", "_until", "deadline", "sent")
 

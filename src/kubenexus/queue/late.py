@@ -1,4 +1,4 @@
-"""Jobs that are tried after all others: a decision about them took so long that it held up everybody else.
+"""Jobs that are tried after all others: a decision about them took so long that it held up all others.
 
 The room looks here when it is about to hand a job out, which is the one place that every way into a turn leads through:
 a newcomer of the same kind, an event, a backoff that ends, a bind that failed. Jobs that are alike share one line, cost
@@ -31,11 +31,11 @@ class LateJobs:
         self._until.pop(key, None)
 
     def mark(self, line: Line, key: str) -> None:
-        """The job stands in this line now: whoever is like it is late, too."""
+        """The job stands in this line now: those like it are late, too."""
         line.late = max(line.late, self._until.get(key, 0.0))
 
     def rests(self, line: Line, key: str, now: float, *, alone: bool) -> float | None:
-        """Until when the line is to wait, whose first job this is; None: it may be tried. `alone`: nobody else is
+        """Until when the line is to wait, whose first job this is; None: it may be tried. `alone`: no other line is
         ready."""
         late = max(line.late, self._until.get(key, 0.0))
         if now < late:
