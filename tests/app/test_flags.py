@@ -10,7 +10,6 @@ from kubenexus.framework.registry import with_entry_points
 from kubenexus.plugins import BUILT_IN
 
 PLUGINS = with_entry_points(BUILT_IN)
-NO_TIME = "must be at least 1s less than `LeaseDuration`: what lies between them is the time that a write may take"
 
 
 def terms(lease: str, renew: str, retry: str = "2s") -> Terms:
@@ -20,44 +19,27 @@ def terms(lease: str, renew: str, retry: str = "2s") -> Terms:
 
 
 @pytest.mark.parametrize(
-    ("lease", "renew", "write"),
+    ("lease", "renew", "expected"),
     [
-        pytest.param("15s", "10s", 5.0, id="kube-scheduler's defaults"),
-        pytest.param("15s", "14s", 1.0, id="a second to write"),
-        pytest.param("11s", "9.5s", 1.5, id="a renew deadline with a fraction"),
-        pytest.param("1m", "30s", 30.0, id="minutes"),
+        pytest.param("15s", "10s", (15, 10.0), id="kube-scheduler's defaults"),
+        pytest.param("15s", "14s", (15, 14.0), id="a second to write"),
+        pytest.param("11s", "9.5s", (11, 9.5), id="a renew deadline with a fraction"),
+        pytest.param("1m", "30s", (60, 30.0), id="minutes"),
+        pytest.param("15s", "14.999s", (15, 14.0), id="a millisecond to write"),
+        pytest.param("10.9s", "10.5s", (11, 10.0), id="a lease with a fraction and less than a second to write"),
+        pytest.param("10.1s", "9.5s", (11, 9.5), id="a lease with a fraction and, rounded up, time to write"),
+        pytest.param("3s", "2.9s", (3, 2.0), id="a short lease"),
+        pytest.param("900ms", "800ms", (1, 1 - 1 / 3), id="a very short lease: a third of it"),
     ],
 )
-def test_lease_settings_that_leave_time_to_write(lease: str, renew: str, write: float) -> None:
-    found = terms(lease, renew)
-    assert found.write_timeout == write
+def test_each_lease_leaves_time_to_write(lease: str, renew: str, expected: tuple[int, float]) -> None:
+    found = terms(lease, renew, "500ms")
+    assert (found.lease, found.renew) == pytest.approx(expected)
+    assert found.write_timeout >= min(1.0, found.lease / 3) - 1e-9
     assert found.renew + found.write_timeout <= found.lease
 
 
-@pytest.mark.parametrize(
-    ("lease", "renew", "problems"),
-    [
-        pytest.param("15s", "14.999s", {"renewDeadline": NO_TIME}, id="a millisecond to write"),
-        pytest.param("15s", "14.5s", {"renewDeadline": NO_TIME}, id="half a second to write"),
-        pytest.param(
-            "10.9s",
-            "10.5s",
-            {"leaseDuration": "must be whole seconds, as a Lease has them", "renewDeadline": NO_TIME},
-            id="less than no time, as a Lease has whole seconds",
-        ),
-        pytest.param(
-            "10.9s", "5s", {"leaseDuration": "must be whole seconds, as a Lease has them"}, id="a lease with a fraction"
-        ),
-        pytest.param(
-            "10s", "10s", {"leaseDuration": "must be greater than `RenewDeadline`"}, id="both equal: one error"
-        ),
-    ],
-)
-def test_lease_settings_with_which_nothing_would_be_written_are_refused(
-    lease: str, renew: str, problems: dict[str, str]
-) -> None:
+def test_a_renew_deadline_that_is_not_before_the_end_of_the_lease_is_an_error() -> None:
     with pytest.raises(InvalidConfiguration) as refused:
-        terms(lease, renew)
-    found = {problem.path: str(problem) for problem in refused.value.problems}
-    assert list(found) == [f"leaderElection.{name}" for name in problems]
-    assert all(found[f"leaderElection.{name}"].endswith(text) for name, text in problems.items())
+        terms("10s", "10s")
+    assert [problem.path for problem in refused.value.problems] == ["leaderElection.leaseDuration"]

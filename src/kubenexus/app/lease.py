@@ -3,6 +3,7 @@
 The object is kept as it came, so that labels and whatever else others put on it survive our updates.
 """
 
+import math
 from typing import Any
 
 import msgspec
@@ -33,12 +34,14 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
 
     @staticmethod
     def of(wanted: LeaderElection) -> "Terms":
-        """From the configuration. A lease lasts whole seconds, as the API has it."""
+        """From the configuration. A lease lasts whole seconds, as the API has it, so a fraction is rounded up. Its last
+        second (the last third of a lease under 3 s) is for writes: a later renew deadline is cut to where it begins."""
+        lease = math.ceil(wanted.lease_duration.seconds)
         return Terms(
             namespace=wanted.resource_namespace,
             name=wanted.resource_name,
-            lease=int(wanted.lease_duration.seconds),
-            renew=wanted.renew_deadline.seconds,
+            lease=lease,
+            renew=min(wanted.renew_deadline.seconds, lease - min(1.0, lease / 3)),
             retry=wanted.retry_period.seconds,
         )
 

@@ -162,10 +162,13 @@ class Process:
         wanted = self._configuration.document.leader_election
         if not wanted.leader_elect:
             return None
+        terms = Terms.of(wanted)
+        if terms.renew < wanted.renew_deadline.seconds:
+            log.warning("Renew deadline is cut: the end of the lease is for writes", seconds=terms.renew)
         return LeaderElection(
             self._lease_client,
             self._steady,
-            Candidate(self._identity, Terms.of(wanted), self._note),
+            Candidate(self._identity, terms, self._note),
             random.Random(self._rng.getrandbits(64)),
             wall=self._clock,
             on_problem=lambda problem: log.error("Failed to acquire or renew the lease", err=problem),

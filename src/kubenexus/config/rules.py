@@ -16,7 +16,6 @@ from kubenexus.config.v1 import (
 )
 
 _ZERO: Final = Duration(0)
-_SECOND: Final = Duration(10**9)
 _JITTER: Final = 1.2  # a follower waits up to this much longer than retryPeriod
 
 
@@ -51,23 +50,10 @@ def _leader_election(election: LeaderElection, place: Place) -> None:
             place[name].invalid(span, "must be greater than zero")
     if election.lease_duration <= election.renew_deadline:
         place["leaseDuration"].invalid(election.lease_duration, "must be greater than `RenewDeadline`")
-    else:
-        _time_to_write(election, place)
     if election.renew_deadline.nanoseconds <= _JITTER * election.retry_period.nanoseconds:
         place["renewDeadline"].invalid(election.renew_deadline, f"must be greater than `RetryPeriod`*{_JITTER}")
     if election.resource_lock != "leases":
         place["resourceLock"].invalid(election.resource_lock, 'resourceLock value must be "leases"')
-
-
-def _time_to_write(election: LeaderElection, place: Place) -> None:
-    """Stricter than kube-scheduler: here every write has ended when the lease has, so what lies between the two is the
-    time that a write may take. With a millisecond nothing would ever be bound."""
-    lease, renew = election.lease_duration.nanoseconds, election.renew_deadline.nanoseconds
-    if lease % _SECOND.nanoseconds:
-        place["leaseDuration"].invalid(election.lease_duration, "must be whole seconds, as a Lease has them")
-    if lease - renew < _SECOND.nanoseconds:
-        why = "must be at least 1s less than `LeaseDuration`: what lies between them is the time that a write may take"
-        place["renewDeadline"].invalid(election.renew_deadline, why)
 
 
 def _backoff(document: KubeSchedulerConfiguration, place: Place) -> None:
