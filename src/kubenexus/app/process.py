@@ -38,6 +38,7 @@ from kubenexus.observe import logs
 from kubenexus.state.digest import digest
 
 UNKNOWN_FOR = 60.0  # seconds of nothing but 401 before we give up
+LAST_BINDS = 20.0  # seconds for jobs whose binds have begun when we are asked to end; kubelets kill after 30
 FAREWELL = 2.0  # seconds for the last events
 # An older cluster's role does not name them, and pods are placed without them all the same.
 OPTIONAL = frozenset({kinds.DEVICE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.PRIORITY_CLASSES, *GROUPS})
@@ -251,7 +252,8 @@ class Process:
         await (self._lease_client.close() if self._leadership is None else self._leadership.close(self._lease_client))
 
     async def _finish(self, scheduler: Scheduler) -> None:
-        given_up = await scheduler.dispatcher.close(scheduler.guard.write_timeout + 1.0)
+        guard = scheduler.guard  # who does not lead has nothing to finish, only to wait for what is on its way
+        given_up = await scheduler.dispatcher.close(LAST_BINDS if guard.may_write() else guard.write_timeout + 1.0)
         log.info("Stopping", givenUp=given_up)
         if not scheduler.guard.may_write():
             return

@@ -30,6 +30,7 @@ from kubenexus.base.clock import Clock
 from kubenexus.bind.commitment import Always, Bind, Fenced, Guard, Points
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
 from kubenexus.bind.notes import Notes
+from kubenexus.bind.progress import Hooks
 from kubenexus.bind.shunned import Shunned
 from kubenexus.bind.volumes import VolumeBinding
 from kubenexus.client import kinds
@@ -187,7 +188,7 @@ class Scheduler:
             self._rng,
             limit=settings.in_flight,
             points=Points((self.notes, self.volumes)),
-            still=self._still_wanted,
+            hooks=Hooks(self._still_wanted, problem=self._unexplained),
         )
 
     def _counted(self, purpose: str) -> Counted:
@@ -252,6 +253,9 @@ class Scheduler:
         if record is None or record.uid != bind.uid or record.node != bind.node:
             return "the pod is gone, or somebody else has bound it"
         return "" if bind.node in self.ledger.nodes.row_of else f"node {bind.node} is gone"
+
+    def _unexplained(self, doing: str, error: Exception) -> None:
+        log.error("Something unexpected happened to a bind", error, doing=doing)  # noqa: PLE1205 - our own log
 
     def _pod_groups(self) -> Resource:
         """PodGroups, in the form that the server knows."""

@@ -36,17 +36,20 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
 
 
 class Commitment(msgspec.Struct, frozen=True):
-    """A job that was placed: all of its binds go out together. `token` is the caller's own (the queue's turn)."""
+    """A job that was placed: all of its binds go out together, and at least `minimum` of them or none. `token` is the
+    caller's own (the queue's turn)."""
 
     binds: tuple[Bind, ...]
     decision: Decision
     token: Any = None
     began: float = 0.0
+    minimum: int = 1
 
 
 def committed(job: Job, decision: Decision, token: Any = None, began: float = 0.0) -> Commitment:
     pods = {pod.metadata.uid: pod for pod in job.pods}
-    return Commitment(tuple(_bind(pods[each.uid], each) for each in decision.placements), decision, token, began)
+    binds = tuple(_bind(pods[each.uid], each) for each in decision.placements)
+    return Commitment(binds, decision, token, began, job.minimum)
 
 
 def _bind(pod: Pod, placement: Placement) -> Bind:

@@ -10,20 +10,25 @@
 them. A job goes out whole, however large: `full` holds back the next one. Each write asks the guard first and ends
 within its timeout, so that it has ended when another process may lead.
 
+While no bind of a job is on its way or done, the job is checked as a whole before each of its binds: if fewer than it
+needs can still be bound, or the process ends, none is sent. From its first bind on a job is carried through.
+
 A bind without an answer may have happened. It is settled by a look, and if the pod still has no node by sending *the
-same* bind again: whichever of the two lands, the pod gets the node on which it is counted.
+same* bind again: whichever of the two lands, the pod gets the node on which it is counted. An error that no answer
+explains counts as an answer that was lost.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from random import Random
 
 from kubenexus.base.clock import Sleep
-from kubenexus.bind.commitment import NO_POINTS, Bind, Commitment, Guard, Landing, Points
+from kubenexus.bind.commitment import NO_POINTS, Bind, Commitment, Guard, Landing, Points, PreBind
 from kubenexus.bind.outcome import BOUND, Fate, Outcome, found, outcome_of
+from kubenexus.bind.progress import NO_HOOKS, Hooks, Progress
 from kubenexus.client.backoff import Backoff
-from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
+from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
 from kubenexus.client.kinds import PODS
 from kubenexus.client.verbs import get
 
@@ -31,17 +36,15 @@ LIMIT = 64  # binds in flight
 AHEAD = 2  # times as many may be decided and not yet answered
 OPEN = 64  # times as many commitments may wait for volumes or for a look
 TRIES = 4  # binds without an answer before we believe a look that says "no node"
+AFTER_AN_ERROR = 1.0  # seconds until a look, where the error was ours and may come again at once
 REST = 1.0  # seconds without decisions after the server could not be reached: they would only pile up
 
-Still = Callable[[Bind], str]
-
-
-def _wanted(bind: Bind) -> str:
-    return ""
+ENDING = "this process is ending"
+NOT_LEADING = "this process does not lead any more"
 
 
 class Dispatcher:
-    """`still` is asked right before a bind is sent: why it is no longer wanted (the pod or its node is gone), or ""."""
+    """Commitments in, outcomes out. `hooks` is what it asks, and tells, those around it."""
 
     def __init__(
         self,
@@ -52,14 +55,14 @@ class Dispatcher:
         *,
         limit: int = LIMIT,
         points: Points = NO_POINTS,
-        still: Still = _wanted,
+        hooks: Hooks = NO_HOOKS,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._api, self._guard, self._land, self._rng, self._sleep = api, guard, land, rng, sleep
-        self._limit, self._still = limit, still
-        self._points = points
+        self._limit, self._points, self._hooks = limit, points, hooks
         self._slots = asyncio.Semaphore(limit)
         self._open: set[asyncio.Task[None]] = set()
+        self._preparing: set[asyncio.Task[None]] = set()  # of these, those before their first bind
         self._handed = 0  # binds of commitments that nobody has begun to carry out
         self._binding = 0  # in flight, or waiting for a slot
         self._calm = asyncio.Event()  # nobody waits for a slot
@@ -102,8 +105,11 @@ class Dispatcher:
         task.add_done_callback(self._open.discard)
 
     async def close(self, patience: float) -> int:
-        """No bind starts from now on; wait for those in flight. Returns how many were given up."""
+        """No job begins from now on; those that have begun are carried through, for as long as `patience` lasts.
+        Returns how many were given up then."""
         self._closing = True
+        for task in self._preparing:
+            task.cancel()  # volumes may take minutes, and nothing was sent yet
         if not self._open:
             return 0
         _, left = await asyncio.wait(self._open, timeout=patience)
@@ -117,44 +123,85 @@ class Dispatcher:
     async def _carry_out(self, commitment: Commitment) -> None:
         self._handed -= len(commitment.binds)
         try:
-            outcomes = await self._outcomes(commitment.binds)
-        except Exception as error:  # a mistake of ours, or of a plugin's, must not cost anybody a pod
-            outcomes = [Outcome(Fate.REFUSED, f"{type(error).__name__}: {error}")] * len(commitment.binds)
-        self._land(commitment, outcomes)
+            outcomes = await self._outcomes(commitment)
+        except Exception as error:  # before the first bind: a mistake of ours, or of a plugin's, costs no pod
+            self._hooks.problem("preparing a bind", error)
+            outcomes = [Outcome(Fate.REFUSED, _described(error))] * len(commitment.binds)
+        try:
+            self._land(commitment, outcomes)
+        except Exception as error:
+            self._hooks.problem("landing a commitment", error)
 
-    async def _outcomes(self, binds: tuple[Bind, ...]) -> list[Outcome]:
-        problem = await self._prepare(binds) if self._points.pre_binds else ""
-        if problem:
-            return [Outcome(Fate.REFUSED, problem)] * len(binds)
-        self._begin(len(binds))
+    async def _outcomes(self, commitment: Commitment) -> list[Outcome]:
+        binds, progress = commitment.binds, Progress(commitment)
+        if self._points.pre_binds:
+            outcome = await self._prepared(binds)
+            if outcome is not None:
+                return [outcome] * len(binds)
         if len(binds) == 1:
-            return [await self._bind(binds[0])]
-        return await asyncio.gather(*(self._bind(each) for each in binds))
+            self._begin(1)
+            return [await self._bind(binds[0], progress)]
+        problem = self._unwanted(progress)
+        if problem:  # no need to stand in line for that
+            return [Outcome(Fate.NEVER, problem)] * len(binds)
+        self._begin(len(binds))
+        return await asyncio.gather(*(self._bind(each, progress) for each in binds))
+
+    async def _prepared(self, binds: tuple[Bind, ...]) -> Outcome | None:
+        """What became of the whole job before its first bind, if it ends there."""
+        task = asyncio.current_task()
+        if self._closing or task is None:
+            return Outcome(Fate.NEVER, ENDING)
+        self._preparing.add(task)
+        try:
+            problem = await self._prepare(binds)
+        except asyncio.CancelledError:
+            if not self._closing:
+                raise
+            task.uncancel()
+            return Outcome(Fate.NEVER, ENDING)
+        finally:
+            self._preparing.discard(task)
+        return Outcome(Fate.REFUSED, problem) if problem else None
 
     async def _prepare(self, binds: tuple[Bind, ...]) -> str:
         for point in self._points.pre_binds:
             concerned = [each for each in binds if point.concerns(each)]
-            if not concerned:
-                continue
-            problems = await asyncio.gather(*(point.pre_bind(each) for each in concerned))
-            for said in problems:
-                if said:
-                    return f'running PreBind plugin "{point.name}": {said}'
+            if concerned:
+                problem = await _all_pass(point, concerned)
+                if problem:
+                    return f'running PreBind plugin "{point.name}": {problem}'
         return ""
 
-    async def _bind(self, bind: Bind) -> Outcome:
-        outcome = await self._in_turn(bind)
-        if outcome.fate.open:
-            outcome = await self._settle(bind, outcome)
+    async def _bind(self, bind: Bind, progress: Progress) -> Outcome:
+        outcome = await self._sure(self._in_turn(bind, progress))
+        while outcome.fate.open:
+            outcome = await self._sure(self._settle(bind, progress, outcome))
+        progress.ended(bind, outcome)
         if outcome.fate is Fate.BOUND:
-            for point in self._points.post_binds:
-                point.post_bind(bind)
+            self._tell(bind)
         return outcome
 
-    async def _in_turn(self, bind: Bind) -> Outcome:
+    async def _sure(self, asking: Awaitable[Outcome]) -> Outcome:
+        """What was found out, whatever happens on the way: no error of one bind may end those of the others."""
+        try:
+            return await asking
+        except Exception as error:
+            self._hooks.problem("sending a bind", error)
+            await self._sleep(AFTER_AN_ERROR)
+            return Outcome(Fate.UNSURE, _described(error))
+
+    def _tell(self, bind: Bind) -> None:
+        for point in self._points.post_binds:
+            try:
+                point.post_bind(bind)
+            except Exception as error:  # the pod is bound, whatever a plugin makes of it
+                self._hooks.problem("after a bind", error)
+
+    async def _in_turn(self, bind: Bind, progress: Progress) -> Outcome:
         try:
             async with self._slots:
-                return await self._send(bind)
+                return await self._send(bind, progress)
         finally:
             self._answered()
 
@@ -172,21 +219,48 @@ class Dispatcher:
         if self._binding == AHEAD * self._limit - 1:
             self.rested()
 
-    async def _send(self, bind: Bind) -> Outcome:
+    # --- one bind -------------------------------------------------------------------------------------------------
+
+    def _unwanted(self, progress: Progress) -> str:
+        """Why none of a job's binds is to be sent, "" if they are. Asked while none was."""
         if self._closing:
-            return Outcome(Fate.NEVER, "this process is ending")
+            return ENDING
         if not self._guard.may_write():
-            return Outcome(Fate.NEVER, "this process does not lead any more")
-        problem = self._still(bind)
+            return NOT_LEADING
+        return progress.short(self._hooks)
+
+    def _why_not(self, bind: Bind, progress: Progress) -> str:
+        """Why this bind is not to be sent, "" if it is."""
+        try:
+            if progress.stopped or not progress.under_way:
+                progress.stopped = progress.stopped or self._unwanted(progress)
+                return progress.stopped or self._hooks.still(bind)
+            return self._hooks.still(bind) if self._guard.may_write() else NOT_LEADING
+        except Exception as error:  # nothing was sent
+            self._hooks.problem("checking a bind", error)
+            return _described(error)
+
+    async def _send(self, bind: Bind, progress: Progress) -> Outcome:
+        problem = self._why_not(bind, progress)
         if problem:
             return Outcome(Fate.NEVER, problem)
+        progress.sent(bind)
         try:
-            await self._api.send(bind.call, timeout=self._guard.write_timeout)
+            await self._ask(bind.call)
         except (ApiError, Unreachable, Uncertain) as error:
             if isinstance(error, Unreachable):
                 self._take_a_rest()
             return _said(outcome_of(error))
         return BOUND
+
+    async def _ask(self, call: Call) -> bytes:
+        try:
+            return await self._api.send(call, timeout=self._guard.write_timeout)
+        except (ApiError, Unreachable, Uncertain):
+            raise
+        except Exception as error:  # the call may have gone out before that
+            self._hooks.problem(f"sending {call}", error)
+            raise Uncertain(_described(error)) from error
 
     def _take_a_rest(self) -> None:
         if self.rest and not self._resting:
@@ -200,7 +274,7 @@ class Dispatcher:
 
     # --- what is not known yet ------------------------------------------------------------------------------------
 
-    async def _settle(self, bind: Bind, outcome: Outcome) -> Outcome:
+    async def _settle(self, bind: Bind, progress: Progress, outcome: Outcome) -> Outcome:
         """Find out, for as long as it takes: until then the pod keeps its room."""
         backoff, tries = Backoff(self._rng, 0.1, 5.0), 1
         while True:
@@ -213,7 +287,7 @@ class Dispatcher:
                 if tries >= TRIES:
                     return Outcome(Fate.BUSY, outcome.message)
                 tries += 1
-                again = await self._send(bind)
+                again = await self._send(bind, progress)
                 if again.fate in (Fate.BOUND, Fate.GONE, Fate.REFUSED):
                     return again
                 outcome = again if again.fate is Fate.TAKEN else outcome
@@ -223,7 +297,7 @@ class Dispatcher:
         """None: the pod has no node, or we may not look. UNSURE: the server does not say."""
         meta = bind.pod.metadata
         try:
-            body = await self._api.send(get(PODS, meta.namespace, meta.name), timeout=self._guard.write_timeout)
+            body = await self._ask(get(PODS, meta.namespace, meta.name))
         except ApiError as error:
             if error.code == 403:
                 return None
@@ -231,6 +305,25 @@ class Dispatcher:
         except (Unreachable, Uncertain) as error:
             return Outcome(Fate.UNSURE, str(error))
         return found(body, bind.uid, bind.node)
+
+
+async def _all_pass(point: PreBind, binds: list[Bind]) -> str:
+    """The first problem, "" if there is none. Where one member fails the others are in vain, and end at once."""
+    tasks = [asyncio.ensure_future(point.pre_bind(each)) for each in binds]
+    try:
+        for task in asyncio.as_completed(tasks):
+            problem = await task
+            if problem:
+                return problem
+    finally:
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return ""
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _said(outcome: Outcome) -> Outcome:

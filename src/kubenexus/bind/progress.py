@@ -1,0 +1,82 @@
+"""How far the binds of one commitment have come, and whether all of them together are still of any use."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kubenexus.bind.commitment import Bind, Commitment
+from kubenexus.bind.outcome import Fate, Outcome
+
+
+def _wanted(bind: Bind) -> str:
+    """Nothing happens to pods and nodes between decision and bind."""
+    return ""
+
+
+def _needed(commitment: Commitment) -> int:
+    """As many as when it was decided."""
+    return commitment.minimum
+
+
+def _unheard(doing: str, error: Exception) -> None:
+    """No log is at hand."""
+
+
+class Hooks(NamedTuple):
+    """`still` is asked right before a bind is sent: why it is no longer wanted (the pod or its node is gone), or "".
+    `needs`: how many binds of a commitment have to be sent for any of them to be of use. `problem` hears of errors
+    that nothing explains, and of what was being done."""
+
+    still: Callable[[Bind], str] = _wanted
+    needs: Callable[[Commitment], int] = _needed
+    problem: Callable[[str, Exception], None] = _unheard
+
+
+NO_HOOKS = Hooks()
+
+
+LOOKS = 8  # at all members of a job; then only failures are counted, or 10,000 that fail one by one cost 10^8 looks
+
+
+class Progress:
+    """A bind is under way from when it is sent until it is known that the pod does not have the node: until then, and
+    while it has it, the job cannot be given up whole. `stopped` is why it was."""
+
+    def __init__(self, commitment: Commitment) -> None:
+        self._commitment = commitment
+        self._sent: set[str] = set()  # UIDs
+        self._failed: dict[str, str] = {}  # UIDs, and what was said
+        self._looks = 0
+        self.stopped = ""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether any bind of the job is on its way, or done."""
+        return bool(self._sent)
+
+    def sent(self, bind: Bind) -> None:
+        self._sent.add(bind.uid)
+
+    def ended(self, bind: Bind, outcome: Outcome) -> None:
+        if outcome.fate is not Fate.BOUND:
+            self._sent.discard(bind.uid)
+            self._failed[bind.uid] = outcome.message or outcome.fate.value
+
+    def short(self, hooks: Hooks) -> str:
+        """Why so few can be bound that none should be; "" if enough can."""
+        binds, least = self._commitment.binds, hooks.needs(self._commitment)
+        lost = self._lost(hooks)
+        left = len(binds) - len(lost)
+        if left >= max(1, least):
+            return ""
+        if len(binds) == 1 and lost:
+            return lost[0]
+        why = lost[0] if lost else "others of it are gone"
+        return f"{left} of at least {least} members can still be bound: {why}"
+
+    def _lost(self, hooks: Hooks) -> list[str]:
+        """Why each member that cannot be bound cannot."""
+        self._looks += 1
+        if self._looks > LOOKS:
+            return list(self._failed.values())
+        whys = (self._failed.get(each.uid) or hooks.still(each) for each in self._commitment.binds)
+        return [why for why in whys if why]
