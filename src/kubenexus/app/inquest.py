@@ -22,6 +22,7 @@ from kubenexus.client.kinds import PODS
 from kubenexus.client.verbs import get
 from kubenexus.observe import logs
 from kubenexus.plan.decide import Planner
+from kubenexus.queue.entry import Place
 
 PERIOD = 5.0
 MOST = 1024  # pods that wait for an inquest; of a thousand, the last ones tell as much as the first
@@ -68,7 +69,11 @@ class Inquest:
     async def step(self) -> None:
         """Look into all that is open."""
         for pod in self._landing.overdue():
-            await self._confirm(pod)
+            try:
+                await self._confirm(pod)
+            except Exception as error:  # one pod must not keep us from looking after the others
+                log.error("Failed to look after a bind; looking again later", error, pod=pod.key)  # noqa: PLE1205 - our own log
+                self._landing.doubt(pod)
         while self._vanished:
             await self._examine(self._vanished.popleft())
 
@@ -84,6 +89,18 @@ class Inquest:
             self._landing.doubt(late)
         else:
             self._landing.learn(pod)
+            if pod.metadata.uid == late.uid and not pod.spec.node_name:
+                self._never_bound(pod)
+
+    def _never_bound(self, pod: Pod) -> None:
+        """It is counted on a node that it does not have: it waits again. Not while a bind of it is on its way, and not
+        if the watch has told more meanwhile."""
+        feed, known = self._feed, self._feed.known.pods.get(pod.key)
+        if feed.room.place(feed.assembly.job_of(pod.key)) is Place.IN_FLIGHT:
+            return
+        if known is not None and known.metadata.uid == pod.metadata.uid and not known.spec.node_name:
+            self._landing.never_bound(pod)
+            feed.pod_seen(pod)
 
     def _gone(self, late: Unconfirmed) -> None:
         """Unless another has its name by now, of which the watch has told."""

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -33,6 +33,10 @@ class Unconfirmed(NamedTuple):
     name: str
     uid: str
 
+    @staticmethod
+    def of(pod: Pod) -> "Unconfirmed":
+        return Unconfirmed(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -61,21 +65,49 @@ class Landing:
         self._dropping = False  # no bind could be sent since the last one that was answered
 
     def __call__(self, commitment: Commitment, outcomes: Sequence[Outcome]) -> None:
-        pairs = list(zip(commitment.binds, outcomes, strict=True))
+        """Each step fails alone: a job that has landed is no longer in flight, and a pod of which it could not be said
+        what became of it is looked up."""
+        job, pairs = commitment.token.job, list(zip(commitment.binds, outcomes, strict=True))
         for bind, outcome in pairs:
-            if outcome.fate is Fate.BOUND:
-                self._bound(commitment, bind, outcome)
-            else:
-                self._not_bound(commitment, bind, outcome)
-        if sum(outcome.fate is Fate.BOUND for outcome in outcomes) >= commitment.token.job.minimum:
-            self._complete(commitment.token)
-        self._requeue(commitment, {bind.uid for bind, outcome in pairs if outcome.fate.again})
-        self.landed(commitment.token.job.key)
-        self.woken()
+            if not self._done(self._settled, bind, outcome):
+                self.doubt(Unconfirmed.of(bind.pod))
+        again = {bind.uid for bind, outcome in pairs if outcome.fate.again}
+        if not self._done(self._requeue, commitment, again):
+            self._done(self._enter_anew, commitment.token, again)
+        self._done(self.landed, job.key)
+        for bind, outcome in pairs:
+            self._done(self._told, commitment, bind, outcome)
+        if sum(outcome.fate is Fate.BOUND for outcome in outcomes) >= job.minimum:
+            self._done(self._complete, commitment.token)
+        self._done(self.woken)
+
+    def _done(self, step: Callable[..., None], *arguments: Any) -> bool:
+        """Whether a step was taken to its end."""
+        try:
+            step(*arguments)
+        except Exception as error:
+            log.error("Failed to draw the consequences of a bind", error, step=step.__name__)  # noqa: PLE1205 - our own log
+            return False
+        return True
 
     # --- one member -----------------------------------------------------------------------------------------------
 
-    def _bound(self, commitment: Commitment, bind: Bind, outcome: Outcome) -> None:
+    def _settled(self, bind: Bind, outcome: Outcome) -> None:
+        """Whether its room stays taken."""
+        if outcome.fate is not Fate.BOUND:
+            self._forget(bind.pod)
+        if outcome.pod is not None:
+            self.learn(outcome.pod)
+        elif outcome.fate is Fate.BOUND:
+            self.doubt(Unconfirmed.of(bind.pod))
+
+    def _told(self, commitment: Commitment, bind: Bind, outcome: Outcome) -> None:
+        if outcome.fate is Fate.BOUND:
+            self._bound(commitment, bind)
+        else:
+            self._not_bound(commitment, bind, outcome)
+
+    def _bound(self, commitment: Commitment, bind: Bind) -> None:
         pod, now = bind.pod, self._clock.now()
         turn: Turn = commitment.token
         self._dropping = False
@@ -86,16 +118,9 @@ class Landing:
             self._metrics.after_flush.at().add()
         if log.on(2):
             log.v(2, "Successfully bound pod to node", pod=pod, node=bind.node, cycle=str(turn.number))
-        if outcome.pod is not None:
-            self.learn(outcome.pod)
-        else:
-            self.doubt(Unconfirmed(pod.metadata.namespace, pod.metadata.name, bind.uid))
 
     def _not_bound(self, commitment: Commitment, bind: Bind, outcome: Outcome) -> None:
         pod, number = bind.pod, str(commitment.token.number)
-        self._forget(bind)
-        if outcome.pod is not None:
-            self.learn(outcome.pod)
         if not outcome.fate.again:
             log.v(2, "Pod is no longer ours to bind", pod=pod, why=outcome.fate.value, cycle=number)
             return
@@ -110,11 +135,14 @@ class Landing:
         if self.waits(pod):
             self._herald.failed(pod, outcome.message)
 
-    def _forget(self, bind: Bind) -> None:
-        record = self._ledger.pods.get(bind.key)
-        if record is not None and record.uid == bind.uid and record.stage is Stage.ASSUMED:
-            self._ledger.forget(bind.key)
-            self._room.on_event(pod_forgotten(bind.pod, bind.node))
+    def _forget(self, pod: Pod) -> bool:
+        """Whether it was counted on a node by our own word alone, and is no longer."""
+        record = self._ledger.pods.get(pod.key)
+        if record is None or record.uid != pod.metadata.uid or record.stage is not Stage.ASSUMED:
+            return False
+        self._ledger.forget(pod.key)
+        self._room.on_event(pod_forgotten(pod, record.node))
+        return True
 
     # --- the job --------------------------------------------------------------------------------------------------
 
@@ -132,6 +160,15 @@ class Landing:
             return
         self._room.done(turn, _without(commitment.decision, again) if again else commitment.decision)
 
+    def _enter_anew(self, turn: Turn, again: set[str]) -> None:
+        """The waiting room failed: the job leaves it, and comes in as a new one. Gangs do so when they have landed."""
+        pods, there = turn.job.pods, self._room.job(turn.job.key)
+        if there is None or there.pods[0].metadata.uid != pods[0].metadata.uid:
+            return  # another has its name by now
+        self._room.delete(turn.job.key)
+        if not turn.job.gang and again:
+            self._room.add(turn.job, turn.since)
+
     # --- what the watch has yet to say ----------------------------------------------------------------------------
 
     def overdue(self) -> list[Unconfirmed]:
@@ -143,6 +180,11 @@ class Landing:
             if record is not None and record.uid == pod.uid and record.stage is Stage.ASSUMED:
                 late.append(pod)
         return late
+
+    def never_bound(self, pod: Pod) -> None:
+        """A look found that a pod does not have the node on which it is counted."""
+        if self._forget(pod):
+            self.landed(pod.key)
 
     def doubt(self, pod: Unconfirmed) -> None:
         """Nobody could say yet: ask again later."""

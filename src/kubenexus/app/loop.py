@@ -142,10 +142,11 @@ class Loop:
             self._metrics.group_algorithm_duration.at().observe(seconds)
         if decision.placed:
             commit(decision, job, self._ledger, began)
+            # Before all else: what the ledger has but is not carried out would keep its room for good.
+            self._dispatcher.submit(committed(turn.job, decision, turn, began))
             self.reservations.placed(job)
             for pod in turn.job.pods:
                 self._herald.placed(pod)
-            self._dispatcher.submit(committed(turn.job, decision, turn, began))
             if job.gang:
                 self._started(turn, decision, began)
         else:
