@@ -7,6 +7,7 @@ from kubenexus.api.core import Pod, PodCondition, PodStatus
 from kubenexus.api.keys.gang import TIMEOUT
 from kubenexus.api.meta import OwnerReference
 from kubenexus.app.holes import HELD
+from kubenexus.queue.standing import COMPLETE
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger, relist
@@ -47,7 +48,7 @@ def leave(town: Town, pod: Pod) -> None:
     [
         pytest.param([bound("a", "n1"), bound("b", "n2")], 299, [], id="there is time left"),
         pytest.param([bound("a", "n1"), bound("b", "n2")], 300, ["a", "b"], id="the deadline has come"),
-        pytest.param([bound("a", "n1", phase="Running"), bound("b", "n2")], 300, ["b"], id="one runs, and may go on"),
+        pytest.param([bound("a", "n1", phase="Running"), bound("b", "n2")], 300, ["a", "b"], id="one runs, in vain"),
         pytest.param([bound("a", "n1"), bound("b", "n2"), bound("c", "n2")], 999, [], id="it lacks nobody"),
         pytest.param([bound("a", "n1", patience=60)], 60, ["a"], id="its own patience"),
         pytest.param([bound("a", "n1", patience=600)], 599, [], id="its own patience is longer"),
@@ -78,7 +79,7 @@ def test_a_bare_pod_is_never_deleted_and_is_told_that_it_is_stuck() -> None:
         await town.scheduler.keeper.step()
         await town.scheduler.keeper.step()
         assert evicted(town) == []
-        note = "gang default/llama did not get its 3 members in time, and this one has no controller: not evicted"
+        note = "gang default/llama did not have its 3 members on nodes in time; this one has no controller: not evicted"
         assert town.told() == [f"GangStuck a: {note}"]
 
     in_town(life)
@@ -110,6 +111,198 @@ def test_who_does_not_lead_releases_nobody() -> None:
         town.guard.leads = False
         await town.scheduler.keeper.step()
         assert evicted(town) == []
+
+    in_town(life)
+
+
+def complete(town: Town, *, phase: str = "Pending", patience: int = 0) -> list[Pod]:
+    """A gang of three on three nodes, which it fills."""
+    town.nodes(*(a_node(f"n{i}", cpu=1) for i in range(4)))
+    members = [bound(name, f"n{i}", phase=phase, patience=patience) for i, name in enumerate("abc")]
+    town.pods(*members)
+    town.feed.assembly.flush()
+    return members
+
+
+@pytest.mark.parametrize(
+    ("phase", "patience", "after", "gone"),
+    [
+        pytest.param("Pending", 0, 5, [], id="the replacement has no chance yet"),
+        pytest.param("Pending", 0, 299, [], id="there is time left, though the first bind is long ago"),
+        pytest.param("Pending", 0, 300, ["a", "b"], id="the deadline has come: those that have not started"),
+        pytest.param("Pending", 60, 119, [], id="a short patience leaves the replacement its chance"),
+        pytest.param("Pending", 60, 120, ["a", "b"], id="a short patience, and the chance is over"),
+        pytest.param("Running", 0, 99_999, [], id="who runs goes on, for as long as it likes"),
+    ],
+)
+def test_the_deadline_of_a_gang_that_was_complete_counts_from_its_loss(
+    phase: str, patience: int, after: int, gone: list[str]
+) -> None:
+    async def life(town: Town) -> None:
+        *_, last = complete(town, phase=phase, patience=patience)
+        town.clock.advance(360)
+        await town.scheduler.keeper.step()
+        leave(town, last)
+        await town.work()
+        town.clock.advance(after)
+        await town.scheduler.keeper.step()
+        assert evicted(town) == gone
+
+    in_town(life)
+
+
+def test_a_gang_that_is_complete_again_has_all_its_time_at_the_next_loss() -> None:
+    async def life(town: Town) -> None:
+        *_, last = complete(town)
+        leave(town, last)
+        town.clock.advance(290)
+        town.pods(bound("d", "n2"))
+        town.feed.assembly.flush()
+        leave(town, bound("d", "n2"))
+        town.clock.advance(290)
+        await town.scheduler.keeper.step()
+        assert evicted(town) == []
+        town.clock.advance(10)
+        await town.scheduler.keeper.step()
+        assert evicted(town) == ["a", "b"]
+
+    in_town(life)
+
+
+def test_half_a_gang_that_runs_is_released_and_its_room_is_anybodys() -> None:
+    """Two gangs: of one a bind is refused for good, the other is whole and stays."""
+
+    async def life(town: Town) -> None:
+        town.nodes(*(a_node(f"n{i}", cpu=1) for i in range(2)), a_node("big", cpu=3))
+        whole = [a_member(f"w{i}", "whole", 3, cpu=1, node="big") for i in range(3)]
+        half = [bound("a", "n0", phase="Running"), bound("b", "n1", phase="Running")]
+        town.pods(*whole, *half, a_member("c", "llama", 3, cpu=1))
+        town.feed.assembly.flush()
+        town.clock.advance(300)
+        await town.scheduler.keeper.step()
+        assert evicted(town) == ["a", "b"]
+        for pod in half:
+            leave(town, pod)
+        town.pods(a_pod("other", cpu=1))
+        await town.work()
+        assert "other" in town.where(), "nothing is held for a gang that was released"
+
+    in_town(life)
+
+
+def test_a_gang_whose_time_is_over_is_counted_once() -> None:
+    async def life(town: Town) -> None:
+        *_, last = complete(town, phase="Running")
+        leave(town, last)
+        for _ in range(10):
+            town.clock.advance(300)
+            await town.scheduler.keeper.step()
+        assert town.scheduler.metrics.gang_decisions.at("timeout").value == 1
+
+    in_town(life)
+
+
+def of_another_scheduler(pod: Pod) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduler_name="volcano"))
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        pytest.param([bound("a", "n1"), of_another_scheduler(bound("b", "n1"))], id="ours first"),
+        pytest.param([of_another_scheduler(bound("a", "n1")), bound("b", "n1")], id="theirs first"),
+        pytest.param([of_another_scheduler(bound("a", "n1")), of_another_scheduler(bound("b", "n1"))], id="all theirs"),
+    ],
+)
+def test_pods_of_another_scheduler_are_never_evicted(members: list[Pod]) -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n1", cpu=4))
+        town.pods(*members)
+        await town.work()
+        town.clock.advance(600)
+        await town.scheduler.keeper.step()
+        ours = [pod.metadata.name for pod in members if pod.spec.scheduler_name != "volcano"]
+        assert evicted(town) == ours
+
+    in_town(life)
+
+
+# --- who says that a gang was complete ----------------------------------------------------------------------------
+
+
+def says(pod: Pod) -> Pod:
+    """It is a witness, by its condition."""
+    told = PodCondition(type=COMPLETE, status="True", last_transition_time=BEGAN)
+    return msgspec.structs.replace(
+        pod, status=msgspec.structs.replace(pod.status, conditions=[*pod.status.conditions, told])
+    )
+
+
+def witnesses(town: Town) -> list[str]:
+    """Pods that were made to say so, by name."""
+    calls = [call for call in town.server.calls if call.method == "PATCH" and COMPLETE.encode() in call.body]
+    return [call.path.split("/")[6] for call in calls]
+
+
+def test_a_gang_that_is_complete_has_it_written_once_and_again_when_a_witness_is_lost() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(*(a_node(f"n{i}", cpu=1) for i in range(4)))
+        members = [bound(name, f"n{i}") for i, name in enumerate("abcd")]
+        town.pods(*members[:2])
+        town.feed.assembly.flush()
+        await town.notes()
+        assert witnesses(town) == [], "it is not complete"
+        town.pods(*members[2:])
+        town.feed.assembly.flush()
+        await town.notes()
+        assert witnesses(town) == ["a", "b", "c"]
+        town.echo()
+        await town.notes()
+        leave(town, members[0])
+        await town.notes()
+        assert witnesses(town) == ["a", "b", "c", "d"]
+
+    in_town(life)
+
+
+@pytest.mark.parametrize(
+    ("witness", "gone"),
+    [pytest.param(True, [], id="it was complete"), pytest.param(False, ["a", "b"], id="no member says that it was")],
+)
+def test_a_scheduler_that_starts_knows_whether_a_gang_was_complete(witness: bool, gone: list[str]) -> None:
+    """It never saw the gang whole: a member was lost while no scheduler ran. The others run."""
+
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n1", cpu=4))
+        first, second = bound("a", "n1", phase="Running"), bound("b", "n1", phase="Running")
+        town.clock.advance(9000)
+        town.pods(says(first) if witness else first, second)
+        town.feed.assembly.flush()
+        town.clock.advance(HELD - 1)
+        await town.scheduler.keeper.step()
+        assert evicted(town) == [], "a replacement has its chance"
+        town.clock.advance(1)
+        await town.scheduler.keeper.step()
+        assert evicted(town) == gone
+
+    in_town(life)
+
+
+def test_a_gang_of_which_nobody_is_left_is_a_new_one() -> None:
+    """Its pods were made again, and of these half have a node: it was not this gang that was complete."""
+
+    async def life(town: Town) -> None:
+        for pod in complete(town, phase="Running"):
+            leave(town, pod)
+        again = [
+            msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=f"{pod.key} again"))
+            for pod in (bound("a", "n0", phase="Running"), bound("b", "n1", phase="Running"))
+        ]
+        town.pods(*again, a_member("c", "llama", 3, cpu=1, uid="c again"))
+        town.feed.assembly.flush()
+        town.clock.advance(300)
+        await town.scheduler.keeper.step()
+        assert evicted(town) == ["a", "b"]
 
     in_town(life)
 

@@ -100,7 +100,9 @@ class Town:
     async def notes(self, seconds: float = 0.0) -> None:
         """Write what is to be written about pods and their groups, and for so long what was refused."""
         room = self.scheduler.dispatcher.room
-        tasks = [asyncio.ensure_future(n.run(room)) for n in (self.scheduler.notes, self.scheduler.registrar.notes)]
+        scheduler = self.scheduler
+        notes = (scheduler.notes, scheduler.registrar.notes, scheduler.witnesses.notes)
+        tasks = [asyncio.ensure_future(each.run(room)) for each in notes]
         await turns()
         if seconds:
             await elapse(seconds)

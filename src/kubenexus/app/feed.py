@@ -62,7 +62,7 @@ class Feed:
     ) -> None:
         self.ledger, self.room, self.known = ledger, room, Known()
         self.profiles = frozenset(profiles)
-        self.assembly = Assembly(room, ledger.groups, ledger.pods, usual)
+        self.assembly = Assembly(room, ledger.groups, ledger.pods, usual, self.profiles)
         self.left: Left = _nobody
         self.vanished: Left = _nobody
         self.lost: Lost = _nobody
@@ -154,8 +154,10 @@ class Feed:
         key = pod.key
         if old is not None and old.status.nominated_node_name not in ("", pod.status.nominated_node_name):
             self.room.on_event(changes.nomination_ended(old))
-        if pod.spec.scheduler_name not in self.profiles or pod.metadata.deletion_timestamp:
+        if pod.metadata.deletion_timestamp:
             self.assembly.gone(key)
+        elif pod.spec.scheduler_name not in self.profiles:
+            self.assembly.foreign(self.known.pods[key], pod, since(pod))
         elif key in self.assembly or key not in self.ledger.pods:  # else it is bound, and this news is old
             self.assembly.waits(pod, since(pod))
 

@@ -16,6 +16,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord, Stage
 
 HELD = 120.0  # seconds
+GONE_BY = 3600.0  # seconds; a pod that ends more slowly than that may leave a hole after all
 MOST = 10_000  # holes; a cluster that loses more at once has other worries
 
 
@@ -29,6 +30,7 @@ class Holes:
     def __init__(self, ledger: Ledger, room: WaitingRoom, clock: Clock) -> None:
         self._ledger, self._room, self._clock = ledger, room, clock
         self._holes: dict[str, Hole] = {}
+        self._released: dict[str, float] = {}  # UIDs of members that had to go, and for how long that is remembered
 
     def of(self, gang: str) -> tuple[str, ...]:
         """The keys under which the ledger has what is held for a gang."""
@@ -36,12 +38,18 @@ class Holes:
 
     def leave(self, gang: str, pod: Pod, record: PodRecord) -> None:
         """A member is gone from its node. Called before anybody else can take the room."""
-        if len(self._holes) >= MOST:
+        if pod.metadata.uid in self._released or len(self._holes) >= MOST:
             return
         name = f"{record.name}#left"  # no pod has such a name
         hole = msgspec.structs.replace(record, name=name, stage=Stage.NOMINATED, takes=(), picks=(), slot=-1)
         self._ledger.hold(hole)
         self._holes[hole.key] = Hole(gang, pod, self._clock.now() + HELD)
+
+    def release(self, gang: str, uid: str) -> None:
+        """This member has to go since its gang holds what it cannot use: nothing is held for the gang."""
+        if len(self._released) < MOST:
+            self._released[uid] = self._clock.now() + GONE_BY
+        self.close(gang)
 
     def close(self, gang: str) -> None:
         """The gang is whole again, or gone."""
@@ -53,6 +61,8 @@ class Holes:
         now = self._clock.now()
         for key in [key for key, hole in self._holes.items() if hole.until <= now]:
             self._end(key)
+        for uid in [uid for uid, until in self._released.items() if until <= now]:
+            del self._released[uid]
 
     def _end(self, key: str) -> None:
         hole = self._holes.pop(key)

@@ -26,8 +26,9 @@ from kubenexus.app.loop import Loop
 from kubenexus.app.registrar import Registrar
 from kubenexus.app.reservations import Reservations
 from kubenexus.app.slow_jobs import SlowJob
+from kubenexus.app.witnesses import Witnesses
 from kubenexus.base.clock import Clock
-from kubenexus.bind.commitment import Always, Bind, Fenced, Guard, Points
+from kubenexus.bind.commitment import Always, Bind, Commitment, Fenced, Guard, Points
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
 from kubenexus.bind.notes import Notes
 from kubenexus.bind.progress import Hooks
@@ -94,6 +95,7 @@ class Scheduler:
         self.feed = Feed(self.ledger, self.room, self.planners, self._usual)
         self.recorder = EventRecorder(clock, settings.host, rng)
         self.notes = Notes(self._counted(POD_STATUS), self.guard, self._still_waits, self._unwritten)
+        self.witnesses = Witnesses(self._counted(POD_STATUS), self.guard, self.feed.assembly, clock)
         groups = self._counted(GROUP_STATUS)
         self.registrar = Registrar(self.ledger.groups, groups, self.guard, self._pod_groups, clock)
         self.herald = Herald(self.room, self.recorder, self.notes, self.registrar, clock)
@@ -125,6 +127,7 @@ class Scheduler:
             tasks.create_task(self.loop.run())
             tasks.create_task(self.notes.run(self.dispatcher.room))
             tasks.create_task(self.registrar.notes.run(self.dispatcher.room))
+            tasks.create_task(self.witnesses.notes.run(self.dispatcher.room))
             tasks.create_task(self.recorder.run(Fenced(self.api, self.guard), self.dispatcher.room))
             tasks.create_task(self.inquest.run(self.loop.wake))
             tasks.create_task(self.keeper.run(self.loop.wake))
@@ -188,7 +191,7 @@ class Scheduler:
             self._rng,
             limit=settings.in_flight,
             points=Points((self.notes, self.volumes)),
-            hooks=Hooks(self._still_wanted, problem=self._unexplained),
+            hooks=Hooks(self._still_wanted, self._needed, self._unexplained),
         )
 
     def _counted(self, purpose: str) -> Counted:
@@ -199,8 +202,7 @@ class Scheduler:
             return self.gangs[member.pod.spec.scheduler_name].deadline
 
         def incomplete() -> list[Incomplete]:
-            found = self.feed.assembly.incomplete.values()
-            return [gang for gang in found if gang.bound[0].pod.spec.scheduler_name in self.gangs]
+            return list(self.feed.assembly.incomplete.values())
 
         return Keeper(Fenced(self.api, self.guard), incomplete, deadline, self.holes, self.recorder, self._clock)
 
@@ -220,7 +222,7 @@ class Scheduler:
         """Who hears of what."""
         assembly = self.feed.assembly
         assembly.arrived, assembly.assembled = self.herald.arrived, self.herald.assembled
-        assembly.warned = self._warned
+        assembly.warned, assembly.completed = self._warned, self.witnesses.completed
         self.herald.latest = assembly.latest
         self.landing.landed, self.landing.waits = assembly.landed, lambda pod: pod.key in assembly
         self.feed.left = self.herald.placed
@@ -252,7 +254,13 @@ class Scheduler:
         record = self.ledger.pods.get(bind.key)
         if record is None or record.uid != bind.uid or record.node != bind.node:
             return "the pod is gone, or somebody else has bound it"
+        known = self.feed.known.pods.get(bind.key)
+        if known is not None and known.metadata.deletion_timestamp:
+            return "the pod is being deleted"
         return "" if bind.node in self.ledger.nodes.row_of else f"node {bind.node} is gone"
+
+    def _needed(self, commitment: Commitment) -> int:
+        return self.feed.assembly.needed(commitment.token.job)
 
     def _unexplained(self, doing: str, error: Exception) -> None:
         log.error("Something unexpected happened to a bind", error, doing=doing)  # noqa: PLE1205 - our own log

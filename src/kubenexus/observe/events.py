@@ -113,13 +113,13 @@ def gang_unclear(pod: Pod, text: str) -> Happening:
 
 def gang_released(pod: Pod, gang: str, minimum: int) -> Happening:
     """A bound member has to go again, since its gang was not complete in time."""
-    note = f"gang {gang} did not get its {minimum} members in time after the first was bound: released, to start anew"
+    note = f"gang {gang} did not have its {minimum} members on nodes in time: released, to start as a whole"
     return Happening(refer(pod), WARNING, RELEASED, "Scheduling", cut(note))
 
 
 def gang_stuck(pod: Pod, gang: str, minimum: int) -> Happening:
     """As before, but nobody would make the pod again, so it is left alone."""
-    note = f"gang {gang} did not get its {minimum} members in time, and this one has no controller: not evicted"
+    note = f"gang {gang} did not have its {minimum} members on nodes in time; this one has no controller: not evicted"
     return Happening(refer(pod), WARNING, STUCK, "Scheduling", cut(note))
 
 

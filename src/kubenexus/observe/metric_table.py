@@ -240,8 +240,8 @@ OURS: Final = (
         "kubenexus_gang_scheduling_decisions_total",
         ALPHA,
         ("outcome",),
-        "Number of gangs that were given nodes as a whole ('success'), and of those that did not get all their "
-        "members in time after the first was bound ('timeout').",
+        "Number of gangs that were given nodes as a whole ('success'), and of those that did not have all their "
+        "members on nodes in time ('timeout').",
     ),
     Row(
         "kubenexus_gang_waiting_time_seconds",

@@ -5,20 +5,20 @@ anew (`formation`) when a batch of news has ended (`flush`): ten thousand member
 built once a batch. A job in flight is left alone until it has landed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from kubenexus.api.core import Pod
-from kubenexus.api.gangs.claim import UNSAID, Nearness
-from kubenexus.api.gangs.resolver import Groups, merged, settle
+from kubenexus.api.gangs.claim import UNSAID, Claim, Nearness
+from kubenexus.api.gangs.resolver import Gang, Groups, merged, settle
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.entry import Place
-from kubenexus.queue.formation import BEHIND_GATES, Formation, Member, broken, formed, held, lacking, with_usual
+from kubenexus.queue.formation import BEHIND_GATES, Formation, Member, Seated, broken, formed, held, lacking, with_usual
 from kubenexus.queue.roll import Roll, Roster
 from kubenexus.queue.room import WaitingRoom
-from kubenexus.queue.standing import Incomplete, bound_of
+from kubenexus.queue.standing import Bound, Incomplete, bound_of, new_witnesses
 from kubenexus.state.pods import PodRecord, Stage
 
 
@@ -26,13 +26,21 @@ def _nobody(*_: Any) -> None:
     """Nobody wants to know."""
 
 
+class _Everybody:
+    """All schedulers' names."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
 class Assembly:
     """`records` are the ledger's pods: who has a node by our own decision. `usual` is how close the members of a gang
-    shall be when nobody says so.
+    shall be when nobody says so. `profiles` are the names of the schedulers that we are.
 
     `arrived` hears of pods that wait by themselves, `assembled` of jobs that wait as a gang or are held back, each
-    with its place; `warned` of what is odd about a pod's gang; `whole` of gangs that lack nobody, or all. `holes` says
-    under which keys the room of lost members is held. `incomplete` are the gangs of which only some have a node.
+    with its place; `warned` of what is odd about a pod's gang; `whole` of gangs that lack nobody, or all; `completed`
+    of members that are to say that their gang is complete. `holes` says under which keys the room of lost members is
+    held. `incomplete` are the gangs of which only some have a node.
     """
 
     def __init__(
@@ -41,13 +49,16 @@ class Assembly:
         groups: Groups,
         records: Mapping[str, PodRecord],
         usual: Callable[[Pod], Nearness] = lambda pod: UNSAID,
+        profiles: Container[str] = _Everybody(),
     ) -> None:
         self._room, self._groups, self._records, self._usual = room, groups, records, usual
+        self._profiles = profiles
         self.arrived: Callable[[Pod, Place], None] = _nobody
         self.assembled: Callable[[str, Place], None] = _nobody
         self.warned: Callable[[Pod, str], None] = _nobody
         self.holes: Callable[[str], tuple[str, ...]] = lambda gang: ()
         self.whole: Callable[[str], None] = _nobody
+        self.completed: Callable[[Gang, Bound], None] = _nobody
         self.incomplete: dict[str, Incomplete] = {}
         self.formations = 0
         self.roll = Roll()
@@ -86,7 +97,21 @@ class Assembly:
         if claim is None:
             self.gone(pod.key)
         else:
-            self._join(Member.of(slim, claim, since, bound_of(pod, slim)))
+            self._join(Member.of(slim, claim, since, bound_of(pod, slim), ours=self._ours(pod)))
+
+    def foreign(self, slim: Pod, pod: Pod, since: float | None) -> None:
+        """A live pod without a node that another scheduler is to place. It may name a gang of ours."""
+        try:
+            claim = self.roll.claim(pod)
+        except Malformed:
+            claim = None
+        if claim is None:
+            self.gone(pod.key)
+        else:
+            self._join(Member.of(slim, claim, since, ours=False))
+
+    def _ours(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self._profiles
 
     def gone(self, key: str) -> None:
         """Deleted, ended, on its way out, or not ours."""
@@ -174,22 +199,55 @@ class Assembly:
             self.roll.disband(key)
 
     def _formation(self, key: str, roster: Roster) -> Formation:
-        if not roster.members:
-            return Formation({})
         seated = [(member, member.node or self._node(name, member)) for name, member in roster.in_order().items()]
-        first, claims = seated[0][0].pod, roster.claims()
+        first = next((member.pod for member, _ in seated if member.ours), None)
+        if first is None:  # no member is left, or none of ours
+            self._complete(key)
+            return Formation({})
+        claims = roster.claims()
         for text in roster.new_warnings(claims):
             self.warned(first, text)
         try:
             gang = merged([settle(claim, self._groups) for claim in claims])
         except Malformed as problem:
             return broken(key, seated, str(problem))
-        lack = lacking(gang, claims[0], seated)
-        if lack is not None:
-            self.incomplete[key] = lack
-        else:
-            self._complete(key)
+        self._take_stock(roster, gang, claims[0], seated)
         return formed(with_usual(gang, self._usual(first)), seated, self.holes(key))
+
+    def _take_stock(self, roster: Roster, gang: Gang, claim: Claim, seated: Seated) -> None:
+        """How the gang stands: whether it lacks members, and whether that it does not is written where it survives."""
+        roster.settle(0 if gang.awaits else gang.minimum)
+        noticed = self._room.now() if roster.noticed is None else roster.noticed
+        lack = lacking(gang, claim, seated, was_complete=roster.was_complete, noticed=noticed)
+        if lack is not None:
+            roster.noticed, self.incomplete[gang.key] = noticed, lack
+            return
+        self._complete(gang.key)
+        if 1 < roster.minimum <= roster.bound:
+            bound = [member.bound for member, _ in seated if member.bound is not None and member.ours]
+            for each in new_witnesses(bound, roster.asked):
+                roster.asked.add(each.uid)
+                self.completed(gang, each)
+
+    def unwritten(self, pod: Pod) -> None:
+        """A member could not be made to say that its gang is complete: another one is asked, or this one again."""
+        member = self.roll.members.get(pod.key)
+        if member is not None:
+            self.roll.rosters[member.claim.key].asked.discard(pod.metadata.uid)
+
+    def needed(self, job: Job) -> int:
+        """How many members of a job that is being bound have to be for its gang to be complete, given who else of it
+        has a node now: others may have been lost since the job was decided."""
+        roster = self.roll.rosters.get(job.key) if job.gang else None
+        if roster is None:
+            return job.minimum
+        own = {pod.metadata.uid for pod in job.pods}
+        others = [
+            name
+            for name, member in roster.members.items()
+            if member.node or (member.pod.metadata.uid not in own and self._node(name, member))
+        ]
+        return max(1, roster.minimum - len(others))
 
     def _complete(self, gang: str) -> None:
         """It lacks nobody, or everybody."""

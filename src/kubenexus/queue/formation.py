@@ -19,11 +19,12 @@ from kubenexus.queue.standing import Bound, Incomplete
 
 PLUGIN: Final = "Coscheduling"  # who holds jobs back: the planner's name in a configuration
 BEHIND_GATES: Final = "+gated"  # no name has a plus
+NAMED: Final = 3  # schedulers in a sentence
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
     """A live pod that belongs to a gang. `node` and `bound` are the API server's word; `since` when the pod was made;
-    `order` its place among the others."""
+    `order` its place among the others; `ours` whether one of our profiles is to place it."""
 
     pod: Pod
     claim: Claim
@@ -31,12 +32,13 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     node: str
     order: tuple[int, float, str]
     bound: Bound | None = None
+    ours: bool = True
 
     @staticmethod
-    def of(pod: Pod, claim: Claim, since: float | None, bound: Bound | None = None) -> "Member":
+    def of(pod: Pod, claim: Claim, since: float | None, bound: Bound | None = None, *, ours: bool = True) -> "Member":
         """The most urgent stand first, then the oldest."""
         order = (-pod.spec.priority, math.inf if since is None else since, pod.metadata.name)
-        return Member(pod, claim, since, "" if bound is None else bound.pod.spec.node_name, order, bound)
+        return Member(pod, claim, since, "" if bound is None else bound.pod.spec.node_name, order, bound, ours)
 
 
 # Members in order, and for each the node it has by anybody's word: the API server's, or our own decision's.
@@ -53,7 +55,7 @@ class Formation(NamedTuple):
 
 
 def formed(gang: Gang, seated: Seated, holes: tuple[str, ...] = ()) -> Formation:
-    waiting = [member.pod for member, node in seated if not node]
+    waiting = [member.pod for member, node in seated if member.ours and not node]
     if gang.loose:
         return Formation({pod.key: Job.of(pod) for pod in waiting})
     ready = tuple([pod for pod in waiting if not pod.spec.scheduling_gates])
@@ -65,7 +67,8 @@ def formed(gang: Gang, seated: Seated, holes: tuple[str, ...] = ()) -> Formation
     if len(ready) < len(waiting):
         gated = tuple([pod for pod in waiting if pod.spec.scheduling_gates])
         jobs[gang.key + BEHIND_GATES] = Job(gang.key + BEHIND_GATES, gated)
-    return Formation(jobs, _hold(gang, len(ready) + len(anchors)), _oldest(seated))
+    hold = _apart(gang, seated) or _hold(gang, len(ready) + len(anchors))
+    return Formation(jobs, hold, _oldest(seated))
 
 
 def with_usual(gang: Gang, usual: Nearness) -> Gang:
@@ -73,22 +76,34 @@ def with_usual(gang: Gang, usual: Nearness) -> Gang:
     return gang if gang.nearness.said or gang.loose else msgspec.structs.replace(gang, nearness=usual)
 
 
-def lacking(gang: Gang, claim: Claim, seated: Seated) -> Incomplete | None:
-    """The gang, if only some of those it needs have a node. Members on their way to one count as there."""
-    bound = [member.bound for member, _ in seated if member.bound is not None]
+def lacking(gang: Gang, claim: Claim, seated: Seated, *, was_complete: bool, noticed: float) -> Incomplete | None:
+    """The gang, if only some of those it needs have a node. Members on their way to one count as there. Who placed them
+    does not matter, but only our own are named."""
+    bound = [member.bound for member, _ in seated if member.bound is not None and member.ours]
     if not bound or sum(bool(node) for _, node in seated) >= gang.minimum:
         return None
-    return Incomplete(gang.key, gang.title, gang.minimum, tuple(bound), claim.patience)
+    return Incomplete(gang.key, gang.title, gang.minimum, tuple(bound), claim.patience, was_complete, noticed)
 
 
 def broken(key: str, seated: Seated, problem: str) -> Formation:
     """A gang of which nobody can tell how many it needs: it waits, with the reason."""
-    waiting = tuple([member.pod for member, node in seated if not node])
+    waiting = tuple([member.pod for member, node in seated if member.ours and not node])
     return Formation({key: Job(key, waiting)} if waiting else {}, held(problem), _oldest(seated))
 
 
 def held(sentence: str) -> Verdict:
     return Verdict(Code.UNRESOLVABLE, (sentence,), PLUGIN)
+
+
+def _apart(gang: Gang, seated: Seated) -> Verdict | None:
+    """Members of several schedulers, or of several profiles of ours, are no gang: each has rules of its own, and none
+    of them could place all."""
+    names = sorted({member.pod.spec.scheduler_name for member, _ in seated})
+    if len(names) < 2:
+        return None
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    text = f"the members of gang {gang.title} name different schedulers ({', '.join(names[:NAMED])}{more})"
+    return held(f"{text}: a gang has one")
 
 
 def _hold(gang: Gang, live: int) -> Verdict | None:
@@ -101,4 +116,5 @@ def _hold(gang: Gang, live: int) -> Verdict | None:
 
 
 def _oldest(seated: Seated) -> float | None:
-    return min((member.since for member, node in seated if member.since is not None and not node), default=None)
+    waiting = (member.since for member, node in seated if member.ours and not node)
+    return min((since for since in waiting if since is not None), default=None)

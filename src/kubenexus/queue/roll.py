@@ -18,15 +18,50 @@ Named = tuple[str, str, str]  # an object: its kind, its namespace and its name
 
 class Roster:
     """One gang: its members, and the objects that they named. `entries` are the jobs that the waiting room has of it,
-    `told` the warnings that were given."""
+    `told` the warnings that were given.
 
-    __slots__ = ("entries", "members", "names", "told")
+    `bound` counts members on nodes by the API server's word, `minimum` is how many it needs (0: not known yet).
+    `was_complete` until the last of them is gone; `noticed` is when it was first seen incomplete since then; `asked`
+    are the UIDs of members that were asked to say that it was complete.
+    """
+
+    __slots__ = (
+        "asked",
+        "bound",
+        "entries",
+        "members",
+        "minimum",
+        "names",
+        "noticed",
+        "told",
+        "was_complete",
+    )
 
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}
         self.entries: dict[str, None] = {}
         self.names: set[Named] = set()
         self.told: set[str] = set()
+        self.asked: set[str] = set()
+        self.bound = self.minimum = 0
+        self.was_complete = False
+        self.noticed: float | None = None
+
+    def count(self, old: Member | None, new: Member | None) -> None:
+        """A member came, changed or left. A gang with no member left on a node is a new one."""
+        self.bound += _on_node(new) - _on_node(old)
+        if new is not None and new.bound is not None and new.bound.witness:
+            self.was_complete = True
+        self.settle(self.minimum)
+
+    def settle(self, minimum: int) -> None:
+        """It needs so many."""
+        self.minimum = minimum
+        if not self.bound:
+            self.was_complete, self.noticed = False, None
+            self.asked.clear()
+        elif 0 < minimum <= self.bound:
+            self.was_complete, self.noticed = True, None
 
     def in_order(self) -> dict[str, Member]:
         """The most urgent first, then the oldest. Most of them stand in order since the last time."""
@@ -82,6 +117,7 @@ class Roll:
         if sibling is not None and sibling.claim == member.claim:
             member = msgspec.structs.replace(member, claim=sibling.claim)  # ten thousand share one
         roster.members[key] = self.members[key] = member
+        roster.count(old, member)
         ref = member.claim.ref
         if ref is not None:
             roster.names.add(named := (ref.kind, ref.namespace, ref.name))
@@ -95,6 +131,7 @@ class Roll:
             return
         roster = self.rosters[member.claim.key]
         del roster.members[key]
+        roster.count(member, None)
         roster.entries.pop(key, None)  # of a pod by itself, which whoever called us takes out of the room
         self.changed[member.claim.key] = None
 
@@ -118,7 +155,7 @@ class Roll:
     def around(self, key: str) -> str:
         """The gang of a pod that has a node, if others of it have one, too; "" if not."""
         member = self.members.get(key)
-        if member is None or not member.node:
+        if member is None or not member.node or not member.ours:
             return ""
         others = self.rosters[member.claim.key].members
         return member.claim.key if any(each.node for name, each in others.items() if name != key) else ""
@@ -127,6 +164,10 @@ class Roll:
         """The pod as it was last seen: a job keeps it as it was when something about it mattered."""
         member = self.members.get(pod.key)
         return pod if member is None or member.pod.metadata.uid != pod.metadata.uid else member.pod
+
+
+def _on_node(member: Member | None) -> bool:
+    return member is not None and member.bound is not None
 
 
 def _order(named: tuple[str, Member]) -> tuple[int, float, str]:

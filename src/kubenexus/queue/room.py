@@ -71,6 +71,10 @@ class WaitingRoom(Board):
         """`hold` is asked about each job before its gates: why it may not be tried, or None."""
         self._reception.hold = hold
 
+    def now(self) -> float:
+        """By its clock."""
+        return self._clock.now()
+
     # --- what the API server says ---------------------------------------------------------------------------------
 
     def add(self, job: Job, since: float | None = None) -> Place:

@@ -51,7 +51,7 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
     `key` names the gang among all jobs (it has three parts where a pod's has two), `title` names it to people. The
     minimum is 0 where the object `ref` has it. `said` is where the pod says so, `warnings` what is odd about it.
-    `patience` is how many seconds after its first bind the gang may be incomplete, None for the usual.
+    `patience` is how many seconds the gang may be incomplete once a member has a node, None for the usual.
     """
 
     key: str

@@ -41,7 +41,7 @@ TIMEOUT = entry(
     values=Int(least=1, most=86_400, example="300"),
     default=None,
     otherwise="`gangDeadlineSeconds` of the profile (300)",
-    meaning="How long after its first bind the gang may stay incomplete before it is released as a whole.",
+    meaning="How long the gang may stay incomplete, once a member has a node, before it is released.",
 )
 
 NUMA_SPREAD = entry(
