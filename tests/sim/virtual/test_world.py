@@ -133,3 +133,21 @@ def test_agents_run_pods_on_its_nodes() -> None:
         return found
 
     assert play(scenario, without=())["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize(
+    ("grace", "seconds"),
+    [pytest.param(5, 5.0, id="its own grace period"), pytest.param(None, 30.0, id="the usual one")],
+)
+def test_a_deleted_pod_ends_when_its_grace_period_is_over(grace: int | None, seconds: float) -> None:
+    async def scenario(world: World) -> None:
+        add_node(world, "n")
+        add_pod(world, "p")
+        (key,) = world.roll.pods
+        assert await world.roll.until([key], has_node, 60) == []
+        world.api.now(verbs.delete(kinds.PODS, "default", "p", "", grace_seconds=grace))
+        began = world.seconds
+        assert await world.roll.until([key], lambda entry: False, 60) == []
+        assert world.seconds - began == pytest.approx(seconds)
+
+    play(scenario)

@@ -16,6 +16,7 @@ from kubenexus.sim.virtual.decisions import DecisionLog, witnessed
 from kubenexus.sim.virtual.loop import LoopClock
 from kubenexus.sim.virtual.roll import Roll
 from kubenexus.sim.virtual.source import LATENCY, DirectSource
+from kubenexus.sim.virtual.terminating import TerminatingPods
 
 T = TypeVar("T")
 
@@ -48,6 +49,7 @@ class World:
         self.server = ApiServer(self.clock, self._chance("server"), without=laws.without)
         self.roll = Roll(self.server.core.store)
         self.api = DirectSource(self.server, laws.latency)
+        self.terminating = TerminatingPods(self.server.core.store, self.api)
         self.scheduler = Scheduler(configuration, plugins, self.api, self.clock, self._chance("scheduler"))
         self.scheduler.loop.pace = laws.pace
         for planner in self.scheduler.planners.values():
@@ -78,6 +80,7 @@ async def live(world: World, scenario: Callable[[World], Awaitable[T]]) -> T:
     finally:
         await _ended(lives)
         world.roll.close()
+        world.terminating.close()
 
 
 async def _first(play: Awaitable[T], lives: Collection["asyncio.Future[None]"]) -> T:
