@@ -75,6 +75,9 @@ def port(number: int, sign: int) -> Callable[[NodeColumns], None]:
         pytest.param(
             resource("nonzero", CPU, 1), "cpu used, with defaults", 2001, 2000, id="what scores read, by a thousandth"
         ),
+        pytest.param(
+            resource("endless", CPU, 500), "cpu used without an end", 500, 0, id="a service that does not run there"
+        ),
         pytest.param(resource("alloc", CPU, -8000), "cpu offered", 0, 8000, id="a node that seems to offer nothing"),
         pytest.param(resource("alloc", CPU, 8000), "cpu offered", 16000, 8000, id="or more than it has"),
         pytest.param(port(80, +1), "port 0.0.0.0:80/TCP", 1, 0, id="a port that nobody has"),

@@ -210,6 +210,8 @@ class PodSpec(Object):
     priority: Int32 = 0
     priority_class_name: str = ""
     preemption_policy: str = "PreemptLowerPriority"
+    restart_policy: str = ""
+    active_deadline_seconds: Int64 | None = None
     scheduling_gates: list[SchedulingGate] = []
     containers: list[Container] = []
     init_containers: list[Container] = []

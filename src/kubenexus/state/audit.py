@@ -36,6 +36,7 @@ class Account(NamedTuple):
 
     offered: list[int]
     used: list[int]
+    endless: list[int]
     nonzero: list[int]
     ports: dict[Port, int]
     share: list[int]
@@ -63,9 +64,10 @@ def misanswers(nodes: NodeColumns, question: Question) -> list[Miscount]:
 def account_of(nodes: NodeColumns, row: int) -> Account:
     """As the columns have it."""
     offered, used, nonzero = nodes.resources.cards[row].tolist()
+    endless = nodes.resources.endless[:, row].tolist()
     devices, slots = nodes.devices, range(len(nodes.devices.of_row(row)))
     share, vram = [devices.share.item(s, row) for s in slots], [devices.vram.item(s, row) for s in slots]
-    return Account(offered, used, nonzero, nodes.ports.on(row), share, vram, nodes.draw.item(row))
+    return Account(offered, used, endless, nonzero, nodes.ports.on(row), share, vram, nodes.draw.item(row))
 
 
 def recounted(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[PodRecord]) -> Account:
@@ -75,9 +77,10 @@ def recounted(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[Po
     for name, amount in offers:
         offered[index[name]] = min(amount, LIMIT - 1)
     used, nonzero = _taken(index, size, pods)
+    endless, _ = _taken(index, size, [record for record in pods if record.endless])
     ports = Counts(port for record in pods for port in record.footprint.ports)
     share, vram = _left(nodes.devices.of_row(row), pods)
-    return Account(offered, used, nonzero, ports, share, vram, draw_of(nodes.lot.item(row), len(pods)))
+    return Account(offered, used, endless, nonzero, ports, share, vram, draw_of(nodes.lot.item(row), len(pods)))
 
 
 def _taken(index: dict[str, int], size: int, pods: Collection[PodRecord]) -> tuple[list[int], list[int]]:
@@ -109,6 +112,7 @@ def _named(account: Account, nodes: NodeColumns) -> dict[str, int]:
     for resource, r in nodes.resources.index.items():
         named[f"{resource} offered"] = account.offered[r]
         named[f"{resource} used"] = account.used[r]
+        named[f"{resource} used without an end"] = account.endless[r]
         named[f"{resource} used, with defaults"] = account.nonzero[r]
     for port, count in account.ports.items():
         named[f"port {port.address}:{port.number}/{port.protocol}"] = count

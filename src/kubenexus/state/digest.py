@@ -37,6 +37,7 @@ def row_digest(nodes: NodeColumns, row: int) -> str:
     # A resource that no node offers any more may still be counted; a ledger built now would not know of it.
     known = {name: r for name, r in resources.index.items() if resources.offered[r] or name in BASICS}
     amounts = {name: (resources.alloc.item(r, row), resources.used.item(r, row)) for name, r in known.items()}
+    endless = {name: resources.endless.item(r, row) for name, r in known.items()}
     nonzero = {name: resources.nonzero.item(r, row) for name, r in known.items()}
     ports = sorted((*port, count) for port, count in nodes.ports.on(row).items())
     devices = [
@@ -46,7 +47,7 @@ def row_digest(nodes: NodeColumns, row: int) -> str:
     taints = nodes.taints.sets[nodes.taints.codes[row]]
     images = [name for name, _ in nodes.images.of_row(row)]
     flags = (bool(nodes.cordoned[row]), bool(nodes.fenced[row]), sorted(nodes.features[row]))
-    return _hash((amounts, nonzero, ports, devices, taints, images, flags, nodes.labels.of_row(row)))
+    return _hash((amounts, endless, nonzero, ports, devices, taints, images, flags, nodes.labels.of_row(row)))
 
 
 def _hash(content: Any) -> str:

@@ -379,9 +379,10 @@ class Ledger:
 
 def _counts_alike(one: PodRecord, other: PodRecord) -> bool:
     """Whether two records of a pod count the same on its node, whatever its labels."""
-    return (one.footprint, one.terms, one.mounts, one.terminating) == (
+    return (one.footprint, one.terms, one.mounts, one.terminating, one.endless) == (
         other.footprint,
         other.terms,
         other.mounts,
         other.terminating,
+        other.endless,
     )

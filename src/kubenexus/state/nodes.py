@@ -127,6 +127,8 @@ class NodeColumns:
         """Count a pod on a row."""
         footprint = record.footprint
         self.resources.charge(row, footprint, +1, undo)
+        if record.endless:
+            self.resources.charge_endless(row, footprint, +1, undo)
         if footprint.ports:
             self.ports.charge(row, footprint.ports, +1, undo)
         if record.takes:
@@ -142,6 +144,8 @@ class NodeColumns:
         """Count a pod no longer. False: a counter stood at its cap, recount the row."""
         footprint = record.footprint
         exact = self.resources.charge(row, footprint, -1)
+        if record.endless:
+            exact &= self.resources.charge_endless(row, footprint, -1)
         if footprint.ports:
             self.ports.charge(row, footprint.ports, -1)
         if record.takes:

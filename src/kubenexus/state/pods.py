@@ -19,8 +19,12 @@ class Stage(enum.IntEnum):
     BOUND = 2
 
 
+# Controllers that keep their pods running. Those of other kinds (a Job, a PyTorchJob, a RayCluster) come to an end.
+_SERVING = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Node"})
+
+
 class PodRecord(msgspec.Struct, gc=False):
-    """Much less than the decoded pod. Pods of one template share footprint and terms."""
+    """Much less than the decoded pod. Pods of one template share footprint and terms. `endless`: see `endless`."""
 
     namespace: str
     name: str
@@ -35,6 +39,7 @@ class PodRecord(msgspec.Struct, gc=False):
     mounts: Mounts | None = None
     picks: tuple[Pick, ...] = ()
     terminating: bool = False
+    endless: bool = False
     since: float = 0.0
     slot: int = -1  # its place among the pods' columns while it counts on a row
 
@@ -57,9 +62,21 @@ def record_of(pod: Pod, node: str, stage: Stage, footprint: Footprint) -> PodRec
         terms=carried_terms(pod),
         mounts=mounts_of(pod),
         terminating=bool(meta.deletion_timestamp),
+        endless=endless(pod),
     )
 
 
 def finished(pod: Pod) -> bool:
     """Whether it has stopped for good and holds nothing any more."""
     return pod.status.phase in ("Succeeded", "Failed")
+
+
+def endless(pod: Pod) -> bool:
+    """Whether nothing says that the pod will ever stop by itself: its containers are always restarted, it has no
+    deadline, no controller whose work is done some day, and it is not being deleted. A pod that does not name a restart
+    policy has not been through an API server, and counts as one that ends."""
+    spec, meta = pod.spec, pod.metadata
+    if spec.restart_policy != "Always" or spec.active_deadline_seconds is not None or meta.deletion_timestamp:
+        return False
+    controller = next((each.kind for each in meta.owner_references if each.controller), "")
+    return not controller or controller in _SERVING

@@ -33,6 +33,7 @@ class Layout(NamedTuple):
 
 class ResourceColumns:
     """`nonzero` is as `used`, but containers that ask for no cpu or memory count with a default; scoring reads it.
+    `endless` is the part of `used` that pods hold which never end by themselves (`pods.endless`).
 
     `cards[n]` has these three, one after the other, for all resources; the columns are views of it.
     """
@@ -40,6 +41,7 @@ class ResourceColumns:
     def __init__(self, capacity: int) -> None:
         self.index: dict[str, int] = {name: r for r, name in enumerate(BASICS)}
         self._deal(np.zeros((capacity, 3, len(BASICS)), np.int64))
+        self.endless: IntColumn = np.zeros((len(BASICS), capacity), np.int64)
         self.offered = [0] * len(BASICS)  # on how many rows a resource is offered
         self.largest = [0] * len(BASICS)  # the most any row ever offered
         self._layouts: dict[tuple[str, ...], Layout] = {}
@@ -54,6 +56,7 @@ class ResourceColumns:
     def grow(self, capacity: int) -> None:
         more = np.zeros((capacity - len(self.cards), *self.cards.shape[1:]), np.int64)
         self._deal(np.concatenate([self.cards, more]))
+        self.endless = widen(self.endless, capacity)
 
     def layout(self, names: tuple[str, ...]) -> Layout:
         """Where these resources are; remembered, since the same few are asked for again and again."""
@@ -97,6 +100,7 @@ class ResourceColumns:
         self._cells.clear()
         if r >= len(self.alloc):
             self._deal(np.concatenate([self.cards, np.zeros_like(self.cards)], axis=2))
+            self.endless = np.concatenate([self.endless, np.zeros_like(self.endless)])
 
     def charge(self, row: int, footprint: Footprint, sign: int, undo: Undo | None = None) -> bool:
         """Add (or take back) a footprint. False when a counter stands at its cap and must be recounted instead."""
@@ -105,7 +109,16 @@ class ResourceColumns:
             exact &= self._add_to(self.nonzero if array else self.used, r, row, sign * amount, undo)
         return exact
 
+    def charge_endless(self, row: int, footprint: Footprint, sign: int, undo: Undo | None = None) -> bool:
+        """The same for a pod that never ends, after `charge`."""
+        exact = True
+        for array, r, amount in self._cells_of(footprint):
+            if not array:
+                exact &= self._add_to(self.endless, r, row, sign * amount, undo)
+        return exact
+
     def clear_use(self, row: int) -> None:
+        self.endless[:, row] = 0
         self.used[:, row] = 0
         self.nonzero[:, row] = 0
 

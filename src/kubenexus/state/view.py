@@ -61,6 +61,11 @@ class Nodes:
         known = self.columns.resources
         return known.used[known.index.get(resource, NOTHING), self.where]
 
+    def endless(self, resource: str) -> Any:
+        """What is taken of it by pods that never end by themselves."""
+        known = self.columns.resources
+        return known.endless[known.index.get(resource, NOTHING), self.where]
+
     def stock(self, resources: tuple[str, ...]) -> tuple[Any, bool]:
         """What each node has of some resources: a table for each kind of amount (ALLOC to SPARE) with a row for each
         resource, in floats that hold the integers exactly, or in integers where they would not. And whether every row
