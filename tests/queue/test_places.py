@@ -135,6 +135,9 @@ def test_members_that_came_while_their_gang_was_in_flight_follow_it() -> None:
         pytest.param(Policy(), 1, [1, 2, 4, 8, 10, 10], id="from one second, doubling, to ten"),
         pytest.param(Policy(initial_backoff=3, max_backoff=7), 1, [3, 6, 7, 7], id="as configured"),
         pytest.param(Policy(), 4, [1, 2, 4, 8, 16, 20, 20], id="a gang's longest wait grows with the root of its size"),
+        pytest.param(
+            Policy(), 1000, [1, 2, 4, 8, 16, 30, 30], id="but to three times at most: its room would be gone by then"
+        ),
         pytest.param(Policy(max_backoff=0), 1, [0, 0, 0], id="a maximum of zero means no backoff"),
         pytest.param(Policy(initial_backoff=20), 1, [10, 10], id="never more than the maximum"),
     ],

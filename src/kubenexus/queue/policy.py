@@ -5,6 +5,7 @@ import math
 import msgspec
 
 _MOST_DOUBLINGS = 62  # beyond this any backoff has long reached its maximum
+_MOST_FOR_GANGS = 3.0  # times the maximum: longer, and room that appears is gone before the gang is tried again
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -25,11 +26,11 @@ class Policy(msgspec.Struct, frozen=True):
 
     def pause(self, count: int, pods: int = 1) -> float:
         """How long a job of so many pods waits after so many refusals. A gang costs more to try, so its longest wait
-        is longer, by the square root of its size."""
+        is longer, by the square root of its size, up to three times."""
         if not count or not self.max_backoff:
             return 0.0
         doubled = math.ldexp(self.initial_backoff, min(count - 1, _MOST_DOUBLINGS))
-        return min(doubled, self.max_backoff * math.sqrt(pods))
+        return min(doubled, self.max_backoff * min(math.sqrt(pods), _MOST_FOR_GANGS))
 
     def until(self, now: float, count: int, pods: int = 1) -> float:
         """When a backoff that begins now is over."""
