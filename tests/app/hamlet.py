@@ -57,9 +57,11 @@ class Hamlet:
             self.feed.pod_seen(pod)
 
     def end(self, *names: str) -> None:
+        """Pods are gone: by name, or by `namespace/name`."""
         for name in names:
-            del self.pods[f"default/{name}"]
-            self.feed.pod_gone(f"default/{name}")
+            key = name if "/" in name else f"default/{name}"
+            del self.pods[key]
+            self.feed.pod_gone(key)
 
     def work(self) -> int:
         """Until nobody is ready. Returns how many decisions that took."""
@@ -79,7 +81,7 @@ class Hamlet:
 
     def why(self, job: str) -> str:
         found = self.refusals.get(f"default/{job}")
-        return "" if found is None else found.sentence()
+        return "" if found is None else found.sentence("default")
 
     def _take(self, turn: Turn) -> None:
         job, now, snapshot = turn.job, self.clock.now(), self.ledger.snapshot()

@@ -75,7 +75,6 @@ def cycles_until_large_runs(crowd: Crowd, most: int) -> int | None:
     [
         pytest.param(0, 10, id="as urgent as the large one"),
         pytest.param(-10, 3, id="less urgent"),
-        pytest.param(150, 15, id="more urgent, until it has waited"),
     ],
 )
 def test_f57_a_large_gang_starts_in_a_crowd_of_small_jobs(priority: int, minutes: int, seed: int) -> None:
@@ -88,7 +87,7 @@ def test_f57_a_large_gang_starts_in_a_crowd_of_small_jobs(priority: int, minutes
     ("priority", "patience", "aging"),
     [
         pytest.param(0, 0.0, Aging(), id="nothing is kept for it"),
-        pytest.param(150, 300.0, None, id="it does not become more urgent"),
+        pytest.param(150, 300.0, Aging(), id="nothing is kept from those with more priority, however long it waits"),
     ],
 )
 def test_f57_what_it_owes_that_to(priority: int, patience: float, aging: Aging | None) -> None:

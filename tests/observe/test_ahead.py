@@ -4,6 +4,7 @@ from itertools import combinations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,9 +75,16 @@ def test_what_comes_first_in_a_dump_comes_first_in_the_queue(pods: list[Pod]) ->
             assert (told[one] < told[other]) == room.precedes(one, other)
 
 
-def test_a_gang_counts_with_its_oldest_member_and_who_says_no_age_comes_last() -> None:
+@pytest.mark.parametrize(
+    ("alone", "first"),
+    [
+        pytest.param(50.0, "default/gang/llama", id="it is as old as its oldest member"),
+        pytest.param(70.0, "default/alone", id="but gains urgency from when it was complete"),
+    ],
+)
+def test_a_gangs_age_and_who_says_none_comes_last(alone: float, first: str) -> None:
     pods = [
-        aged(a_pod("alone"), 70.0),
+        aged(a_pod("alone"), alone),
         aged(a_pod("unsaid"), None),
         aged(a_member("old", gates=["wait"]), 130.0),
         aged(a_member("m0"), 5.0),
@@ -86,5 +94,5 @@ def test_a_gang_counts_with_its_oldest_member_and_who_says_no_age_comes_last() -
     order = []
     while (turn := room.pop()) is not None:
         order.append(turn.job.key)
-    assert order == ["default/gang/llama", "default/alone", "default/unsaid"]
+    assert (order[0], order[-1]) == (first, "default/unsaid")
     assert sorted(order, key=lambda key: told[key]) == order

@@ -168,10 +168,10 @@ def test_who_comes_first_or_keeps_to_kube_schedulers_order_does_not_wait(tmp_pat
     assert run(tmp_path, [*first_in_line(), late], "web/late", nothing_kept).exit_code == 0
 
 
-def test_a_gang_that_has_waited_long_comes_before_one_that_is_more_urgent(tmp_path: Path) -> None:
-    late = aged(pod("late", "1", **OURS, priority=150), 3)
-    assert run(tmp_path, [*first_in_line(), late], "web/late").exit_code == 2
-    assert run(tmp_path, [*first_in_line(minute=2), late], "web/late").exit_code == 0
+def test_a_gang_keeps_nothing_from_more_priority_however_long_it_has_waited(tmp_path: Path) -> None:
+    late = aged(pod("late", "1", **OURS, priority=150), 59)
+    assert run(tmp_path, [*first_in_line(), late], "web/late").exit_code == 0
+    assert run(tmp_path, [*first_in_line(priority=150), late], "web/late").exit_code == 2
 
 
 def test_who_does_not_say_its_age_has_just_come(tmp_path: Path) -> None:

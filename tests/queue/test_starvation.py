@@ -2,12 +2,17 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.framework.aging import CRITICAL, HIGHEST, Aging
+from kubenexus.framework.events import Action, Event, Resource
 from kubenexus.queue.entry import Place
+from kubenexus.testing.builders import a_pod
+from tests.api.gangs.small import a_member
 from tests.queue.easy import NODE, Easy
+from tests.queue.hall import Hall
 from tests.queue.test_many import JOBS, KINDS, LEFT, Crowd
 
 AGING = Aging(threshold=60.0, boost=100, ceiling=1000)
@@ -139,3 +144,69 @@ def test_who_has_come_to_the_ceiling_is_not_looked_at_again() -> None:
         easy.clock.advance(60.0)
         easy.room.tick()
     assert len(ripening) == 0
+
+
+# --- from when it counts --------------------------------------------------------------------------------------------
+
+
+def opened(easy: Easy, name: str) -> None:
+    easy.gate.shut.discard(f"default/{name}")
+    easy.room.on_event(Event(Resource.STORAGE_CLASS, Action.ADD))
+
+
+def test_time_behind_a_gate_is_no_waiting() -> None:
+    easy = an_easy()
+    easy.gate.shut.add("default/gated")
+    easy.add("gated")
+    easy.clock.advance(600.0)
+    opened(easy, "gated")
+    easy.clock.advance(59.0)
+    easy.add("urgent", priority=50)
+    assert easy.room.precedes("default/urgent", "default/gated")
+    easy.clock.advance(1.0)
+    assert easy.popped() == ["gated", "urgent"]
+
+
+@pytest.mark.parametrize(
+    ("complete", "first"),
+    [
+        pytest.param(100.0, "default/gang/llama", id="complete for a minute"),
+        pytest.param(101.0, "default/urgent", id="complete for less, though its first member is old"),
+    ],
+)
+def test_a_gang_waits_from_when_its_last_member_was_made_also_after_a_restart(complete: float, first: str) -> None:
+    hall = Hall()
+    hall.easy.rules.aging = AGING
+    hall.clock.advance(60.0)
+    hall.waits(a_member("m0"), since=0.0)
+    hall.waits(a_member("m1"), since=complete)
+    hall.waits(a_pod("urgent", priority=50), since=160.0)
+    turn = hall.room.pop()
+    assert turn is not None
+    assert turn.job.key == first
+
+
+def test_a_gang_whose_members_were_behind_gates_waits_from_when_they_are_open() -> None:
+    hall = Hall()
+    hall.easy.rules.aging = AGING
+    hall.waits(a_member("m0", gates=["wait"]), a_member("m1", gates=["wait"]), since=0.0)
+    hall.assembly.flush()
+    hall.clock.advance(600.0)
+    hall.waits(a_member("m0"), a_member("m1"), since=0.0)
+    hall.assembly.flush()
+    hall.clock.advance(59.0)
+    hall.waits(a_pod("urgent", priority=50), since=759.0)
+    assert hall.room.precedes("default/urgent", "default/gang/llama")
+    hall.clock.advance(1.0)
+    assert hall.room.precedes("default/gang/llama", "default/urgent")
+
+
+def test_who_may_keep_room_from_whom_does_not_change_with_waiting() -> None:
+    easy = an_easy()
+    old, urgent = easy.add("old"), easy.add("urgent", priority=1)
+    easy.clock.advance(1e6)
+    first, second = easy.room.rank(urgent), easy.room.rank(old)
+    assert first is not None
+    assert second is not None
+    assert first < second
+    assert easy.room.rank("default/nobody") is None

@@ -71,7 +71,7 @@ class Herald:
         """A job was tried and has no node. Those like it hear of it in time."""
         job = self._room.job(key)
         if job is not None:
-            self._tell(job, decision.code, decision.sentence(), again=True)
+            self._tell(job, decision.code, decision.sentence(_namespace(job)), again=True)
         self._waiting.update(dict.fromkeys(other for other in self._room.alike(key) if other != key))
 
     def broke(self, job: Job, message: str) -> None:
@@ -120,7 +120,7 @@ class Herald:
             if job is None or decision is None or self._room.place(key) is Place.IN_FLIGHT:
                 continue
             told += len(job.pods)
-            self._tell(job, decision.code, decision.sentence(), again=False)
+            self._tell(job, decision.code, decision.sentence(_namespace(job)), again=False)
         self._tell_held(most - told)
 
     def missed(self, pod: Pod) -> None:
@@ -167,3 +167,7 @@ class Herald:
         call = None if said else conditions.gated(pod, self._clock.now())
         if call is not None:
             self._notes.write(pod, call)
+
+
+def _namespace(job: Job) -> str:
+    return job.pods[0].metadata.namespace

@@ -164,7 +164,7 @@ class Loop:
         self._room.done(turn, decision)
         self._count(turn.job, ERROR if decision.code is Code.ERROR else UNSCHEDULABLE, began)
         if log.on(2):
-            why, number = decision.sentence(), str(turn.number)
+            why, number = decision.full_sentence(), str(turn.number)
             log.v(2, "Unable to schedule pod; no fit; waiting", pod=turn.job.pods[0], err=why, cycle=number)
         self._herald.refused(turn.job.key, decision)
 

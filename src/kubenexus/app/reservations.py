@@ -1,14 +1,17 @@
-"""Who is first in line and waits for room keeps what it has come to: one gang a profile, by the word of the planner.
+"""The first gang in line that lacks room keeps what it has come to: one gang a profile, as the planner says.
 
-Nothing is written anywhere and no pod stands for it: a scheduler that starts anew knows as much after its first
-refusal. A reservation ends when the gang is placed, gone or incomplete, when another one comes before it, or when it
-has come no closer for `patience` seconds; then it is somebody else's turn for as long.
+Nothing is written anywhere and no pod stands for it: a scheduler that has just started knows as much after its first
+refusal. First is who has the highest priority of its own, however long others have waited; then the namespace that has
+not had its turn, or had it longest ago; then the oldest. A reservation ends when the gang is placed, gone or
+incomplete, when it waits for no room that will be free, when another gang comes before it, or when it has come no
+closer for `patience` seconds. Then all reservations of the profile rest (`reservation_account`).
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
+from kubenexus.app.reservation_account import STEPS, ReservationAccount
 from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
@@ -19,13 +22,17 @@ from kubenexus.queue.entry import Place
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.state.snapshot import Snapshot
 
+_MOST_NAMESPACES = 1000  # whose turns are remembered, in a profile
+_HAIR = 1e-9  # what fractions may lose
+
 log = logs.get("reservations")
 
 
 class Held(msgspec.Struct, gc=False):
+    """`best`: the largest part of the members that room was found for, when it last came closer."""
+
     reservation: Reservation
-    fit: int
-    until: float
+    best: float
 
     @property
     def gang(self) -> str:
@@ -36,75 +43,125 @@ class Reservations:
     """`patience` by profile, in seconds; 0: nothing is reserved there. Called by the loop alone."""
 
     def __init__(self, room: WaitingRoom, clock: Clock, patience: Mapping[str, float]) -> None:
-        self._room, self._clock, self._patience = room, clock, patience
+        self._room, self._clock = room, clock
+        self._accounts = {name: ReservationAccount(seconds) for name, seconds in patience.items() if seconds}
         self._held: dict[str, Held] = {}
-        self._resting: dict[str, float] = {}  # gangs that had their time, and until when it is others' turn
+        self._had_turn: dict[str, dict[str, float]] = {}  # by profile and namespace: when its turn ended in vain
 
     def before(self, job: Job) -> Reservation | None:
-        """What this job has to respect: it comes after the gang. The rest of a gang that has begun does not have to:
-        those who have their nodes would hold them for nothing, and the first one may wait for just these."""
+        """What this job has to respect: it comes after the gang, by its own priority and age. The rest of a gang that
+        has begun does not have to: its members hold their nodes for nothing, and the first one may wait for these."""
         held = self._held.get(_profile(job)) if self._held else None
-        if held is None or held.gang == job.key or job.anchors or self._room.precedes(job.key, held.gang):
+        if held is None or held.gang == job.key or job.anchors:
+            return None
+        own, first = self._room.rank(job.key), self._room.rank(held.gang)
+        if first is None or (own is not None and own < first):
             return None
         return held.reservation
 
     def held(self, profile: str) -> Reservation | None:
-        """What is kept there now, for whoever looks on."""
+        """What is kept there now."""
         held = self._held.get(profile)
         return None if held is None else held.reservation
 
     def refused(self, job: Job, decision: Decision, planner: Planner, snapshot: Snapshot) -> None:
         """A job was refused; if it is the first gang in line that lacks room, it keeps what there is from now on."""
-        profile, certificate = _profile(job), decision.certificate
-        if certificate is None or not lacks_room(certificate) or not self._may_hold(job):
+        profile, now = _profile(job), self._clock.now()
+        account, held = self._accounts.get(profile), self._held.get(profile)
+        if account is None:
             return
-        held = self._held.get(profile)
-        if held is not None and held.gang != job.key and self._room.precedes(held.gang, job.key):
+        if decision.diagnosis.held_back:
+            if held is not None:
+                account.block(now)
             return
-        reservation = planner.reserve(job, certificate, snapshot)
-        if held is not None and held.gang == job.key and certificate.fit <= held.fit:
-            self._held[profile] = Held(reservation, held.fit, held.until)
+        certificate = decision.certificate
+        if not job.gang or certificate is None or not lacks_room(certificate):
+            if held is not None and held.gang == job.key:
+                self._end(profile)  # it waits for something else by now
+            return
+        if account.rests(now) or (held is not None and self._comes_before(held.gang, job.key, profile)):
+            return
+        self._keep(profile, planner.reserve(job, certificate, snapshot))
+
+    def _keep(self, profile: str, reservation: Reservation) -> None:
+        account, held, now = self._accounts[profile], self._held.get(profile), self._clock.now()
+        best = reservation.ready
+        if held is not None and held.gang == reservation.gang:
+            step = max(1 / STEPS, 1 / reservation.needed)
+            if best >= held.best + step - _HAIR:
+                account.closer(now)
+            else:
+                best = held.best
+        elif held is None:
+            account.begin(now)
         else:
-            self._held[profile] = Held(reservation, certificate.fit, self._clock.now() + self._patience[profile])
-        if held is not None and _site(held.reservation) != _site(reservation):
+            self._remember_turn(profile, held, now)
+            account.hand_over(now)
+        self._held[profile] = Held(reservation, best)
+        if held is not None and held.reservation.covers() != reservation.covers():
             self._room.on_event(ENDED)  # what was kept until now is not any more
 
-    def _may_hold(self, job: Job) -> bool:
-        return job.gang and bool(self._patience.get(_profile(job))) and job.key not in self._resting
+    def _comes_before(self, holder: str, gang: str, profile: str) -> bool:
+        """Whether the gang that holds goes on doing so."""
+        first, second = self._room.rank(holder), self._room.rank(gang)
+        if holder == gang or first is None or second is None:
+            return holder != gang and first is not None
+        turns = self._had_turn.get(profile, {})
+        one, other = turns.get(_namespace(holder), 0.0), turns.get(_namespace(gang), 0.0)
+        return (first[0], one, first[1]) < (second[0], other, second[1])
 
     def placed(self, job: Job) -> None:
         held = self._held.get(_profile(job))
         if held is not None and held.gang == job.key:
-            self._end(_profile(job))
+            self._accounts[_profile(job)].placed(self._clock.now())
+            self._had_turn.get(_profile(job), {}).pop(_namespace(job.key), None)
+            self._lift(_profile(job))
 
     def review(self) -> None:
-        """End what has no reason any more. Called before anybody is decided about."""
+        """End what has no reason any more. Called before each burst of decisions."""
+        if not self._held:
+            return
         now = self._clock.now()
-        if self._held:
-            self._room.refill()  # a gang that is incomplete by now is held back first
-        if self._resting:
-            self._resting = {key: until for key, until in self._resting.items() if until > now and key in self._room}
+        self._room.refill()  # a gang that is incomplete by now is held back first
         for profile, held in list(self._held.items()):
+            due = self._accounts[profile].due
             if self._room.place(held.gang) in (Place.GONE, Place.GATED):
                 self._end(profile)
-            elif held.until <= now:
+            elif due is not None and due <= now:
                 log.v(1, "A gang has come no closer; others may take the room", gang=held.reservation.title)
-                self._resting[held.gang] = now + self._patience[profile]
                 self._end(profile)
 
     @property
     def due(self) -> float | None:
         """When `review` will have something to end."""
-        return min((held.until for held in self._held.values()), default=None)
+        times = (self._accounts[profile].due for profile in self._held)
+        return min((time for time in times if time is not None), default=None)
 
     def _end(self, profile: str) -> None:
+        """The gang was not placed."""
+        now = self._clock.now()
+        self._remember_turn(profile, self._held[profile], now)
+        self._accounts[profile].in_vain(now)
+        self._lift(profile)
+
+    def _lift(self, profile: str) -> None:
         del self._held[profile]
         self._room.on_event(ENDED)
+
+    def _remember_turn(self, profile: str, held: Held, now: float) -> None:
+        """A namespace that has had half a turn in vain lets others go first; what is over is nobody's advantage."""
+        account, turns = self._accounts[profile], self._had_turn.setdefault(profile, {})
+        if account.held_for(now) < account.stall / 2:
+            return
+        turns.pop(held.reservation.namespace, None)
+        turns[held.reservation.namespace] = now
+        if len(turns) > _MOST_NAMESPACES:
+            del turns[next(iter(turns))]
 
 
 def _profile(job: Job) -> str:
     return job.pods[0].spec.scheduler_name
 
 
-def _site(reservation: Reservation) -> tuple[str, str, str]:
-    return reservation.gang, reservation.level, reservation.domain
+def _namespace(key: str) -> str:
+    return key.partition("/")[0]

@@ -56,7 +56,9 @@ class Diagnosis(msgspec.Struct, frozen=True, gc=False):
     """Why nodes were refused. `counts`: how many nodes for each reason; a node may have several.
 
     `refused_by` are the plugins whose events may wake the job. `message` replaces the counts when the pod was refused
-    as a whole, before any node was looked at.
+    as a whole, before any node was looked at. `detail` replaces the message for readers of the namespace `detail_for`,
+    whose objects it names; one refusal may be shared by jobs of many namespaces. `held_back`: the room is kept for a
+    job that comes before this one, so that nothing is said of jobs that come earlier.
     """
 
     nodes: int
@@ -64,12 +66,17 @@ class Diagnosis(msgspec.Struct, frozen=True, gc=False):
     refused_by: tuple[str, ...] = ()
     message: str = ""
     nearest: NearestMiss | None = None
+    detail: str = ""
+    detail_for: str = ""
+    held_back: bool = False
 
-    def sentence(self) -> str:
-        """`0/5 nodes are available: 1 Insufficient cpu, 4 node(s) were unschedulable.`, as kube-scheduler says it."""
+    def sentence(self, namespace: str = "") -> str:
+        """`0/5 nodes are available: 1 Insufficient cpu, 4 node(s) were unschedulable.`, as kube-scheduler says it, for
+        readers of this namespace."""
         if not self.nodes:
             return NO_NODES
-        said = self.message or ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts))
+        own = self.detail if namespace and namespace == self.detail_for else ""
+        said = own or self.message or ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts))
         return f"0/{self.nodes} nodes are available:" + (f" {said}." if said else "")
 
 
@@ -100,9 +107,10 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
     Exact: with room for the `missing` members in that domain, and nothing else, the gang would be placed; with room for
     one less it would not. `level` and `domain` are empty when the whole cluster may be used. `constraint` is what
     limits the members besides room. `exhausted`: the search was ended before everything was tried, so that more may
-    fit than is said here. `never`: the nodes there are would not hold the gang if they were empty. Where members are
-    spread over the domains of a label (`spread`), `spots` are those that lack room: more there and the gang is placed,
-    less in sum and it is not; no spots: no room would do.
+    fit than is said here. `never`: the nodes there are would not hold the gang if they were empty. `endless`: they
+    would, but not beside their pods that never end by themselves, so that no room is kept for the gang. Where members
+    are spread over the domains of a label (`spread`), `spots` are those that lack room: more there and the gang is
+    placed, less in sum and it is not; no spots: no room would do.
     """
 
     needed: int
@@ -113,6 +121,7 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
     constraint: str = ""
     exhausted: bool = False
     never: bool = False
+    endless: bool = False
     spread: str = ""
     spots: tuple[Spot, ...] = ()
 
@@ -137,6 +146,8 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
             said += f" ({self.constraint})"
         if self.never:
             return said + "; more than the nodes there are would hold if they were empty"
+        if self.endless:
+            said += "; pods that do not end by themselves hold that room"
         return said + (" (not everything was tried)" if self.exhausted else "")
 
     def _spread_sentence(self, wanted: str) -> str:
@@ -168,8 +179,12 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     def placed(self) -> bool:
         return self.code is Code.SUCCESS
 
-    def sentence(self) -> str:
-        """What goes into the event and the condition."""
+    def sentence(self, namespace: str = "") -> str:
+        """What goes into the event and the condition of a pod of this namespace: objects of others are not named."""
         if self.placed:
             return ", ".join(f"{shown(p.pod)} to {shown(p.node)}" for p in self.placements)
-        return self.error or self.diagnosis.sentence()
+        return self.error or self.diagnosis.sentence(namespace)
+
+    def full_sentence(self) -> str:
+        """The same for operators, who may read all names: logs, and explanations from a dump of the cluster."""
+        return self.sentence(self.diagnosis.detail_for)

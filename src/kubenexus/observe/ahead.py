@@ -29,9 +29,9 @@ def kept_before(
     all_gangs = waiting(pods, ledger.groups, lambda pod: gangs.usual(pod.metadata.namespace))
     others = [each for each in all_gangs if each.job.gang and not each.held and each.job.key != job.key]
     ours = [each for each in others if each.job.pods[0].spec.scheduler_name == profile]
-    own = place(found, rules, now)
-    for first in sorted(ours, key=lambda each: place(each, rules, now)):
-        if place(first, rules, now) >= own:
+    own = rank(found, rules, now)
+    for first in sorted(ours, key=lambda each: rank(each, rules, now)):
+        if rank(first, rules, now) >= own:
             return None
         certificate = planner.decide(first.job, ledger.snapshot(), now).certificate
         if certificate is not None and lacks_room(certificate):
@@ -43,7 +43,14 @@ def place(found: Gathered, rules: Rules, now: float) -> tuple[float, ...]:
     """Its place in the queue, the first the least; as there, who does not say its age has just come. Which of two that
     are alike in this comes first is settled by who was heard of first, and no dump tells."""
     priority, since = priority_of(found.job), now if found.since is None else found.since
-    return rules.order(rules.urgency(priority, since, now), since)
+    ready = since if found.ready is None else min(found.ready, now)
+    return rules.order(rules.urgency(priority, ready, now), since)
+
+
+def rank(found: Gathered, rules: Rules, now: float) -> tuple[float, tuple[float, ...]]:
+    """Its place by its own priority, as `WaitingRoom.rank` has it: who may keep room from whom."""
+    priority, since = priority_of(found.job), now if found.since is None else found.since
+    return -priority, rules.order(priority, since)
 
 
 def _latest(pods: Collection[Pod]) -> float:

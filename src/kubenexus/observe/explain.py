@@ -117,7 +117,7 @@ def told(explanation: Explanation) -> str:
     if gang is not None and gang.held:
         lines.append(f"WHY      {gang.held}")
     elif not decision.placed:
-        lines.append(f"WHY      {decision.sentence()}")
+        lines.append(f"WHY      {decision.full_sentence()}")
         lines += _refused(decision)
     elif gang is None:
         lines += _placed(explanation)

@@ -19,13 +19,14 @@ Usual = Callable[[Pod], Nearness]  # how close members shall be when nobody says
 
 
 class Gathered(msgspec.Struct, frozen=True, gc=False):
-    """The job that a pod waits in, and since when. `held` says why it is not tried yet, "" if it is; `gang` names it
-    to people and is empty for a pod by itself."""
+    """The job that a pod waits in, since when, and from when it may be tried (`ready`), if that is later. `held` says
+    why it is not tried yet, "" if it is; `gang` names it to people and is empty for a pod by itself."""
 
     job: Job
     since: float | None
     gang: str = ""
     held: str = ""
+    ready: float | None = None
 
 
 def _unsaid(pod: Pod) -> Nearness:
@@ -68,7 +69,8 @@ def _gathered(found: list[Said], groups: Groups, usual: Usual) -> Gathered:
     seated = [(member, member.pod.spec.node_name) for member in members]
     formation = formed(gang, seated)
     job = formation.jobs.get(gang.key, Job.of(pod))  # nobody is ready who waits behind gates
-    return Gathered(job, formation.since, gang.title, formation.hold.reasons[0] if formation.hold else "")
+    held = formation.hold.reasons[0] if formation.hold else ""
+    return Gathered(job, formation.since, gang.title, held, formation.ready)
 
 
 def _members(pods: Iterable[Pod]) -> Iterator[Said]:

@@ -25,7 +25,8 @@ from kubenexus.state.snapshot import Snapshot, StaleSnapshot
 
 
 class Planner:
-    """One for each profile. Its only memory is the bench's cache, which changes no answer."""
+    """One for each profile. Its only memory are caches, the bench's and what was counted of the last reservation, which
+    change no answer."""
 
     def __init__(self, lineup: Lineup, bench: Bench | None = None, levels: Sequence[Level] = LEVELS) -> None:
         self.lineup = lineup
@@ -33,6 +34,7 @@ class Planner:
         self._usher = Usher(self.bench)
         self._levels = levels
         self._gangs = GangPlanner(self.bench, self._usher, levels)
+        self._stake: Stake | None = None
 
     def decide(self, job: Job, snapshot: Snapshot, now: float, reserved: Reservation | None = None) -> Decision:
         """As many members as fit if they are at least `job.minimum`; else none, with the first refusal's reasons.
@@ -43,14 +45,23 @@ class Planner:
         decision = self._decide(job, snapshot, now)
         if reserved is None or not decision.placed or self._pinned(job, snapshot):
             return decision
-        stake = Stake(reserved, self.bench, snapshot, self._levels)
+        stake = self._stake
+        if stake is None or not stake.still(reserved, snapshot):
+            stake = self._stake = Stake(reserved, self.bench, snapshot, self._levels)
         if not stake.hurt_by(decision, job):
             return decision
         for within in stake.elsewhere(decision):
             other = self._decide(job, snapshot, now, within)
             if other.placed and not stake.hurt_by(other, job):
                 return other
-        diagnosis = Diagnosis(snapshot.nodes.count, refused_by=(RESERVED,), message=reserved.sentence())
+        diagnosis = Diagnosis(
+            snapshot.nodes.count,
+            refused_by=(RESERVED,),
+            message=reserved.sentence(),
+            detail=reserved.detail(),
+            detail_for=reserved.namespace,
+            held_back=True,
+        )
         return Decision(job.key, Code.UNSCHEDULABLE, snapshot.generation, now, diagnosis=diagnosis)
 
     def reserve(self, job: Job, certificate: Certificate, snapshot: Snapshot) -> Reservation:

@@ -5,6 +5,7 @@ anew (`formation`) when a batch of news has ended (`flush`): ten thousand member
 built once a batch. A job in flight is left alone until it has landed.
 """
 
+import math
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
@@ -190,10 +191,14 @@ class Assembly:
         roster = self.roll.rosters[key]
         self.formations += 1
         formation = self._formation(key, roster)
+        gated = self._room.job(key + BEHIND_GATES)
+        behind = frozenset(() if gated is None else (pod.metadata.uid for pod in gated.pods))
         for name in [each for each in roster.entries if each not in formation.jobs]:
             self._withdraw(roster, name)
         for name, job in formation.jobs.items():
-            self._hand_in(roster, name, job, formation.hold if name == key else None, formation)
+            opened = name == key and any(pod.metadata.uid in behind for pod in job.pods)
+            ready = math.inf if opened else formation.ready if name == key else None
+            self._hand_in(roster, name, job, formation.hold if name == key else None, formation, ready)
         if not roster.members and not roster.entries:
             self._complete(key)
             self.roll.disband(key)
@@ -254,7 +259,9 @@ class Assembly:
         self.incomplete.pop(gang, None)
         self.whole(gang)
 
-    def _hand_in(self, roster: Roster, name: str, job: Job, hold: Verdict | None, formation: Formation) -> None:
+    def _hand_in(
+        self, roster: Roster, name: str, job: Job, hold: Verdict | None, formation: Formation, ready: float | None
+    ) -> None:
         known = self._room.job(name)
         if known == job and self._held.get(name) == hold:
             return
@@ -262,7 +269,7 @@ class Assembly:
         self._keep_back(name, hold)
         pod, alone = job.pods[0], name in roster.members
         since = roster.members[name].since if alone else formation.since
-        place = self._room.add(job, since)
+        place = self._room.add(job, since, ready)
         if alone:
             self.arrived(pod, place)
         else:

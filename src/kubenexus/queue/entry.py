@@ -1,6 +1,7 @@
 """A job in the waiting room, and the ticket it gets when its turn comes."""
 
 import enum
+import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -41,9 +42,11 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
 class Entry:
     """One for each job, however many members it has. It stands in a line, or at a gate, or is in flight.
 
-    `number` breaks ties: jobs made in the same second go in the order we heard of them, every time. `failures` counts
-    binds that failed in a row; `recalled` is set when somebody wants the job tried again while it is in flight, and
-    `changed` when its pods changed meanwhile.
+    `since` is its age by the API server's timestamps, which orders jobs of one priority. `ready` is from when it may be
+    tried, which is what aging counts: not the time behind a gate (`opened` is when the last one opened), nor that of a
+    gang without all its members. `number` breaks ties: jobs made in the same second go in the order we heard of them,
+    every time. `failures` counts binds that failed in a row; `recalled` is set when somebody wants the job tried again
+    while it is in flight, and `changed` when its pods changed meanwhile.
     """
 
     __slots__ = (
@@ -55,7 +58,9 @@ class Entry:
         "job",
         "line",
         "number",
+        "opened",
         "order",
+        "ready",
         "recalled",
         "since",
         "slot",
@@ -64,7 +69,8 @@ class Entry:
 
     def __init__(self, job: Job, since: float, number: int) -> None:
         self.job = job
-        self.since = since
+        self.since = self.ready = since
+        self.opened = -math.inf
         self.number = number
         self.order: tuple[Any, ...] = ()
         self.attempts = 0
@@ -76,6 +82,12 @@ class Entry:
         self.asked_at = 0.0
         self.line: Line | None = None
         self.slot: Slot = []
+
+    def may_be_tried_from(self, moment: float, now: float) -> None:
+        """The API server's timestamps say so; `math.inf`: a gate has just opened."""
+        if moment > now:
+            self.opened = now
+        self.ready = max(self.opened, min(self.ready, moment, now))
 
     @property
     def place(self) -> Place:

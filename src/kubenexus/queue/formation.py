@@ -47,11 +47,12 @@ Seated = Sequence[tuple[Member, str]]
 
 class Formation(NamedTuple):
     """The jobs by key, and why the gang may not be tried yet. `since` is the age of the oldest member that waits: what
-    the others have run does not count as waiting."""
+    the others have run does not count as waiting. `ready` is the age of the member that made it complete."""
 
     jobs: dict[str, Job]
     hold: Verdict | None = None
     since: float | None = None
+    ready: float | None = None
 
 
 def formed(gang: Gang, seated: Seated, holes: tuple[str, ...] = ()) -> Formation:
@@ -59,6 +60,7 @@ def formed(gang: Gang, seated: Seated, holes: tuple[str, ...] = ()) -> Formation
     if gang.loose:
         return Formation({pod.key: Job.of(pod) for pod in waiting})
     ready = tuple([pod for pod in waiting if not pod.spec.scheduling_gates])
+    ages = [member.since for member, node in seated if not node and not member.pod.spec.scheduling_gates]
     anchors = tuple([node for _, node in seated if node])
     topology = Topology(gang.nearness.required, gang.nearness.preferred)
     jobs = {}
@@ -68,7 +70,8 @@ def formed(gang: Gang, seated: Seated, holes: tuple[str, ...] = ()) -> Formation
         gated = tuple([pod for pod in waiting if pod.spec.scheduling_gates])
         jobs[gang.key + BEHIND_GATES] = Job(gang.key + BEHIND_GATES, gated)
     hold = _apart(gang, seated) or _hold(gang, len(ready) + len(anchors))
-    return Formation(jobs, hold, _oldest(seated))
+    completed = _completed(ages, gang.minimum - len(anchors))
+    return Formation(jobs, hold, _oldest(seated), completed)
 
 
 def with_usual(gang: Gang, usual: Nearness) -> Gang:
@@ -118,3 +121,9 @@ def _hold(gang: Gang, live: int) -> Verdict | None:
 def _oldest(seated: Seated) -> float | None:
     waiting = (member.since for member, node in seated if member.ours and not node)
     return min((since for since in waiting if since is not None), default=None)
+
+
+def _completed(ages: list[float | None], needed: int) -> float | None:
+    """When the last one was made of as many as are needed, the oldest first; None if that is not known."""
+    known = sorted(age for age in ages if age is not None)
+    return known[max(needed, 1) - 1] if len(known) == len(ages) and len(known) >= max(needed, 1) else None

@@ -18,8 +18,9 @@ class Line:
     """`decision` is the last refusal and `blamed` the plugins behind it; while it `stands`, nothing has happened since
     that could change it, and whoever joins shares it. `alone`: a line for a single job that something befell which
     does not concern its kind. `flying` counts the members that are in flight; they are not among `members`. `ripens` is
-    its slot among those that gain urgency. `flushed`: nothing but time has woken it since it was refused. `late`: a job
-    of its kind took too long to decide, and none is to be tried before then (0: none did).
+    its slot among those that gain urgency. `refused` is the order of the job that was refused. `flushed`: nothing but
+    time has woken it since it was refused. `late`: a job of its kind took too long to decide, and none is to be tried
+    before then (0: none did).
     """
 
     __slots__ = (
@@ -38,6 +39,7 @@ class Line:
         "pods",
         "priority",
         "refusals",
+        "refused",
         "ripens",
         "rules",
         "slot",
@@ -61,6 +63,7 @@ class Line:
         self.stands = False
         self.failed = self.flushed = False
         self.refusals = 0
+        self.refused: tuple[Any, ...] = ()
         self.until = 0.0
         self.parked_at = 0.0
         self.late = 0.0
@@ -82,20 +85,26 @@ class Line:
         return self.members.first()
 
     def order(self, now: float) -> tuple[Any, ...] | None:
-        """Its place among the lines: that of its first job. All of them have one priority, so however that grows with
-        time, the oldest stays the first."""
+        """Its place among the lines: that of its first job. All of them have one priority, and the oldest is the first
+        of them, however long each may have been behind a gate."""
         head = self.head
         return None if head is None else self.order_of(head, now)
 
     def order_of(self, entry: Entry, now: float) -> tuple[Any, ...]:
         """The place of one of its jobs among all, by the priority that it counts with now."""
-        urgency = self.rules.urgency(self.priority, entry.since, now)
+        urgency = self.rules.urgency(self.priority, entry.ready, now)
         return entry.order if urgency == self.priority else (*self.rules.order(urgency, entry.since), entry.number)
 
     def grows_at(self, now: float) -> float | None:
         """When its place among the lines will be another one though nothing happens; None: never."""
         head, aging = self.head, self.rules.aging
-        return None if head is None or aging is None else aging.grows_at(self.priority, head.since, now)
+        return None if head is None or aging is None else aging.grows_at(self.priority, head.ready, now)
+
+    def concerns(self, entry: Entry) -> bool:
+        """Whether the refusal that stands goes for this job, too. Room that is kept for a gang is kept from those that
+        come after it: of a job before the refused one that is not known."""
+        held_back = self.decision is not None and self.decision.diagnosis.held_back
+        return not held_back or entry.order >= self.refused
 
     @property
     def watched(self) -> bool:

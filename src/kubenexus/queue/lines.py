@@ -61,6 +61,8 @@ class Lines:
 
     def stand(self, entry: Entry, line: Line, event: str) -> None:
         """A job takes its place in the line, wherever that is."""
+        if line.stands and not line.concerns(entry):
+            self.activate(line, event)
         line.push(entry)
         self._tally.enter(line.place, one(entry), event)
         if line.head is entry:  # else the line stays where it is
@@ -80,6 +82,8 @@ class Lines:
         entry.job, entry.order = job, order
         line.push(entry)
         self.places.settle(line)
+        if line.stands and not line.concerns(entry):
+            self.activate(line, "ForceActivate")
 
     def isolate(self, entry: Entry, line: Line, place: Place, until: float, event: str) -> None:
         """A line for this job alone. Its kind is not concerned, and `line`, where it belongs, stays as it is."""
@@ -109,6 +113,7 @@ class Lines:
         self._tally.leave(line.place, amount_of(line))
         line.push(entry)
         line.blame(decision)
+        line.refused = entry.order
         line.refusals, line.flushed = line.refusals + 1, False
         line.until = self._policy.until(now, line.refusals, entry.pods)
         line.parked_at, line.stands = now, not woken

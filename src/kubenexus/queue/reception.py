@@ -4,6 +4,7 @@ A newcomer is asked about at the gates and then joins the line of its kind. A jo
 line: whether that also means trying it again, the hints of those who refused it say, as in kube-scheduler.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.changes import pod_changed
 from kubenexus.queue.entry import Entry, Place
+from kubenexus.queue.formation import PLUGIN
 from kubenexus.queue.gates import Gates
 from kubenexus.queue.kind import Kind
 from kubenexus.queue.line import Line
@@ -93,6 +95,9 @@ class Reception:
         """Whether a gated job may come in now. It stays where it is if not, with the gate's latest reason."""
         verdict = self.gate(entry.job)
         if verdict is None:
+            # The timestamps of its members tell from when a gang was complete, after a restart, too; no gate's do.
+            if entry.gate is not None and entry.gate.plugin != PLUGIN:
+                entry.may_be_tried_from(math.inf, now)
             self.let_go(entry)
             self.enter(entry, event, now)
         else:

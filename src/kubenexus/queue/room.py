@@ -77,8 +77,9 @@ class WaitingRoom(Board):
 
     # --- what the API server says ---------------------------------------------------------------------------------
 
-    def add(self, job: Job, since: float | None = None) -> Place:
-        """A job we did not know, or know in another form. `since`: how old it is, by the API server's timestamp."""
+    def add(self, job: Job, since: float | None = None, ready: float | None = None) -> Place:
+        """A job we did not know, or know in another form. `since`: how old it is, by the API server's timestamp;
+        `ready`: from when it may be tried, if that is later (`math.inf`: a gate has just opened)."""
         self._look_around()
         now, entry = self._clock.now(), self._entries.get(job.key)
         if not job.pods:
@@ -87,11 +88,17 @@ class WaitingRoom(Board):
         if entry is not None and _related(entry.job, job):
             if since is not None and not entry.turn:
                 entry.since = min(entry.since, since)  # a gang is as old as its oldest member, whoever comes first
+            if ready is not None:
+                entry.ready = now if entry.gate is not None else entry.ready
+                entry.may_be_tried_from(ready, now)
             return self._reception.change(entry, job, now)
         if entry is not None:
             self.delete(job.key)  # made again under the same name, and nobody told us of the delete
         self._numbers += 1
         entry = self._entries[job.key] = Entry(job, now if since is None else since, self._numbers)
+        if ready is not None:
+            entry.ready = now
+            entry.may_be_tried_from(ready, now)
         place = self._reception.enter(entry, ADDED, now)
         if self._late and entry.line is not None:
             self._late.mark(entry.line, job.key)
@@ -187,6 +194,12 @@ class WaitingRoom(Board):
         if first is None or second is None or first.line is None or second.line is None:
             return first is not None and first.line is not None
         return first.line.order_of(first, now) < second.line.order_of(second, now)
+
+    def rank(self, key: str) -> tuple[int, tuple[float, ...]] | None:
+        """Its place by its own priority, then by age, however long it has waited: less comes first. Who may keep room
+        from whom is asked of this. None: it is not here, or at a gate."""
+        entry = self._entries.get(key)
+        return None if entry is None or entry.line is None else (-entry.line.priority, entry.order)
 
     def activate(self, key: str) -> Place:
         """Have this very job tried now, whatever it waits for: its siblings are placed, say, or its victims gone."""

@@ -1,7 +1,7 @@
 """Whether a gang could ever be placed on the nodes there are, were nothing else running. And what those wait for that
 were refused as a whole: the names stand beside those of plugins in a diagnosis."""
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from kubenexus.plan.gang.axes import Axis
 from kubenexus.plan.gang.crews import PLENTY, Crew, asked_by, offered
 from kubenexus.plan.gang.packings import Jointly
 from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.resources import PODS
 from kubenexus.state.view import Nodes
 
 TOO_LARGE: Final = "GangTooLarge"
@@ -21,12 +22,37 @@ WAKES: Final = {
 }
 
 
-def too_large(crews: list[Crew], minimum: int, outermost: Axis, columns: NodeColumns) -> bool:
-    """Whether even empty nodes would hold fewer than the minimum. Only what is sure is said: crews are counted as if
-    each had the nodes to itself."""
-    rooms = [if_empty(crew, columns) for crew in crews]
-    holds = Jointly(rooms, [crew.size for crew in crews]).holds(outermost)
-    return int(holds.max(initial=0)) < minimum
+class Prospect(NamedTuple):
+    """`never`: even empty nodes would hold fewer than the minimum. `endless`: they would hold enough, but not beside
+    the pods that never end by themselves (`state.pods.endless`), so that waiting is in vain."""
+
+    never: bool = False
+    endless: bool = False
+
+
+def prospect(crews: list[Crew], minimum: int, outermost: Axis, columns: NodeColumns) -> Prospect:
+    """Only what is sure is said: crews are counted as if each had the nodes to itself."""
+    rooms, sizes = [if_empty(crew, columns) for crew in crews], [crew.size for crew in crews]
+    if _fewer(rooms, sizes, outermost, minimum):
+        return Prospect(never=True)
+    resources = columns.resources
+    if not resources.endless[PODS, : columns.size].any():
+        return Prospect()
+    for crew, room in zip(crews, rooms, strict=True):
+        _beside_endless(crew, room, columns)
+    return Prospect(endless=_fewer(rooms, sizes, outermost, minimum))
+
+
+def _fewer(rooms: list[Any], sizes: list[int], outermost: Axis, minimum: int) -> bool:
+    return int(Jointly(rooms, sizes).holds(outermost).max(initial=0)) < minimum
+
+
+def _beside_endless(crew: Crew, room: Any, columns: NodeColumns) -> None:
+    """Lowers what each empty row would take to what it takes beside those of its pods that never end."""
+    view = Nodes(columns)
+    for name, amount in asked_by(crew, columns).items():
+        left = offered(name, view) - view.endless(name)
+        np.minimum(room, np.maximum(left, 0) // amount, out=room)
 
 
 def if_empty(crew: Crew, columns: NodeColumns) -> Any:

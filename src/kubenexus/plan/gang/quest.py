@@ -11,7 +11,7 @@ from kubenexus.framework.bonds import Bond, Tie
 from kubenexus.framework.decision import Certificate, Placement, Shortage
 from kubenexus.framework.job import NOTHING, Job
 from kubenexus.plan.gang.axes import Axis, by_value
-from kubenexus.plan.gang.capacity import TOO_LARGE, TOPOLOGY, too_large
+from kubenexus.plan.gang.capacity import TOO_LARGE, TOPOLOGY, prospect
 from kubenexus.plan.gang.crews import Crew
 from kubenexus.plan.gang.even import Even
 from kubenexus.plan.gang.ground import Plan
@@ -190,9 +190,10 @@ class Quest:
                 lacking[resource] = lacking.get(resource, 0) + number * amount
         shortages = tuple(Shortage(resource, amount) for resource, amount in lacking.items() if amount)
         name, needed = site.name if fit or more.get("spots") else "", self._job.minimum
-        never = refusal is None and too_large(self._crews, needed, self._axes[-1], self._columns)
-        certificate = Certificate(needed, fit, site.axis.level, name, shortages, constraint, never=never, **more)
-        return Outcome(certificate=certificate, refusal=refusal, blamed=self._blamed(never))
+        ahead = prospect(self._crews, needed, self._axes[-1], self._columns)
+        more |= {"never": refusal is None and ahead.never, "endless": ahead.endless}
+        certificate = Certificate(needed, fit, site.axis.level, name, shortages, constraint, **more)
+        return Outcome(certificate=certificate, refusal=refusal, blamed=self._blamed(certificate.never))
 
     def _blamed(self, never: bool) -> frozenset[str]:
         """Whose events may help."""

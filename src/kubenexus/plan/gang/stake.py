@@ -13,6 +13,7 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.levels import Level
+from kubenexus.base.errors import shown, shown_key
 from kubenexus.cycle.bench import Bench
 from kubenexus.framework.bonds import Bond, Tie
 from kubenexus.framework.decision import Certificate, Decision, Placement
@@ -20,19 +21,22 @@ from kubenexus.framework.events import Action, Event, Resource, Wake
 from kubenexus.framework.job import Job, Topology
 from kubenexus.plan.gang.axes import Axis
 from kubenexus.plan.gang.capacity import if_empty
-from kubenexus.plan.gang.crews import Crew, bonds, count_room, counts, muster
+from kubenexus.plan.gang.crews import Crew, asked_by, bonds, count_room, counts, muster
 from kubenexus.plan.gang.levels import levels_for
 from kubenexus.plan.gang.search import member_record
+from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.view import Nodes
 
 RESERVED: Final = "GangReservation"  # who refused, in a diagnosis
+MOST_SORTS: Final = 8  # of members that room is kept for: each is looked at with each decision for another job
 ENDED: Final = Event(Resource.POD_GROUP, Action.UPDATE, name="GangReservationEnd")
 _MORE: Final = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
 WAKES: Final = {
     RESERVED: (
         Wake(Resource.POD_GROUP, Action.UPDATE),
-        Wake(Resource.ASSIGNED_POD, Action.DELETE),
+        # A pod that comes may take what was kept: then to keep the rest has no sense, or another place does no harm.
+        Wake(Resource.ASSIGNED_POD, Action.ALL),
         Wake(Resource.NODE, _MORE),
         Wake(Resource.TARGET_POD, Action.UPDATE),
     )
@@ -42,7 +46,8 @@ WAKES: Final = {
 class Reservation(msgspec.Struct, frozen=True, gc=False):
     """A gang (the key of its job) and the domain where it comes closest, both names empty for the whole cluster.
     `sorts`: a member of each sort, and how many of it are needed. `promised`: for each sort the nodes that are to be
-    cleared for it, and for how many."""
+    cleared for it, and for how many. `ready`: for which part of the members there is room now, from 0 to 1, by the sort
+    that lacks most of it; `needed` of them make the gang."""
 
     gang: str
     sorts: tuple[tuple[Pod, int], ...]
@@ -50,6 +55,12 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
     level: str = ""
     domain: str = ""
     promised: tuple[Mapping[str, int], ...] = ()
+    needed: int = 1
+    ready: float = 0.0
+
+    @property
+    def namespace(self) -> str:
+        return self.gang.partition("/")[0]
 
     @property
     def title(self) -> str:
@@ -57,27 +68,43 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
         namespace, _, rest = self.gang.partition("/")
         return f"{namespace}/{rest.rpartition('/')[2]}"
 
+    def covers(self) -> tuple[Any, ...]:
+        """What others have to keep off: if it changes, those that wait for it may find a place."""
+        return self.gang, self.level, self.domain, self.promised
+
     def sentence(self) -> str:
-        where = f" in {self.level} {self.domain}" if self.domain else ""
-        return f"the room that is left{where} is kept for gang {self.title}, which comes first"
+        """For everybody: neither the gang nor the domain is named."""
+        return "the room that is left is kept for a gang that comes first"
+
+    def detail(self) -> str:
+        """For readers of the gang's own namespace, and for operators."""
+        where = f" in {self.level} {shown(self.domain)}" if self.domain else ""
+        return f"the room that is left{where} is kept for gang {shown_key(self.title)}, which comes first"
 
 
 class Stake:
-    """What a reservation comes to on the columns as they are."""
+    """What a reservation comes to on the columns of one generation. What it has counted is kept: of many jobs that are
+    refused one after the other, only the first pays for it."""
 
     def __init__(self, reservation: Reservation, bench: Bench, snapshot: Snapshot, levels: Sequence[Level]) -> None:
         self._reservation, self._bench, self._snapshot, self._levels = reservation, bench, snapshot, levels
+        self._columns, self._now = snapshot.nodes, list[Crew]()
+
+    def still(self, reservation: Reservation, snapshot: Snapshot) -> bool:
+        """Whether what it has counted holds for this reservation and snapshot."""
+        same = self._snapshot.generation == snapshot.generation and self._columns is snapshot.nodes
+        return same and self._reservation is reservation
 
     def hurt_by(self, decision: Decision, job: Job) -> bool:
         """Whether fewer of the gang's members would find room if this were done, now or when their nodes are clear."""
         rows = self._snapshot.nodes.row_of
         taken = [(rows[each.node], each) for each in decision.placements]
-        crews = self._crews()
+        crews = self._before()
         if any(self._spoils(crew, promised, taken) for crew, promised in self._promises(crews)):
             return True
-        if not any(crew.member.table.ok[row] for crew in crews for row, _ in taken):
+        if not any(crew.room[row] for crew in crews for row, _ in taken):
             return False
-        before, pods = self._fit(self._counted()), {pod.metadata.uid: pod for pod in job.pods}
+        before, pods = self._fit(crews), {pod.metadata.uid: pod for pod in job.pods}
         with self._snapshot.attempt() as attempt:
             for row, placement in taken:
                 attempt.lay(row, member_record(pods[placement.uid], placement))
@@ -86,13 +113,19 @@ class Stake:
     def elsewhere(self, decision: Decision) -> Iterator[Any]:
         """Masks of rows to try instead: those where one member more of the job does no harm, then those of which the
         gang wants nothing."""
-        crews, size = self._counted(), self._snapshot.nodes.size
+        crews, size = self._before(), self._snapshot.nodes.size
         wanted = [self._wanted(crew, promised, size) for crew, promised in self._promises(crews)]
         largest = _largest(decision)
         yield ~np.logical_or.reduce([self._harmed(c, n, largest) for c, n in zip(crews, wanted, strict=True)])
         yield ~np.logical_or.reduce([number > 0 for number in wanted])
 
     # --- how much room there is -----------------------------------------------------------------------------------
+
+    def _before(self) -> list[Crew]:
+        """As it is while nothing more is placed."""
+        if not self._now:
+            self._now = self._counted()
+        return self._now
 
     def _crews(self) -> list[Crew]:
         columns = self._snapshot.nodes
@@ -136,7 +169,9 @@ class Stake:
         if held.level and not held.domain:
             self._reservation = held = msgspec.structs.replace(held, domain=self._nearest_domain(crews))
         site = self._site(bonds(crews, self._snapshot.nodes))
-        return msgspec.structs.replace(held, promised=tuple([self._nearest(crew, site) for crew in crews]))
+        ready = min(min(int(crew.room.sum()) / crew.size, 1.0) for crew in crews)
+        promised = tuple([self._nearest(crew, site) for crew in crews])
+        return msgspec.structs.replace(held, promised=promised, ready=min(ready, held.ready))
 
     def _nearest_domain(self, crews: list[Crew]) -> str:
         """Of those that would hold all if they were empty, the one with the most that is of use."""
@@ -218,18 +253,31 @@ class Stake:
 def reserve(
     job: Job, certificate: Certificate, bench: Bench, snapshot: Snapshot, levels: Sequence[Level]
 ) -> Reservation:
-    """For a gang that was just refused for want of room."""
+    """For a gang that was just refused for want of room. Of one with many sorts of members, for those that ask for
+    most."""
     crews = muster(job.pods, bench, snapshot.nodes)
     most = certificate.needed if len(crews) == 1 else len(job.pods)
+    if len(crews) > MOST_SORTS:
+        crews = sorted(crews, key=lambda crew: -_weight(crew, snapshot.nodes))[:MOST_SORTS]
     sorts = tuple([(crew.pods[0], min(crew.size, most)) for crew in crews])
-    bare = Reservation(job.key, sorts, job.topology, certificate.level, certificate.domain)
+    needed, ready = certificate.needed, certificate.fit / max(certificate.needed, 1)
+    bare = Reservation(
+        job.key, sorts, job.topology, certificate.level, certificate.domain, needed=needed, ready=min(ready, 1.0)
+    )
     return Stake(bare, bench, snapshot, levels).promise()
 
 
+def _weight(crew: Crew, columns: NodeColumns) -> float:
+    """How much its members ask for, in parts of the largest node there is."""
+    index, largest = columns.resources.index, columns.resources.largest
+    asked = [amount / max(largest[index[name]], 1) for name, amount in asked_by(crew, columns).items() if name in index]
+    return crew.size * max(asked, default=0.0)
+
+
 def lacks_room(certificate: Certificate) -> bool:
-    """Whether it is room that a gang waits for. Not if no room would do; and where members limit each other, only once
-    some have found their place: nobody knows whether it is room that the others lack."""
-    if certificate.never or (certificate.spread and not certificate.spots):
+    """Whether it is room that a gang waits for. Not if no room would do, or none that will ever be free; and where
+    members limit each other, only once some have found their place: whether the others lack room is not known."""
+    if certificate.never or certificate.endless or (certificate.spread and not certificate.spots):
         return False
     return certificate.fit > 0 or not certificate.constraint
 
