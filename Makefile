@@ -21,7 +21,7 @@ DEMO_ARGS    ?=
 CHAOS_ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test controlplane e2e chaos conformance lint fmt fuzz oracle simulate bench bench-live bench-latency soak docs changelog constraints clean
+.PHONY: help setup demo test controlplane e2e chaos conformance lint fmt fuzz oracle simulate bench bench-live bench-latency bench-reservations soak docs changelog constraints clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ bench-live: $(READY) ## side by side with kube-scheduler on a real control plane
 
 bench-latency: $(READY) ## how soon a gang starts once its last pod exists, 3 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.latency $(BENCH_ARGS)
+
+bench-reservations: $(READY) ## what gangs that wait leave idle, in virtual time, 1 minute; fails above a quarter
+	$(PY) -m bench.reservations
 
 soak: $(READY) ## 200,000 pods come and go: is the scheduler as small afterwards? 15 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.soak $(BENCH_ARGS)

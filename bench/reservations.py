@@ -1,9 +1,10 @@
-"""What reservations cost, in virtual time: `python -m bench.reservations`, about two minutes.
+"""What reservations cost, in virtual time: `python -m bench.reservations`, about a minute.
 
 Each story is a small cluster of nodes with eight GPUs, some held by services, with a stream of one-GPU jobs that would
 use the rest all the time, and with gangs that wait. Of each hour of it is told which share of the GPUs that the stream
 could have used was idle for reservations that came no closer, and for how long at most a pod of priority 1000 waited
-beside a free GPU. The first has to stay within a quarter, the second within half a minute; else the exit code is 1.
+beside a free GPU. The first has to stay within a quarter, the second within half a minute; else the exit code is 1. So
+has what was idle over the whole story for gangs that were not placed in the end, whether they came closer or not.
 
 "Closer" is judged here by itself: room for another sixteenth of the gang's members. So is the use of a reservation: it
 was of use if its gang was placed.
@@ -11,7 +12,7 @@ was of use if its gang was placed.
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -161,7 +162,6 @@ class Story:
         stretch = self._stretch
         self.looks.append(Look(self.total - others, min(free, held_back) if stretch else 0, stretch))
         for name in self._waiting("urgent"):
-            self.ends[name] = min(self.ends[name], 0.0)
             self.longest_wait = max(self.longest_wait, self._waited(name) if free else 0.0)
 
     def _held_back(self, name: str) -> bool:
@@ -227,6 +227,29 @@ def renamed(every: float, sizes: tuple[int, ...], namespaces: int = 1) -> Callab
     return arrive
 
 
+def seeming(every: float = 280.0, own: int = 14) -> Callable[[Story], None]:
+    """A tenant that fills GPUs with pods of its own and takes them away two by two, just in time, so that its gang
+    seems to come closer; before the last one it begins again."""
+    left, due, rounds = list[str](), [0.0], [0]
+
+    def arrive(story: Story) -> None:
+        if story.now < due[0]:
+            return
+        due[0] = story.now + every
+        if len(left) > 2:
+            story.hamlet.end(left.pop(), left.pop())
+            return
+        story.hamlet.end(*left)
+        for name in list(story.gangs):
+            story.drop(name)
+        rounds[0] += 1
+        left[:] = [f"own{rounds[0]}-{i}" for i in range(own)]
+        story.hamlet.come(*(a_pod(name, gpu=1, priority=10, restart_policy=FINITE) for name in left))
+        story.gang(f"round{rounds[0]}", story.total - story.scene.held)
+
+    return arrive
+
+
 def at_random(dice: random.Random) -> Scene:
     nodes = dice.randint(2, 6)
     free = dice.randint(nodes * GPUS // 2, nodes * GPUS)
@@ -252,19 +275,22 @@ STORIES: dict[str, Scene] = {
     "ten gangs of all sizes": Scene(gangs={f"a{i}": 21 + i for i in range(10)}),
     "a new gang every three minutes": Scene(arrive=renamed(180.0, (24, 23, 30))),
     "a new gang every five minutes, of forty tenants": Scene(arrive=renamed(310.0, (22, 28), namespaces=40)),
+    "a gang that seems to come closer": Scene(arrive=seeming(), hours=8.0),
     "a gang that fits once the stream makes way": Scene(gangs={"a": 20}, runs=(300.0, 1500.0)),
     **{f"random {seed}": at_random(random.Random(seed)) for seed in range(10)},
 }
 
 
-def main() -> int:
+def main(stories: Mapping[str, Scene] = STORIES) -> int:
     bad = 0
-    print(f"{'story':<50} {'idle in the worst hour':>23} {'idle in all':>12} {'urgent waited':>14} {'gangs started':>14}")
-    for seed, (name, scene) in enumerate(STORIES.items()):
+    print(
+        f"{'story':<50} {'idle in the worst hour':>23} {'idle in all':>12} {'urgent waited':>14} {'gangs started':>14}"
+    )
+    for seed, (name, scene) in enumerate(stories.items()):
         story = Story(scene, seed)
         story.play()
         worst = max(story.hours(), default=0.0)
-        wrong = worst > MOST_IDLE or story.longest_wait > LONGEST_WAIT
+        wrong = max(worst, story.whole) > MOST_IDLE or story.longest_wait > LONGEST_WAIT
         bad += wrong
         waited, mark = f"{story.longest_wait:.0f} s", "  too much" if wrong else ""
         print(f"{name:<50} {worst:>22.1%} {story.whole:>12.1%} {waited:>14} {story.started:>14}{mark}", flush=True)
