@@ -107,6 +107,7 @@ class Lines:
     def refuse(self, line: Line, entry: Entry, decision: Decision, now: float, *, woken: bool) -> None:
         """The first of a line was refused, and with it all. `woken`: something happened meanwhile that may help."""
         if line.stands:  # another of them was refused while this one was in flight
+            line.refused = min(line.refused, entry.order)
             self.stand(entry, line, FAILURE)
             return
         self.places.lift(line)
