@@ -60,7 +60,9 @@ def formed(gang: Gang, seated: Seated, holes: tuple[str, ...] = ()) -> Formation
     if gang.loose:
         return Formation({pod.key: Job.of(pod) for pod in waiting})
     ready = tuple([pod for pod in waiting if not pod.spec.scheduling_gates])
-    ages = [member.since for member, node in seated if not node and not member.pod.spec.scheduling_gates]
+    ages = [
+        member.since for member, node in seated if member.ours and not node and not member.pod.spec.scheduling_gates
+    ]
     anchors = tuple([node for _, node in seated if node])
     topology = Topology(gang.nearness.required, gang.nearness.preferred)
     jobs = {}
