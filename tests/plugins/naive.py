@@ -265,11 +265,7 @@ class NodeResourcesFit:
         return is_extended(name) and (name in self.ignored or name.partition("/")[0] in self.ignored_groups)
 
     def _delegated(self, name: str, info: NodeInfo) -> bool:
-        """Where no device plugin offers a resource that a device class backs, its claim is judged elsewhere."""
-        classes = info.world.device_classes.values()
-        backed = {c.spec.extended_resource_name for c in classes}
-        backed |= {f"deviceclass.resource.kubernetes.io/{c.metadata.name}" for c in classes}
-        return name in backed and offered(info).get(name, 0) == 0
+        return needs_claims(name, info)
 
     def score_one(self, pod: Pod, info: NodeInfo) -> int:
         wanted = asked(pod, status=False, pod_level=False, fill=True)
@@ -302,6 +298,26 @@ class NodeResourcesFit:
                 x0, y0 = points[i - 1]
                 return y0 + math.trunc((y - y0) * (used - x0) / (x - x0))
         return points[-1][1]
+
+
+def needs_claims(name: str, info: NodeInfo) -> bool:
+    """Where no device plugin offers a resource that a device class backs, DynamicResources judges."""
+    classes = info.world.device_classes.values()
+    backed = {c.spec.extended_resource_name for c in classes}
+    backed |= {f"deviceclass.resource.kubernetes.io/{c.metadata.name}" for c in classes}
+    return name in backed and offered(info).get(name, 0) == 0
+
+
+class DynamicResources:
+    """Refuses what needs device claims, which nothing allocates yet."""
+
+    def filter_one(self, pod: Pod, info: NodeInfo) -> Reasons:
+        not_yet, claims = "device claims are not supported yet", [claim.name for claim in pod.spec.resource_claims]
+        if claims:
+            named = " ".join(claims if len(claims) <= 5 else [*claims[:5], "..."])
+            return [(f"{not_yet}: pod has resource claims [{named}]", Code.UNRESOLVABLE)]
+        wanted = [name for name, amount in asked(pod, status=False).items() if amount and needs_claims(name, info)]
+        return [(f"node(s) offer no {name}, and {not_yet}", Code.UNRESOLVABLE) for name in wanted]
 
 
 class NodeResourcesBalancedAllocation:
@@ -357,6 +373,6 @@ TWINS: dict[str, Any] = {
     twin.__name__: twin()
     for twin in (
         *(NodeName, NodeUnschedulable, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit),
-        *(NodeResourcesBalancedAllocation, ImageLocality, NodeDeclaredFeatures),
+        *(NodeResourcesBalancedAllocation, ImageLocality, NodeDeclaredFeatures, DynamicResources),
     )
 }

@@ -43,7 +43,7 @@ PARSABLE = [term for term in TERMS if naive.term_parses(term)]
 
 
 @settings(max_examples=3 * settings().max_examples)
-@given(cluster=clusters(), pod=pods(), named=st.sampled_from(["", *NODES, "n9"]))
+@given(cluster=clusters(), pod=pods(claiming=True), named=st.sampled_from(["", *NODES, "n9"]))
 def test_every_rule_says_of_each_node_what_its_twin_says(cluster: Cluster, pod: Pod, named: str) -> None:
     for name, twin in naive.TWINS.items():
         assert_agrees(BUILT_IN[name]({}), twin, on_node(pod, named) if name == "NodeName" else pod, cluster)

@@ -186,6 +186,14 @@ class Volume(Object):
     vsphere_volume: OtherVolume | None = None
 
 
+class PodResourceClaim(Object):
+    """A device claim of a pod, by its name within the pod: one that exists, or one that is made from a template."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
 class SchedulingGate(Object):
     name: str = ""
 
@@ -223,6 +231,7 @@ class PodSpec(Object):
     tolerations: list[Toleration] = []
     topology_spread_constraints: list[TopologySpreadConstraint] = []
     volumes: list[Volume] = []
+    resource_claims: list[PodResourceClaim] = []
     host_network: bool = False
     host_users: bool = True
     scheduling_group: SchedulingGroup | None = None
@@ -296,7 +305,8 @@ class DeviceClassSpec(Object):
 
 
 class DeviceClass(Object):
-    """`resource.k8s.io/v1`: read here only because an extended resource it backs is not NodeResourcesFit's to judge."""
+    """`resource.k8s.io/v1`: read here only because an extended resource it backs is DynamicResources' to judge where no
+    device plugin offers it."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()

@@ -10,7 +10,7 @@ from typing import Final
 
 from kubenexus.config.args import KINDS
 from kubenexus.config.v1 import POINTS, Plugin
-from kubenexus.framework.profile import Factory
+from kubenexus.framework.profile import Factory, stands_in
 
 _FILTER: Final = "preFilter filter"
 _SCORE: Final = "preScore score"
@@ -125,7 +125,11 @@ class Catalogue:
         return name in _UPSTREAM and name not in KINDS
 
     def is_built(self, name: str) -> bool:
-        return name in self.factories or name in PLANNER or name == BINDER
+        """Whether it does what its name promises. A stand-in only refuses what it cannot do."""
+        return (name in self.factories and not self.stands_in(name)) or name in PLANNER or name == BINDER
+
+    def stands_in(self, name: str) -> bool:
+        return name in self.factories and stands_in(self.factories[name])
 
 
 def _points_of(factory: Factory) -> frozenset[str]:

@@ -92,7 +92,9 @@ class Lineup:
         self.profile = profile
         self.plugins: list[Plugin] = []
         self.weights: dict[str, int] = {}
-        for enabled in profile.plugins:
+        named = {enabled.name for enabled in profile.plugins}
+        always = [Enabled(name) for name, each in factories.items() if stands_in(each) and name not in named]
+        for enabled in (*profile.plugins, *always):
             if enabled.name not in factories:
                 known = ", ".join(sorted(factories))
                 raise KubeNexusError(f"profile {profile.name!r}: unknown plugin {enabled.name!r}; known: {known}")
@@ -157,11 +159,19 @@ class Lineup:
         if names is None:
             return self.plugins
         built = {plugin.name: plugin for plugin in self.plugins}
-        return [built[name] for name in names]
+        always = [name for name, plugin in built.items() if stands_in(plugin) and name not in names]
+        return [built[name] for name in (*names, *always)]
 
     @property
     def reads(self) -> set[str]:
         return {field for plugin in self.plugins for field in plugin.reads}
+
+
+def stands_in(plugin: Factory | Plugin) -> bool:
+    """Whether it (class attribute `stands_in`) only refuses what the plugin of its name, which is not built yet, would
+    do. Such a rule is on in every profile, at every point it has: a configuration may take kube-scheduler's plugin out,
+    but pods that need it cannot run without it."""
+    return bool(getattr(plugin, "stands_in", False))
 
 
 def _built(enabled: Enabled, factory: Factory, profile: str) -> Plugin:

@@ -20,6 +20,7 @@ _LABEL = "metadata.labels["
 LABELS = f"{_LABEL}KEY]"
 _AFFINITY = "spec.affinity.nodeAffinity"
 _AT_REST = core.PodStatus()
+MOST_CLAIMS = 5  # device claims that a reason names
 
 
 class Field(NamedTuple):
@@ -49,6 +50,11 @@ def _images(volumes: list[core.Volume]) -> list[core.Volume]:
 def _bind_mounts(containers: list[core.Container]) -> list[core.Container]:
     mounts = [mount for each in containers for mount in each.volume_mounts if mount.bind_mount_options]
     return [core.Container(volume_mounts=mounts)] if mounts else []
+
+
+def _claims(claims: list[core.PodResourceClaim]) -> list[core.PodResourceClaim]:
+    """The names within the pod, as many as a reason shows and one more: the claims behind them are each pod's own."""
+    return [core.PodResourceClaim(name=claim.name) for claim in claims[: MOST_CLAIMS + 1]]
 
 
 def resized(status: core.PodStatus) -> core.PodStatus | None:
@@ -81,6 +87,7 @@ _OF_SPEC: dict[str, Field] = {
     "spec.topologySpreadConstraints": _of_spec("topology_spread_constraints"),
     "spec.tolerations": _of_spec("tolerations"),
     "spec.volumes.image": _of_spec("volumes", _images),
+    "spec.resourceClaims": _of_spec("resource_claims", _claims),
     "spec.hostNetwork": _of_spec("host_network"),
     "spec.hostUsers": _of_spec("host_users"),
 }

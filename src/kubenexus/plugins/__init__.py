@@ -9,6 +9,7 @@ from typing import Any
 from kubenexus.framework.profile import Enabled, Factory, Lineup, Profile
 from kubenexus.framework.registry import with_entry_points
 from kubenexus.plugins.balanced_allocation import NodeResourcesBalancedAllocation
+from kubenexus.plugins.dynamic_resources import DynamicResources
 from kubenexus.plugins.gates import SchedulingGates
 from kubenexus.plugins.image_locality import ImageLocality
 from kubenexus.plugins.inter_pod_affinity import InterPodAffinity
@@ -42,6 +43,7 @@ ORDER: tuple[tuple[Any, int], ...] = (
     (VolumeZone, 1),
     (PodTopologySpread, 2),
     (InterPodAffinity, 2),
+    (DynamicResources, 2),
     (NodeResourcesBalancedAllocation, 1),
     (ImageLocality, 1),
     (NodeDeclaredFeatures, 1),

@@ -48,7 +48,7 @@ def kind_of(job: Job, sign: Sign) -> Kind:
 
 
 def _member(pod: Pod, sign: Sign) -> tuple[Any, ...]:
-    own = (pod.status.nominated_node_name, _claims(pod) if pod.spec.volumes else (), _devices(pod))
+    own = (pod.status.nominated_node_name, _claims(pod) if pod.spec.volumes else ())
     return (pod.spec.scheduler_name, pod.spec.priority, sign(pod), own)
 
 
@@ -60,11 +60,6 @@ def _claims(pod: Pod) -> list[Any]:
         return []
     asked = [{**msgspec.to_builtins(volume), "name": ""} for volume in asking]
     return [pod.key if any("ephemeral" in volume for volume in asked) else pod.metadata.namespace, *asked]
-
-
-def _devices(pod: Pod) -> str:
-    """Claims for devices are made for each pod by itself."""
-    return pod.key if getattr(pod.spec, "resource_claims", None) else ""
 
 
 def _digest(thing: Any) -> bytes:

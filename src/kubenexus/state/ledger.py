@@ -371,7 +371,7 @@ class Ledger:
         return {*touched.usage, *touched.nodes}
 
     def _delegate(self) -> None:
-        names = {resource for resource in self._device_classes.values() if resource}
+        names = {resource for resource in self._device_classes.values() if "/" in resource}  # an extended one has it
         names |= {IMPLICIT_RESOURCE + name for name in self._device_classes}
         self.nodes.delegate(frozenset(names))
         self.generation += 1

@@ -27,6 +27,7 @@ from kubenexus.api.core import (
     NodeSelectorTerm,
     Pod,
     PodCondition,
+    PodResourceClaim,
     PreferredSchedulingTerm,
     ResourceList,
     ResourceRequirements,
@@ -175,6 +176,12 @@ _STATUS: Final = st.fixed_dictionaries(
     }
 )
 _FLAG: Final = _mostly(False, True)
+_CLAIMS: Final = _mostly(
+    [],
+    [PodResourceClaim(name="gpu", resource_claim_name="mine")],
+    [PodResourceClaim(name=f"c{i}", resource_claim_template_name="t") for i in range(6)],
+    times=15,
+)
 _APP: Final = st.sampled_from(["web", "db"])
 _NEAR: Final = _mostly([], [f"app=web per {ZONE}"], [f"app=db per {HOSTNAME}"], times=10)
 _APART: Final = _mostly([], [f"app=web per {HOSTNAME}"], [f"app=db per {ZONE}"], times=10)
@@ -218,10 +225,17 @@ def nodes(draw: st.DrawFn, name: str = "", images: dict[str, int] | None = None)
 
 @st.composite
 def pods(
-    draw: st.DrawFn, name: str = "", node: str = "", nominated: str = "", *, running: bool = False, pinned: bool = True
+    draw: st.DrawFn,
+    name: str = "",
+    node: str = "",
+    nominated: str = "",
+    *,
+    running: bool = False,
+    pinned: bool = True,
+    claiming: bool = False,
 ) -> Pod:
     """A pod; without `name` one of `PODS`. `running`: it may be in the middle of a resize in place, or finished;
-    `pinned`: it may require a node by name."""
+    `pinned`: it may require a node by name; `claiming`: it may have device claims."""
     called = name or draw(st.sampled_from(PODS))
     required = draw(_REQUIRED)
     if not pinned and required:
@@ -245,6 +259,7 @@ def pods(
         node=node,
         nominated=nominated,
         image_volumes=draw(_mostly([], ["db"])),
+        resource_claims=draw(_CLAIMS) if claiming else [],
         host_network=(shared := draw(_FLAG)),
         host_users=not shared,
         status=draw(_STATUS) if running else None,

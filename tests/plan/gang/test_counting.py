@@ -39,13 +39,13 @@ def members(number: int, kind: str, **asked: Any) -> list[Pod]:
 @pytest.mark.parametrize(
     ("cpu", "offered", "placed", "never"),
     [
-        pytest.param(3, {}, True, False, id="claims stand in where no plugin offers it"),
+        pytest.param(3, {}, False, True, id="claims, which are not built, would have to stand in for it"),
         pytest.param(3, {CLAIMED: 2}, True, False, id="enough of it"),
         pytest.param(3, {CLAIMED: 1}, False, True, id="a plugin offers too little of it"),
         pytest.param(1, {}, False, True, id="what is not claimed is counted all the same"),
     ],
 )
-def test_a_resource_that_claims_stand_in_for_is_counted_where_a_plugin_offers_it(
+def test_a_resource_that_a_device_class_backs_is_counted_where_a_plugin_offers_it(
     cpu: int, offered: Mapping[str, str], placed: bool, never: bool
 ) -> None:
     kinds = [*members(2, "worker", cpu=1, requests={CLAIMED: 1}), *members(1, "driver", cpu="900m")]
@@ -105,7 +105,9 @@ def test_after_a_member_that_takes_more_than_it_asks_for_nobody_is_put_on_its_no
     assert [placement.pod for placement in placements] == ["default/modest", "default/greedy"]
 
 
-def test_asking_for_any_number_of_what_claims_stand_in_for() -> None:
-    """A number that no sum could hold is no more than any other, where nobody counts it."""
+def test_asking_for_any_number_of_what_a_device_class_backs_keeps_the_gang_waiting() -> None:
+    """A number that no sum could hold is no more than any other."""
     pods = [a_pod("plain", cpu=1), *members(3, "claiming", cpu=1, requests={CLAIMED: 2**62 - 1})]
-    assert len(decided(pods, [a_node("n1", cpu=6)]).placements) == 4
+    decision = decided(pods, [a_node("n1", cpu=6)])
+    assert not decision.placements
+    assert "device claims are not supported yet" in decision.sentence()

@@ -40,7 +40,7 @@ class GangPlanner:
     def _plan(self, job: Job, snapshot: Snapshot, within: Any, promised: frozenset[str]) -> Outcome:
         columns = snapshot.nodes
         crews = muster(job.pods, self._bench, columns)
-        failure = self._failure(crews, snapshot, promised)
+        failure = self._failure(crews, snapshot, promised) or self._hopeless(job, crews, snapshot, promised)
         if failure is not None:
             return Outcome(refusal=failure)
         ties = bonds(crews, columns)
@@ -62,6 +62,14 @@ class GangPlanner:
                 if seat.code is Code.ERROR:
                     return seat
         return None
+
+    def _hopeless(self, job: Job, crews: Sequence[Crew], snapshot: Snapshot, promised: frozenset[str]) -> Seat | None:
+        """Members that are refused whatever room there is, where too few others are left: what it is that refuses them
+        is the gang's answer. It lacks no room, and none is kept for it."""
+        refused = [crew for crew in crews if crew.member.refused is not None]
+        if not refused or sum(crew.size for crew in crews) - sum(crew.size for crew in refused) >= job.minimum:
+            return None
+        return self._usher.seat(refused[0].member.pod, snapshot, JobView(seated=promised))
 
 
 def _waiting(job: Job, snapshot: Snapshot) -> Iterator[tuple[int, PodRecord]]:

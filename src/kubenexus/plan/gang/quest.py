@@ -10,6 +10,7 @@ from kubenexus.base.numbers import BoolColumn
 from kubenexus.framework.bonds import Bond, Tie
 from kubenexus.framework.decision import Certificate, Placement, Shortage
 from kubenexus.framework.job import NOTHING, Job
+from kubenexus.framework.profile import stands_in
 from kubenexus.plan.gang.axes import Axis, by_value
 from kubenexus.plan.gang.capacity import TOO_LARGE, TOPOLOGY, prospect
 from kubenexus.plan.gang.crews import Crew
@@ -192,8 +193,15 @@ class Quest:
         name, needed = site.name if fit or more.get("spots") else "", self._job.minimum
         ahead = prospect(self._crews, needed, self._axes[-1], self._columns)
         more |= {"never": refusal is None and ahead.never, "endless": ahead.endless}
+        constraint = constraint or (self._not_built() if more["never"] else "")
         certificate = Certificate(needed, fit, site.axis.level, name, shortages, constraint, **more)
         return Outcome(certificate=certificate, refusal=refusal, blamed=self._blamed(certificate.never))
+
+    def _not_built(self) -> str:
+        """What keeps members from nodes because its plugin is not built yet."""
+        columns = (column for crew in self._crews for column in crew.member.table.filters)
+        refusing = (c for c in columns if stands_in(c.plugin) and c.bits is not None)
+        return next((column.reasons.reasons[0].text for column in refusing if column.reasons.reasons), "")
 
     def _blamed(self, never: bool) -> frozenset[str]:
         """Whose events may help."""

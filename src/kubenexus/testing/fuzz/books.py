@@ -47,8 +47,6 @@ def _unwanted(pod: Pod, node: Node) -> str:
 def _too_large(pod: Pod, node: Node, twin: Twin) -> str:
     has, taken = offered(node), twin.used(node.metadata.name)
     for name, amount in {**wanted(pod, status=False), "pods": 1}.items():
-        if name in twin.delegated and not has.get(name):
-            continue
         if taken.get(name, 0) + amount > has.get(name, 0):
             return f"{shown(name)} on {node.metadata.name}: {taken.get(name, 0)} + {amount} of {has.get(name, 0)}"
     return ""

@@ -98,12 +98,6 @@ class Twin:
                 total[name] = total.get(name, 0) + amount
         return total
 
-    @property
-    def delegated(self) -> set[str]:
-        """The extended resources that device classes back."""
-        names = {held.spec.extended_resource_name for held in self.classes.values()} - {""}
-        return names | {f"deviceclass.resource.kubernetes.io/{name}" for name in self.classes}
-
     def _other_uid(self, pod: Pod) -> None:
         held = self.placed.get(pod.key)
         if held is not None and held.pod.metadata.uid != pod.metadata.uid:

@@ -1,7 +1,8 @@
 """One case: every incoming pod against every node, our answers beside Kubernetes'.
 
 An answer that a plugin we have not built took part in is compared as far as it can be, and the rest is counted as not
-compared.
+compared. Where a rule of ours refuses what such a plugin would have placed (docs/differences.md), what becomes of those
+nodes is not compared, and the report says how often.
 """
 
 import msgspec
@@ -15,7 +16,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.testing.oracle.cluster import Item, incoming, ledger_of
 from kubenexus.testing.oracle.expected import Expected, ExpectedPod, First, PreFiltered, first_of, status_of
 from kubenexus.testing.oracle.ours import Ours
-from kubenexus.testing.oracle.say import Say
+from kubenexus.testing.oracle.say import NOT_BUILT, Say
 from kubenexus.testing.oracle.scores import compare_scores
 from kubenexus.testing.oracle.tally import Tally
 from kubenexus.testing.oracle.upstream import FILTERS, Built
@@ -74,6 +75,10 @@ def _compare_prefilter(ours: Ours, expected: ExpectedPod, built: Built, tally: T
 def _compare_prefilters(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) -> None:
     """All PreFilters together: the failure that ends the attempt, or the nodes that are left."""
     fail, nodes = expected.pre_filter_fail, expected.pre_filter_nodes
+    if ours.refused is not None and ours.kept_back:
+        tally.leave("preFilterFail", because=NOT_BUILT)
+        tally.leave("preFilterNodes", because=NOT_BUILT)
+        return
     if say.prefilter:
         tally.compare("preFilterFail", ours.refused, None if fail is None else first_of(fail))
     else:
@@ -98,9 +103,16 @@ def _compare_filters(ours: Ours, expected: ExpectedPod, built: Built, tally: Tal
 def _compare_nodes(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) -> None:
     """What becomes of each node when all filters are asked, nominated pods counted in."""
     for node in expected.feasible:
-        tally.compare("feasible", node in ours.feasible, True, node=node)
+        if node in ours.kept_back:
+            tally.leave("feasible", because=NOT_BUILT)
+        else:
+            tally.compare("feasible", node in ours.feasible, True, node=node)
     for node, reject in expected.rejects.items():
         plugin = reject.first[0]
+        if node in ours.kept_back:
+            tally.leave("feasible", because=NOT_BUILT)
+            tally.leave("first", plugin=plugin, because=NOT_BUILT)
+            continue
         if say.refusal(reject):
             tally.compare("feasible", node in ours.feasible, False, node=node)
         else:
@@ -113,6 +125,10 @@ def _compare_nodes(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) ->
 
 def _compare_errors(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) -> None:
     """How the attempt ends where it does not end with a node."""
+    if ours.kept_back:
+        tally.leave("error", because=NOT_BUILT)
+        tally.leave("fitError", int(expected.fit_error is not None), because=NOT_BUILT)
+        return
     if not say.error:
         tally.leave("error")
     else:

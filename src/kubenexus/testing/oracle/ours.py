@@ -17,6 +17,7 @@ from kubenexus.cycle.table import ClassTable, Work
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.points import Filter, Only, Pins, Prepare
+from kubenexus.framework.profile import stands_in
 from kubenexus.framework.verdict import Code, Reason, Verdict, code_of
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.diagnose import refusals
@@ -117,6 +118,16 @@ class Ours:
         ok = self.member.table.ok
         rows = (name for name, row in self.columns.row_of.items() if ok[row] and row not in yielded)
         return frozenset(rows) if self.only is None else frozenset(rows) & self.only
+
+    @cached_property
+    def kept_back(self) -> frozenset[str]:
+        """The nodes that a rule refuses which only stands in for a plugin that is not built."""
+        names = self.columns.row_of
+        if self.refused is not None:
+            stand_ins = {plugin.name for plugin in self.planner.lineup.filters if stands_in(plugin)}
+            return frozenset(names if self.refused[0] in stand_ins else ())
+        columns = [column for column in self.member.table.filters if stands_in(column.plugin)]
+        return frozenset(name for name, row in names.items() if any(column.at(row) for column in columns))
 
     # --- the end --------------------------------------------------------------------------------------------------
 

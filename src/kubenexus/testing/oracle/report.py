@@ -83,6 +83,8 @@ def _balance(tally: Tally) -> Iterator[str]:
     for key in tally.unbalanced:
         done = tally.compared[key] + tally.not_compared[key]
         yield f"problem: {' '.join(filter(None, key))}: held {tally.held[key]:,}, but accounted for {done:,}"
+    for reason, number in sorted(tally.because.items()):
+        yield f"not compared, {number:,}: {reason}"
     yield (
         f"held {tally.held.total():,}, compared {tally.compared.total():,}, "
         f"not compared {tally.not_compared.total():,}, different {tally.different.total():,}"

@@ -7,7 +7,7 @@ import numpy as np
 from kubenexus.cycle.rank import scores_among
 from kubenexus.testing.oracle.expected import ExpectedPod
 from kubenexus.testing.oracle.ours import Ours
-from kubenexus.testing.oracle.say import Say
+from kubenexus.testing.oracle.say import NOT_BUILT, Say
 from kubenexus.testing.oracle.tally import Tally
 from kubenexus.testing.oracle.upstream import SCORES
 
@@ -73,7 +73,9 @@ def _compare_choice(ours: Ours, total: Column, expected: ExpectedPod, say: Say, 
         tally.compare("best", {node for node, sum_ in total.items() if sum_ == top}, best)
     else:
         tally.leave("best")
-    if say.ranking and say.feasible and say.prefilter and not expected.error:
+    if ours.kept_back:
+        tally.leave("choice", because=NOT_BUILT)
+    elif say.ranking and say.feasible and say.prefilter and not expected.error:
         nominated = ours.pod.status.nominated_node_name  # such a pod takes that node at once, if it can
         allowed = {nominated} if nominated in expected.feasible else best
         chosen = {placement.node for placement in ours.decision.placements} or {ours.decision.sentence()}

@@ -34,6 +34,7 @@ class Tally:
         self.compared: Counter[Key] = Counter()
         self.different: Counter[Key] = Counter()
         self.not_compared: Counter[Key] = Counter()
+        self.because: Counter[str] = Counter()  # those of the latter that are left on purpose, by the reason
         self.differences: list[Difference] = []
         self.problems: list[str] = []
 
@@ -59,10 +60,12 @@ class Tally:
                 if ours.get(node) != expected.get(node):
                     self.differs(key, ours.get(node, "accepted"), expected.get(node, "accepted"), node)
 
-    def leave(self, aspect: str, number: int = 1, *, plugin: str = "") -> None:
+    def leave(self, aspect: str, number: int = 1, *, plugin: str = "", because: str = "") -> None:
         """So many comparisons that cannot be made."""
         if number:
             self.not_compared[Key(self.kind, aspect, plugin)] += number
+            if because:
+                self.because[because] += number
 
     def differs(self, key: Key, ours: Any, expected: Any, node: str = "") -> None:
         self.different[key] += 1
@@ -73,6 +76,7 @@ class Tally:
     def add(self, part: "Tally") -> None:
         for mine, theirs in zip(self._counters(), part._counters(), strict=True):
             mine.update(theirs)
+        self.because.update(part.because)
         kept = Counter(difference.key for difference in self.differences)
         for difference in part.differences:
             if kept[difference.key] < self.most:

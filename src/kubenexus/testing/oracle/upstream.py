@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kubenexus.framework.profile import Enabled, Lineup, Profile
+from kubenexus.framework.profile import Enabled, Lineup, Profile, stands_in
 from kubenexus.plugins import BUILT_IN, default_profile
 
 # In upstream's order: the first that refuses a node is the one that is reported.
@@ -39,11 +39,12 @@ SCORES: Final = {
 class Built:
     """Our lineup of upstream's plugins, in our order and with our weights (they are on trial, too), default arguments.
 
-    Which of them exist is read from the table of built-in plugins, by point: a plugin may filter and not score yet.
+    Which of them exist is read from the table of built-in plugins, by point: a plugin may filter and not score yet. One
+    that stands in for what is not built refuses pods here as it does in a cluster, but has no answers to compare.
     """
 
     def __init__(self) -> None:
         ours = [Enabled(p.name, p.weight) for p in default_profile().plugins if p.name in {*FILTERS, *SCORES}]
         self.lineup = Lineup(Profile("default-scheduler", tuple(ours)), BUILT_IN)
-        self.filters = frozenset(plugin.name for plugin in self.lineup.filters)
+        self.filters = frozenset(plugin.name for plugin in self.lineup.filters if not stands_in(plugin))
         self.scores = frozenset(plugin.name for plugin in self.lineup.scores)
