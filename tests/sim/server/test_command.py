@@ -45,6 +45,24 @@ def test_an_interrupt_ends_it_cleanly(tmp_path: Path) -> None:
         assert server.stderr.read() == ""
 
 
+def test_a_request_that_is_none_does_not_keep_it_from_answering_and_from_ending() -> None:
+    with subprocess.Popen([*COMMAND, "--port=0"], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            port = int(server.stdout.readline().split()[5].rstrip(";").rpartition(":")[2])
+            for sent, code in (
+                (b"POST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-6\r\n", b"400"),
+                (b"GET /healthz HTTP/1.1\r\n\r\n", b"200"),
+            ):
+                with socket.create_connection(("127.0.0.1", port), timeout=10) as link:
+                    link.sendall(sent)
+                    assert link.recv(100).split()[1] == code
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(10) == 0
+        finally:
+            server.kill()
+
+
 def test_a_second_interrupt_ends_it_at_once() -> None:
     """The first cannot: something is under way that never ends."""
     with subprocess.Popen(

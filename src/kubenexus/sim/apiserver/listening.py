@@ -13,11 +13,12 @@ from typing import Final, cast
 
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.sim.apiserver.answers import Answer, Request
+from kubenexus.sim.apiserver.requests import RequestReader, Wrong
 from kubenexus.sim.apiserver.server import ApiServer
 from kubenexus.sim.apiserver.watching import Watch
 
-_MOST_HEAD: Final = 64 * 1024
-_MOST_BODY: Final = 3 * 1024**2  # what a real server takes
+_AT_ONCE: Final = 16  # requests of one connection that are answered before others have their turn
+_REQUEST_SECONDS: Final = 60.0  # from the first byte of a request to its last
 _MOST_UNSENT: Final = 64 * 1024**2  # a watcher that lets so much pile up has gone to sleep
 _BOOKMARK_SECONDS: Final = 60.0
 _WATCH_SECONDS: Final = 1800
@@ -27,20 +28,14 @@ class CannotListen(KubeNexusError):
     """The port is in use, or not ours to use."""
 
 
-class _Wrong(Exception):
-    """Not HTTP, or more than we take."""
-
-    def __init__(self, code: int) -> None:
-        self.code = code
-
-
 class Connection(asyncio.Protocol):
     def __init__(self, server: ApiServer, peers: "set[Connection]") -> None:
         self._server, self._peers = server, peers
         self._transport: asyncio.Transport | None = None
-        self._buffer = bytearray()
+        self._reader = RequestReader()
         self._watch: Watch | None = None
         self._timers: list[asyncio.TimerHandle] = []
+        self._deadline: asyncio.TimerHandle | None = None  # of the request that is not all there
 
     # What the loop calls.
 
@@ -51,18 +46,15 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._peers.discard(self)
+        self._in_time()
         self._end_watch()
         self._transport = None
 
     def data_received(self, data: bytes) -> None:
         if self._watch is not None:
             return  # whoever watches has nothing more to say
-        self._buffer += data
-        try:
-            while self._watch is None and self._transport is not None and (request := self._next()) is not None:
-                self._answer(request)
-        except _Wrong as wrong:
-            self._send(Answer(wrong.code), keep=False)
+        self._reader.feed(data)
+        self._work()
 
     def pause_writing(self) -> None:
         """The reader of a watch is too slow: it has to begin anew, as with a real server."""
@@ -74,34 +66,47 @@ class Connection(asyncio.Protocol):
 
     # One request.
 
-    def _next(self) -> Request | None:
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0:
-            if len(self._buffer) > _MOST_HEAD:
-                raise _Wrong(431)
-            return None
-        line, headers = _head(bytes(self._buffer[:end]))
-        taken, body = self._body(end + 4, headers)
-        if body is None:
-            return None
-        del self._buffer[:taken]
-        return Request(line[0], line[1], body, headers)
+    def _work(self) -> None:
+        """Answer what is there: a few requests, then others have their turn."""
+        try:
+            for _ in range(_AT_ONCE):
+                if self._watch is not None or self._transport is None or self._transport.is_closing():
+                    return
+                request = self._reader.next()
+                if request is None:
+                    self._await_rest(self._transport)
+                    return
+                self._in_time()
+                self._answer(request)
+        except Wrong as wrong:
+            self._send(Answer(wrong.code), keep=False)
+        else:
+            self._later()
 
-    def _body(self, start: int, headers: dict[str, str]) -> tuple[int, bytes | None]:
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            return _chunks(self._buffer, start)
-        size = headers.get("content-length", "0")
-        if not size.isdigit():
-            raise _Wrong(400)
-        end = start + int(size)
-        if int(size) > _MOST_BODY:
-            raise _Wrong(413)
-        if len(self._buffer) < end:
-            if headers.get("expect", "").lower() == "100-continue" and self._transport is not None:
-                self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                headers["expect"] = ""
-            return 0, None
-        return end, bytes(self._buffer[start:end])
+    def _later(self) -> None:
+        """Nothing more is read until those requests that are there have had their turn."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._work()
+
+    def _await_rest(self, transport: asyncio.Transport) -> None:
+        if self._reader.expects:
+            transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if self._reader.pending and self._deadline is None:
+            self._deadline = asyncio.get_running_loop().call_later(_REQUEST_SECONDS, self._too_slow)
+
+    def _in_time(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_slow(self) -> None:
+        self._send(Answer(HTTPStatus.REQUEST_TIMEOUT), keep=False)
 
     def _answer(self, request: Request) -> None:
         answer = self._server.handle(request)
@@ -150,7 +155,7 @@ class Connection(asyncio.Protocol):
         if watch is not None and self._transport is not None:
             self._end_watch()
             self._transport.write(b"0\r\n\r\n")
-            self._buffer.clear()
+            self._reader.clear()
 
     def _end_watch(self) -> None:
         for timer in self._timers:
@@ -158,41 +163,6 @@ class Connection(asyncio.Protocol):
         if self._watch is not None:
             self._watch.close()
             self._watch = None
-
-
-def _head(text: bytes) -> tuple[list[str], dict[str, str]]:
-    lines = text.decode("latin-1").split("\r\n")
-    first = lines[0].split(" ")
-    if len(first) != 3 or not first[2].startswith("HTTP/1."):
-        raise _Wrong(400)
-    headers = {}
-    for line in lines[1:]:
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise _Wrong(400)
-        headers[name.lower()] = value.strip()
-    return first, headers
-
-
-def _chunks(buffer: bytearray, at: int) -> tuple[int, bytes | None]:
-    """The body of a request in chunks: where it ends, and the body; None while it is not all there."""
-    body = bytearray()
-    while True:
-        end = buffer.find(b"\r\n", at)
-        if end < 0:
-            return 0, None
-        try:
-            size = int(bytes(buffer[at:end]).partition(b";")[0], 16)
-        except ValueError:
-            raise _Wrong(400) from None
-        if len(body) + size > _MOST_BODY:
-            raise _Wrong(413)
-        at = end + 2 + size + 2
-        if len(buffer) < at:
-            return 0, None
-        if not size:
-            return at, bytes(body)
-        body += buffer[end + 2 : end + 2 + size]
 
 
 @functools.lru_cache(256)

@@ -4,8 +4,10 @@ import asyncio
 import base64
 import ipaddress
 import json
+import os
 import random
 import ssl
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -77,12 +79,27 @@ async def serve(door: Door, clock: Clock, rng: random.Random) -> Served:
 
 
 def write_kubeconfig(served: Served, path: Path) -> None:
-    """Readable by its owner only: a token may be in it."""
+    """Readable by its owner only: a token may be in it. A file or a link that is there is replaced by a new file, since
+    what was readable, or open, would stay so; a pipe or a terminal is written to."""
     try:
-        path.touch(mode=0o600)
-        path.write_text(served.kubeconfig(), encoding="utf-8")
+        if path.exists() and not path.is_file():
+            path.write_text(served.kubeconfig(), encoding="utf-8")
+        else:
+            _replace(path, served.kubeconfig())
     except OSError as error:
         raise KubeNexusError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _replace(path: Path, text: str) -> None:
+    """All of it or nothing, with mode 0600 from the first byte."""
+    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(number, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
 
 
 def _loopback(host: str) -> bool:

@@ -1,0 +1,180 @@
+"""Requests out of the bytes of a connection: HTTP/1.1, as much of it as clients of an API server speak.
+
+What is kept of a request that is not all there is bounded, and no byte is looked at again because another one came: a
+head has 64 KiB, a body 3 MiB, the line before a chunk 1 KiB. Whoever sends these bytes has shown no token yet.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+
+from kubenexus.sim.apiserver.answers import Request
+
+MOST_HEAD: Final = 64 * 1024
+MOST_HEADERS: Final = 256
+MOST_BODY: Final = 3 * 1024**2  # what a real server takes
+MOST_LINE: Final = 1024  # a chunk's size with its extensions, or what comes after the last chunk
+_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?", re.DOTALL)
+_LENGTH: Final = re.compile(r"[0-9]{1,10}")
+_ONCE: Final = frozenset({"content-length", "transfer-encoding"})
+
+
+class Wrong(Exception):
+    """Not HTTP, or more than is taken: the code to answer with before the connection ends."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+class _Head(msgspec.Struct, gc=False):
+    """The head of a request whose body is awaited. `chunks` is what has come of a body in chunks; None: it has `size`
+    bytes. `last`: the chunk of size 0 has come, and so many `trailers` after it. `greeted`: the client was told to go
+    on."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    size: int = 0
+    chunks: bytearray | None = None
+    last: bool = False
+    trailers: int = 0
+    greeted: bool = False
+
+
+class RequestReader:
+    """One for each connection: `feed` it, then take requests off until there is none."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._searched = 0  # bytes in which the end of a head was looked for
+        self._head: _Head | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether a request has begun that is not all there."""
+        return self._head is not None or bool(self._buffer)
+
+    @property
+    def expects(self) -> bool:
+        """Whether the client waits for `100 Continue` before it sends the body. True once for each request."""
+        head = self._head
+        if head is None or head.greeted or self._buffer or head.headers.get("expect", "").lower() != "100-continue":
+            return False
+        head.greeted = True
+        return True
+
+    def feed(self, data: bytes) -> None:
+        self._buffer += data
+
+    def clear(self) -> None:
+        self._buffer.clear()
+        self._searched, self._head = 0, None
+
+    def next(self) -> Request | None:
+        """The next request, if it is all there. Raises Wrong; then the rest of the connection means nothing."""
+        head = self._head or self._read_head()
+        if head is None:
+            return None
+        self._head = head
+        body = self._read_bytes(head.size) if head.chunks is None else self._read_chunks(head, head.chunks)
+        if body is None:
+            return None
+        self._head = None
+        try:
+            return Request(head.method, head.target, body, head.headers)
+        except ValueError:  # a query that is none
+            raise Wrong(400) from None
+
+    def _read_head(self) -> _Head | None:
+        buffer = self._buffer
+        end = buffer.find(b"\r\n\r\n", self._searched)
+        if end > MOST_HEAD or (end < 0 and len(buffer) > MOST_HEAD):
+            raise Wrong(431)
+        if end < 0:
+            self._searched = max(0, len(buffer) - 3)
+            return None
+        text = buffer[:end].decode("latin-1")
+        del buffer[: end + 4]
+        self._searched = 0
+        return _parsed(text)
+
+    def _read_bytes(self, size: int) -> bytes | None:
+        buffer = self._buffer
+        if len(buffer) < size:
+            return None
+        body = bytes(buffer[:size])
+        del buffer[:size]
+        return body
+
+    def _read_chunks(self, head: _Head, body: bytearray) -> bytes | None:
+        buffer, at = self._buffer, 0
+        try:
+            while True:
+                end = buffer.find(b"\r\n", at, at + MOST_LINE + 2)
+                if end < 0:
+                    if len(buffer) - at > MOST_LINE + 1:
+                        raise Wrong(431 if head.last else 400)
+                    return None
+                if head.last:  # trailers mean nothing to us, and an empty line ends the request
+                    empty, at = end == at, end + 2
+                    head.trailers += 1
+                    if head.trailers > MOST_HEADERS:
+                        raise Wrong(431)
+                    if empty:
+                        return bytes(body)
+                    continue
+                size = _size(buffer[at:end])
+                head.last = not size
+                after = end + 2 + size
+                if head.last:
+                    at = after
+                elif len(body) + size > MOST_BODY:
+                    raise Wrong(413)
+                elif len(buffer) < after + 2:
+                    return None
+                elif buffer[after : after + 2] != b"\r\n":
+                    raise Wrong(400)
+                else:
+                    body += buffer[end + 2 : after]
+                    at = after + 2
+        finally:
+            del buffer[:at]
+
+
+def _size(line: bytearray) -> int:
+    """Of a chunk. Stricter than `int`, which takes signs, blanks and underscores: a negative size would never end."""
+    found = _SIZE.fullmatch(line)
+    if found is None:
+        raise Wrong(400)
+    return int(found[1], 16)
+
+
+def _parsed(text: str) -> _Head:
+    lines = text.split("\r\n")
+    first = lines[0].split(" ")
+    if len(first) != 3 or not first[2].startswith("HTTP/1."):
+        raise Wrong(400)
+    if len(lines) > MOST_HEADERS + 1:
+        raise Wrong(431)
+    headers: dict[str, str] = {}
+    for line in lines[1:]:
+        name, colon, value = line.partition(":")
+        name, value = name.lower(), value.strip()
+        if not colon or not name or (name in _ONCE and headers.get(name, value) != value):
+            raise Wrong(400)
+        headers[name] = value
+    coding, length = headers.get("transfer-encoding"), headers.get("content-length")
+    if coding is not None:
+        if coding.lower() != "chunked":
+            raise Wrong(501)
+        if length is not None:
+            raise Wrong(400)
+        return _Head(first[0], first[1], headers, chunks=bytearray())
+    if length is None:
+        return _Head(first[0], first[1], headers)
+    if not _LENGTH.fullmatch(length):
+        raise Wrong(413 if length.isascii() and length.isdigit() else 400)
+    if int(length) > MOST_BODY:
+        raise Wrong(413)
+    return _Head(first[0], first[1], headers, size=int(length))
