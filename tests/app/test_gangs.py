@@ -9,6 +9,7 @@ import pytest
 
 from kubenexus.api.core import Pod, SchedulingGroup
 from kubenexus.queue.entry import Place
+from kubenexus.queue.formation import INCOMPLETE
 from kubenexus.state.digest import digest
 from kubenexus.state.pods import Stage
 from kubenexus.testing.builders import a_node, a_pod
@@ -167,7 +168,7 @@ def conditions(town: Town) -> list[tuple[str, str, str]]:
     return [(each["status"], each["reason"], each["message"]) for each in found]
 
 
-def test_every_member_is_told_the_same_once_no_more_have_come_for_a_moment() -> None:
+def test_every_member_is_told_once_no_more_have_come_for_a_moment_and_the_first_how_many_there_are() -> None:
     async def life(town: Town) -> None:
         town.nodes(a_node("n"))
         members = gang("llama", 5)
@@ -186,8 +187,9 @@ def test_every_member_is_told_the_same_once_no_more_have_come_for_a_moment() -> 
         assert not town.scheduler.loop.idle
         await town.work()
         await town.notes()
-        assert conditions(town) == [("False", "SchedulingGated", short("llama", 3, 5))] * 3
-        assert len([text for text in town.told() if text.endswith(short("llama", 3, 5))]) == 3
+        sentences = [short("llama", 3, 5), INCOMPLETE, INCOMPLETE]
+        assert conditions(town) == [("False", "SchedulingGated", sentence) for sentence in sentences]
+        assert town.told() == [f"FailedScheduling llama-{i}: {text}" for i, text in enumerate(sentences)]
 
     in_town(life)
 
@@ -237,7 +239,7 @@ def test_a_conflict_is_an_event() -> None:
     in_town(life)
 
 
-def test_a_gang_that_is_refused_is_told_why_member_by_member() -> None:
+def test_a_gang_that_is_refused_is_told_and_its_first_member_why() -> None:
     async def life(town: Town) -> None:
         town.nodes(a_node("n", cpu=1))
         town.pods(*gang("llama", 3, cpu=1))
@@ -246,6 +248,9 @@ def test_a_gang_that_is_refused_is_told_why_member_by_member() -> None:
         assert town.where() == {}
         assert town.room.place(GANG) is Place.UNSCHEDULABLE
         assert [reason for _, reason, _ in conditions(town)] == ["Unschedulable"] * 3
+        first, *others = [message for _, _, message in conditions(town)]
+        assert first.startswith("0/1 nodes are available: 1 of at least 3 members fit in the whole cluster; 2 more")
+        assert others == ["its gang was refused as a whole: pod llama-0 says why"] * 2
 
     in_town(life)
 

@@ -33,7 +33,8 @@ def sizes(pods: Pods) -> Counter[str]:
 
 def settled(pods: Pods) -> bool:
     """Every pod has a node, or was told that its gang does not fit."""
-    return all(node_of(pod) or "of at least 8 members fit" in why(pod) for pod in pods.values())
+    refused = ("of at least 8 members fit", "refused as a whole")
+    return all(node_of(pod) or any(each in why(pod) for each in refused) for pod in pods.values())
 
 
 @contextlib.asynccontextmanager

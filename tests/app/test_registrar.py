@@ -47,10 +47,12 @@ async def refused(town: Town) -> None:
     town.pods(*members(3))
     await town.work()
     await town.notes()
-    assert {body["status"]["conditions"][0]["message"] for body in town.server.said("/pods/")} == {SHORT}
+    first, *others = [body["status"]["conditions"][0]["message"] for body in town.server.said("/pods/")]
+    assert first == SHORT
+    assert set(others) == {"its gang was refused as a whole: pod m0 says why"}
 
 
-def test_a_group_that_does_not_fit_has_the_certificate_that_its_members_have() -> None:
+def test_a_group_that_does_not_fit_has_the_certificate_that_its_first_member_has() -> None:
     async def life(town: Town) -> None:
         await refused(town)
         assert written(town) == [("False", "Unschedulable", SHORT)]

@@ -2,7 +2,8 @@
 
 A refusal of one job is a refusal of all that are alike, and each of them is told; there may be a hundred thousand, so
 telling is work that is done in portions. A gang that waits for its members is told when no more have come for a moment:
-most are complete by then, and nothing need be said.
+most are complete by then, and nothing need be said. Of a gang the first member is told everything, the others what they
+wait for (`gang_notices`).
 """
 
 from collections.abc import Callable
@@ -10,8 +11,10 @@ from collections.abc import Callable
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.app.gang_notices import GangNotices, Told
 from kubenexus.app.registrar import Registrar
 from kubenexus.base.clock import Clock
+from kubenexus.base.errors import shown
 from kubenexus.bind.notes import Notes
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
@@ -19,19 +22,12 @@ from kubenexus.framework.verdict import Code
 from kubenexus.observe import conditions, events
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.queue.entry import Place
-from kubenexus.queue.formation import PLUGIN
+from kubenexus.queue.formation import INCOMPLETE, PLUGIN
 from kubenexus.queue.room import WaitingRoom
 
 PORTION = 256
 MOMENT = 1.0  # seconds without a new member, until a gang is told that it waits for others
 PATIENCE = 10.0  # seconds; it is told by then, whoever comes
-
-
-class Told(msgspec.Struct, frozen=True, gc=False):
-    """What a pod was last told."""
-
-    uid: str
-    sentence: str
 
 
 class Patience(msgspec.Struct, frozen=True, gc=False):
@@ -50,6 +46,7 @@ class Herald:
     ) -> None:
         self._room, self._recorder, self._notes, self._clock = room, recorder, notes, clock
         self._registrar = registrar
+        self._gangs = GangNotices(clock, lambda key: key in room)
         self._told: dict[str, Told] = {}
         self._waiting: dict[str, None] = {}  # keys of jobs that share a refusal and have yet to hear of it, in order
         self._held: dict[str, Patience] = {}  # jobs that are held back, and have yet to hear of it
@@ -63,7 +60,10 @@ class Herald:
     @property
     def due(self) -> float | None:
         """When the next gang is to be told what it waits for."""
-        return min((each.due for each in self._held.values()), default=None)
+        times = [each.due for each in self._held.values()]
+        if self._gangs.due is not None:
+            times.append(self._gangs.due)
+        return min(times, default=None)
 
     # --- what is said ---------------------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ class Herald:
 
     def failed(self, pod: Pod, message: str) -> None:
         """It was placed, but that could not be carried out."""
-        self._say(pod, Code.ERROR, message, again=True)
+        self._say(pod, Code.ERROR, Told(pod.metadata.uid, message), again=True)
 
     def arrived(self, pod: Pod, place: Place) -> None:
         """A pod waits by itself, or was changed while it waits."""
@@ -129,6 +129,11 @@ class Herald:
 
     def _tell_held(self, most: int) -> None:
         now, told = self._clock.now(), 0
+        for key in self._gangs.take_due():
+            if self._room.gate(key) is not None:
+                self._held.setdefault(key, Patience(now, now))
+            else:
+                self._waiting[key] = None
         for key in [key for key, each in self._held.items() if each.due <= now]:
             if told >= most:
                 return
@@ -136,20 +141,36 @@ class Herald:
             job, verdict = self._room.job(key), self._room.gate(key)
             if job is not None and verdict is not None and verdict.plugin == PLUGIN:
                 told += len(job.pods)
-                for pod in job.pods:
-                    self._say(pod, verdict.code, verdict.reasons[0], again=False, held=True)
+                self._tell(job, verdict.code, verdict.reasons[0], again=False, held=True)
 
     # --- how it is said -------------------------------------------------------------------------------------------
 
-    def _tell(self, job: Job, code: Code, sentence: str, *, again: bool) -> None:
-        self._registrar.refused(job, code, sentence)
-        for pod in job.pods:
-            self._say(pod, code, sentence, again=again)
-
-    def _say(self, pod: Pod, code: Code, sentence: str, *, again: bool, held: bool = False) -> None:
+    def _tell(self, job: Job, code: Code, sentence: str, *, again: bool, held: bool = False) -> None:
         """`held`: it was not tried, so more nodes would not help it, and no autoscaler shall think so."""
-        pod = self.latest(pod)
-        told = Told(pod.metadata.uid, sentence)
+        if len(job.pods) == 1 and not job.gang:
+            self._tell_in_full(job, job.pods[0], code, sentence, again=again, held=held)
+            return
+        kind = conditions.reason_of(code)
+        common = f"its gang was refused as a whole: pod {shown(job.pods[0].metadata.name)} says why"
+        if held:
+            kind = common = INCOMPLETE if sentence.startswith(INCOMPLETE) else sentence
+        for pod, in_full in self._gangs.choose(job, kind, sentence, self._told):
+            if in_full:
+                self._tell_in_full(job, pod, code, sentence, again=again, held=held, kind=kind)
+            else:
+                told = Told(pod.metadata.uid, common, kind, full=False)
+                self._say(pod, code, told, again=False, held=held)
+
+    def _tell_in_full(
+        self, job: Job, pod: Pod, code: Code, sentence: str, *, again: bool, held: bool, kind: str = ""
+    ) -> None:
+        """To a pod by itself, or to the first of a gang."""
+        if not held:
+            self._registrar.refused(job, code, sentence)
+        self._say(pod, code, Told(pod.metadata.uid, sentence, kind), again=again, held=held)
+
+    def _say(self, pod: Pod, code: Code, told: Told, *, again: bool, held: bool = False) -> None:
+        pod, sentence = self.latest(pod), told.sentence
         known = self._told.get(pod.key) == told
         if known and not again:
             return

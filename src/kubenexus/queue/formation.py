@@ -18,6 +18,7 @@ from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.queue.standing import Bound, Incomplete
 
 PLUGIN: Final = "Coscheduling"  # who holds jobs back: the planner's name in a configuration
+INCOMPLETE: Final = "waiting for minCount pods from a gang to appear in scheduling queue"  # in kube-scheduler's words
 BEHIND_GATES: Final = "+gated"  # no name has a plus
 NAMED: Final = 3  # schedulers in a sentence
 
@@ -115,8 +116,7 @@ def _hold(gang: Gang, live: int) -> Verdict | None:
     if gang.awaits:
         return held(f"waiting for {gang.awaits} to appear")
     if live < gang.minimum:
-        short = "waiting for minCount pods from a gang to appear in scheduling queue"
-        return held(f"{short}: gang {gang.title} has {live} of at least {gang.minimum}")
+        return held(f"{INCOMPLETE}: gang {gang.title} has {live} of at least {gang.minimum}")
     return None
 
 
