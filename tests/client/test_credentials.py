@@ -174,6 +174,24 @@ def test_a_refused_plugin_is_asked_again_but_not_for_each_call(tmp_path: Path) -
         pytest.param(
             json.dumps({"apiVersion": V1, "kind": "ExecCredential"}), "neither a token nor a cert", id="empty"
         ),
+        *[
+            pytest.param(
+                json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status}),
+                "neither a token nor a cert",
+                id=f"status {status}",
+            )
+            for status in (None, {"token": None}, {"token": ""})
+        ],
+        pytest.param(
+            json.dumps({"apiVersion": None, "kind": None, "status": {"token": "hush"}}),
+            "not ExecCredential of client.auth",
+            id="no kind, but nulls",
+        ),
+        pytest.param(
+            json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": 5}}),
+            "its answer is not an ExecCredential",
+            id="a token that is a number",
+        ),
         pytest.param(
             json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"clientCertificateData": "hush"}}),
             "only one of certificate and key",
@@ -204,6 +222,30 @@ def test_a_plugin_that_answers_wrongly(tmp_path: Path, answer: str, text: str) -
                 assert "hush" not in str(caught.value)
             assert len(plugin.runs) == 1, "nor is it run again at once"
             assert served.requests == []
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"token": "new", "expirationTimestamp": None}, id="a time"),
+        pytest.param({"token": "new", "clientCertificateData": None, "clientKeyData": None}, id="a certificate"),
+        pytest.param({"token": "new", "more": None}, id="a field that we do not know"),
+    ],
+)
+def test_a_null_in_a_plugins_answer_is_nothing(tmp_path: Path, status: dict) -> None:
+    """As client-go reads it; and what has no time to expire at does not expire."""
+
+    async def main() -> None:
+        plugin, clock = Plugin(tmp_path), VirtualClock(1000.0)
+        answer = {"apiVersion": V1, "kind": "ExecCredential", "spec": None, "status": status}
+        plugin.answers(json.dumps(answer))
+        credentials = plugin.credentials(clock)
+        await credentials.fetch()
+        clock.advance(1e9)
+        assert credentials.current() == "Bearer new"
+        assert credentials.certificate() is None
 
     run(main())
 

@@ -218,6 +218,18 @@ class Feed:
             self.heard(kind, old)
             self.room.on_event(Event(resource, Action.DELETE, old=old))
 
+    # --- kinds that cannot be listed ------------------------------------------------------------------------------
+
+    def unlisted(self, kind: str) -> None:
+        """Which objects of a kind there are is not known, or no longer. Gangs that name one say so."""
+        if kind in GROUPS and self.ledger.groups.unlisted(kind):
+            self.assembly.kind_changed(kind)
+
+    def listed(self, kind: str) -> None:
+        """All objects of a kind have been seen."""
+        if kind in GROUPS and self.ledger.groups.listed(kind):
+            self.assembly.kind_changed(kind)
+
     def complain(self, subject: str, problem: str) -> None:
         """One bad object: said once, and again when something else is wrong with it."""
         if self._complained.get(subject) == problem:

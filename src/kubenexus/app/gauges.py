@@ -7,6 +7,7 @@ from kubenexus.app.counted import GROUP_STATUS, POD_STATUS
 from kubenexus.app.leader import LeaderElection
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.base.clock import Clock
+from kubenexus.state.intake import named
 
 PERIOD = 1.0
 
@@ -33,8 +34,10 @@ class Gauges:
         if self._election is not None:
             metrics.leader.at(self._election.terms.name).set(self._election.may_write())
         for reflector in scheduler.reflectors:
+            kind = named(reflector.wanted.kind, reflector.wanted.group)  # there are several sorts of PodGroups
+            metrics.watch_synced.at(kind).set(not reflector.missing)
             if reflector.synced and reflector.served:
-                metrics.watch_lag.at(reflector.resource.kind).set(self._clock.now() - reflector.heard_at)
+                metrics.watch_lag.at(kind).set(self._clock.now() - reflector.heard_at)
         for reason, count in scheduler.recorder.dropped.items():
             metrics.events_dropped.at(reason).add(count - self._dropped.get(reason, 0))
             self._dropped[reason] = count

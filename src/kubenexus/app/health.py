@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 Check = Callable[[], str | None]
 Checks = Mapping[str, Check]
+Warnings = Callable[[], Iterable[str]]  # what is not well, and no reason to fail
 
 
 class Answer(NamedTuple):
@@ -21,8 +22,11 @@ def ping() -> None:
     """Well as long as it answers."""
 
 
-def root_page(name: str, checks: Checks, excluded: Iterable[str] = (), *, verbose: bool = False) -> Answer:
-    """`/readyz`: all checks, those in `excluded` passed over. What failed is named, why is not: anybody may ask."""
+def root_page(
+    name: str, checks: Checks, excluded: Iterable[str] = (), *, verbose: bool = False, warnings: Warnings = tuple
+) -> Answer:
+    """`/readyz`: all checks, those in `excluded` passed over. What failed is named, why is not: anybody may ask. A
+    warning has a line of its own, as kube-apiserver's have, and fails nothing."""
     unknown, lines, failed = set(excluded), [], False
     for check, look in (checks or {"ping": ping}).items():
         if check in unknown:
@@ -36,6 +40,7 @@ def root_page(name: str, checks: Checks, excluded: Iterable[str] = (), *, verbos
     if unknown:
         names = ",".join(f'"{each}"' for each in sorted(unknown))
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
+    lines += [f"warn: {text}" for text in warnings()]
     if failed:
         return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, "\n".join([*lines, f"{name} check failed\n"]))
     return Answer(HTTPStatus.OK, "\n".join([*lines, f"{name} check passed\n"]) if verbose else "ok")

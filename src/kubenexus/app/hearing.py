@@ -41,6 +41,10 @@ WATCHED = (
     kinds.PODS,
 )
 
+# Pods are placed without them: an older cluster does not serve them, or its roles do not name them. Where one cannot be
+# listed, only pods that name such an object wait for it. No decision stands on budgets and priority classes.
+OPTIONAL = frozenset({kinds.DEVICE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.PRIORITY_CLASSES, *GROUPS})
+
 # Other forms of a kind, for servers that do not know the newest.
 OLDER: dict[Resource, tuple[Resource, ...]] = {
     kinds.POD_GROUPS: (kinds.POD_GROUPS_ALPHA, kinds.POD_GROUPS_OLD),
@@ -76,35 +80,43 @@ class Hearing:
 
     def end(self) -> None:
         for key in set(self._keys()) - self._listed:
-            self._gone(key)
+            self._drop(key)
         self._listed = set()
-        self._feed.assembly.flush()
-        self._woken()
+        self._feed.listed(self._kind)
+        self._flush()
+
+    def unlisted(self) -> None:
+        """The kind has yet to be listed, or cannot be listed now."""
+        self._feed.unlisted(self._kind)
+        self._flush()
 
     def changed(self, changes: list[Change]) -> None:
         for change in changes:
             thing = change.object
             if isinstance(thing, Unreadable):
                 if change.type == DELETED:
-                    self._gone(_key(thing))
+                    self._drop(_key(thing))
                 else:
                     self._bad(thing)
             elif change.type != DELETED:
                 self._take(thing)
-            elif isinstance(thing, Pod):
-                self._feed.pod_gone(thing.key, thing)
             else:
-                self._gone(key_of(thing))
-        self._feed.assembly.flush()
-        self._woken()
+                self._drop(key_of(thing), thing)
+        self._flush()
 
     def troubled(self, trouble: Trouble) -> None:
         if not trouble.text:
             log.info("Watch is well again", resource=str(trouble.resource))
+            self._feed.listed(self._kind)
+            self._flush()
         elif trouble.code == 404:
             log.info("Kind is not served here; looking for it again later", resource=str(trouble.resource))
         else:
             log.error("Watch failed; trying again", err=trouble.text, resource=str(trouble.resource))
+        if trouble.serious and trouble.code != 404:
+            self.unlisted()
+
+    # No handler below may raise: the task that runs a watch ends with it, and the process with the task.
 
     def _take(self, thing: Any) -> None:
         """An object that brings its handler down is set aside as one that cannot be read: the watch goes on."""
@@ -114,12 +126,30 @@ class Hearing:
             self._bad(unreadable(thing, Malformed(f"{type(error).__name__}: {error}")))
 
     def _bad(self, bad: Unreadable) -> None:
-        """What was known of it stays, but for a pod: that may take room that nobody can tell."""
+        """What was known of it stays, but for a pod: that may take room, and how much is unknown."""
         self._listed.add(_key(bad))
-        if self._kind == "Pod":
-            self._feed.pod_unreadable(bad)
-        else:
-            self._feed.complain(bad.subject, str(bad.error))
+        try:
+            if self._kind == "Pod":
+                self._feed.pod_unreadable(bad)
+            else:
+                self._feed.complain(bad.subject, str(bad.error))
+        except Exception as error:
+            log.error("Failed to set an object aside; going on", error, object=bad.subject)  # noqa: PLE1205 - our own log
+
+    def _drop(self, key: str, last: Any = None) -> None:
+        """An object is gone; `last` is its last state, if the watch sent it."""
+        try:
+            if isinstance(last, Pod):
+                self._feed.pod_gone(key, last)
+            else:
+                self._gone(key)
+        except Exception as error:
+            log.error("Failed to remove an object; going on", error, object=f"{self._kind} {key}")  # noqa: PLE1205 - our own log
+
+    def _flush(self) -> None:
+        """Bring changed gangs into the queue and wake the loop."""
+        self._feed.assembly.flush()
+        self._woken()
 
 
 def _handlers(

@@ -6,7 +6,7 @@ import ssl
 from pathlib import Path
 
 from kubenexus.app.flags import Flags
-from kubenexus.app.health import Checks
+from kubenexus.app.health import Checks, Warnings
 from kubenexus.app.leader import LeaderElection
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.base.clock import Clock
@@ -42,7 +42,9 @@ class Ports:
 
         checks = _checks(scheduler, self._client, election)
         now = self._clock.now()
-        content = Content(checks, scheduler.metrics.text, self._document, self._clock, now)
+        content = Content(
+            checks, scheduler.metrics.text, self._document, self._clock, now, warnings={"readyz": _warnings(scheduler)}
+        )
         self._server = server = Server(content, Doors(self._client, self._clock))
         if flags.health_bind_address:
             host, port = address(flags.health_bind_address)
@@ -69,6 +71,14 @@ class Ports:
 
 def _problem(text: str) -> None:
     log.error("Cannot use the new certificate; keeping the old one", err=text)
+
+
+def _warnings(scheduler: Scheduler) -> Warnings:
+    def missing() -> list[str]:
+        kinds = ",".join(sorted(scheduler.missing))
+        return [f"optional kinds cannot be listed or watched: {kinds}"] if kinds else []
+
+    return missing
 
 
 def _checks(scheduler: Scheduler, client: Client, election: LeaderElection | None) -> dict[str, Checks]:

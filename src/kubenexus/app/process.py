@@ -16,12 +16,12 @@ from typing import Any
 from kubenexus.app.candidate import Candidate
 from kubenexus.app.flags import Flags
 from kubenexus.app.gauges import Gauges
-from kubenexus.app.hearing import GROUPS, WATCHED
+from kubenexus.app.hearing import OPTIONAL, WATCHED
 from kubenexus.app.leader import LeaderElection
 from kubenexus.app.leader_thread import LeaderElectionThread
 from kubenexus.app.lease import Terms
 from kubenexus.app.ports import Ports
-from kubenexus.app.rights import USEFUL, complaint, lacking, needed
+from kubenexus.app.rights import USEFUL, complaint, lacking, losses, needed
 from kubenexus.app.scheduler import Scheduler, Settings
 from kubenexus.base.clock import WallClock
 from kubenexus.base.errors import KubeNexusError
@@ -40,8 +40,6 @@ from kubenexus.state.digest import digest
 UNKNOWN_FOR = 60.0  # seconds of nothing but 401 before we give up
 LAST_BINDS = 20.0  # seconds for jobs whose binds have begun when we are asked to end; kubelets kill after 30
 FAREWELL = 2.0  # seconds for the last events
-# An older cluster's role does not name them, and pods are placed without them all the same.
-OPTIONAL = frozenset({kinds.DEVICE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.PRIORITY_CLASSES, *GROUPS})
 
 log = logs.get("app")
 
@@ -102,7 +100,7 @@ class Process:
         self._ports = ports = Ports(self._configuration.document, self._flags, self._client, self._clock)
         loading = asyncio.create_task(ports.load())
         await self._reach()
-        watched = await self._allowed()
+        await self._allowed()
         await loading
         self._scheduler = scheduler = Scheduler(
             self._configuration,
@@ -111,7 +109,7 @@ class Process:
             self._clock,
             self._rng,
             guard=self._election,
-            settings=Settings(host=self._identity.partition("_")[0], watched=watched),
+            settings=Settings(host=self._identity.partition("_")[0]),
         )
         activity = scheduler.loop.activity
         if self._election is not None:
@@ -144,20 +142,18 @@ class Process:
                 said = f'the namespace "{terms.namespace}" of the lease does not exist'
                 raise KubeNexusError(f"{said}; make it, name another, or run with --leader-elect=false") from None
 
-    async def _allowed(self) -> tuple[kinds.Resource, ...]:
-        """The kinds to watch. Raises when something is missing that nothing works without."""
+    async def _allowed(self) -> None:
+        """Raises when a right is missing that nothing works without, and warns of others. A kind that may not be read
+        is watched all the same: the right may be given later."""
         terms = None if self._election is None else self._election.terms
         if terms is not None:
             await self._housed(terms)
         missing = await lacking(self._client, [*needed(WATCHED, terms), *USEFUL])
-        unseen = {deed.resource for deed in missing if deed.resource in OPTIONAL}
-        useful = [deed for deed in missing if deed in USEFUL]
-        vital = [deed for deed in missing if deed not in USEFUL and deed.resource not in unseen]
+        vital = [deed for deed in missing if deed not in USEFUL and deed.resource not in OPTIONAL]
         if vital:
             raise complaint(vital)
-        if useful or unseen:
-            log.warning("Some rights are missing", rights=[str(deed) for deed in missing])
-        return tuple(kind for kind in WATCHED if kind not in unseen)
+        if missing:
+            log.warning("Some rights are missing", rights=[str(deed) for deed in missing], lost=losses(missing))
 
     def _candidacy(self) -> LeaderElection | None:
         wanted = self._configuration.document.leader_election
@@ -195,12 +191,7 @@ class Process:
         await scheduler.schedule()
 
     async def _caught_up(self, scheduler: Scheduler) -> None:
-        waited = 0
-        while scheduler.unsynced:
-            waited += 1
-            if waited % 1000 == 0:
-                log.warning("Still waiting for the first lists", kinds=scheduler.unsynced)
-            await asyncio.sleep(0.01)
+        await scheduler.listed()
         while self._election is not None:  # alone, nobody has written since the lists began
             try:
                 await scheduler.caught_up()

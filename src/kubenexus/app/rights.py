@@ -1,7 +1,7 @@
 """What we have to be allowed, asked at the start: one clear line then instead of a refusal at three in the morning."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -39,16 +39,17 @@ class _Review(Object):
     status: _Verdict = _Verdict()
 
 
-# Without these pods are bound all the same; what is lost is said in the log, or in an event, when it is needed.
-USEFUL = (
-    Deed("get", kinds.PODS),
-    Deed("patch", kinds.PODS, "status"),
-    Deed("patch", kinds.POD_GROUPS, "status"),
-    Deed("create", kinds.EVENTS),
-    Deed("patch", kinds.EVENTS),
-    Deed("patch", kinds.PERSISTENT_VOLUME_CLAIMS),
-    Deed("patch", kinds.PERSISTENT_VOLUMES),
-)
+# Without these pods are bound all the same. The warning at the start says what is lost.
+USEFUL: Mapping[Deed, str] = {
+    Deed("get", kinds.PODS): "a bind without an answer keeps its room until the watch says what happened",
+    Deed("patch", kinds.PODS, "status"): "pods do not say why they wait",
+    Deed("create", kinds.PODS, "eviction"): "a gang that stays incomplete is never released",
+    Deed("patch", kinds.POD_GROUPS, "status"): "pod groups do not say why they wait",
+    Deed("create", kinds.EVENTS): "there are no events",
+    Deed("patch", kinds.EVENTS): "events that repeat are not counted",
+    Deed("patch", kinds.PERSISTENT_VOLUME_CLAIMS): "pods whose claims wait for a consumer are not bound",
+    Deed("patch", kinds.PERSISTENT_VOLUMES): "pods whose claims wait for a consumer are not bound",
+}
 
 
 def needed(watched: Iterable[Resource], terms: Terms | None) -> list[Deed]:
@@ -68,6 +69,11 @@ async def lacking(api: Api, deeds: Sequence[Deed]) -> list[Deed]:
     """Those we may not do. A server that does not answer such questions is taken to allow them all."""
     allowed = await asyncio.gather(*(_may(api, deed) for deed in deeds))
     return [deed for deed, may in zip(deeds, allowed, strict=True) if not may]
+
+
+def losses(deeds: Iterable[Deed]) -> list[str]:
+    """What is lost without these, each loss once."""
+    return list(dict.fromkeys(USEFUL[deed] for deed in deeds if deed in USEFUL))
 
 
 def complaint(deeds: Sequence[Deed]) -> KubeNexusError:

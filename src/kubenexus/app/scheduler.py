@@ -16,7 +16,7 @@ from kubenexus.api.gangs.claim import UNSAID, Nearness
 from kubenexus.app.auditor import Auditor
 from kubenexus.app.counted import BINDING, GROUP_STATUS, POD_STATUS, Counted
 from kubenexus.app.feed import Feed
-from kubenexus.app.hearing import WATCHED, Hearing, topic
+from kubenexus.app.hearing import OPTIONAL, WATCHED, Hearing, topic
 from kubenexus.app.herald import Herald
 from kubenexus.app.holes import Holes
 from kubenexus.app.inquest import Inquest
@@ -57,6 +57,9 @@ from kubenexus.state.ledger import Ledger
 
 # What schedulers write to, and so must have read before they decide.
 WRITTEN = frozenset({kinds.PODS, kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS})
+
+GRACE = 5.0  # seconds that optional kinds have to be listed before pods are placed without them
+SAID = 10.0  # seconds between two lines about kinds that are waited for
 
 log = logs.get("scheduler")
 
@@ -111,12 +114,15 @@ class Scheduler:
         self.loop.reservations = Reservations(self.room, clock, patience)
         self.auditor = Auditor(self.ledger, self.feed.known.nodes, self.room, self.metrics)
         self._connect()
+        self._hearings = {each: Hearing(self.feed, each, self.loop.wake) for each in settings.watched}
         self.reflectors = [self._reflector(each) for each in settings.watched]
 
     # --- what runs ------------------------------------------------------------------------------------------------
 
     async def watch(self) -> None:
         """Follow the cluster, until cancelled."""
+        for hearing in self._hearings.values():
+            hearing.unlisted()
         async with asyncio.TaskGroup() as tasks:
             for reflector in self.reflectors:
                 tasks.create_task(reflector.run())
@@ -140,8 +146,27 @@ class Scheduler:
 
     @property
     def unsynced(self) -> list[str]:
-        """The kinds that have never been listed completely."""
-        return [str(each.resource) for each in self.reflectors if not each.synced]
+        """The kinds that have never been listed completely, and without which no decision may be made."""
+        return [str(each.resource) for each in self.reflectors if not each.synced and each.wanted not in OPTIONAL]
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Optional kinds that cannot be listed or watched now, each with the problem. Pods that name one wait."""
+        optional = [each for each in self.reflectors if each.wanted in OPTIONAL]
+        return {str(each.wanted): each.missing for each in optional if each.missing}
+
+    async def listed(self, look: float = 0.01) -> None:
+        """Until all kinds have been listed that decisions stand on, looking so often. The others get a moment, so that
+        at a normal start gangs that name a PodGroup stand in the queue before the first pod is placed."""
+        looks, often = 0, round(SAID / look)
+        while self.unsynced or (self.missing and looks * look < GRACE):
+            looks += 1
+            if self.unsynced and looks % often == 0:
+                log.warning("Still waiting for the first lists", kinds=self.unsynced)
+            await asyncio.sleep(look)
+        if self.missing:
+            said = [f"{kind}: {problem}" for kind, problem in self.missing.items()]
+            log.warning("Scheduling without some optional kinds; pods that name one wait", kinds=said)
 
     async def caught_up(self) -> None:
         """Until every bind before this call is in the ledger, a predecessor's last one too: no decision may stand on
@@ -236,7 +261,7 @@ class Scheduler:
         self.metrics.add_source(lambda: self.metrics.read_queue(self.room))
 
     def _reflector(self, resource: Resource) -> Reflector:
-        hearing = Hearing(self.feed, resource, self.loop.wake)
+        hearing = self._hearings[resource]
         return Reflector(self.api, topic(resource), hearing, clock=self._clock, rng=self._rng)
 
     def _looked_up(self, pod: Pod) -> None:

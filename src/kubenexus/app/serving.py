@@ -12,7 +12,7 @@ from aiohttp import web
 
 from kubenexus.app import health, pages
 from kubenexus.app.doors import Doors, Refusal, user_of
-from kubenexus.app.health import Checks
+from kubenexus.app.health import Checks, Warnings
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.config.v1 import SCHEDULER, KubeSchedulerConfiguration
@@ -26,7 +26,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What there is to serve. `checks` by place: livez, readyz, healthz; `metrics` answers an `Accept` header."""
+    """What there is to serve. `checks` and `warnings` by place: livez, readyz, healthz; `metrics` answers an `Accept`
+    header."""
 
     checks: Mapping[str, Checks]
     metrics: MetricsText
@@ -34,6 +35,7 @@ class Content(msgspec.Struct, frozen=True):
     clock: Clock
     started: float
     component: str = SCHEDULER
+    warnings: Mapping[str, Warnings] = {}
 
 
 class Server:
@@ -82,7 +84,8 @@ class Server:
     def _health(self, application: web.Application) -> web.Application:
         for place in PLACES:
             checks = self._content.checks.get(place) or {"ping": health.ping}
-            application.router.add_get(f"/{place}", _root(place, checks))
+            warnings = self._content.warnings.get(place, tuple)
+            application.router.add_get(f"/{place}", _root(place, checks, warnings))
             for name, check in checks.items():
                 application.router.add_get(f"/{place}/{name}", _one(check))
         return application
@@ -131,10 +134,11 @@ def address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
-def _root(place: str, checks: Checks) -> Handler:
+def _root(place: str, checks: Checks, warnings: Warnings) -> Handler:
     async def answer(request: web.Request) -> web.Response:
         excluded = request.query.getall("exclude", [])
-        return _text(*health.root_page(place, checks, excluded, verbose="verbose" in request.query))
+        verbose = "verbose" in request.query
+        return _text(*health.root_page(place, checks, excluded, verbose=verbose, warnings=warnings))
 
     return answer
 

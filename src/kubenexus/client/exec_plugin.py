@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from kubenexus.api.codec import encode
+from kubenexus.api.codec import encode, from_data
 from kubenexus.base.clock import Clock
-from kubenexus.base.errors import shown
+from kubenexus.base.errors import Malformed, shown
 from kubenexus.client.credentials import AccessError, bearer
 
 GROUP = "client.authentication.k8s.io"
@@ -151,8 +151,9 @@ class ExecPlugin:
         """The program's answer is never shown in a message: it is a secret even when it is wrong."""
         subject = f"{self._at}.command: {self._command}"
         try:
-            answer = msgspec.json.decode(said, type=ExecCredential)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            # Go reads null as absent, and plugins that marshal a pointer without omitempty write it.
+            answer = from_data(msgspec.json.decode(said), ExecCredential)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Malformed):
             raise AccessError(f"{subject}: its answer is not an ExecCredential") from None
         if answer.kind != "ExecCredential" or answer.api_version != self._config.api_version:
             wanted = f"ExecCredential of {self._config.api_version}"

@@ -44,11 +44,13 @@ class Receiver(Protocol):
 
 
 class Trouble(msgspec.Struct, frozen=True):
-    """Why we do not hear of a kind. `code` is the server's, 0 without an answer; 404: the kind is not served."""
+    """Why we do not hear of a kind. `code` is the server's, 0 without an answer; 404: the kind is not served.
+    `serious`: a list failed, or a watch several times in a row, so objects may exist that we do not know."""
 
     resource: Resource
     code: int = 0
     text: str = ""
+    serious: bool = False
 
 
 class Topic(msgspec.Struct, frozen=True):
@@ -75,5 +77,5 @@ class Timing(msgspec.Struct, frozen=True):
     short: float = 1.0  # a watch without a word that ends sooner than this is a failure
     backoff: float = 0.5
     longest_backoff: float = 10.0
-    absent: float = 240.0  # before a kind that is not served is looked for again
+    absent: float = 60.0  # before a kind that is not served is looked for again
     forbidden: float = 30.0

@@ -25,6 +25,7 @@ from kubenexus.client.topics import LineStream, Receiver, Source, Timing, Topic,
 from kubenexus.client.verbs import listing, watching
 
 _MOST = 256  # lines in one batch: a few milliseconds of work, then the loop may do something else
+_FAILURES = 3  # of a watch in a row, before what it would have said counts as unknown
 _DOUBT = 5  # times in a row that a kind we knew must be missing before we believe it
 
 
@@ -67,6 +68,23 @@ class Reflector:
         """The form of the kind that is followed now."""
         return self._forms[self._form]
 
+    @property
+    def wanted(self) -> Resource:
+        """The form of the kind that was asked for, whichever the server knows."""
+        return self._forms[0]
+
+    @property
+    def missing(self) -> str:
+        """Why objects of the kind may be unknown or outdated; "" when all is well, or the kind is not served."""
+        if self._told is not None:
+            return "" if self._told.code == 404 and not self.served else self._told.text
+        return "" if self.synced else "not listed yet"
+
+    @property
+    def _serious(self) -> bool:
+        """Whether a failure now means that objects may be unknown: most watches that break go on at once."""
+        return not self.version or self._backoff.failures >= _FAILURES
+
     async def run(self) -> None:
         """Until cancelled. Only a mistake in the receiver ends it otherwise."""
         while True:
@@ -82,7 +100,7 @@ class Reflector:
         except ApiError as error:
             await self._pause(self._refused(error))
         except (Unreachable, Uncertain, Malformed) as error:
-            await self._pause(self._failed(Trouble(self.resource, 0, str(error))))
+            await self._pause(self._failed(Trouble(self.resource, 0, str(error), serious=self._serious)))
 
     def relist(self) -> None:
         """Begin anew with a list, now: somebody doubts what we have told."""
@@ -208,7 +226,7 @@ class Reflector:
     # What went wrong, and how long to wait.
 
     def _refused(self, error: ApiError) -> float:
-        trouble = Trouble(self.resource, error.code, str(error))
+        trouble = Trouble(self.resource, error.code, str(error), serious=self._serious)
         if error.code == 410 or error.reason in ("Expired", "Gone"):
             return self._expired()
         if error.code == 404:
@@ -235,7 +253,7 @@ class Reflector:
             self._form += 1
             return 0.0
         self._form = 0
-        if self.served or not self.synced:
+        if self.served or not self.synced or self.missing:
             self._tell.begin()
             self._tell.end()
         self.synced, self.served = True, False

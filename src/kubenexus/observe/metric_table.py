@@ -210,6 +210,12 @@ OURS: Final = (
         "Seconds since the watch of a kind last said anything, bookmarks included.",
     ),
     Row(
+        "kubenexus_watch_synced",
+        ALPHA,
+        ("kind",),
+        "1 while objects of a kind are listed and watched, or the kind is not served; 0 while that fails.",
+    ),
+    Row(
         "kubenexus_events_dropped_total",
         ALPHA,
         ("reason",),

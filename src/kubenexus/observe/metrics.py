@@ -82,6 +82,7 @@ class Metrics(Collector):
         self.loop_lag = self._histogram("kubenexus_loop_lag_seconds")
         self.slow_jobs = self._gauge("kubenexus_slow_jobs")
         self.watch_lag = self._gauge("kubenexus_watch_lag_seconds")
+        self.watch_synced = self._gauge("kubenexus_watch_synced")
         self.events_dropped = self._counter("kubenexus_events_dropped_total")
         self.refresh_rows = self._histogram("kubenexus_snapshot_refresh_rows")
         self.ledger_corrections = self._counter("kubenexus_ledger_corrections_total")

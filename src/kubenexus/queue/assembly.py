@@ -132,6 +132,10 @@ class Assembly:
         """A PodGroup or a Workload was made, changed or deleted."""
         self.roll.group_changed(kind, key)
 
+    def kind_changed(self, kind: str) -> None:
+        """Objects of a kind can no longer be listed, or can be again."""
+        self.roll.kind_changed(kind)
+
     def changed(self, gang: str) -> None:
         """Something else about a gang did: what is held for it, say."""
         self.roll.touch(gang)

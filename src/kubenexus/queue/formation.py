@@ -114,7 +114,7 @@ def _apart(gang: Gang, seated: Seated) -> Verdict | None:
 
 def _hold(gang: Gang, live: int) -> Verdict | None:
     if gang.awaits:
-        return held(f"waiting for {gang.awaits} to appear")
+        return held(f"waiting for {gang.awaits}")
     if live < gang.minimum:
         return held(f"{INCOMPLETE}: gang {gang.title} has {live} of at least {gang.minimum}")
     return None

@@ -147,6 +147,12 @@ class Roll:
         namespace, _, name = key.partition("/")
         self.changed.update(self._named.get((kind, namespace, name), {}))
 
+    def kind_changed(self, kind: str) -> None:
+        """Objects of a kind can no longer be listed, or can be again."""
+        for named, gangs in self._named.items():
+            if named[0] == kind:
+                self.changed.update(gangs)
+
     def touch(self, gang: str) -> None:
         """Something else about a gang has changed, if there is one."""
         if gang in self.rosters:

@@ -9,6 +9,7 @@ from kubenexus.api.gangs.resolver import Gang, claim_of, merged, settle
 from kubenexus.api.keys import gang as keys
 from kubenexus.base.errors import Malformed
 from kubenexus.state.groups import Groups
+from kubenexus.state.intake import named
 from kubenexus.testing.builders import a_pod
 from tests.api.gangs.small import LEAST, NAME, a_member, gang_of, known, member_group, pod_group, workload
 
@@ -161,18 +162,33 @@ def test_kueues_pod_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pod", "object_name"),
+    ("pod", "kind", "group"),
     [
-        (in_group(), "PodGroup.scheduling.k8s.io default/llama"),
-        (in_workload(), "Workload.scheduling.k8s.io default/llama"),
-        (a_pod("a", labels={"scheduling.x-k8s.io/pod-group": "llama"}), "PodGroup.scheduling.x-k8s.io default/llama"),
-        (a_pod("a", labels={"scheduling.k8s.io/group-name": "llama"}), "PodGroup.scheduling.volcano.sh default/llama"),
+        pytest.param(in_group(), "PodGroup", "scheduling.k8s.io", id="native"),
+        pytest.param(in_workload(), "Workload", "scheduling.k8s.io", id="workload"),
+        pytest.param(
+            a_pod("a", labels={"scheduling.x-k8s.io/pod-group": "llama"}),
+            "PodGroup",
+            "scheduling.x-k8s.io",
+            id="coscheduling",
+        ),
+        pytest.param(
+            a_pod("a", labels={"scheduling.k8s.io/group-name": "llama"}),
+            "PodGroup",
+            "scheduling.volcano.sh",
+            id="volcano",
+        ),
     ],
 )
-def test_a_member_of_a_group_that_does_not_exist_waits_for_it(pod: Pod, object_name: str) -> None:
+def test_a_member_of_a_group_that_is_not_known_waits_for_it_or_for_its_kind(pod: Pod, kind: str, group: str) -> None:
     gang = gang_of(pod, NOTHING)
     assert gang is not None
-    assert gang.awaits == object_name
+    assert gang.awaits == f"{kind}.{group} default/llama to appear"
+    groups = Groups()
+    assert groups.unlisted(named(kind, group))
+    gang = gang_of(pod, groups)
+    assert gang is not None
+    assert gang.awaits == f"{kind}s of {group}, which cannot be listed"
 
 
 @pytest.mark.parametrize("least", [0, -1, 2**31])
@@ -258,7 +274,7 @@ def test_f67_nobody_joins_a_group_of_another_namespace() -> None:
     groups = known(pod_group=pod_group("llama", 8, namespace="theirs"))
     gang = gang_of(in_group(namespace="ours"), groups)
     assert gang is not None
-    assert gang.awaits == "PodGroup.scheduling.k8s.io ours/llama"
+    assert gang.awaits == "PodGroup.scheduling.k8s.io ours/llama to appear"
     with pytest.raises(Malformed, match=r"spec\.schedulingGroup\.podGroupName: must be a name"):
         gang_of(in_group("theirs/llama", namespace="ours"), groups)
 

@@ -34,6 +34,12 @@ class Ref(msgspec.Struct, frozen=True, gc=False):
         kind = self.kind if "." in self.kind else f"{self.kind}.scheduling.k8s.io"
         return f"{kind} {self.namespace}/{self.name}"
 
+    @property
+    def kinds(self) -> str:
+        """All objects of the kind: `PodGroups of scheduling.volcano.sh`."""
+        kind, _, group = self.kind.partition(".")
+        return f"{kind}s of {group or 'scheduling.k8s.io'}"
+
 
 class Nearness(msgspec.Struct, frozen=True, gc=False):
     """How close the members must, or should, be: levels by name or label. `said`: nothing else is to be assumed."""

@@ -26,9 +26,12 @@ class Groups(Protocol):
 
     def find(self, kind: str, namespace: str, name: str) -> PodGroup | Workload | None: ...
 
+    def listable(self, kind: str) -> bool: ...
+
 
 class Gang(msgspec.Struct, frozen=True, gc=False):
-    """`awaits` names the object that has to appear before anything is known; the minimum means nothing until then."""
+    """`awaits` says what has to happen before anything is known: the object has to appear, or its kind to be listed.
+    The minimum means nothing until then."""
 
     key: str
     title: str
@@ -71,7 +74,8 @@ def settle(claim: Claim, groups: Groups) -> Gang:
     ref = claim.ref
     found = groups.find(ref.kind, ref.namespace, ref.name)
     if found is None:
-        return Gang(claim.key, claim.title, 1, claim.nearness, str(ref))
+        awaits = f"{ref} to appear" if groups.listable(ref.kind) else f"{ref.kinds}, which cannot be listed"
+        return Gang(claim.key, claim.title, 1, claim.nearness, awaits)
     try:
         minimum, required = _asked(ref, found)
     except Malformed as problem:

@@ -62,8 +62,7 @@ class World:
 
     async def ready(self) -> None:
         """Until the scheduler has seen everything that is there."""
-        while self.scheduler.unsynced:
-            await asyncio.sleep(0.001)
+        await self.scheduler.listed(0.001)
 
     def _chance(self, whose: str) -> random.Random:
         """Each has its own: a draw more of one must not change what another draws."""
