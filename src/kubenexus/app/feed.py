@@ -20,7 +20,7 @@ from kubenexus.queue.assembly import Assembly
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.state.intake import GROUPS, KINDS, key_of
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.pods import PodRecord, Stage, finished
+from kubenexus.state.pods import Holding, PodRecord, finished
 
 # Kinds that some refused pod may wait for, and how events name them.
 EVENTS = {
@@ -84,17 +84,16 @@ class Feed:
             old = None
         if finished(pod):
             return
-        before = self.ledger.pods.get(key)
-        held = "" if before is None else before.node
+        before = self.ledger.held_by(key)
         try:
             self.ledger.pod_seen(pod)
         except Malformed as problem:
             self._quarantine(key, str(problem))
+            self._tell_freed(key, old, before)
             return
         self._unread.pop(key, None)
         slim = self.known.pods[key] = self.known.slim(pod)
-        if held and pod.spec.node_name and held != pod.spec.node_name:
-            self.room.on_event(changes.pod_forgotten(slim, held))  # somebody else took it elsewhere
+        self._tell_freed(key, old, before)
         if pod.spec.node_name:
             self._bound(old, pod, slim)
         else:
@@ -102,25 +101,20 @@ class Feed:
 
     def pod_gone(self, key: str, last: Pod | None = None) -> None:
         """Deleted, or ended. `last` is its last state, if the watch told."""
-        old, record = self.known.pods.pop(key, None), self.ledger.pods.get(key)
+        old, record, before = self.known.pods.pop(key, None), self.ledger.pods.get(key), self.ledger.held_by(key)
         gang = self._leaving.pop(key, "")
         self._unread.pop(key, None)
         self.assembly.gone(key)
         self.ledger.pod_gone(key)
-        if old is None:
-            return
-        if record is not None and self.assembly.stands(gang):
+        if old is not None and record is not None and self.assembly.stands(gang):
             self.lost(gang, old, record)
             self.assembly.changed(gang)
-        if old.spec.node_name:
-            self.room.on_event(changes.pod_gone(old))
-            ended = last or old
-            if old.status.phase in ("", "Pending") and not ended.metadata.deletion_timestamp:
-                self.vanished(old)
-        elif record is not None and record.stage is Stage.ASSUMED:
-            self.room.on_event(changes.pod_forgotten(old, record.node))
-        elif old.status.nominated_node_name:
-            self.room.on_event(changes.nomination_ended(old))
+        self._tell_freed(key, old, before)
+        if old is None:
+            return
+        ended = last or old
+        if old.spec.node_name and old.status.phase in ("", "Pending") and not ended.metadata.deletion_timestamp:
+            self.vanished(old)
         self.left(old)
 
     def pod_unreadable(self, bad: Unreadable) -> None:
@@ -128,14 +122,30 @@ class Feed:
         if bad.phase in ("Succeeded", "Failed"):
             self.pod_gone(key)
             return
+        old, before = self.known.pods.get(key), self.ledger.held_by(key)
         self.ledger.pod_unreadable(key, bad.node)
         self._quarantine(key, str(bad.error))
+        self._tell_freed(key, old, before)
 
     def _quarantine(self, key: str, problem: str) -> None:
         self.assembly.gone(key)
         self.known.pods.pop(key, None)
         self._unread[key] = problem
         self.complain(f"Pod {key}", problem)
+
+    def _tell_freed(self, key: str, old: Pod | None, before: Holding) -> None:
+        """An event for all that a pod no longer keeps from others. `old` is the pod as it was known."""
+        after = self.ledger.held_by(key)
+        if after == before:
+            return
+        if before.node and before.node != after.node:
+            self.room.on_event(changes.EVERYTHING if old is None else changes.pod_forgotten(old, before.node))
+        spoken = before.nominated
+        if spoken is not None and spoken != after.nominated and spoken.node != after.node and old is not None:
+            self.room.on_event(changes.nomination_ended(old))
+        if before.fenced and not self.ledger.fenced(before.fenced) and before.fenced in self.known.nodes:
+            node, delegated = self.known.nodes[before.fenced], self.ledger.nodes.delegated
+            self.room.on_event(changes.node_added(node, delegated))  # it takes pods again, as a new one does
 
     def _bound(self, old: Pod | None, pod: Pod, slim: Pod) -> None:
         if pod.metadata.deletion_timestamp:
@@ -152,8 +162,6 @@ class Feed:
 
     def _waits(self, old: Pod | None, pod: Pod) -> None:
         key = pod.key
-        if old is not None and old.status.nominated_node_name not in ("", pod.status.nominated_node_name):
-            self.room.on_event(changes.nomination_ended(old))
         if pod.metadata.deletion_timestamp:
             self.assembly.gone(key)
         elif pod.spec.scheduler_name not in self.profiles:
@@ -197,8 +205,8 @@ class Feed:
             self.complain(f"{kind} {key}", str(problem))
             return
         resource, fresh = EVENTS.get(kind), key not in known
-        if kind == "Namespace" and not fresh and selected != self.ledger.nodes.pods.carrier_version:
-            self.room.on_event(changes.EVERYTHING)  # its labels: terms may mean its pods now, or no longer
+        if kind == "Namespace" and (not fresh or self.ledger.nodes.pods.has_met(key)):
+            self._tell_reread(selected)
         old, known[key] = known.get(key), None if resource is None else thing
         if kind in GROUPS:
             self.assembly.group_changed(kind, key)
@@ -210,13 +218,20 @@ class Feed:
         known = self.known.of(kind)
         if key not in known:
             return
-        old, resource = known.pop(key), EVENTS.get(kind)
+        old, resource, selected = known.pop(key), EVENTS.get(kind), self.ledger.nodes.pods.carrier_version
         KINDS[kind].gone(self.ledger, key)
+        if kind == "Namespace":
+            self._tell_reread(selected)
         if kind in GROUPS:
             self.assembly.group_changed(kind, key)
         if resource is not None:
             self.heard(kind, old)
             self.room.on_event(Event(resource, Action.DELETE, old=old))
+
+    def _tell_reread(self, selected: int) -> None:
+        """An event if a namespace has other labels: terms may mean its pods now, or no longer."""
+        if selected != self.ledger.nodes.pods.carrier_version:
+            self.room.on_event(changes.EVERYTHING)
 
     # --- kinds that cannot be listed ------------------------------------------------------------------------------
 

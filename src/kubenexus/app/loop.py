@@ -25,7 +25,7 @@ from kubenexus.observe import logs
 from kubenexus.observe.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plan.gang.kinds import Kinds
-from kubenexus.queue.changes import EVERYTHING
+from kubenexus.queue.changes import EVERYTHING, nomination_ended
 from kubenexus.queue.entry import Turn
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.state.ledger import Ledger
@@ -144,6 +144,7 @@ class Loop:
             commit(decision, job, self._ledger, began)
             # Before all else: what the ledger has but is not carried out would keep its room for good.
             self._dispatcher.submit(committed(turn.job, decision, turn, began))
+            self._tell_unclaimed(turn.job, decision)
             self.reservations.placed(job)
             for pod in turn.job.pods:
                 self._herald.placed(pod)
@@ -152,6 +153,14 @@ class Loop:
         else:
             self.reservations.refused(job, decision, planner, snapshot)
             self._refused(turn, decision, began)
+
+    def _tell_unclaimed(self, job: Job, decision: Decision) -> None:
+        """Members that were nominated to one node and placed on another no longer keep room on the first."""
+        nominated = {pod.key: pod for pod in job.pods if pod.status.nominated_node_name}
+        for placement in decision.placements if nominated else ():
+            pod = nominated.get(placement.pod)
+            if pod is not None and pod.status.nominated_node_name != placement.node:
+                self._room.on_event(nomination_ended(pod))
 
     def _started(self, turn: Turn, decision: Decision, began: float) -> None:
         """A gang was given nodes, or some more of it."""

@@ -15,6 +15,10 @@ class Fences:
     def pods(self) -> set[str]:
         return set(self._node_of)
 
+    def node_of(self, pod: str) -> str:
+        """The node that this pod fences, "" if it does not."""
+        return self._node_of.get(pod, "")
+
     def put(self, node: str, pod: str) -> None:
         self._pods.setdefault(node, set()).add(pod)
         self._node_of[pod] = node

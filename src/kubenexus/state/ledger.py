@@ -27,7 +27,7 @@ from kubenexus.state.groups import Groups
 from kubenexus.state.journal import Attempt
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.nominations import Nominations
-from kubenexus.state.pods import PodRecord, Stage, finished, record_of
+from kubenexus.state.pods import Holding, PodRecord, Stage, finished, record_of
 from kubenexus.state.questions import Question
 from kubenexus.state.residents import Residents
 from kubenexus.state.snapshot import Snapshot
@@ -272,6 +272,17 @@ class Ledger:
     @property
     def nominated_nodes(self) -> list[str]:
         return list(self._nominations.by_node)
+
+    def held_by(self, key: str) -> Holding:
+        """What a pod keeps from others now. A nomination counts while the pod is neither assumed nor bound."""
+        record = self.pods.get(key)
+        if record is not None:
+            return Holding(node=record.node)
+        return Holding(nominated=self._nominations.of(key), fenced=self._fences.node_of(key))
+
+    def fenced(self, node: str) -> bool:
+        """Whether the node takes nothing new, since a pod there cannot be read."""
+        return node in self._fences
 
     @property
     def fences(self) -> dict[str, list[str]]:

@@ -22,6 +22,11 @@ class Nominations:
         """By key, in the order they came."""
         return self.by_node.get(node, {})
 
+    def of(self, key: str) -> PodRecord | None:
+        """What a pod speaks for."""
+        node = self._node_of.get(key)
+        return None if node is None else self.by_node[node][key]
+
     def put(self, record: PodRecord) -> bool:
         """Whether that was news."""
         if self.on(record.node).get(record.key) == record:

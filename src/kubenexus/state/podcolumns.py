@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kubenexus.api.selectors import Requirement
-from kubenexus.base.intern import Interner
+from kubenexus.base.intern import UNKNOWN, Interner
 from kubenexus.base.numbers import BoolColumn
 from kubenexus.state.counters import Counter
 from kubenexus.state.labels import LabelColumns, holds
@@ -203,6 +203,10 @@ class PodColumns:
         counter = self._questions.get(question)
         if counter is not None:
             counter.set(self._count(question))
+
+    def has_met(self, namespace: str) -> bool:
+        """Whether a pod of this namespace has ever been on a node."""
+        return self._namespaces.find(namespace) != UNKNOWN
 
     # --- what else changes the answers ----------------------------------------------------------------------------
 

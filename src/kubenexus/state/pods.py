@@ -1,6 +1,7 @@
 """What the ledger remembers of a pod: enough to count it, to explain it and to take it off again."""
 
 import enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -46,6 +47,15 @@ class PodRecord(msgspec.Struct, gc=False):
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+class Holding(NamedTuple):
+    """The node where a pod counts, what it is nominated to, the node that it fences. Before and after a transition
+    they tell what became free."""
+
+    node: str = ""
+    nominated: PodRecord | None = None
+    fenced: str = ""
 
 
 def record_of(pod: Pod, node: str, stage: Stage, footprint: Footprint) -> PodRecord:
