@@ -116,6 +116,12 @@ async def miscounted(day: Day) -> None:
     day.town.scheduler.auditor.step()
 
 
+async def broken(day: Day) -> None:
+    """An object cannot be used, and a plugin failed."""
+    day.town.feed.complain("Node n", "makes no sense")
+    day.town.scheduler.planners["packing"].bench.work.failures["Foreign"] += 1
+
+
 async def process(day: Day) -> None:
     """What the process knows of itself."""
     town = day.town
@@ -137,7 +143,7 @@ def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatc
         town.pods(a_pod("fits", cpu=1), a_pod("gated", gates=["wait"]))
         town.server.script.append(BUSY)
         await town.work()
-        for part in (gangs, flushed, in_flight, reserved, miscounted, process):
+        for part in (gangs, flushed, in_flight, reserved, miscounted, broken, process):
             await part(day)
         await day.look()
         assert day.untouched() == []

@@ -152,7 +152,8 @@ class Story:
                 more["ports"] = [80]
             case 4:
                 mine = LabelSelector(match_labels={"app": "web"})
-                spread = TopologySpreadConstraint(1, draw.choice([ZONE, HOSTNAME]), "DoNotSchedule", mine)
+                key = draw.choice([ZONE, HOSTNAME])
+                spread = TopologySpreadConstraint(max_skew=1, topology_key=key, label_selector=mine)
                 more["topology_spread_constraints"] = [spread]
         labels = {"app": draw.choice(["web", "db"])}
         return {"cpu": draw.choice([1, 1, 2, 3]), "priority": draw.choice([0, 5]), "labels": labels, **more}

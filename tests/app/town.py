@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -12,6 +12,7 @@ from kubenexus.api.core import Node, Pod
 from kubenexus.app.scheduler import Scheduler, Settings
 from kubenexus.base.clock import VirtualClock
 from kubenexus.config import load
+from kubenexus.framework.profile import Factory
 from kubenexus.framework.registry import with_entry_points
 from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.virtual.loop import run
@@ -39,11 +40,12 @@ ANYWHERE: tuple[st.SearchStrategy[Step], ...] = (
 class Town:
     """Made inside a running loop; see `in_town`."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: str = CONFIG, more: Mapping[str, Factory] | None = None) -> None:
+        """`more` are plugins besides ours."""
         self.server, self.clock, self.guard = PodServer(), VirtualClock(1_000_000.0), Guard()
-        plugins = with_entry_points(BUILT_IN)
+        plugins = {**with_entry_points(BUILT_IN), **(more or {})}
         self.scheduler = Scheduler(
-            load(CONFIG, plugins),
+            load(config, plugins),
             plugins,
             self.server,
             self.clock,

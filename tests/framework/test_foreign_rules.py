@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kubenexus.api.core import Pod
+from kubenexus.framework.contract import called
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Assignment, Job
 from kubenexus.framework.podclass import PodClass
@@ -250,3 +251,11 @@ def test_a_ratio_is_no_number_only_where_nobody_looks(normalize: Normalize) -> N
     ledger.node_gone("gone")
     decision = decided(scoring(fullness, normalize), ledger=ledger)
     assert [placement.node for placement in decision.placements] == ["n2"], decision.sentence()
+
+
+def test_an_interrupt_is_the_users_and_not_a_failure_of_the_rule() -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        called(Rule({}), interrupted)

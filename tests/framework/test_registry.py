@@ -132,6 +132,10 @@ KEPT = {"depends": Depends.NODE, "normalize": UP}
         pytest.param(one(score=three, normalize=UP), "`depends`", id="depends missing"),
         pytest.param(one(score=three, depends="node", normalize=UP), "`depends`, a Depends", id="depends a text"),
         pytest.param(one(filter=three), "`depends`", id="a filter needs it, too"),
+        pytest.param(one(gate=lambda self, pod: None, wakes="all"), "`wakes` must be", id="wakes are a text"),
+        pytest.param(one(gate=lambda self, pod: None, wakes=("all",)), "`wakes` must be", id="wakes are texts"),
+        pytest.param(one(filter=three, **KEPT, sign=three), "`sign` must take 2 arguments", id="sign with a job"),
+        pytest.param(one(filter=three, **KEPT, bonds=two), "`bonds` must take 3 arguments", id="bonds without peers"),
     ],
 )
 def test_a_class_that_does_not_keep_the_contract_is_refused_and_named(plugin: type[Any], problem: str) -> None:

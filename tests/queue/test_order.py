@@ -1,6 +1,7 @@
 """Who is next: by priority, then by the age of the job; one entry for a job, however many members it has."""
 
 import itertools
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -85,11 +86,21 @@ def test_a_gang_is_as_urgent_as_its_most_urgent_member() -> None:
     assert easy.popped() == ["g", "single"]
 
 
+class UpsideDown:
+    """The least urgent first, and of those the youngest."""
+
+    name: ClassVar[str] = "UpsideDown"
+    reads: ClassVar[tuple[str, ...]] = ()
+
+    def order(self, priority: int, since: float) -> tuple[float, ...]:
+        return (priority, -since)
+
+
 def test_the_order_is_the_one_of_the_profile() -> None:
     rules = Rules.of(lineup(), by_image)
     assert rules.order(3, 9.0) == lineup().sorts[0].order(3, 9.0)
     upside_down = Easy()
-    upside_down.rules.order = lambda priority, since: (priority, -since)
+    upside_down.rules._sort = UpsideDown()
     upside_down.add("old", since=1.0)
     upside_down.add("young", since=2.0)
     assert upside_down.popped() == ["young", "old"]

@@ -4,6 +4,7 @@ One handler for each kind; `app.hearing` makes them the receivers of reflectors.
 now, whatever was told before: a lost event, a repeated one or a pod made again under its old name are no special case.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -70,6 +71,7 @@ class Feed:
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
         self._leaving: dict[str, str] = {}  # bound members of gangs that are being deleted, and their gangs
         self._complained: dict[str, str] = {}
+        self.unusable: Counter[str] = Counter()  # complaints by kind
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
@@ -252,6 +254,7 @@ class Feed:
         if len(self._complained) >= REMEMBERED:
             self._complained.clear()
         self._complained[subject] = problem
+        self.unusable[subject.partition(" ")[0]] += 1
         log.error("Cannot use an object", err=problem, object=subject)
 
 

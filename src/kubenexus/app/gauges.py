@@ -1,15 +1,24 @@
 """What is cheaper to look up when somebody reads `/metrics` than to follow all the time."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import NoReturn
 
 from kubenexus.app.counted import GROUP_STATUS, POD_STATUS
 from kubenexus.app.leader import LeaderElection
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.base.clock import Clock
+from kubenexus.observe.meters import Counter
 from kubenexus.state.intake import named
 
 PERIOD = 1.0
+
+
+def _follow(family: Counter, counts: Mapping[str, int]) -> None:
+    """A counter of what is counted elsewhere."""
+    for label, count in counts.items():
+        child = family.at(label)
+        child.add(count - child.value)
 
 
 class Gauges:
@@ -17,7 +26,6 @@ class Gauges:
 
     def __init__(self, scheduler: Scheduler, election: LeaderElection | None, clock: Clock) -> None:
         self._scheduler, self._election, self._clock = scheduler, election, clock
-        self._dropped: dict[str, int] = {}
         scheduler.metrics.add_source(self.read)
 
     def read(self) -> None:
@@ -38,9 +46,9 @@ class Gauges:
             metrics.watch_synced.at(kind).set(not reflector.missing)
             if reflector.synced and reflector.served:
                 metrics.watch_lag.at(kind).set(self._clock.now() - reflector.heard_at)
-        for reason, count in scheduler.recorder.dropped.items():
-            metrics.events_dropped.at(reason).add(count - self._dropped.get(reason, 0))
-            self._dropped[reason] = count
+        _follow(metrics.events_dropped, scheduler.recorder.dropped)
+        _follow(metrics.unusable_objects, scheduler.feed.unusable)
+        _follow(metrics.plugin_failures, scheduler.plugin_failures)
 
     async def feel(self) -> NoReturn:
         """How late the loop is, once a second."""

@@ -16,9 +16,10 @@ from kubenexus.app.registrar import Registrar
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import shown
 from kubenexus.bind.notes import Notes
+from kubenexus.framework.contract import PluginFailedError
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
-from kubenexus.framework.verdict import Code
+from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.observe import conditions, events
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.queue.entry import Place
@@ -85,21 +86,20 @@ class Herald:
     def arrived(self, pod: Pod, place: Place) -> None:
         """A pod waits by itself, or was changed while it waits."""
         if place is Place.GATED:
-            self._gated(pod)
+            self._gated(pod.key, self._room.gate(pod.key))
         elif place in (Place.UNSCHEDULABLE, Place.BACKOFF) and pod.key not in self._told:
             self._waiting[pod.key] = None  # it shares a refusal that stands, and will not be tried itself
 
     def assembled(self, key: str, place: Place) -> None:
         """A gang waits, or has changed while it waits; or a job is held back."""
-        verdict, job, now = self._room.gate(key), self._room.job(key), self._clock.now()
+        verdict, now = self._room.gate(key), self._clock.now()
         if place in (Place.UNSCHEDULABLE, Place.BACKOFF):
             self._waiting[key] = None
         elif verdict is not None and verdict.plugin == PLUGIN:
             since = self._held[key].since if key in self._held else now
             self._held[key] = Patience(since, min(now + MOMENT, since + PATIENCE))
-        elif place is Place.GATED and job is not None:
-            for pod in job.pods:
-                self._gated(pod)
+        elif place is Place.GATED:
+            self._gated(key, verdict)
 
     def scheduled(self, job: Job) -> None:
         """As many of its members as it needs are bound."""
@@ -183,11 +183,18 @@ class Herald:
         if call is not None:
             self._notes.write(pod, call)
 
-    def _gated(self, pod: Pod) -> None:
-        said = any(each.type == conditions.POD_SCHEDULED for each in pod.status.conditions)
-        call = None if said else conditions.gated(pod, self._clock.now())
-        if call is not None:
-            self._notes.write(pod, call)
+    def _gated(self, key: str, verdict: Verdict | None) -> None:
+        """A gate that failed says so in an event; one that is shut on purpose, in a condition alone."""
+        job = self._room.job(key)
+        if job is not None and verdict is not None and verdict.code is Code.ERROR:
+            failure = PluginFailedError(verdict.plugin, ", ".join(verdict.reasons))
+            self._tell(job, Code.ERROR, failure.sentence, again=False)
+            return
+        for pod in () if job is None else job.pods:
+            said = any(each.type == conditions.POD_SCHEDULED for each in pod.status.conditions)
+            call = None if said else conditions.gated(pod, self._clock.now())
+            if call is not None:
+                self._notes.write(pod, call)
 
 
 def _namespace(job: Job) -> str:

@@ -108,7 +108,7 @@ class Loop:
         self.activity.deciding = (turn.job.key, began)
         try:
             self._take(turn, began)
-        except Exception as error:
+        except (Exception, SystemExit, GeneratorExit, asyncio.CancelledError) as error:  # nothing here awaits
             log.error("Failed to decide; trying again later", error, job=turn.job.key)  # noqa: PLE1205 - our own log
             self._room.failed(turn)
             self._herald.broke(turn.job, f"{type(error).__name__}: {error}")

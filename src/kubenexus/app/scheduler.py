@@ -6,6 +6,7 @@ It owns the state and the tasks that work on it. Who leads, what is served and w
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -155,6 +156,12 @@ class Scheduler:
         optional = [each for each in self.reflectors if each.wanted in OPTIONAL]
         return {str(each.wanted): each.missing for each in optional if each.missing}
 
+    @property
+    def plugin_failures(self) -> Counter[str]:
+        """How often each plugin failed, over all profiles."""
+        decisions = [planner.bench.work.failures for planner in self.planners.values()]
+        return sum((*decisions, *[rules.failures for rules in self._profiles.values()]), Counter[str]())
+
     async def listed(self, look: float = 0.01) -> None:
         """Until all kinds have been listed that decisions stand on, looking so often. The others get a moment, so that
         at a normal start gangs that name a PodGroup stand in the queue before the first pod is placed."""
@@ -179,7 +186,7 @@ class Scheduler:
     def _waiting_room(self, configuration: Configuration) -> WaitingRoom:
         document = configuration.document
         policy = Policy(float(document.pod_initial_backoff_seconds), float(document.pod_max_backoff_seconds))
-        rules = {name: self._rules(planner) for name, planner in self.planners.items()}
+        rules = self._profiles = {name: self._rules(planner) for name, planner in self.planners.items()}
         return WaitingRoom(rules | {"": next(iter(rules.values()))}, self._clock, policy)
 
     def _rules(self, planner: Planner) -> Rules:
@@ -247,7 +254,8 @@ class Scheduler:
         """Who hears of what."""
         assembly = self.feed.assembly
         assembly.arrived, assembly.assembled = self.herald.arrived, self.herald.assembled
-        assembly.warned, assembly.completed = self._warned, self.witnesses.completed
+        assembly.warned, assembly.failed = self._warned, self._unformed
+        assembly.completed = self.witnesses.completed
         self.herald.latest = assembly.latest
         self.landing.landed, self.landing.waits = assembly.landed, lambda pod: pod.key in assembly
         self.feed.left = self.herald.placed
@@ -305,6 +313,9 @@ class Scheduler:
     def _warned(self, pod: Pod, text: str) -> None:
         log.warning("Pod is not clear about its gang", why=text, pod=pod)
         self.recorder.record(events.gang_unclear(pod, text), pod.spec.scheduler_name)
+
+    def _unformed(self, gang: str, error: Exception) -> None:
+        log.error("Failed to form a gang; it waits until it changes", error, gang=gang)  # noqa: PLE1205 - our own log
 
     def _unwritten(self, pod: Pod, why: str) -> None:
         log.error("Failed to update pod status", err=why, pod=pod)

@@ -7,9 +7,10 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.base.errors import Malformed, shown_key
-from kubenexus.cycle.border import blamed
 from kubenexus.cycle.repair import refresh
 from kubenexus.cycle.table import ClassTable, Work
+from kubenexus.framework import contract
+from kubenexus.framework.contract import FAILURES, PluginFailedError, blamed, called
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.profile import Lineup
 from kubenexus.framework.signature import Signer, unpinned
@@ -87,12 +88,13 @@ class Bench:
     def _signed(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
         signed: dict[str, Any] = {}
         for plugin in self.lineup.signs if mounting(pod) else self.lineup.signs_without_volumes:
-            try:
+            try:  # not `called`: each pod is signed
                 what = plugin.sign(pod, columns)
-            except Exception as error:
+            except FAILURES as error:
                 raise blamed(plugin, error) from error
             if what is not None:
-                signed[plugin.name] = what
+                trusted = self.lineup.traits[plugin.name].trusted
+                signed[plugin.name] = what if trusted else contract.signed(what, plugin.name)
         return signed
 
     def _class(self, signature: bytes, pod: Pod, read: list[Any]) -> PodClass:
@@ -114,11 +116,11 @@ class Bench:
         restrictions = list(member.table.only)
         for plugin in self.lineup.pins:
             try:
-                names = plugin.pins(member.pod)
-            except Exception as error:
-                names = Verdict(Code.ERROR, (blamed(plugin, error).problem,))
+                names = contract.pinned(called(plugin, plugin.pins, member.pod), plugin.name)
+            except PluginFailedError as failure:
+                names = Verdict(Code.ERROR, (failure.problem,), plugin.name)
             if isinstance(names, Verdict):
-                member.refused = Verdict(names.code, names.reasons, plugin.name)
+                member.refused = names
                 return
             if names is not None:
                 restrictions.append((plugin.name, names))

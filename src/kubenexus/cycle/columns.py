@@ -8,10 +8,12 @@ import msgspec
 import numpy as np
 
 from kubenexus.base.numbers import BoolColumn
-from kubenexus.cycle.border import PluginFailedError, blamed, clean, in_range
+from kubenexus.cycle import border
+from kubenexus.cycle.border import clean, in_range
 from kubenexus.cycle.census import Census
 from kubenexus.cycle.coded import insight
 from kubenexus.cycle.lots import BITS
+from kubenexus.framework.contract import FAILURES, PluginFailedError, blamed, called
 from kubenexus.framework.decision import PluginScore
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
@@ -39,14 +41,16 @@ class FilterColumn(msgspec.Struct, gc=False, eq=False):
 
     def ask(self, pod: PodClass, nodes: Nodes) -> Any:
         """What the plugin says of these rows, as bits."""
-        verdict = NodeVerdict(self.reasons)
-        try:
-            self.plugin.filter(pod, nodes, verdict)
-        except Exception as error:
-            raise blamed(self.plugin, error) from error
+        plugin: Any = self.plugin
+        trusted = self.traits.trusted
+        verdict = NodeVerdict(self.reasons if trusted else self.reasons.copy())
+        try:  # not `called`: this is asked for each row that changes
+            answer = plugin.filter(pod, nodes if trusted else nodes.locked(), verdict)
+        except FAILURES as error:
+            raise blamed(plugin, error) from error
+        if not trusted:
+            border.rejected(answer, verdict, nodes, plugin.name)
         self.reasons = verdict.table
-        if not self.traits.trusted and not isinstance(verdict.bits, int) and len(verdict.bits) != nodes.width:
-            raise PluginFailedError(self.plugin.name, f"`filter` refused by {len(verdict.bits)} of {nodes.width} rows")
         return verdict.row_bits if nodes.single else verdict.bits
 
     def fill(self, bits: Any) -> None:
@@ -110,9 +114,11 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
 
     def ask(self, pod: PodClass, nodes: Nodes, job: JobView) -> Any:
         """What the plugin says of these rows: scores, SKIP or a Verdict."""
+        if not self.traits.trusted:
+            return border.scored(called(self.plugin, self.plugin.score, pod, nodes.locked(), job), self.plugin.name)
         try:
             return self.plugin.score(pod, nodes, job)
-        except Exception as error:
+        except FAILURES as error:
             raise blamed(self.plugin, error) from error
 
     def fill(self, raw: Any, width: int) -> None:
@@ -159,8 +165,9 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
     def verify(self, ok: BoolColumn) -> None:
         """Raise if a rule from outside gave a feasible row no number, or points that are not 0..100."""
         if self.unusable is not None and (self.unusable & ok).any():
-            raise PluginFailedError(self.plugin.name, "the score of a feasible node is no usable number")
-        in_range(self.normalized(self.raw if isinstance(self.raw, int) else self.take(ok)), self.plugin.name)
+            raise PluginFailedError(self.plugin.name, border.UNUSABLE)
+        points = self.everywhere().normalized if isinstance(self.raw, int) else self.normalized(self.take(ok))
+        in_range(points, self.plugin.name)
 
     def stale(self, ok: BoolColumn) -> Set[int] | None:
         """The feasible rows to which something else is to be added than what is in their sums; None: it may be any.
@@ -199,7 +206,7 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
         old = self.extremes
         try:
             self._measure(ok, version)
-        except Exception as error:
+        except FAILURES as error:
             raise blamed(self.plugin, error) from error
         if old != self.extremes:
             self._normal = None
@@ -217,7 +224,15 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
             else:
                 self.extremes = self._of_codes(ok, version)
         else:
-            self.extremes = self._top(ok) if normalize is UP or normalize is DOWN else normalize.extremes(self.raw[ok])
+            self.extremes = self._top(ok) if normalize is UP or normalize is DOWN else self.extremes_of(self.raw[ok])
+
+    def extremes_of(self, raw: Any) -> tuple[int, ...]:
+        """What the plugin's own way to normalise reduces some raw scores to."""
+        reduce = self.plugin.normalize.extremes
+        if reduce is None:
+            return ()
+        found = called(self.plugin, reduce, raw)
+        return found if self.traits.trusted else border.extremes(found, self.plugin.name)
 
     def _of_codes(self, ok: BoolColumn, version: int) -> tuple[int, ...]:
         """The extremes of the values that feasible rows have. Where these are few, each one's part is told at once."""
@@ -245,9 +260,10 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
         if apply is None:
             return raw
         try:
-            return apply(raw, self.extremes if extremes is None else extremes)
-        except Exception as error:
+            points = apply(raw, self.extremes if extremes is None else extremes)
+        except FAILURES as error:
             raise blamed(self.plugin, error) from error
+        return points if self.traits.trusted else border.points(raw, points, self.plugin.name)
 
     def part(self, rows: Any, shift: int = 0, raw: Any = None) -> Any:
         """What the plugin adds to the total of some rows: weighted, normalised with the table's extremes. `raw` are
@@ -316,7 +332,7 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
         """The plugin's part in the total of every row, where its raw scores are all the same."""
         try:
             return _everywhere(self.plugin.name, self.plugin.normalize, self.raw, self.weight)[1]
-        except Exception as error:
+        except FAILURES as error:
             raise blamed(self.plugin, error) from error
 
     def shown_at(self, row: int) -> PluginScore:
@@ -326,9 +342,16 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
         if known is None or known[0] != raw or known[1] != self.extremes:
             normalize = self.plugin.normalize
             normalized = raw if normalize.apply is None else self._normalized_at(row)
-            shown = PluginScore(self.plugin.name, normalize.shown(raw), normalized, self.weight)
+            shown = PluginScore(self.plugin.name, self.shown(raw), normalized, self.weight)
             known = self._shown = (raw, self.extremes, shown)
         return known[2]
+
+    def shown(self, raw: int) -> int:
+        """A raw score as explanations show it."""
+        try:
+            return int(self.plugin.normalize.shown(raw))
+        except FAILURES as error:
+            raise blamed(self.plugin, error) from error
 
     def _normalized_at(self, row: int) -> int:
         """One row, through the same arithmetic on columns that ranked it."""
@@ -361,7 +384,7 @@ def _everywhere(plugin: str, normalize: Normalize, raw: int, weight: int) -> tup
     column = np.array([raw], np.int64)
     extremes = () if normalize.extremes is None else normalize.extremes(column)
     normalized = raw if normalize.apply is None else int(normalize.apply(column, extremes)[0])
-    return extremes, PluginScore(plugin, normalize.shown(raw), normalized, weight)
+    return extremes, PluginScore(plugin, int(normalize.shown(raw)), normalized, weight)
 
 
 def _times(part: Any, weight: int) -> Any:

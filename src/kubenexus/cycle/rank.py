@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from kubenexus.cycle.border import in_range, usable
 from kubenexus.cycle.lots import BITS
 from kubenexus.cycle.table import NOWHERE, ClassTable
 from kubenexus.framework.decision import PluginScore, Standing
@@ -90,8 +91,11 @@ def scores_among(table: ClassTable, rows: Any, columns: NodeColumns) -> list[Sco
             continue
         if isinstance(raw, Coded):
             raw = raw.values[raw.codes]
+        if not score.traits.trusted:
+            raw = usable(raw, len(rows), score.kept, score.plugin.name)
         raw = np.broadcast_to(np.asarray(raw, np.int64), len(rows))
-        reduce = score.plugin.normalize.extremes
-        normalized = score.normalized(raw, () if reduce is None else reduce(raw))
-        found.append(Scored(score.plugin.name, score.weight, raw, normalized, score.plugin.normalize.shown))
+        normalized = score.normalized(raw, score.extremes_of(raw))
+        if not score.traits.trusted:
+            in_range(normalized, score.plugin.name)
+        found.append(Scored(score.plugin.name, score.weight, raw, normalized, score.shown))
     return found

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from kubenexus.cycle import stamped
-from kubenexus.cycle.border import PluginFailedError
 from kubenexus.cycle.columns import FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS
 from kubenexus.cycle.stamped import reflag, reflag_one
 from kubenexus.cycle.table import NOWHERE, ClassTable
+from kubenexus.framework.contract import PluginFailedError
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.profile import TieBreak
 from kubenexus.framework.verdict import Code, Skip, Verdict
@@ -30,6 +30,9 @@ def refresh(table: ClassTable, columns: NodeColumns) -> None:
     except PluginFailedError as failure:
         table.built = False
         table.refused = Verdict(Code.ERROR, (failure.problem,), failure.plugin)
+    except BaseException:
+        table.built = False  # half repaired
+        raise
     table.marks = marks
 
 

@@ -12,6 +12,8 @@ import numpy as np
 from kubenexus.base.numbers import BoolColumn
 from kubenexus.cycle.columns import FilterColumn
 from kubenexus.cycle.table import NOWHERE, ClassTable
+from kubenexus.framework.contract import FAILURES, blamed, called
+from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.verdict import Skip
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
@@ -97,10 +99,9 @@ def _filters(table: ClassTable, columns: NodeColumns) -> Any:
     changed: Any = ()
     for plugin in table.cast.stamped_filters:
         where = (plugin.name, "filter")
-        stamp, before = plugin.stamp(table.pod, columns, "filter"), table.stamps.get(where)
-        if stamp == before:
+        before = table.stamps.get(where)
+        if not _moved(plugin, where, table, columns):
             continue
-        table.stamps[where] = stamp
         column = _column_of(plugin, table)
         if _concerned(table, plugin, Nodes(columns)) != (column is not None):
             return None
@@ -142,9 +143,8 @@ def _scores(table: ClassTable, columns: NodeColumns, of_feasible: bool) -> Set[i
     for score in table.looking:
         plugin: Any = score.plugin
         was, asked = score.active, False
-        stamp, where = plugin.stamp(table.pod, columns, "score"), (plugin.name, "score")
-        if table.stamps.get(where) != stamp or (of_feasible and score.traits.feasible and was):
-            table.stamps[where] = stamp
+        moved = _moved(plugin, (plugin.name, "score"), table, columns)
+        if moved or (of_feasible and score.traits.feasible and was):
             table.ask_score(score, Nodes(columns))
             table.work.beyond += columns.size
             asked = True
@@ -170,12 +170,35 @@ def _touched(table: ClassTable, plugin: Any, columns: NodeColumns, before: Any) 
     """The rows a stamped filter has to be asked about again, each once, None for all; many are as dear as all."""
     if before is None or not hasattr(plugin, "touched"):
         return None
-    rows = plugin.touched(table.pod, columns, before, table.stamps[plugin.name, "filter"])
-    return None if rows is None or len(rows) > _MANY else [*{*rows}]
+    stamp = table.stamps[plugin.name, "filter"]
+    rows: list[int] | None = called(plugin, _rows, plugin, table.pod, columns, before, stamp)
+    return rows
+
+
+def _rows(plugin: Any, pod: PodClass, columns: NodeColumns, before: Any, after: Any) -> list[int] | None:
+    rows = plugin.touched(pod, columns, before, after)
+    if rows is None or len(rows) > _MANY:
+        return None
+    found = [*{*rows}]
+    if found and not 0 <= min(found) <= max(found) < columns.size:
+        raise ValueError(f"`touched` named rows that are none of {columns.size}")
+    return found
+
+
+def _moved(plugin: Any, where: tuple[str, str], table: ClassTable, columns: NodeColumns) -> bool:
+    """Whether the plugin's stamp at a point is another one now; then it is remembered."""
+    try:
+        stamp = plugin.stamp(table.pod, columns, where[1])
+        if table.stamps.get(where) == stamp:
+            return False
+    except FAILURES as error:
+        raise blamed(plugin, error) from error
+    table.stamps[where] = stamp
+    return True
 
 
 def _concerned(table: ClassTable, plugin: Any, view: Nodes) -> bool:
-    return plugin not in table.cast.prepares or not isinstance(plugin.prepare(table.pod, view), Skip)
+    return plugin not in table.cast.prepares or not isinstance(table.prepare(plugin, view), Skip)
 
 
 def _refill(column: FilterColumn, bits: Any, size: int) -> BoolColumn:

@@ -5,6 +5,7 @@ plugins whose answer depends on usage, a changed node by all of them. Sums are r
 extremes moved. The work is counted, and tests hold it to what changed.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Any
@@ -13,16 +14,16 @@ import msgspec
 import numpy as np
 
 from kubenexus.base.numbers import BoolColumn, IntColumn
-from kubenexus.cycle.border import PluginFailedError, blamed
 from kubenexus.cycle.census import FEW
 from kubenexus.cycle.columns import SUMS, FilterColumn, ScoreColumn
 from kubenexus.cycle.lots import BITS, Lots
+from kubenexus.framework.contract import FAILURES, PluginFailedError, blamed, called, prepared
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import ALONE, JobView
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Only, Prepare, Stamped
 from kubenexus.framework.profile import Cast, Lineup
-from kubenexus.framework.verdict import SKIP, Code, Skip, Verdict
+from kubenexus.framework.verdict import Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 
@@ -40,12 +41,14 @@ class Work:
     """How much was done, in rows: shared by all tables of a bench, read by tests and benchmarks.
 
     `rows` were asked about because they changed, `beyond` because something moved that plugins with a stamp look at.
+    `failures` are decisions that a plugin failed, by its name.
     """
 
-    __slots__ = ("beyond", "builds", "rows")
+    __slots__ = ("beyond", "builds", "failures", "rows")
 
     def __init__(self) -> None:
         self.rows = self.beyond = self.builds = 0
+        self.failures: Counter[str] = Counter()
 
 
 class ClassTable(msgspec.Struct, gc=False, eq=False):
@@ -135,7 +138,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
                 self.ask_score(score, view)
         for plugin in self.stamped:
             for point in ("filter", "score"):
-                self.stamps[plugin.name, point] = plugin.stamp(self.pod, columns, point)
+                self.stamps[plugin.name, point] = called(plugin, plugin.stamp, self.pod, columns, point)
         self.watch_usage()
         self.sum(columns)
         self.feasible_version = self.version
@@ -149,7 +152,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
             return None
         try:
             return together.row(self.pod, view) if isinstance(view, OneNode) else together.rows(self.pod, view)
-        except Exception as error:
+        except FAILURES as error:
             raise blamed(self.lineup.joining, error) from error
 
     def watch_usage(self) -> None:
@@ -167,17 +170,20 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
 
     def _concerned(self, plugin: Prepare, view: Nodes) -> bool:
         """PreFilter: whether this plugin has anything to say about the class."""
-        try:
-            answer = plugin.prepare(self.pod, view)
-        except Exception as error:
-            raise blamed(plugin, error) from error
-        if answer is None or answer is SKIP:
+        answer = self.prepare(plugin, view)
+        if answer is None or isinstance(answer, Skip):
             return answer is None
         if isinstance(answer, Only):
             self.only += ((plugin.name, answer.names),)
-        elif isinstance(answer, Verdict) and (self.refused is None or self.refused.code is Code.UNSCHEDULABLE):
-            self.refused = Verdict(answer.code, answer.reasons, plugin.name)
-        return not isinstance(answer, Skip)
+        elif self.refused is None or self.refused.code is Code.UNSCHEDULABLE:
+            self.refused = answer
+        return True
+
+    def prepare(self, plugin: Prepare, view: Nodes) -> Skip | Only | Verdict | None:
+        """What a plugin says of the class as a whole."""
+        if self.lineup.traits[plugin.name].trusted:
+            return prepared(called(plugin, plugin.prepare, self.pod, view), plugin.name)
+        return prepared(called(plugin, plugin.prepare, self.pod, view.locked()), plugin.name)
 
     def check(self, columns: NodeColumns) -> None:
         """Which rows are feasible, from what the filters said."""

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
+import numpy as np
 
 from kubenexus.api.core import Pod
+from kubenexus.framework.contract import broke
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Plugin
 from kubenexus.state.nodes import NodeColumns
@@ -40,3 +42,19 @@ class Bonding(Plugin, Protocol):
         """Called by the planner, for each class of a gang: how a pod of this class, once placed, changes what this
         filter says about `peers` (one for each class, its own among them). Nothing: not at all. A filter that looks
         beyond a row and lacks this method is asked again after each member."""
+
+
+def bound(answer: Any, plugin: str) -> Sequence[Bond]:
+    """What `bonds` may return. Raises PluginFailedError."""
+    if not isinstance(answer, (list, tuple)) or not all(isinstance(each, Bond) and _fine(each) for each in answer):
+        broke(plugin, "bonds", answer, "a list of Bonds")
+    return answer
+
+
+def _fine(bond: Bond) -> bool:
+    if not isinstance(bond.tie, Tie) or not isinstance(bond.topology, str):
+        return False
+    if bond.tie is not Tie.EVEN:
+        return True
+    columns = (bond.counts, bond.present)
+    return isinstance(bond.skew, int) and all(isinstance(each, np.ndarray) and each.ndim == 1 for each in columns)

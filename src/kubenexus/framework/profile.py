@@ -183,10 +183,15 @@ def _built(enabled: Enabled, factory: Factory, profile: str) -> Plugin:
         raise KubeNexusError(f"profile {profile!r}: plugin {enabled.name!r}: {error}") from error
 
 
+def is_built_in(plugin: Plugin) -> bool:
+    """Whether a plugin is ours: its answers are not checked again and again."""
+    return type(plugin).__module__.startswith("kubenexus.plugins.")
+
+
 def _traits(plugin: Plugin) -> Traits:
     depends = getattr(plugin, "depends", Depends.NODE)
     scalar = bool(getattr(plugin, "scalar", False))
-    trusted = type(plugin).__module__.startswith("kubenexus.plugins.")
+    trusted = is_built_in(plugin)
     usage, cluster, job = (bool(depends & flag) for flag in (Depends.USAGE, Depends.CLUSTER, Depends.JOB))
     feasible = bool(depends & Depends.FEASIBLE)
     return Traits(usage, cluster, job, scalar, trusted, isinstance(plugin, Stamped), feasible)

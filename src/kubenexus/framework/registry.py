@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 
 from kubenexus.base.errors import KubeNexusError
+from kubenexus.framework.events import Wake
 from kubenexus.framework.points import Depends, Normalize
 from kubenexus.framework.profile import Factory
 
@@ -25,6 +26,9 @@ _POINTS: dict[str, tuple[int, dict[str, type]]] = {
     "room": (3, {}),
     "assign": (3, {}),
 }
+
+# The same of methods that no plugin is asked for at a point of its own.
+_MORE: dict[str, int] = {"sign": 2, "stamp": 3, "touched": 4, "bonds": 3, "amounts": 1, "join": 1}
 
 
 def with_entry_points(built_in: Mapping[str, Factory]) -> dict[str, Factory]:
@@ -65,8 +69,8 @@ def check(name: str, plugin: object) -> None:
     points = [point for point in _POINTS if callable(getattr(plugin, point, None))]
     if not points:
         fail(f"implements none of {', '.join(_POINTS)}")
-    for point in points:
-        arguments, attributes = _POINTS[point]
+    for point in (*points, *[each for each in _MORE if callable(getattr(plugin, each, None))]):
+        arguments, attributes = _POINTS[point] if point in _POINTS else (_MORE[point], {})
         try:
             inspect.signature(getattr(plugin, point)).bind(None, *range(arguments))
         except TypeError:
@@ -74,3 +78,6 @@ def check(name: str, plugin: object) -> None:
         for attribute, kind in attributes.items():
             if not isinstance(getattr(plugin, attribute, None), kind):
                 fail(f"`{point}` needs the class attribute `{attribute}`, a {kind.__name__}")
+    wakes = getattr(plugin, "wakes", ())
+    if not isinstance(wakes, (tuple, list)) or not all(isinstance(each, Wake) for each in wakes):
+        fail("`wakes` must be a tuple of Wake")

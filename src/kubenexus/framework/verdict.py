@@ -116,6 +116,12 @@ class ReasonTable:
             self.failing = self.failing or reason.code is Code.ERROR
         return 1 << (len(self.reasons) - 1)
 
+    def copy(self) -> "ReasonTable":
+        """One that may be written to without this one noticing."""
+        copied = ReasonTable()
+        copied.reasons, copied.failing = list(self.reasons), self.failing
+        return copied
+
     def read(self, bits: int) -> tuple[Reason, ...]:
         """The reasons behind one row's bits, in the order they were first given."""
         return tuple(reason for i, reason in enumerate(self.reasons) if bits >> i & 1)

@@ -222,6 +222,18 @@ OURS: Final = (
         "Number of events that were not written: the queue was full, the server rejected them or was not reachable.",
     ),
     Row(
+        "kubenexus_unusable_objects_total",
+        ALPHA,
+        ("kind",),
+        "Number of objects that could not be read or used and were set aside; the log names each.",
+    ),
+    Row(
+        "kubenexus_plugin_failures_total",
+        ALPHA,
+        ("plugin",),
+        "Number of times that a plugin raised, or returned what its contract does not allow; pods' events say what.",
+    ),
+    Row(
         "kubenexus_snapshot_refresh_rows",
         ALPHA,
         (),

@@ -84,6 +84,8 @@ class Metrics(Collector):
         self.watch_lag = self._gauge("kubenexus_watch_lag_seconds")
         self.watch_synced = self._gauge("kubenexus_watch_synced")
         self.events_dropped = self._counter("kubenexus_events_dropped_total")
+        self.unusable_objects = self._counter("kubenexus_unusable_objects_total")
+        self.plugin_failures = self._counter("kubenexus_plugin_failures_total")
         self.refresh_rows = self._histogram("kubenexus_snapshot_refresh_rows")
         self.ledger_corrections = self._counter("kubenexus_ledger_corrections_total")
         self._gauge("kubenexus_build_info").at(__version__).set(1)

@@ -10,7 +10,7 @@ from typing import Any
 from kubenexus.api.gangs.levels import LEVELS, Level
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.bench import Bench
-from kubenexus.cycle.border import PluginFailedError
+from kubenexus.framework.contract import PluginFailedError
 from kubenexus.framework.decision import Certificate, Decision, Diagnosis
 from kubenexus.framework.job import ALONE, ANYWHERE, Job, JobView
 from kubenexus.framework.profile import Lineup
@@ -90,8 +90,7 @@ class Planner:
         except Malformed as problem:
             outcome = Outcome(refusal=Seat(Code.UNRESOLVABLE, Diagnosis(snapshot.nodes.count, message=str(problem))))
         except PluginFailedError as failure:
-            error = f'running "{failure.plugin}" plugin: {failure.problem}'
-            outcome = Outcome(refusal=Seat(Code.ERROR, Diagnosis(snapshot.nodes.count), error=error))
+            outcome = Outcome(refusal=self._usher.failed(failure, snapshot.nodes))
         refusal, certificate, diagnosis = outcome.refusal, outcome.certificate, Diagnosis(snapshot.nodes.count)
         if certificate is not None:
             blamed = tuple(sorted(outcome.blamed))

@@ -8,10 +8,10 @@ import numpy as np
 from kubenexus.api.core import Pod
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.bench import Bench, Member
-from kubenexus.cycle.border import PluginFailedError, blamed
 from kubenexus.cycle.nominated import Yielding, yields
 from kubenexus.cycle.rank import Choice, best_among, best_of_all
 from kubenexus.cycle.repair import for_job
+from kubenexus.framework.contract import PluginFailedError, assigned, called
 from kubenexus.framework.decision import Diagnosis, Placement
 from kubenexus.framework.job import NOTHING, Assignment, JobView
 from kubenexus.framework.verdict import Code, Verdict
@@ -48,7 +48,9 @@ class Usher:
         except Malformed as problem:
             return Seat(Code.UNRESOLVABLE, Diagnosis(columns.count, message=str(problem)))
         except PluginFailedError as failure:
-            return _failed(columns, f'running "{failure.plugin}" plugin: {failure.problem}')
+            return self.failed(failure, columns)
+        if member.refused is not None and member.refused.code is Code.ERROR:
+            return self.failed(PluginFailedError(member.refused.plugin, ", ".join(member.refused.reasons)), columns)
         if member.refused is not None:
             return _refused(member, columns, None, {})
         try:
@@ -60,7 +62,12 @@ class Usher:
                 return _failed(columns, ", ".join(errors))
             return self._best(member, columns, yielding, within)
         except PluginFailedError as failure:
-            return _failed(columns, f'running "{failure.plugin}" plugin: {failure.problem}')
+            return self.failed(failure, columns)
+
+    def failed(self, failure: PluginFailedError, columns: NodeColumns) -> Seat:
+        """A plugin failed. It is counted: whoever runs it should know before its users ask."""
+        self._bench.work.failures[failure.plugin] += 1
+        return _failed(columns, failure.sentence)
 
     def _best(self, member: Member, columns: NodeColumns, yielding: Yielding | None, within: Any) -> Seat:
         turned_down: dict[int, Verdict] = {}
@@ -70,6 +77,7 @@ class Usher:
                 return _refused(member, columns, yielding, turned_down)
             failed = member.table.failed
             if failed is not None and choice.feasible > 1:
+                self._bench.work.failures[failed.plugin] += 1
                 said = ", ".join(failed.reasons)
                 return _failed(columns, f'running PreScore plugin "{failed.plugin}": {said}')
             assignment = self._assign(member, choice.row, columns) if member.table.cast.assigns else NOTHING
@@ -100,14 +108,13 @@ class Usher:
         """All that the pod would take on this row, or the verdict of the plugin that cannot give it."""
         taken = NOTHING
         for plugin in member.table.cast.assigns:
-            try:
-                answer = plugin.assign(member.table.pod, row, Nodes(columns))
-            except Exception as error:
-                raise blamed(plugin, error) from error
+            trusted = self._bench.lineup.traits[plugin.name].trusted
+            view = Nodes(columns) if trusted else Nodes(columns).locked()
+            answer = called(plugin, plugin.assign, member.table.pod, row, view)
+            if not trusted or isinstance(answer, Verdict):
+                answer = assigned(answer, plugin.name)
             if isinstance(answer, Verdict):
-                return Verdict(answer.code, answer.reasons, plugin.name)
-            if not isinstance(answer, Assignment):
-                raise PluginFailedError(plugin.name, f"`assign` returned {type(answer).__name__}, not an Assignment")
+                return answer
             taken = answer if taken is NOTHING else taken + answer
         return taken
 
@@ -171,8 +178,6 @@ def _refused(member: Member, columns: NodeColumns, yielding: Yielding | None, tu
         nearest=nearest,
     )
     code = member.refused.code if member.refused is not None else Code.UNSCHEDULABLE
-    if member.refused is not None and code is Code.ERROR:
-        return _failed(columns, f'running "{member.refused.plugin}" plugin: {diagnosis.message}')
     return Seat(code, diagnosis)
 
 

@@ -34,14 +34,19 @@ class _Everybody:
         return True
 
 
+def _raised(gang: str, error: Exception) -> None:
+    raise error
+
+
 class Assembly:
     """`records` are the ledger's pods: who has a node by our own decision. `usual` is how close the members of a gang
     shall be when nobody says so. `profiles` are the names of the schedulers that we are.
 
     `arrived` hears of pods that wait by themselves, `assembled` of jobs that wait as a gang or are held back, each
     with its place; `warned` of what is odd about a pod's gang; `whole` of gangs that lack nobody, or all; `completed`
-    of members that are to say that their gang is complete. `holes` says under which keys the room of lost members is
-    held. `incomplete` are the gangs of which only some have a node.
+    of members that are to say that their gang is complete; `failed` of gangs that could not be formed, which is raised
+    otherwise. `holes` says under which keys the room of lost members is held. `incomplete` are the gangs of which only
+    some have a node.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class Assembly:
         self.holes: Callable[[str], tuple[str, ...]] = lambda gang: ()
         self.whole: Callable[[str], None] = _nobody
         self.completed: Callable[[Gang, Bound], None] = _nobody
+        self.failed: Callable[[str, Exception], None] = _raised
         self.incomplete: dict[str, Incomplete] = {}
         self.formations = 0
         self.roll = Roll()
@@ -189,7 +195,10 @@ class Assembly:
             key = next(iter(changed))
             del changed[key]
             if self._room.place(key) is not Place.IN_FLIGHT:
-                self._form(key)
+                try:
+                    self._form(key)
+                except Exception as error:  # a gang that cannot be formed must not keep the others out
+                    self.failed(key, error)
 
     def _form(self, key: str) -> None:
         roster = self.roll.rosters[key]

@@ -88,7 +88,7 @@ class Reception:
         if entry.gate is not None:
             self.gates.open(entry)
             self._tally.leave(Place.GATED, one(entry))
-        else:
+        elif entry.line is not None:  # else it failed on its way in
             self._lines.leave(entry)
 
     def ask_again(self, entry: Entry, event: str, now: float) -> None:

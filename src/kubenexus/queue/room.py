@@ -79,7 +79,15 @@ class WaitingRoom(Board):
 
     def add(self, job: Job, since: float | None = None, ready: float | None = None) -> Place:
         """A job we did not know, or know in another form. `since`: how old it is, by the API server's timestamp;
-        `ready`: from when it may be tried, if that is later (`math.inf`: a gate has just opened)."""
+        `ready`: from when it may be tried, if that is later (`math.inf`: a gate has just opened). Should it fail,
+        nothing of the job is left behind."""
+        try:
+            return self._add(job, since, ready)
+        except BaseException:
+            self.delete(job.key)
+            raise
+
+    def _add(self, job: Job, since: float | None, ready: float | None) -> Place:
         self._look_around()
         now, entry = self._clock.now(), self._entries.get(job.key)
         if not job.pods:

@@ -11,17 +11,17 @@ from typing import Any
 
 from kubenexus.api.core import Pod
 from kubenexus.framework.aging import Aging
+from kubenexus.framework.contract import FAILURES, blamed, gated, ordered, passed_on
 from kubenexus.framework.events import Action, Event, Hint, Resource, Wake, wakes_of
 from kubenexus.framework.job import Job
-from kubenexus.framework.points import PreEnqueue
-from kubenexus.framework.profile import Lineup
+from kubenexus.framework.points import PreEnqueue, QueueSort
+from kubenexus.framework.profile import Lineup, is_built_in
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.queue.kind import Kind, Sign, kind_of
 
 # Stands for "nobody we know of" among those who refused a job: any event that interests some plugin may help it.
 NOBODY = ""
 
-Order = Callable[[int, float], tuple[float, ...]]
 Wakes = Mapping[str, Sequence[Wake]]
 
 
@@ -34,7 +34,7 @@ class Rules:
 
     `context` is whatever signatures depend on besides the pod (which labels somebody selects by, say): when it
     changes, jobs are signed anew. `aging` says how waiting makes a job more urgent, if it does. `hints` counts what
-    hints answered, by plugin, event and answer.
+    hints answered, by plugin, event and answer; `failures` how often gates and orders failed, by plugin.
     """
 
     def __init__(
@@ -42,17 +42,19 @@ class Rules:
         sign: Sign,
         wakes: Wakes,
         gates: Iterable[PreEnqueue] = (),
-        order: Order = _first_come,
+        sort: QueueSort | None = None,
         context: Callable[[], Hashable] | None = None,
         aging: Aging | None = None,
     ) -> None:
-        self.order = order
         self.aging = aging
         self.context = context
         self.hints: Counter[tuple[str, str, str]] = Counter()
         self._sign = sign
         self._wakes = wakes
         self._gates = tuple(gates)
+        self._sort = sort
+        self._sort_built_in = sort is not None and is_built_in(sort)
+        self.failures: Counter[str] = Counter()
         self._concerned: dict[tuple[Resource, Action], dict[str, tuple[Hint | None, ...]]] = {}
 
     @staticmethod
@@ -64,8 +66,20 @@ class Rules:
         aging: Aging | None = None,
     ) -> "Rules":
         """Those of a profile's plugins, and of others who refuse."""
-        order = lineup.sorts[0].order if lineup.sorts else _first_come
-        return Rules(sign, {**wakes_of(lineup.plugins), **also}, lineup.gates, order, context, aging)
+        sort = lineup.sorts[0] if lineup.sorts else None
+        return Rules(sign, {**wakes_of(lineup.plugins), **also}, lineup.gates, sort, context, aging)
+
+    def order(self, priority: int, since: float) -> tuple[float, ...]:
+        """Jobs with smaller keys go first. A job that the profile's plugin cannot place goes first come, first served:
+        one key that cannot be compared would spoil the queue for all."""
+        if self._sort is None:
+            return _first_come(priority, since)
+        try:
+            key = self._sort.order(priority, since)
+            return key if self._sort_built_in else ordered(key, self._sort.name)
+        except FAILURES as error:
+            self.failures[blamed(self._sort, error).plugin] += 1
+            return _first_come(priority, since)
 
     def urgency(self, priority: int, since: float, now: float) -> int:
         """The priority that a job of this age counts with now."""
@@ -83,11 +97,12 @@ class Rules:
         for pod in job.pods:
             for plugin in self._gates:
                 try:
-                    verdict = plugin.gate(pod)
-                except Exception as error:
-                    verdict = Verdict(Code.ERROR, (f"{type(error).__name__}: {error}",))
+                    verdict = gated(plugin.gate(pod), plugin.name)
+                except FAILURES as error:
+                    self.failures[plugin.name] += 1
+                    verdict = Verdict(Code.ERROR, (blamed(plugin, error).problem,), plugin.name)
                 if verdict is not None:
-                    return Verdict(verdict.code, verdict.reasons, plugin.name)
+                    return verdict
         return None
 
     def known(self, refused_by: Iterable[str]) -> tuple[str, ...]:
@@ -123,7 +138,8 @@ class Rules:
         try:
             answer = hint is None or bool(hint(pod, event))
             said = "Queue" if answer else "QueueSkip"
-        except Exception:
+        except FAILURES as error:
+            passed_on(error)
             said = "Error"
         self.hints[plugin, event.label, said] += 1
         return bool(answer)

@@ -187,6 +187,58 @@ class Nodes:
         """Whether a device class backs this extended resource."""
         return resource in self.columns.delegated
 
+    def locked(self) -> "Nodes":
+        """The same rows for plugins from outside: writing into a column fails instead of changing the cluster."""
+        view = LockedNodes(self.columns, self.rows)
+        view.feasible = None if self.feasible is None else _locked(self.feasible)
+        return view
+
+
+class LockedNodes(Nodes):
+    """Columns are the ledger's own arrays, or shared by all classes; these cannot be written to."""
+
+    def alloc(self, resource: str) -> Any:
+        return _locked(super().alloc(resource))
+
+    def used(self, resource: str) -> Any:
+        return _locked(super().used(resource))
+
+    def stock(self, resources: tuple[str, ...]) -> tuple[Any, bool]:
+        tables, every = super().stock(resources)
+        return _locked(tables), every
+
+    @property
+    def cordoned(self) -> Any:
+        return _locked(super().cordoned)
+
+    @property
+    def alive(self) -> Any:
+        return _locked(super().alive)
+
+    @property
+    def fenced(self) -> Any:
+        return _locked(super().fenced)
+
+    @property
+    def taints(self) -> Any:
+        return _locked(super().taints)
+
+    def label(self, key: str) -> tuple[Any, LabelColumn]:
+        codes, column = super().label(key)
+        return _locked(codes), column
+
+    def having(self, image: Image) -> Any:
+        return _locked(super().having(image))
+
+    def derived(self, wanted: Derivation) -> Any:
+        return _locked(super().derived(wanted))
+
+
+def _locked(array: Any) -> Any:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
 
 class OneNode(Nodes):
     """A single row as plain numbers. Only rules that say they can (`scalar = True`) are shown this view: they see
@@ -207,6 +259,10 @@ class OneNode(Nodes):
     def as_column(self) -> Nodes:
         """The same row as columns of length one: for the rare answer that plain numbers make clumsy."""
         return Nodes(self.columns, np.array([self.row]))
+
+    def locked(self) -> Nodes:
+        """Its numbers are copies."""
+        return self
 
     def rows_of(self, resources: tuple[str, ...]) -> list[int]:
         return self.columns.resources.layout(resources).rows

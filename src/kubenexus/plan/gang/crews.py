@@ -7,10 +7,12 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.base.numbers import BoolColumn
+from kubenexus.base.numbers import BoolColumn, IntColumn
 from kubenexus.cycle.bench import Bench, Member
+from kubenexus.cycle.border import lowered
 from kubenexus.cycle.columns import FilterColumn
-from kubenexus.framework.bonds import Bond, Bonding, Tie
+from kubenexus.framework.bonds import Bond, Bonding, Tie, bound
+from kubenexus.framework.contract import called, measured
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Plugin, Room
 from kubenexus.plan.gang.kinds import Kinds
@@ -21,7 +23,7 @@ PLENTY = 1 << 31  # more members than any gang has
 _ANY_AMOUNT = 1 << 60
 
 
-class Measuring(Protocol):
+class Measuring(Plugin, Protocol):
     def amounts(self, pod: PodClass) -> Mapping[str, int]:
         """What a pod takes of which resource, from a filter that refuses rows for want of these alone (and of ports):
         so that pods of several classes can be counted together. Where a filter with `room` lacks this, the members of
@@ -75,10 +77,22 @@ def count_room(crew: Crew, columns: NodeColumns, freely: set[str]) -> None:
         room[~view.named(crew.member.only)] = 0
     for column in table.filters:
         if counts(column.plugin):
-            column.plugin.room(table.pod, view, room)
+            room = _lowered(column, table.pod, view, room)
         elif column.traits.usage:
             np.minimum(room, 1, out=room)  # the second one is asked about when the first is there
     crew.room = room
+
+
+def _lowered(column: FilterColumn, pod: PodClass, view: Nodes, room: IntColumn) -> IntColumn:
+    """What a filter leaves of the room; one from outside is given a copy, and checked."""
+    plugin: Any = column.plugin
+    if column.traits.trusted:
+        called(plugin, plugin.room, pod, view, room)
+        return room
+    left = room.copy()
+    called(plugin, plugin.room, pod, view.locked(), left)
+    lowered(room, left, plugin.name)
+    return left
 
 
 def _ok(filters: list[FilterColumn], columns: NodeColumns, freely: set[str]) -> BoolColumn:
@@ -95,7 +109,7 @@ def asked_by(crew: Crew, columns: NodeColumns) -> dict[str, int]:
     found: dict[str, int] = {"pods": 1}
     for column in crew.member.table.filters:
         if _measures(column.plugin):
-            found |= column.plugin.amounts(crew.member.table.pod)
+            found |= measured(called(column.plugin, column.plugin.amounts, crew.member.table.pod), column.plugin.name)
     index, largest = columns.resources.index, columns.resources.largest
     most = {name: largest[index[name]] + 1 if name in index else 1 for name in found}
     return {name: min(amount, most[name]) for name, amount in found.items() if amount}
@@ -116,9 +130,10 @@ def bonds(crews: list[Crew], columns: NodeColumns) -> list[Bond]:
         if table.cast.assigns or _takes_more(table.pod):
             found.append(Bond(Tie.OTHER))
         for column in table.filters:
-            if _binds(column.plugin):
-                found += column.plugin.bonds(table.pod, peers, columns)
-            elif column.traits.stamped or (column.traits.usage and not _counted(column.plugin, len(crews))):
+            plugin = column.plugin
+            if _binds(plugin):
+                found += bound(called(plugin, plugin.bonds, table.pod, peers, columns), plugin.name)
+            elif column.traits.stamped or (column.traits.usage and not _counted(plugin, len(crews))):
                 found.append(Bond(Tie.OTHER))
     return found
 

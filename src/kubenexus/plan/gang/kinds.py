@@ -11,6 +11,7 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.cycle.bench import Bench
+from kubenexus.framework.contract import FAILURES, passed_on
 from kubenexus.framework.points import Pins
 from kubenexus.framework.signature import is_label, resized
 from kubenexus.state.nodes import NodeColumns
@@ -86,7 +87,8 @@ class Kinds(Generic[T]):
             for ask, said in kind.said:  # a generator would take longer
                 if ask(pod, columns) != said:
                     return False
-        except Exception:
+        except FAILURES as error:
+            passed_on(error)
             return False
         return True
 

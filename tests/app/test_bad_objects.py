@@ -1,0 +1,136 @@
+"""One bad object of any kind, in a list or in a watch, is set aside and counted; the others arrive."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kubenexus.api.codec import decode_list
+from kubenexus.app.hearing import WATCHED, Hearing
+from kubenexus.client import kinds
+from kubenexus.client.changes import ADDED, DELETED, Change, read_batch
+from kubenexus.client.kinds import Resource
+from kubenexus.state.intake import KINDS, named
+from kubenexus.testing.builders import a_node
+from tests.api.gangs.small import a_member
+from tests.app.town import Town, in_town
+
+STRANGE: dict[str, dict[str, Any]] = {
+    "metadata that is a number": {"metadata": 5},
+    "no name": {"metadata": {"namespace": "default"}},
+    "labels that are a list": {"metadata": {"name": "bad", "namespace": "default", "labels": [1]}},
+    "nothing at all": {},
+}
+# What only some kinds have, and what the ledger refuses though it can be decoded.
+DEEPER: dict[Resource, dict[str, Any]] = {
+    kinds.NODES: {"status": {"allocatable": {"cpu": "12 apples"}}},
+    kinds.PODS: {"spec": {"nodeName": "n", "containers": [{"resources": {"requests": {"cpu": "12 apples"}}}]}},
+    kinds.NAMESPACES: {"metadata": {"name": "bad", "labels": {"a": 5}}},
+    kinds.REPLICA_SETS: {"spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}},
+    kinds.STATEFUL_SETS: {"spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}},
+    kinds.SERVICES: {"spec": {"selector": "all"}},
+    kinds.REPLICATION_CONTROLLERS: {"spec": {"selector": 5}},
+    kinds.PERSISTENT_VOLUMES: {"spec": {"capacity": {"storage": "12 apples"}, "nodeAffinity": "here"}},
+    kinds.PERSISTENT_VOLUME_CLAIMS: {"spec": {"accessModes": "all"}},
+    kinds.STORAGE_CLASSES: {"allowedTopologies": "all"},
+    kinds.CSI_NODES: {"spec": {"drivers": "all"}},
+    kinds.CSI_DRIVERS: {"spec": {"storageCapacity": "perhaps"}},
+    kinds.CSI_STORAGE_CAPACITIES: {"nodeTopology": "all"},
+    kinds.VOLUME_ATTACHMENTS: {"spec": {"nodeName": 5}},
+    kinds.DEVICE_CLASSES: {"spec": {"extendedResourceName": 5}},
+    kinds.POD_DISRUPTION_BUDGETS: {"metadata": {"name": "bad", "annotations": 5}},
+    kinds.PRIORITY_CLASSES: {"metadata": {"name": "bad", "annotations": 5}},
+    kinds.POD_GROUPS: {"spec": {"schedulingPolicy": "gang"}},
+    kinds.WORKLOADS: {"spec": {"podGroups": "all"}},
+    kinds.COSCHEDULING_POD_GROUPS: {"spec": {"minMember": "many"}},
+    kinds.VOLCANO_POD_GROUPS: {"spec": {"minMember": "many"}},
+}
+CASES = [
+    pytest.param(resource, bad, id=f"{resource}: {what}")
+    for resource in WATCHED
+    for what, bad in (STRANGE | {"a field of its own": DEEPER[resource]}).items()
+]
+
+
+def good(name: str, resource: Resource) -> dict[str, Any]:
+    namespace = {"namespace": "default"} if resource.namespaced else {}
+    return {"metadata": {"name": name, "uid": f"u-{name}", **namespace}}
+
+
+def bad_one(bad: dict[str, Any], resource: Resource) -> dict[str, Any]:
+    return {**({} if "metadata" in bad or not bad else good("bad", resource)), **bad}
+
+
+def keys(hearing: Hearing) -> set[str]:
+    return {key.rpartition("/")[2] for key in hearing._keys()}
+
+
+@pytest.mark.parametrize(("resource", "bad"), CASES)
+def test_a_bad_object_keeps_no_other_out(resource: Resource, bad: dict[str, Any]) -> None:
+    kind = KINDS[named(resource.kind, resource.group)].type
+
+    async def life(town: Town) -> None:
+        hearing = Hearing(town.feed, resource)
+        items = [good("first", resource), bad_one(bad, resource), good("second", resource)]
+        raw = {"kind": f"{resource.kind}List", "metadata": {"resourceVersion": "1"}, "items": items}
+        page = decode_list(json.dumps(raw).encode(), kind)
+        hearing.begin()
+        hearing.listed(page.items, page.unreadable)
+        hearing.end()
+        assert {"first", "second"} <= keys(hearing)
+        assert sum(town.feed.unusable.values()) == 1
+        lines = [
+            json.dumps({"type": "ADDED", "object": each}).encode()
+            for each in (bad_one(bad, resource), good("third", resource))
+        ]
+        hearing.changed(read_batch(lines, kind).changes)
+        assert {"first", "second", "third"} <= keys(hearing)
+
+    in_town(life)
+
+
+@pytest.mark.parametrize("resource", [pytest.param(each, id=str(each)) for each in WATCHED])
+@pytest.mark.parametrize("broken", ["_seen", "_gone", "both, and setting aside"])
+def test_a_handler_that_fails_does_not_end_the_watch(resource: Resource, broken: str) -> None:
+    """Whatever is wrong in what follows: the task of a watch ends with an exception, and the process with the task."""
+    kind = KINDS[named(resource.kind, resource.group)].type
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    async def life(town: Town) -> None:
+        hearing = Hearing(town.feed, resource)
+        things = decode_list(
+            json.dumps({"kind": "List", "items": [good("a", resource), good("b", resource)]}).encode(), kind
+        ).items
+        hearing.changed([Change(ADDED, each) for each in things])
+        for name in ("_seen", "_gone") if broken.startswith("both") else (broken,):
+            setattr(hearing, name, fail)
+        if broken.startswith("both"):
+            for name in ("pod_unreadable", "pod_gone", "complain"):
+                setattr(town.feed, name, fail)
+        hearing.changed([Change(ADDED, things[0]), Change(DELETED, things[1])])
+        hearing.begin()
+        hearing.listed(things, ())
+        hearing.end()
+
+    in_town(life)
+
+
+def test_a_gang_that_cannot_be_formed_keeps_no_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def life(town: Town) -> None:
+        assembly = town.feed.assembly
+        form = assembly._form
+
+        def broken(key: str) -> None:
+            if key.endswith("/odd"):
+                raise RuntimeError("a mistake of ours")
+            form(key)
+
+        monkeypatch.setattr(assembly, "_form", broken)
+        town.nodes(a_node("n"))
+        town.pods(*(a_member(f"{gang}-{i}", gang=gang, least=2) for gang in ("odd", "even") for i in range(2)))
+        await town.work()
+        assert set(town.where()) == {"even-0", "even-1"}
+
+    in_town(life)
