@@ -38,6 +38,8 @@ def test_members_of_one_kind_are_placed_exactly_when_they_fit(puzzle: Puzzle) ->
 @given(puzzle=puzzles(ties=("apart", "near", "even")))
 @example(Puzzle((Place("n0", 9, 0, "a", "", 3), Place("n1", 9, 0, "b", "")), (Kind(5, 1),), 5, "even", ZONE, 1))
 @example(Puzzle((Place("n0", 9, 0, "a", ""), Place("n1", 9, 0, "", "")), (Kind(3, 1),), 3, "apart", HOSTNAME))
+@example(Puzzle((Place("a", 3, 0, "b", ""), Place("b", 4, 0, "b", "r3")), (Kind(1, 1),), 1, "near", HOSTNAME, 1, RACK))
+@example(Puzzle((Place("n0", 4, 0, "a", ""), Place("n1", 2, 0, "a", "r1")), (Kind(3, 1),), 1, "near", ZONE, 1, RACK))
 def test_members_of_one_kind_with_a_tie_are_placed_exactly_when_they_fit(puzzle: Puzzle) -> None:
     assert len(solved(puzzle)) == puzzle.answer()
 

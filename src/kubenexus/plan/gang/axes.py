@@ -12,29 +12,30 @@ HOST = "node"
 
 
 class Axis(msgspec.Struct, gc=False):
-    """One level. `codes[n]` is the domain of row n, 0 for none; `names` by code."""
+    """One level. `codes[n]` is the domain of row n, 0 for none; `names` by code. `hosts`: every node is a domain of its
+    own. The name does not say so: a label of nodes may be called `node`, too."""
 
     level: str
     codes: Any
     names: Sequence[str]
+    hosts: bool = False
 
     @property
     def size(self) -> int:
         return len(self.names)
 
-    @property
-    def hosts(self) -> bool:
-        """Whether every node is a domain of its own."""
-        return self.level == HOST
-
-    def cut(self, outer: "Axis | None") -> "Axis":
-        """The level's domains, cut where those of another level end, for no domain may reach beyond."""
-        return self if outer is None or within(self, outer) else _pieces(self, outer)
+    def cut(self, outer: "Axis") -> "Axis":
+        """The level's domains, cut where those of another level end, for no domain may reach beyond. A row that is in
+        no domain of the other level is in none of this one either: nothing may be placed there."""
+        if not within(self, outer):
+            return _pieces(self, outer)
+        beyond = (outer.codes == 0) & (self.codes != 0)
+        return Axis(self.level, np.where(beyond, 0, self.codes), self.names) if beyond.any() else self
 
 
 def within(axis: Axis, outer: Axis) -> bool:
-    """Whether each domain of the level lies in a single domain of the other. Nodes in no domain of that are not
-    looked at: nobody is placed there anyway."""
+    """Whether each domain of the level lies in a single domain of the other. Rows in no domain of the other are not
+    looked at: the caller keeps members off them (`Axis.cut`, `Quest`)."""
     found, known = np.zeros(axis.size, np.int64), outer.codes != 0
     found[axis.codes[known]] = outer.codes[known]
     return bool((found[axis.codes] == outer.codes)[known & (axis.codes != 0)].all())
@@ -56,8 +57,12 @@ def everywhere(nodes: NodeColumns) -> Axis:
 
 def hosts(nodes: NodeColumns) -> Axis:
     """Every node by itself."""
-    found: Axis = nodes.remembered("hosts", lambda: Axis(HOST, np.arange(1, nodes.size + 1), ["", *nodes.names]))
+    found: Axis = nodes.remembered("hosts", lambda: _hosts(nodes))
     return found
+
+
+def _hosts(nodes: NodeColumns) -> Axis:
+    return Axis(HOST, np.arange(1, nodes.size + 1), ["", *nodes.names], hosts=True)
 
 
 def by_value(key: str, nodes: NodeColumns) -> Axis:

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from kubenexus.api.gangs.levels import Level, level_of
-from kubenexus.framework.job import Topology
+from kubenexus.base.numbers import BoolColumn
+from kubenexus.framework.job import Job, Topology
 from kubenexus.plan.gang.axes import Axis, by_labels, by_value, everywhere, hosts, within
 from kubenexus.state.nodes import NodeColumns
 
@@ -21,6 +24,19 @@ def levels_for(wish: Topology, together: Sequence[str], known: Sequence[Level], 
     inner = [by_labels(level.name, level.keys, nodes) for level in levels]
     inner = [axis for axis in inner if axis.size > 1 and (outer is None or _inside(axis, outer))]
     return [hosts(nodes), *inner, outer or everywhere(nodes)]
+
+
+def beside(job: Job, known: Sequence[Level], nodes: NodeColumns) -> BoolColumn | None:
+    """The rows in that domain of the required level where members run already. None: there is no such domain, and the
+    others may choose one."""
+    anchors = [nodes.row_of[name] for name in job.anchors if name in nodes.row_of]
+    if not job.topology.required or not anchors:
+        return None
+    level = level_of(job.topology.required, known)
+    codes = by_labels(level.name, level.keys, nodes).codes
+    taken = codes[anchors]
+    found: BoolColumn | None = np.isin(codes, taken[taken != 0]) if taken.any() else None
+    return found
 
 
 def _inside(axis: Axis, outer: Axis) -> bool:

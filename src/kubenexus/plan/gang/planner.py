@@ -10,7 +10,7 @@ from kubenexus.framework.bonds import Tie
 from kubenexus.framework.job import Job, JobView
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.crews import Crew, bonds, count_room, muster
-from kubenexus.plan.gang.levels import levels_for
+from kubenexus.plan.gang.levels import beside, levels_for
 from kubenexus.plan.gang.quest import Outcome, Quest
 from kubenexus.plan.gang.search import FailedError, Search
 from kubenexus.plan.seat import Seat, Usher
@@ -47,6 +47,8 @@ class GangPlanner:
         for crew in crews:
             count_room(crew, columns, freely={bond.plugin for bond in ties if bond.tie is Tie.EVEN})
         together = [bond.topology for bond in ties if bond.tie is Tie.TOGETHER]
+        joined = beside(job, self._levels, columns)
+        within = joined if within is None else within if joined is None else within & joined
         quest = Quest(job, crews, levels_for(job.topology, together, self._levels, columns), columns, within)
         others = [bond for bond in ties if bond.tie is not Tie.TOGETHER]
         if len(others) > 1 or any(bond.tie is Tie.OTHER for bond in others):

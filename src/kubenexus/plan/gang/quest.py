@@ -46,7 +46,7 @@ class Quest:
         self, job: Job, crews: list[Crew], axes: list[Axis], columns: NodeColumns, within: BoolColumn | None = None
     ) -> None:
         self._job, self._crews, self._axes, self._columns = job, crews, axes, columns
-        self._near = [columns.row_of[name] for name in job.anchors if name in columns.row_of]
+        self._near = sorted({columns.row_of[name] for name in job.anchors if name in columns.row_of})
         self._rank = crews[0].member.table.rank
         outside = axes[-1].codes == 0
         self._outside = outside if within is None else outside | ~within

@@ -34,7 +34,7 @@ class Site(msgspec.Struct, gc=False):
 
 class Sites:
     """The levels a gang may choose from, lowest first; the last is the outermost. `near`: rows of members that have
-    their place already, whose domains the others are to join."""
+    their place already, whose domains the others join: of the outermost level only if that holds them."""
 
     def __init__(self, packing: Packing, axes: Sequence[Axis], rank: IntColumn, near: list[int] | None = None) -> None:
         self._packing, self._axes, self._rank = packing, axes, rank
@@ -52,7 +52,7 @@ class Sites:
         """The best domain of the lowest level that holds so many."""
         for i in range(len(self._axes)):
             holds = self._holds(i)
-            enough = np.flatnonzero(holds >= members)
+            enough = self._nearer(np.flatnonzero(holds >= members), i)
             if len(enough):
                 least = enough[holds[enough] == holds[enough].min()]
                 return self._site(i, self._choose(least, i))
@@ -64,8 +64,8 @@ class Sites:
         found = []
         for i in range(len(self._axes)):
             enough = np.flatnonzero(self._holds(i) >= members)
-            names, size = self._axes[i].names, loose(self._axes[i])
-            best = sorted(enough.tolist(), key=lambda code: (float(size[code]), names[code]))
+            names, size, near = self._axes[i].names, loose(self._axes[i]), self._near_codes(i)
+            best = sorted(enough.tolist(), key=lambda code: (code not in near, float(size[code]), names[code]))
             found += [self._site(i, code) for code in best[:most]]
         return found
 
@@ -79,13 +79,21 @@ class Sites:
     def _holds(self, i: int) -> IntColumn:
         if i not in self._held:
             axis, held = self._axes[i], self._packing.holds(self._axes[i])
-            near = {code for code in axis.codes[self._near].tolist() if code} if self._near else set()
-            if near:
+            near = self._near_codes(i)
+            if near and i < len(self._axes) - 1:
                 there = np.zeros(axis.size, np.bool_)
                 there[list(near)] = True
                 held = np.where(there, held, 0)
             self._held[i] = held
         return self._held[i]
+
+    def _near_codes(self, i: int) -> set[int]:
+        return {code for code in self._axes[i].codes[self._near].tolist() if code} if self._near else set()
+
+    def _nearer(self, codes: Any, i: int) -> Any:
+        """Those with members in them, if any is."""
+        there = np.isin(codes, list(self._near_codes(i))) if self._near else np.zeros(len(codes), np.bool_)
+        return codes[there] if there.any() else codes
 
     def _choose(self, codes: Any, i: int) -> int:
         """Among domains with equal room: by the room of the domains they are in, then by rank or name."""
