@@ -30,7 +30,7 @@ class Planner:
 
     def __init__(self, lineup: Lineup, bench: Bench | None = None, levels: Sequence[Level] = LEVELS) -> None:
         self.lineup = lineup
-        self.bench = bench or Bench(lineup)
+        self.bench = Bench(lineup) if bench is None else bench  # one without classes is false
         self._usher = Usher(self.bench)
         self._levels = levels
         self._gangs = GangPlanner(self.bench, self._usher, levels)

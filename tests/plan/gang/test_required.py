@@ -44,13 +44,19 @@ class Story(NamedTuple):
         return Job("ns/gang/g", tuple(pods), minimum, Topology(self.required), tuple(f"n{i}" for i in self.placed))
 
     def _member(self, name: str, cpu: int) -> Pod:
-        terms = {tie: [f"app=gang per {key}" for each, key in self.ties if each == tie] for tie in ("near", "apart")}
-        spread = [
-            TopologySpreadConstraint(1, key, "DoNotSchedule", LabelSelector(match_labels={"app": "gang"}))
-            for tie, key in self.ties
-            if tie == "even"
-        ]
-        return a_pod(name, labels={"app": "gang"}, cpu=cpu, topology_spread_constraints=spread, **terms)
+        selector = LabelSelector(match_labels={"app": "gang"})
+        return a_pod(
+            name,
+            labels={"app": "gang"},
+            cpu=cpu,
+            near=[f"app=gang per {key}" for tie, key in self.ties if tie == "near"],
+            apart=[f"app=gang per {key}" for tie, key in self.ties if tie == "apart"],
+            topology_spread_constraints=[
+                TopologySpreadConstraint(topology_key=key, label_selector=selector)
+                for tie, key in self.ties
+                if tie == "even"
+            ],
+        )
 
     def domain(self, node: str) -> str:
         key = LEVELS[self.required]

@@ -8,6 +8,7 @@ import numpy as np
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.plan.gang.axes import Axis
 from kubenexus.plan.gang.crews import PLENTY, Crew, asked_by, offered
+from kubenexus.plan.gang.limits import LIMITS
 from kubenexus.plan.gang.packings import Jointly
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.resources import PODS
@@ -19,6 +20,7 @@ _BETTER_NODES: Final = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDA
 WAKES: Final = {
     TOO_LARGE: (Wake(Resource.NODE, _BETTER_NODES), Wake(Resource.TARGET_POD, Action.UPDATE)),
     TOPOLOGY: (Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),),
+    LIMITS: (Wake(Resource.TARGET_POD, Action.UPDATE), Wake(Resource.UNSCHEDULED_POD, Action.DELETE)),  # of its own
 }
 
 

@@ -1,6 +1,6 @@
 """Members sorted into crews: those of one class, which can stand in for each other, and how many each node can take."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Protocol, TypeGuard
 
 import msgspec
@@ -15,6 +15,8 @@ from kubenexus.framework.bonds import Bond, Bonding, Tie, bound
 from kubenexus.framework.contract import called, measured
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Plugin, Room
+from kubenexus.plan.gang import limits
+from kubenexus.plan.gang.ground import Budget
 from kubenexus.plan.gang.kinds import Kinds
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -51,18 +53,47 @@ class Crew(msgspec.Struct, gc=False):
         return found | set(self.member.only_by)
 
 
-def muster(pods: tuple[Pod, ...], bench: Bench, columns: NodeColumns) -> list[Crew]:
-    """All members, by class, in the order in which the first of each comes. Raises as `Bench.look` does."""
+def muster(pods: tuple[Pod, ...], bench: Bench, columns: NodeColumns, budget: Budget | None = None) -> list[Crew]:
+    """All members, by class, in the order in which the first of each comes. Raises as `Bench.look` does, and
+    BeyondLimitError before any table is made if there are more kinds than the budget allows."""
     crews: dict[tuple[int, frozenset[str] | None], Crew] = {}
-    kinds = Kinds[Crew](bench, columns)
-    for pod in pods:
-        crew = kinds.of(pod)
-        if crew is None:
-            member = bench.look(pod, columns)
-            crew = crews.setdefault((id(member.table), member.only), Crew(member, []))
-            kinds.add(pod, crew)
-        crew.pods.append(pod)
+    for alike in _sorted(pods, bench, columns, budget or Budget()):
+        member = bench.look(alike[0], columns)
+        crew = crews.setdefault((id(member.table), member.only), Crew(member, []))
+        crew.pods += alike
     return list(crews.values())
+
+
+def _sorted(pods: tuple[Pod, ...], bench: Bench, columns: NodeColumns, budget: Budget) -> list[list[Pod]]:
+    """By what they are signed with, and the nodes they are pinned to."""
+    found: dict[tuple[bytes, Hashable], list[Pod]] = {}
+    kinds, prices = Kinds[list[Pod]](bench, columns), limits.KindPrices(columns.count, budget)
+    budget.spend(limits.MEMBER * len(pods))
+    for pod in pods:
+        alike = kinds.of(pod)
+        if alike is None:
+            signature = bench.signature(pod, columns)
+            prices.sign(signature)
+            kind = (signature, _pins(pod, bench))
+            if kind not in found:
+                prices.add(pod, signature)
+                found[kind] = []
+            alike = found[kind]
+            kinds.add(pod, alike)
+        alike.append(pod)
+    return list(found.values())
+
+
+def _pins(pod: Pod, bench: Bench) -> Hashable:
+    """What plugins say of this very pod. One that fails says so again when the pod is looked at."""
+    if pod.spec.affinity is None or not bench.lineup.pins:
+        return None
+    try:
+        pins = tuple([plugin.pins(pod) for plugin in bench.lineup.pins])
+        hash(pins)
+    except Exception:
+        return pod.key
+    return pins
 
 
 def count_room(crew: Crew, columns: NodeColumns, freely: set[str]) -> None:

@@ -26,11 +26,21 @@ class Budget(msgspec.Struct, gc=False):
     """Work is counted in cells of tables, so that a decision ends in time and the same one ends alike everywhere."""
 
     left: int = BUDGET
+    kept: int = 0
 
     def spend(self, cells: int) -> bool:
         """Whether there was enough left."""
         self.left -= cells
         return self.left >= 0
+
+    def keep(self, cells: int) -> None:
+        """Set so many aside for later, or as many as there are."""
+        self.kept = min(cells, max(self.left, 0))
+        self.left -= self.kept
+
+    def release(self) -> None:
+        """What was set aside may be spent now. What was overdrawn is not taken off it."""
+        self.left, self.kept = max(self.left, 0) + self.kept if self.kept else self.left, 0
 
 
 class Ground(msgspec.Struct, gc=False):
@@ -55,7 +65,7 @@ class Ground(msgspec.Struct, gc=False):
 
     def suffices(self) -> bool:
         """Whether the rows have as much of everything as all members ask for: if not, no more needs to be asked."""
-        use = np.clip(self.free, 0, (self.demand[:, :, None] * self.room[:, None, :]).sum(axis=0))
+        use = np.clip(self.free, 0, self.demand.T @ self.room)
         each = self.room.sum(axis=1) >= self.counts
         return bool(each.all() and (use.sum(axis=1) >= self.counts @ self.demand).all())
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from kubenexus.api.core import Pod
+from kubenexus.api.core import Pod, PodSpec
 from kubenexus.cycle.bench import Bench
 from kubenexus.framework.contract import FAILURES, passed_on
 from kubenexus.framework.points import Pins
@@ -17,10 +17,11 @@ from kubenexus.framework.signature import is_label, resized
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.volumes.mounts import mounting
 
-MOST: Final = 8  # kinds that a pod is held against
+MOST: Final = 8  # kinds with one spec that a pod is held against
 
 T = TypeVar("T")
 Ask = Callable[[Pod, NodeColumns], Any]
+_encode = msgspec.json.encode  # which has numbers of any size: a quantity may be one
 
 
 class _Kind(msgspec.Struct, Generic[T], gc=False):
@@ -31,7 +32,7 @@ class _Kind(msgspec.Struct, Generic[T], gc=False):
     what: T
     told: bool
     asks: list[Ask]
-    said: list[tuple[Ask, Any]] | None = None
+    said: list[Any] | None = None
 
 
 class Kinds(Generic[T]):
@@ -40,7 +41,9 @@ class Kinds(Generic[T]):
 
     def __init__(self, bench: Bench, columns: NodeColumns) -> None:
         self._lineup, self._columns = bench.lineup, columns
-        self._known: list[_Kind[T]] = []
+        self._known: dict[int, tuple[PodSpec, list[_Kind[T]]]] = {}  # by the spec's address: it is kept beside it
+        self._encoded: dict[bytes, list[_Kind[T]]] = {}
+        self._last: tuple[PodSpec, list[_Kind[T]]] = (PodSpec(), [])
         asked, traits = (*self._lineup.signs_without_volumes, *self._lineup.pins), self._lineup.traits
         # One from elsewhere may look at a pod's name, or at anything else.
         self._ours = all(traits[plugin.name].trusted for plugin in asked)
@@ -53,17 +56,16 @@ class Kinds(Generic[T]):
         mounts, pinned = mounting(pod), pod.spec.affinity is not None or not self._ours
         signs = self._lineup.signs if mounts else self._lineup.signs_without_volumes
         asks = [*[each.sign for each in signs], *[_pinned_by(each) for each in self._lineup.pins if pinned]]
-        kind = _Kind(pod, what, self._ours and not mounts, asks)  # a claim may be named after its pod
-        self._known = [kind, *self._known[: MOST - 1]]
+        alike = self._with_spec(pod.spec)
+        alike.insert(0, _Kind(pod, what, self._ours and not mounts, asks))  # a claim may be named after its pod
+        del alike[MOST:]
 
     def of(self, pod: Pod) -> T | None:
         """What goes for the class of a pod, if that is equal to one before in all that a class is made of (see
         `Bench.look`). None more often than it would have to be."""
-        meta, spec, status = pod.metadata, pod.spec, pod.status
-        for kind in self._known:
+        meta, status, said = pod.metadata, pod.status, None
+        for kind in self._with_spec(pod.spec):
             first = kind.pod
-            if spec is not first.spec and spec != first.spec:  # those that came by the feed share it
-                continue
             if status is not first.status and status != first.status and resized(status) is not None:
                 continue
             other = first.metadata
@@ -74,23 +76,31 @@ class Kinds(Generic[T]):
                     return kind.what
             elif self._labelled:
                 continue
-            if self._same(pod, kind):
+            try:  # those with one spec are all asked the same
+                if kind.said is None:
+                    kind.said = [ask(first, self._columns) for ask in kind.asks]
+                if said is None:
+                    said = [ask(pod, self._columns) for ask in kind.asks]
+                same = bool(said == kind.said)
+            except FAILURES as error:  # the lookup of the pod by itself reports it
+                passed_on(error)
+                return None
+            if same:
                 return kind.what
         return None
 
-    def _same(self, pod: Pod, kind: _Kind[T]) -> bool:
-        """Whether plugins say the same of both. If one fails, whoever looks the pod up is told."""
-        columns = self._columns
-        try:
-            if kind.said is None:
-                kind.said = [(ask, ask(kind.pod, columns)) for ask in kind.asks]
-            for ask, said in kind.said:  # a generator would take longer
-                if ask(pod, columns) != said:
-                    return False
-        except FAILURES as error:
-            passed_on(error)
-            return False
-        return True
+    def _with_spec(self, spec: PodSpec) -> list[_Kind[T]]:
+        """The kinds with this spec, however many others there are. Pods that came by the feed share it, so that it is
+        found by its address; others mostly come in a row."""
+        known = self._known.get(id(spec))
+        if known is None:
+            if spec == self._last[0]:
+                known = (spec, self._last[1])
+            else:
+                known = (spec, self._encoded.setdefault(_encode(spec), []))
+            self._known[id(spec)] = known
+        self._last = known
+        return known[1]
 
 
 def _pinned_by(plugin: Pins) -> Ask:

@@ -14,6 +14,7 @@ from kubenexus.plan.gang.beam import Beam
 from kubenexus.plan.gang.crews import Crew, asked_by, offered
 from kubenexus.plan.gang.fill import fewest
 from kubenexus.plan.gang.ground import Budget, Ground, Plan, times
+from kubenexus.plan.gang.limits import ORDER
 from kubenexus.plan.gang.packings import Share
 from kubenexus.plan.gang.table import Table
 from kubenexus.state.footprint import Port
@@ -24,21 +25,26 @@ _MOST_ORDERS = 6
 
 
 class Mixed:
-    def __init__(self, crews: list[Crew], columns: NodeColumns) -> None:
-        self._crews = crews
+    """For one decision, which has this budget left."""
+
+    def __init__(self, crews: list[Crew], columns: NodeColumns, budget: Budget) -> None:
+        self._crews, self._budget = crews, budget
         asked = [asked_by(crew, columns) for crew in crews]
         names = tuple(dict.fromkeys(name for each in asked for name in each))
         self._demand: Any = np.array([[each.get(name, 0) for name in names] for each in asked], np.int64)
         view = Nodes(columns)
         self._free: Any = np.stack([offered(name, view) - view.used(name) for name in names])
         self._rank: IntColumn = crews[0].member.table.rank
-        ports = [crew.member.table.pod.ports for crew in crews]
-        self._clash = np.array([[i != j and _clash(a, b) for j, b in enumerate(ports)] for i, a in enumerate(ports)])
+        self._clash = _clashes([crew.member.table.pod.ports for crew in crews])
         self._counts: IntColumn = np.array([crew.size for crew in crews], np.int64)
-        self._budget = Budget()
+        rooms = [np.minimum(crew.room, times(self._free, asks)) for crew, asks in zip(crews, self._demand, strict=True)]
+        self._room: Any = np.minimum(np.array(rooms), self._counts[:, None])
+        self._tried: dict[bytes, Plan] = {}
 
     def all(self, rows: Any, groups: Any) -> Plan | None:
-        """Every member on these rows; None if no way was found."""
+        """Every member on these rows; None if no way was found, or the budget is spent."""
+        if not self._budget.spend(len(rows) * len(self._crews) // 4):
+            return None
         ground = self._ground(rows)
         if not ground.suffices():
             return None
@@ -56,20 +62,23 @@ class Mixed:
         return max(best, exact, key=lambda each: each.members)
 
     def _ground(self, rows: Any) -> Ground:
-        room = np.array([np.minimum(crew.room[rows], crew.size) for crew in self._crews])
-        free = self._free[:, rows]
-        alone = np.array([times(free, demand) for demand in self._demand])
-        return Ground(rows, free, np.minimum(room, alone), self._demand, self._clash, self._counts)
+        return Ground(rows, self._free[:, rows], self._room[:, rows], self._demand, self._clash, self._counts)
 
     # --- quickly --------------------------------------------------------------------------------------------------
 
     def _quickly(self, ground: Ground, groups: Any) -> Plan:
-        """One crew after the other: on the fewest rows, or where those that come later lose least. Once at least, and
-        then for as long as the budget lasts: of hundreds of crews each order takes its time."""
+        """One crew after the other: on the fewest rows, or where those that come later lose least, for as long as the
+        budget lasts: of dozens of crews each order takes its time."""
+        key = ground.rows.tobytes()
+        if key not in self._tried:
+            self._tried[key] = self._orders(ground, groups)
+        return self._tried[key]
+
+    def _orders(self, ground: Ground, groups: Any) -> Plan:
         best = Plan([[] for _ in self._crews])
         for order in islice(permutations(_hardest_first(self._counts)), _MOST_ORDERS):
             for frugal in (False, True):
-                if best.members and not self._budget.spend(self._price(ground, frugal)):
+                if not self._budget.spend(self.price(len(ground.rows), frugal=frugal)):
                     return best
                 plan = self._in_order(ground, order, groups, frugal)
                 best = max(best, plan, key=lambda each: each.members)
@@ -77,9 +86,10 @@ class Mixed:
                     return best
         return best
 
-    def _price(self, ground: Ground, frugal: bool) -> int:
-        """Who is frugal looks at every pair of crews."""
-        return len(ground.rows) * ground.crews * (ground.crews if frugal else 1)
+    def price(self, rows: int, *, frugal: bool = False) -> int:
+        """Of one order on so many rows. Looking at what others lose looks at every pair of crews."""
+        crews = len(self._crews)
+        return (ORDER + rows) * crews * (crews if frugal else 1)
 
     def _in_order(self, ground: Ground, order: tuple[int, ...], groups: Any, frugal: bool) -> Plan:
         rows, free, banned = ground.rows, ground.free.copy(), np.zeros(ground.room.shape, np.bool_)
@@ -116,8 +126,14 @@ class Mixed:
         return list(zip(order[: last + 1].tolist(), taken.tolist(), strict=True))
 
 
-def _clash(some: tuple[Port, ...], others: tuple[Port, ...]) -> bool:
-    return any(one.clashes(other) for one in some for other in others)
+def _clashes(ports: list[tuple[Port, ...]]) -> Any:
+    """Which crews cannot share a row. Most ask for no ports of their node."""
+    found = np.zeros((len(ports), len(ports)), np.bool_)
+    asking = [i for i, each in enumerate(ports) if each]
+    for i in asking:
+        for j in asking:
+            found[i, j] = i != j and any(one.clashes(other) for one in ports[i] for other in ports[j])
+    return found
 
 
 def _hardest_first(counts: IntColumn) -> list[int]:

@@ -77,6 +77,7 @@ class Jointly:
 
     def __init__(self, rooms: list[IntColumn], counts: list[int]) -> None:
         self._rooms, self._counts = rooms, counts
+        self._shares: Any = None
 
     def holds(self, axis: Axis) -> IntColumn:
         total: IntColumn = np.zeros(axis.size, np.int64)
@@ -85,8 +86,13 @@ class Jointly:
         return total
 
     def loose(self, axis: Axis) -> Any:
-        """How large each domain is for the crews: the least is the tightest."""
-        return sum(Free(room, room).holds(axis) / count for room, count in zip(self._rooms, self._counts, strict=True))
+        """How large each domain is for the crews: the least is the tightest. Summed over the crews first, so that a
+        level costs one look at the rows however many there are; rounded, since the order of rows says nothing."""
+        if self._shares is None:
+            self._shares = sum(room / count for room, count in zip(self._rooms, self._counts, strict=True))
+        if axis.hosts:
+            return np.concatenate([_NONE, self._shares])
+        return np.round(np.bincount(axis.codes, weights=self._shares, minlength=axis.size), 6)
 
 
 _NONE = np.zeros(1, np.int64)

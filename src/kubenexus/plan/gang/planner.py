@@ -4,13 +4,18 @@ not, with a certificate."""
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from kubenexus.api.gangs.levels import LEVELS, Level
 from kubenexus.cycle.bench import Bench
 from kubenexus.framework.bonds import Tie
+from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import Job, JobView
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.crews import Crew, bonds, count_room, muster
+from kubenexus.plan.gang.ground import Budget
 from kubenexus.plan.gang.levels import beside, levels_for
+from kubenexus.plan.gang.limits import LIMITS, MEMBERS, BeyondLimitError, too_many_members
 from kubenexus.plan.gang.quest import Outcome, Quest
 from kubenexus.plan.gang.search import FailedError, Search
 from kubenexus.plan.seat import Seat, Usher
@@ -27,6 +32,18 @@ class GangPlanner:
     def plan(self, job: Job, snapshot: Snapshot, within: Any = None) -> Outcome:
         """Called by `Planner.decide`. The columns are as before when it returns. `within`: a mask over the rows it may
         choose from, if not from all."""
+        try:
+            return self._within_limits(job, snapshot, within)
+        except BeyondLimitError as limit:
+            diagnosis = Diagnosis(snapshot.nodes.count, refused_by=(LIMITS,), message=str(limit))
+            return Outcome(refusal=Seat(Code.UNSCHEDULABLE, diagnosis))
+
+    def _within_limits(self, job: Job, snapshot: Snapshot, within: Any) -> Outcome:
+        """Of more members than one decision places the first ones: the others follow in the next."""
+        if job.minimum > MEMBERS:
+            raise too_many_members(job.minimum)
+        if len(job.pods) > MEMBERS:
+            job = msgspec.structs.replace(job, pods=job.pods[:MEMBERS])
         with snapshot.attempt() as attempt:
             promised: set[str] = set()
             for row, nominee in _waiting(job, snapshot):
@@ -38,8 +55,8 @@ class GangPlanner:
                 return Outcome(refusal=failure.seat)
 
     def _plan(self, job: Job, snapshot: Snapshot, within: Any, promised: frozenset[str]) -> Outcome:
-        columns = snapshot.nodes
-        crews = muster(job.pods, self._bench, columns)
+        columns, budget = snapshot.nodes, Budget()
+        crews = muster(job.pods, self._bench, columns, budget)
         failure = self._failure(crews, snapshot, promised) or self._hopeless(job, crews, snapshot, promised)
         if failure is not None:
             return Outcome(refusal=failure)
@@ -49,7 +66,8 @@ class GangPlanner:
         together = [bond.topology for bond in ties if bond.tie is Tie.TOGETHER]
         joined = beside(job, self._levels, columns)
         within = joined if within is None else within if joined is None else within & joined
-        quest = Quest(job, crews, levels_for(job.topology, together, self._levels, columns), columns, within)
+        axes = levels_for(job.topology, together, self._levels, columns)
+        quest = Quest(job, crews, axes, columns, budget, within)
         others = [bond for bond in ties if bond.tie is not Tie.TOGETHER]
         if len(others) > 1 or any(bond.tie is Tie.OTHER for bond in others):
             return quest.searched(Search(self._usher, snapshot, promised))

@@ -15,7 +15,8 @@ from kubenexus.plan.gang.axes import Axis, by_value
 from kubenexus.plan.gang.capacity import TOO_LARGE, TOPOLOGY, prospect
 from kubenexus.plan.gang.crews import Crew
 from kubenexus.plan.gang.even import Even
-from kubenexus.plan.gang.ground import Plan
+from kubenexus.plan.gang.ground import Budget, Plan
+from kubenexus.plan.gang.limits import seat_cells, too_many_seats
 from kubenexus.plan.gang.mixed import Mixed
 from kubenexus.plan.gang.packings import Apart, Free, Jointly, Packing, Share
 from kubenexus.plan.gang.search import Found, Search
@@ -24,7 +25,7 @@ from kubenexus.plan.seat import Seat
 from kubenexus.state.nodes import NodeColumns
 
 _SITES = 12  # domains of a level that are tried where room alone does not tell
-_LAST = 3  # domains of the outermost level that are tried whatever was spent before
+_LAST = 3  # domains of the outermost level that members are asked about one by one
 _WIDE = 1 << 20  # cells of a table of domains by domains
 
 
@@ -43,9 +44,16 @@ class Quest:
     chosen from, if not all may."""
 
     def __init__(
-        self, job: Job, crews: list[Crew], axes: list[Axis], columns: NodeColumns, within: BoolColumn | None = None
+        self,
+        job: Job,
+        crews: list[Crew],
+        axes: list[Axis],
+        columns: NodeColumns,
+        budget: Budget,
+        within: BoolColumn | None = None,
     ) -> None:
         self._job, self._crews, self._axes, self._columns = job, crews, axes, columns
+        self._budget = budget
         self._near = sorted({columns.row_of[name] for name in job.anchors if name in columns.row_of})
         self._rank = crews[0].member.table.rank
         outside = axes[-1].codes == 0
@@ -91,14 +99,19 @@ class Quest:
 
     def packed(self) -> Outcome:
         """Crews that share rows, with room as the only limit."""
-        mixed, counts = Mixed(self._crews, self._columns), [crew.size for crew in self._crews]
+        counts = [crew.size for crew in self._crews]
+        mixed = Mixed(self._crews, self._columns, self._budget)
         jointly = Jointly([crew.room for crew in self._crews], counts)
         sites = self._sites(jointly, self._axes)
-        best, where = Plan([[] for _ in counts]), sites.widest()
+        best, where = Plan([[] for _ in counts], exhausted=True), sites.widest()
+        self._budget.keep(2 * mixed.price(len(where.rows)))  # whatever the narrower sites take
         for site in sites.in_order(sum(counts), jointly.loose, _SITES):
+            if site.axis is self._axes[-1]:
+                self._budget.release()
             whole = mixed.all(site.rows, site.below)
             if whole is not None:
                 return Outcome(self._placed(whole.shares))
+        self._budget.release()
         for site in sites.outermost(_SITES):
             plan = mixed.most(site.rows, site.below)
             if plan.members > best.members or not best.members:
@@ -114,8 +127,9 @@ class Quest:
     def searched(self, search: Search) -> Outcome:
         """Members that have to be asked about one after the other."""
         counts = [crew.size for crew in self._crews]
+        search.allow(self._affordable(), keep=sum(counts))
         # What a row holds now says little: a member may open it for the next.
-        anywhere = Jointly([np.full(self._columns.size, count) for count in counts], counts)
+        anywhere = Jointly([np.where(self._outside, 0, count) for count in counts], counts)
         sites = self._sites(anywhere, self._axes[1:])
         best, where = Found([]), sites.widest()
         for site in self._in_turn(search, sites.in_order(sum(counts), self._loose, _SITES)):
@@ -130,15 +144,24 @@ class Quest:
         short = self._short(self._behind(best), fit)
         return self._refused(where, fit, short, said, exhausted=True, refusal=best.refusal)
 
+    def _affordable(self) -> int:
+        """How many seats the budget is enough for. Raises if these are fewer than the gang needs."""
+        rows = self._columns.count
+        price = max(seat_cells(crew.member.table.pod.signature, rows) for crew in self._crews)
+        most = max(0, self._budget.left) // price
+        if self._job.minimum > most:
+            raise too_many_seats(self._job.minimum, most, rows)
+        return most
+
     def _in_turn(self, search: Search, sites: list[Site]) -> Iterator[Site]:
-        """Once the budget is spent only the outermost domains that have most room: who fits anywhere fits there, and a
-        gang that is larger than the budget is not refused for that."""
+        """One seat for each member is kept for the outermost domains, those with most room first: where members fit
+        anywhere they fit there, and no gang is refused because its seats were spent on narrower ones."""
         last = 0
         for site in sites:
-            if site.axis is self._axes[-1] and last < _LAST:
+            if site.axis is self._axes[-1]:
                 last += 1
-                search.renew(sum(crew.size for crew in self._crews))
-            if not search.spent:
+                search.keep = 0
+            if last <= _LAST and not search.spent:
                 yield site
 
     def _loose(self, axis: Axis) -> Any:

@@ -17,7 +17,6 @@ from kubenexus.plan.seat import Seat, Usher
 from kubenexus.state.pods import PodRecord, Stage, record_of
 from kubenexus.state.snapshot import Snapshot
 
-BUDGET = 1500  # members that one decision may seat, however often it starts again
 _DEEPEST = 48  # members up to which choices are taken back one by one
 
 
@@ -46,16 +45,16 @@ class Search:
 
     def __init__(self, usher: Usher, snapshot: Snapshot, promised: frozenset[str] = frozenset()) -> None:
         self._usher, self._snapshot, self._promised = usher, snapshot, promised
-        self._budget = BUDGET
+        self._left = self.keep = 0
         self._followed = usher.of_job or bool(snapshot.nominees())  # does anybody ask where the others sit?
+
+    def allow(self, seats: int, keep: int) -> None:
+        """So many seats may be looked for, however often the search starts again; `keep` of them not yet."""
+        self._left, self.keep = seats, keep
 
     @property
     def spent(self) -> bool:
-        return self._budget <= 0
-
-    def renew(self, members: int) -> None:
-        """So many may be asked for a seat once more."""
-        self._budget = max(self._budget, members)
+        return self._left <= self.keep
 
     def place(self, crews: Sequence[Crew], minimum: int, within: Any) -> Found:
         """As many members as can be found seats for on the rows of `within` (None: on all); all, if some order does
@@ -78,10 +77,10 @@ class Search:
         found = Found([])
         with self._snapshot.attempt() as attempt:
             for i, pod in enumerate(pods):
-                if self._budget <= 0:
+                if self.spent:
                     found.exhausted = True
                     break
-                self._budget -= 1
+                self._left -= 1
                 seat = self._seat(pod, found.seats, len(pods), within)
                 if seat.placement is not None:
                     found.seats.append(seat)
@@ -115,8 +114,8 @@ class Search:
             return True
         crew, pod = pods[len(seats)]
         tried = np.ones(self._snapshot.nodes.size, np.bool_) if within is None else np.array(within, np.bool_)
-        while self._budget > 0:
-            self._budget -= 1
+        while not self.spent:
+            self._left -= 1
             seat = self._seat(pod, seats, len(pods), tried)
             if seat.placement is None:
                 break
