@@ -16,7 +16,20 @@ from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.entry import Place
-from kubenexus.queue.formation import BEHIND_GATES, Formation, Member, Seated, broken, formed, held, lacking, with_usual
+from kubenexus.queue.formation import (
+    BEHIND_GATES,
+    MOST_MEMBERS,
+    Formation,
+    Member,
+    Seated,
+    broken,
+    formed,
+    held,
+    lacking,
+    too_many,
+    with_usual,
+)
+from kubenexus.queue.pace import Pace
 from kubenexus.queue.roll import Roll, Roster
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.queue.standing import Bound, Incomplete, bound_of, new_witnesses
@@ -69,9 +82,10 @@ class Assembly:
         self.incomplete: dict[str, Incomplete] = {}
         self.formations = 0
         self.roll = Roll()
+        self._pace = Pace()
         self._held: dict[str, Verdict] = {}
         room.hold_back(lambda job: self._held.get(job.key))
-        room.refill = self.flush
+        room.refill, room.refill_at = self.flush, self._due
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
@@ -189,16 +203,25 @@ class Assembly:
 
     def flush(self) -> None:
         """Bring all gangs that have changed into the room. Called at the end of a batch, and before each turn. Those in
-        flight are looked at again when they have landed."""
-        changed = self.roll.changed
+        flight are looked at again when they have landed; those that have grown a little when their time has come."""
+        changed, now = self.roll.changed, self._room.now()
+        for key, new in self.roll.grown.items():
+            if key not in changed and self._pace.allows(len(self.roll.rosters[key].members), new, now):
+                changed[key] = None
         while changed:
             key = next(iter(changed))
             del changed[key]
+            self.roll.grown.pop(key, None)
             if self._room.place(key) is not Place.IN_FLIGHT:
                 try:
                     self._form(key)
                 except Exception as error:  # a gang that cannot be formed must not keep the others out
                     self.failed(key, error)
+
+    def _due(self) -> float | None:
+        """When a gang that has grown will be formed, if nothing else happens."""
+        rosters = self.roll.rosters
+        return min((self._pace.due(len(rosters[key].members)) for key in self.roll.grown), default=None)
 
     def _form(self, key: str) -> None:
         roster = self.roll.rosters[key]
@@ -217,6 +240,8 @@ class Assembly:
             self.roll.disband(key)
 
     def _formation(self, key: str, roster: Roster) -> Formation:
+        if len(roster.members) > MOST_MEMBERS:
+            return too_many(key, roster.members.values())
         seated = [(member, member.node or self._node(name, member)) for name, member in roster.in_order().items()]
         first = next((member.pod for member, _ in seated if member.ours), None)
         if first is None:  # no member is left, or none of ours

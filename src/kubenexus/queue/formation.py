@@ -5,7 +5,7 @@ wait as a job of their own. The members of a gang that is none (one is enough, a
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -21,6 +21,7 @@ PLUGIN: Final = "Coscheduling"  # who holds jobs back: the planner's name in a c
 INCOMPLETE: Final = "waiting for minCount pods from a gang to appear in scheduling queue"  # in kube-scheduler's words
 BEHIND_GATES: Final = "+gated"  # no name has a plus
 NAMED: Final = 3  # schedulers in a sentence
+MOST_MEMBERS: Final = 10_000  # to form a gang takes 8 us for each, in one go
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
@@ -95,6 +96,14 @@ def broken(key: str, seated: Seated, problem: str) -> Formation:
     """A gang of which nobody can tell how many it needs: it waits, with the reason."""
     waiting = tuple([member.pod for member, node in seated if member.ours and not node])
     return Formation({key: Job(key, waiting)} if waiting else {}, held(problem), _oldest(seated))
+
+
+def too_many(key: str, members: Iterable[Member]) -> Formation:
+    """A gang that is larger than any may be. The first that waits is told for all: they are not gone through."""
+    first = next((member for member in members if member.ours and not member.node), None)
+    jobs = {} if first is None else {key: Job(key, (first.pod,))}
+    said = held(f"gang has more than {MOST_MEMBERS} members, which is the limit")
+    return Formation(jobs, said, None if first is None else first.since)
 
 
 def held(sentence: str) -> Verdict:

@@ -84,12 +84,14 @@ class Roster:
 
 
 class Roll:
-    """`members` by pod, `rosters` by gang; `changed` are the gangs that are another one now."""
+    """`members` by pod, `rosters` by gang; `changed` are the gangs that are another one now, `grown` those that have so
+    many members more."""
 
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}
         self.rosters: dict[str, Roster] = {}
         self.changed: dict[str, None] = {}
+        self.grown: dict[str, int] = {}
         self._named: dict[Named, dict[str, None]] = {}  # gangs by the object that they name
 
     def claim(self, pod: Pod) -> Claim | None:
@@ -122,7 +124,9 @@ class Roll:
         if ref is not None:
             roster.names.add(named := (ref.kind, ref.namespace, ref.name))
             self._named.setdefault(named, {})[gang] = None
-        if old is None or _matters(old, member):
+        if old is None:
+            self.grown[gang] = self.grown.get(gang, 0) + 1
+        elif _matters(old, member):
             self.changed[gang] = None
 
     def leave(self, key: str) -> None:

@@ -47,10 +47,16 @@ def _full() -> None:
     """Nobody has more jobs to bring in."""
 
 
+def _never() -> float | None:
+    """Nor will anybody."""
+    return None
+
+
 class WaitingRoom(Board):
     """`rules` by the name of the profile (`spec.schedulerName`), those under "" for all other names.
 
-    `refill` is called before a job is popped: what has yet to be brought in comes in first (`queue.assembly`).
+    `refill` is called before a job is popped: what has yet to be brought in comes in first (`queue.assembly`);
+    `refill_at` says when it will have something to do although nothing happens.
     """
 
     def __init__(self, rules: Mapping[str, Rules], clock: Clock, policy: Policy | None = None) -> None:
@@ -66,6 +72,7 @@ class WaitingRoom(Board):
         self._contexts = [rules.context for rules in self._profiles if rules.context is not None]
         self._context = [context() for context in self._contexts]
         self.refill: Callable[[], None] = _full
+        self.refill_at: Callable[[], float | None] = _never
 
     def hold_back(self, hold: Hold) -> None:
         """`hold` is asked about each job before its gates: why it may not be tried, or None."""
@@ -260,6 +267,7 @@ class WaitingRoom(Board):
         times = [line.until for line in (places.backoff.first(), places.failing.first()) if line is not None]
         times += [line.parked_at + flush for line in (places.first_parked,) if line is not None]
         times += [entry.asked_at + flush for entry in (self._reception.gates.first,) if entry is not None]
+        times += [at for at in (self.refill_at(),) if at is not None]
         return min(times, default=None)
 
     @property

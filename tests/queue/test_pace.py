@@ -1,0 +1,114 @@
+"""Gangs that grow member by member: what it costs to form them grows with their number, not with its square."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from kubenexus.queue import assembly as assembling
+from kubenexus.queue import formation
+from kubenexus.queue.entry import Place
+from kubenexus.queue.formation import MOST_MEMBERS, Formation
+from kubenexus.queue.pace import CREDIT, GROWTH, PER_SECOND, Pace
+from tests.api.gangs.small import a_member
+from tests.queue.hall import Hall, names, turned
+
+GANG = "gang/llama"
+
+
+@pytest.fixture
+def hall() -> Hall:
+    return Hall()
+
+
+@pytest.fixture
+def formed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many members each formation went through."""
+    sizes: list[int] = []
+
+    def counted(gang: Any, seated: Any, holes: tuple[str, ...] = ()) -> Formation:
+        sizes.append(len(seated))
+        return form(gang, seated, holes)
+
+    form = formation.formed
+    monkeypatch.setattr(assembling, "formed", counted)
+    return sizes
+
+
+def one_by_one(hall: Hall, numbers: Iterable[int], least: int) -> None:
+    for i in numbers:
+        hall.waits(a_member(f"m{i:05}", least=least))
+        hall.assembly.flush()
+
+
+@pytest.mark.parametrize("least", [2, 5000], ids=["a gang that waits for room", "one that waits for members"])
+def test_members_that_come_one_by_one_are_not_gone_through_each_time(hall: Hall, formed: list[int], least: int) -> None:
+    one_by_one(hall, range(1500), least)
+    assert sum(formed) <= 1500 * (GROWTH + 1) + CREDIT
+    before = sum(formed)
+    one_by_one(hall, range(1500, 3000), least)
+    assert sum(formed) - before <= 1500 * (GROWTH + 1)
+
+
+def test_up_to_thirty_two_members_each_counts_at_once(hall: Hall, formed: list[int]) -> None:
+    one_by_one(hall, range(GROWTH), 2)
+    assert formed == list(range(1, GROWTH + 1))
+
+
+def test_the_last_member_of_a_large_gang_has_it_formed_at_once(hall: Hall) -> None:
+    """There is credit for it, unless others have just used it up."""
+    hall.waits(*(a_member(f"m{i:05}", least=2000) for i in range(1999)))
+    assert hall.place(GANG) is Place.GATED
+    hall.waits(a_member("m01999", least=2000))
+    assert hall.place(GANG) is Place.ACTIVE
+
+
+def test_without_credit_it_is_formed_as_soon_as_there_is_some(hall: Hall) -> None:
+    hall.waits(*(a_member(f"m{i:05}", least=2010) for i in range(2000)))
+    one_by_one(hall, range(2000, 2010), 2010)
+    hall.waits(a_member("m02010", least=2010))
+    assert len(names(hall.job(GANG))) == 2010, "ten times two thousand are the credit"
+    due = hall.room.next_time()
+    assert due is not None
+    assert 0 < due - hall.clock.now() <= 2011 / PER_SECOND
+    hall.clock.advance(due - hall.clock.now())
+    assert hall.room.ready
+    assert len(turned(hall).job.pods) == 2011
+
+
+def test_a_member_that_is_gone_counts_at_once_whatever_the_credit(hall: Hall) -> None:
+    hall.waits(*(a_member(f"m{i:05}", least=2) for i in range(2000)))
+    one_by_one(hall, range(2000, 2020), 2)
+    hall.gone("m00007")
+    assert len(names(hall.job(GANG))) == 2019
+
+
+def test_gangs_that_are_small_do_not_wait_for_large_ones(hall: Hall) -> None:
+    hall.waits(*(a_member(f"m{i:05}", least=2) for i in range(2000)))
+    one_by_one(hall, range(2000, 2020), 2)
+    hall.waits(*(a_member(f"small-{i}", "small", 3) for i in range(3)))
+    assert hall.place("gang/small") is Place.ACTIVE
+
+
+def test_a_gang_larger_than_any_credit_comes_to_its_turn() -> None:
+    pace = Pace()
+    assert pace.allows(3 * CREDIT, 1, now=100.0)
+    assert not pace.allows(3 * CREDIT, 1, now=101.0)
+    assert pace.allows(3 * CREDIT, 1, now=pace.due(3 * CREDIT))
+
+
+def test_a_gang_with_more_members_than_any_may_have_is_held_and_not_gone_through(hall: Hall, formed: list[int]) -> None:
+    hall.waits(*(a_member(f"m{i:05}", least=2) for i in range(MOST_MEMBERS + 1)))
+    assert hall.why(GANG) == "gang has more than 10000 members, which is the limit"
+    assert names(hall.job(GANG)) == ["m00000"]
+    assert formed == []
+    hall.gone("m00000")
+    assert hall.place(GANG) is Place.ACTIVE
+    assert len(names(hall.job(GANG))) == MOST_MEMBERS
+
+
+def test_members_that_run_count_and_hold_nothing(hall: Hall) -> None:
+    """A gang that grew beyond the limit while all its members have nodes waits for nothing."""
+    for i in range(MOST_MEMBERS + 1):
+        hall.bound(a_member(f"m{i:05}", least=2))
+    assert hall.job(GANG) is None
