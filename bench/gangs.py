@@ -14,6 +14,7 @@ from kubenexus.app.known import Known, sharing
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import ANYWHERE, Job, Topology
 from kubenexus.plan.decide import Planner, commit
+from kubenexus.plan.gang import limits
 from kubenexus.plugins import lineup
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import a_node, a_pod
@@ -24,13 +25,14 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 RACK = "topology.kubernetes.io/rack"
 EACH = 11  # members that a node holds
 IN_A_RACK = Topology(required="rack")
+MANY = 1000
 _numbers = itertools.count()
 
 
 class Gangs:
-    """A cluster, and gangs of one size on it, `large` of them of another kind. `apart`: they have no numbers and share
-    nothing. `busy` nodes of each rack are full; of the first rack one less is, if the gang is to find its place
-    there."""
+    """A cluster, and gangs of one size on it, `large` of them of another kind or of `kinds` in turn. `apart`: they have
+    no numbers and share nothing. `busy` nodes of each rack are full; of the first rack one less is, if the gang is to
+    find its place there."""
 
     def __init__(
         self,
@@ -39,12 +41,14 @@ class Gangs:
         topology: Topology = ANYWHERE,
         *,
         large: int = 0,
+        kinds: int = 1,
         apart: bool = False,
         busy: int = 0,
         spare: int = 0,
     ) -> None:
         self.ledger = _cluster(nodes, busy, spare)
         self.members, self.large, self.apart, self.topology = members, large, apart, topology
+        self.kinds = kinds
         self.planner, self._known = Planner(lineup()), Known()
 
     def plan(self) -> float:
@@ -77,7 +81,7 @@ class Gangs:
         return Job(f"default/{name}", tuple(pods), self.members, self.topology)
 
     def _member(self, name: str, index: int) -> Pod:
-        cpu, labels = "400m" if index < self.large else "350m", {"app": "gang"}
+        cpu, labels = "400m" if index < self.large else f"{350 - index % self.kinds}m", {"app": "gang"}
         if self.apart:
             return a_pod(name, cpu=cpu, memory="1Gi", labels=labels)
         pod = a_pod(name, cpu=cpu, memory="1Gi", labels={**labels, INDEX: str(index)}, phase="Pending")
@@ -93,6 +97,17 @@ def _cluster(nodes: int, busy: int, spare: int) -> Ledger:
     )
 
 
+def most_kinds(nodes: int) -> int:
+    """How many kinds of such members one gang may have there."""
+    gangs = Gangs(1, 1)
+    return limits.most_kinds(gangs.planner.bench.signature(gangs.job().pods[0], gangs.ledger.nodes), nodes)
+
+
+def _of_kinds(nodes: int, kinds: int) -> Round | None:
+    """A thousand members of so many kinds; None where that are more than may be."""
+    return None if kinds > most_kinds(nodes) else _judged(Gangs(nodes, MANY, kinds=kinds), True)
+
+
 def _judged(gangs: Gangs, placed: bool) -> Round:
     """The bench, if it does what it claims to."""
     decision = gangs.planner.decide(gangs.job(), gangs.ledger.snapshot(), 0.0)
@@ -102,7 +117,8 @@ def _judged(gangs: Gangs, placed: bool) -> Round:
 
 
 BUSY = RACK_OF - 1000 // EACH  # so that a rack lacks one node for a thousand
-Cases = dict[str, tuple[int, Callable[[int], Round]]]  # how many members, and how a bench of so many nodes is made
+# How many members, and how a bench of so many nodes is made; None: there is none of so many.
+Cases = dict[str, tuple[int, Callable[[int], Round | None]]]
 ALIKE: Cases = {
     "8": (8, lambda nodes: _judged(Gangs(nodes, 8), True)),
     "100": (100, lambda nodes: _judged(Gangs(nodes, 100), True)),
@@ -116,7 +132,14 @@ MIXED: Cases = {
     "1+99": (100, lambda nodes: _judged(Gangs(nodes, 100, large=1), True)),
     "500+500": (1000, lambda nodes: _judged(Gangs(nodes, 1000, large=500), True)),
 }
-CASES: Cases = {**ALIKE, **MIXED}
+KINDS: Cases = {
+    "10-kinds": (MANY, lambda nodes: _of_kinds(nodes, 10)),
+    "50-kinds": (MANY, lambda nodes: _of_kinds(nodes, 50)),
+    "most-kinds": (MANY, lambda nodes: _of_kinds(nodes, most_kinds(nodes))),
+    "too-many-kinds": (MANY, lambda nodes: _judged(Gangs(nodes, MANY, kinds=most_kinds(nodes) + 1), False)),
+}
+CASES: Cases = {**ALIKE, **MIXED, **KINDS}
+GROWING: Cases = {**ALIKE, **MIXED, "10-kinds": KINDS["10-kinds"]}  # the same gangs however many nodes there are
 COMMITS: dict[str, Callable[[int], Round]] = {
     "100": lambda nodes: Gangs(nodes, 100).commit,
     "1000": lambda nodes: Gangs(nodes, 1000).commit,

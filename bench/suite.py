@@ -121,9 +121,11 @@ def _gangs(nodes: int, plan: Plan) -> Iterator[Result]:
     kernel = Kernel(nodes)
     for case, (_, make) in gangs.CASES.items():
         if plan.wants("plan.gang", case):
-            round_ = make(nodes)
+            planned = make(nodes)
+            if planned is None:
+                continue
             settle_down()
-            yield timing("plan.gang", case, nodes, _rounds(round_, kernel, plan))
+            yield timing("plan.gang", case, nodes, _rounds(planned, kernel, plan))
     for case, make in gangs.COMMITS.items():
         if plan.wants("commit.gang", case):
             round_ = make(nodes)

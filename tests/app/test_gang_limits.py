@@ -1,4 +1,4 @@
-"""A gang beyond the limits in a whole scheduler: it is told so, costs the others nothing, and waits for a change of its
+"""A gang beyond the limits in a whole scheduler: it says so, costs the others nothing, and waits for a change of its
 own."""
 
 from kubenexus.api.core import Pod

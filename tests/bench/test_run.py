@@ -33,6 +33,7 @@ def test_every_bench_of_the_issue_is_there(results: list[Result]) -> None:
     assert {(f"decide.{how}", case) for how in ("cold", "warm") for case in wishes} <= found
     gangs = ("8", "100", "1000", "1000-apart", "1000-rack", "tight-1000", "refuse-1000", "1+99", "500+500")
     assert {("plan.gang", case) for case in gangs} | {("commit.gang", "1000")} <= found
+    assert {("plan.gang", f"{much}-kinds") for much in ("10", "50", "most", "too-many")} <= found
     assert {"queue.churn", "queue.refused"} <= {bench for bench, _ in found}
     assert ("memory", "200 pods, preferred-affinity") in found
     assert {("place", case) for case in (*both, "crowded", "100 classes")} <= found
@@ -94,3 +95,30 @@ def test_targets_are_judged_on_what_was_measured() -> None:
         (1_500.0, True, False),
         (0.75, False, False),
     ]
+
+
+def planned(case: str, us: float, nodes: int = 5_000) -> Timing:
+    return Timing("plan.gang", case, nodes, us, 30.0, us / 30.0, us / 30.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("case", "us", "limit", "found", "kept"),
+    [
+        pytest.param("8", 600.0, 30.5, 20.0, True, id="a few members"),
+        pytest.param("1000", 2400.0, 96.7, 80.0, True, id="many, of which each has its allowance"),
+        pytest.param("1000", 3000.0, 96.7, 100.0, False, id="many that take longer than that"),
+        pytest.param("refuse-1000", 300.0, 96.7, 10.0, True, id="a refusal that takes less than the allowance"),
+        pytest.param("most-kinds", 60_000.0, 100.0, 60.0, True, id="many kinds, in milliseconds"),
+    ],
+)
+def test_a_gang_is_judged_by_what_was_measured_and_nothing_is_taken_off(
+    case: str, us: float, limit: float, found: float, kept: bool
+) -> None:
+    (judgement,) = judge([planned(case, us)])
+    assert (judgement.limit, judgement.found, judgement.kept) == (limit, found, kept)
+
+
+def test_how_gangs_grow_is_judged_only_where_they_are_the_same_at_all_sizes() -> None:
+    cases = ("1000", "10-kinds", "most-kinds", "too-many-kinds")
+    results: list[Result] = [planned(case, 100.0, nodes) for case in cases for nodes in (1_000, 50_000)]
+    assert [judgement.case for judgement in judge(results)] == ["1000", "10-kinds"]

@@ -99,7 +99,7 @@ def broken(key: str, seated: Seated, problem: str) -> Formation:
 
 
 def too_many(key: str, members: Iterable[Member]) -> Formation:
-    """A gang that is larger than any may be. The first that waits is told for all: they are not gone through."""
+    """A gang that is larger than any may be. The first member that waits stands for all: they are not gone through."""
     first = next((member for member in members if member.ours and not member.node), None)
     jobs = {} if first is None else {key: Job(key, (first.pod,))}
     said = held(f"gang has more than {MOST_MEMBERS} members, which is the limit")

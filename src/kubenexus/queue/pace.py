@@ -1,4 +1,4 @@
-"""How often a gang that does nothing but grow is formed anew.
+"""How often a gang that does nothing but grow is formed again.
 
 To form it costs in proportion to its members (4 us each, more when it is tried again for it). Members that come one by
 one would cost as much as the square of their number: 10,000 of them minutes. So a gang is formed at once when it has

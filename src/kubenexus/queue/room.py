@@ -48,7 +48,7 @@ def _full() -> None:
 
 
 def _never() -> float | None:
-    """Nor will anybody."""
+    """No more jobs will come without news."""
     return None
 
 

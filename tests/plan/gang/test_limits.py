@@ -114,6 +114,7 @@ def test_with_as_many_kinds_as_may_be_something_is_tried_whatever_the_site(cpu: 
 )
 def test_how_many_kinds_there_may_be_depends_on_the_nodes(rows: int, least: int, most: int) -> None:
     assert least <= kinds_within(rows) <= most
+    assert limits.most_kinds(PLAIN, rows) == kinds_within(rows)
 
 
 def test_kinds_with_much_in_them_cost_more() -> None:
@@ -149,7 +150,7 @@ def test_members_of_many_kinds_in_turn_are_signed_once_for_each_kind(shared: boo
 
 
 def test_members_that_have_to_be_told_apart_one_by_one_are_so_many_at_most() -> None:
-    """Labels that somebody selects by, of more kinds with one spec than a member is held against, in turns."""
+    """Labels that a pod selects by, of more kinds with one spec than a member is held against, in turns."""
     keep_away = [f"colour={i} per {HOSTNAME}" for i in range(12)]
     pods = [a_pod(f"m{i}", labels={"colour": str(i % 12)}, apart=keep_away) for i in range(5000)]
     decision, bench = decided(pods)

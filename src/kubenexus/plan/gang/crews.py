@@ -59,8 +59,11 @@ def muster(pods: tuple[Pod, ...], bench: Bench, columns: NodeColumns, budget: Bu
     crews: dict[tuple[int, frozenset[str] | None], Crew] = {}
     for alike in _sorted(pods, bench, columns, budget or Budget()):
         member = bench.look(alike[0], columns)
-        crew = crews.setdefault((id(member.table), member.only), Crew(member, []))
-        crew.pods += alike
+        crew = crews.get(key := (id(member.table), member.only))
+        if crew is None:
+            crews[key] = Crew(member, alike)
+        else:
+            crew.pods += alike
     return list(crews.values())
 
 

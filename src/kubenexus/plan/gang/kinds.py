@@ -32,7 +32,7 @@ class _Kind(msgspec.Struct, Generic[T], gc=False):
     what: T
     told: bool
     asks: list[Ask]
-    said: list[Any] | None = None
+    said: list[tuple[Ask, Any]] | None = None
 
 
 class Kinds(Generic[T]):
@@ -41,7 +41,7 @@ class Kinds(Generic[T]):
 
     def __init__(self, bench: Bench, columns: NodeColumns) -> None:
         self._lineup, self._columns = bench.lineup, columns
-        self._known: dict[int, tuple[PodSpec, list[_Kind[T]]]] = {}  # by the spec's address: it is kept beside it
+        self._known: dict[int, tuple[PodSpec, list[_Kind[T]]]] = {}  # by address, with the spec itself
         self._encoded: dict[bytes, list[_Kind[T]]] = {}
         self._last: tuple[PodSpec, list[_Kind[T]]] = (PodSpec(), [])
         asked, traits = (*self._lineup.signs_without_volumes, *self._lineup.pins), self._lineup.traits
@@ -63,8 +63,9 @@ class Kinds(Generic[T]):
     def of(self, pod: Pod) -> T | None:
         """What goes for the class of a pod, if that is equal to one before in all that a class is made of (see
         `Bench.look`). None more often than it would have to be."""
-        meta, status, said = pod.metadata, pod.status, None
-        for kind in self._with_spec(pod.spec):
+        meta, spec, status = pod.metadata, pod.spec, pod.status
+        last, kinds = self._last
+        for kind in kinds if spec is last else self._with_spec(spec):
             first = kind.pod
             if status is not first.status and status != first.status and resized(status) is not None:
                 continue
@@ -76,29 +77,33 @@ class Kinds(Generic[T]):
                     return kind.what
             elif self._labelled:
                 continue
-            try:  # those with one spec are all asked the same
-                if kind.said is None:
-                    kind.said = [ask(first, self._columns) for ask in kind.asks]
-                if said is None:
-                    said = [ask(pod, self._columns) for ask in kind.asks]
-                same = bool(said == kind.said)
-            except FAILURES as error:  # the lookup of the pod by itself reports it
-                passed_on(error)
-                return None
-            if same:
+            if self._same(pod, kind):
                 return kind.what
         return None
+
+    def _same(self, pod: Pod, kind: _Kind[T]) -> bool:
+        """Whether plugins say the same of both. A failure is reported when the pod is looked up by itself."""
+        columns = self._columns
+        try:
+            if kind.said is None:
+                kind.said = [(ask, ask(kind.pod, columns)) for ask in kind.asks]
+            for ask, said in kind.said:  # a generator would take longer
+                if ask(pod, columns) != said:
+                    return False
+        except FAILURES as error:
+            passed_on(error)
+            return False
+        return True
 
     def _with_spec(self, spec: PodSpec) -> list[_Kind[T]]:
         """The kinds with this spec, however many others there are. Pods that came by the feed share it, so that it is
         found by its address; others mostly come in a row."""
+        last, kinds = self._last
         known = self._known.get(id(spec))
         if known is None:
-            if spec == self._last[0]:
-                known = (spec, self._last[1])
-            else:
-                known = (spec, self._encoded.setdefault(_encode(spec), []))
-            self._known[id(spec)] = known
+            if spec == last:
+                return kinds
+            known = self._known[id(spec)] = (spec, self._encoded.setdefault(_encode(spec), []))
         self._last = known
         return known[1]
 

@@ -16,7 +16,7 @@ from kubenexus.api.core import NodeSelectorTerm, Pod, PodAffinity
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.plan.gang.ground import BUDGET, Budget
 
-LIMITS: Final = "GangLimits"  # who refused, in a diagnosis
+LIMITS: Final = "GangLimits"  # stands for a plugin in a diagnosis
 MEMBERS: Final = 5_000  # that one decision places: to commit one takes 15 us
 FOR_KINDS: Final = BUDGET * 2 // 3  # for telling kinds apart, and their tables; the rest is for the search
 _SIGNATURE, MEMBER = 500, 50
@@ -65,6 +65,11 @@ class KindPrices:
     def _spend(self, cells: int) -> bool:
         self._left -= cells
         return self._left >= 0 and self._budget.spend(cells)
+
+
+def most_kinds(signature: bytes, rows: int) -> int:
+    """How many kinds like this one gang may have."""
+    return FOR_KINDS // (_SIGNATURE + len(signature) + table_cells(signature, rows) + ORDER + rows)
 
 
 def table_cells(signature: bytes, rows: int) -> int:

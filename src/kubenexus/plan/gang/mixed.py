@@ -49,7 +49,9 @@ class Mixed:
         if not ground.suffices():
             return None
         quick = self._quickly(ground, groups)
-        return quick if quick.members == ground.total else Beam(ground, self._budget).place()
+        if quick.members == ground.total or self._budget.left < 0:
+            return quick if quick.members == ground.total else None
+        return Beam(ground, self._budget).place()
 
     def most(self, rows: Any, groups: Any) -> Plan:
         """As many members as these rows hold, if that can be found out within the budget. Asked when `all` found no
@@ -68,11 +70,13 @@ class Mixed:
 
     def _quickly(self, ground: Ground, groups: Any) -> Plan:
         """One crew after the other: on the fewest rows, or where those that come later lose least, for as long as the
-        budget lasts: of dozens of crews each order takes its time."""
+        budget lasts: of dozens of crews each order takes its time. Rows that were tried are not tried again, unless
+        the budget allowed for nothing."""
         key = ground.rows.tobytes()
-        if key not in self._tried:
-            self._tried[key] = self._orders(ground, groups)
-        return self._tried[key]
+        found = self._tried.get(key)
+        if found is None or not found.members:
+            found = self._tried[key] = self._orders(ground, groups)
+        return found
 
     def _orders(self, ground: Ground, groups: Any) -> Plan:
         best = Plan([[] for _ in self._crews])
