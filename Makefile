@@ -9,8 +9,8 @@ PIP    := $(PY) -m pip --disable-pip-version-check --quiet
 # Touched when an install has finished, so that a broken one is not taken for a good one.
 READY  := $(VENV)/.ready
 
-# Where the recorded verdicts of kube-scheduler lie.
-ORACLE       ?= ../shared/data/oracle
+# Recorded verdicts of kube-scheduler: the sample in the repository, or a folder of your own (docs/oracle.md).
+ORACLE       ?= tests/oracle/data
 # Where kube-scheduler's performance workloads lie (test/integration/scheduler_perf of its sources).
 SCHEDULER_PERF ?= ../shared/data/scheduler_perf
 FUZZ_OBJECTS ?= 100000
