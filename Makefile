@@ -1,5 +1,5 @@
 # One command per habit. Needs only python3 (3.11 or newer) and make; everything else goes into .venv.
-# The control plane of the end-to-end tests is built with Go, outside the tree.
+# The control plane of the end-to-end tests is built with Go, into the user's cache.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -11,8 +11,8 @@ READY  := $(VENV)/.ready
 
 # Recorded verdicts of kube-scheduler: the sample in the repository, or a folder of your own (docs/oracle.md).
 ORACLE       ?= tests/oracle/data
-# Where kube-scheduler's performance workloads lie (test/integration/scheduler_perf of its sources).
-SCHEDULER_PERF ?= ../shared/data/scheduler_perf
+# Workloads in the format of kube-scheduler's benchmark: ours, or a folder of your own (docs/simulate.md).
+SCHEDULER_PERF ?= examples/workloads
 FUZZ_OBJECTS ?= 100000
 PYTEST_ARGS  ?=
 BENCH_ARGS   ?=
@@ -51,13 +51,13 @@ test: $(READY) ## run all tests but e2e (PYTEST_ARGS='-k keys' for some)
 controlplane: $(READY) ## build etcd and Kubernetes for e2e into the user's cache, once (or name KUBEBUILDER_ASSETS)
 	$(PY) -m tests.e2e.controlplane.build
 
-e2e: $(READY) ## run the end-to-end tests against a real control plane (after make controlplane)
+e2e: controlplane ## run the end-to-end tests against a real control plane, which is built first if it is missing
 	$(PY) -m pytest tests/e2e $(PYTEST_ARGS)
 
-chaos: $(READY) ## many seeds of faults through a real socket, judged by a checker (CHAOS_ARGS='--seed 17' for one again)
+chaos: controlplane ## many seeds of faults through a real socket, judged by a checker (CHAOS_ARGS='--seed 17' for one again)
 	$(PY) -m tests.chaos $(CHAOS_ARGS)
 
-conformance: $(READY) ## run Kubernetes' own scheduling specs against us (SCHEDULER=kube-scheduler for comparison)
+conformance: controlplane ## run Kubernetes' own scheduling specs against us (SCHEDULER=kube-scheduler for comparison)
 	$(PY) -m tests.conformance.run $(SCHEDULER)
 
 lint: $(READY) ## check style, formatting, types and the order of the rooms
@@ -73,10 +73,10 @@ fmt: $(READY) ## put the code into its one format
 fuzz: $(READY) ## throw FUZZ_OBJECTS (100000) hostile objects at the decoder and the ledger
 	$(PY) -m kubenexus.testing.fuzz --objects $(FUZZ_OBJECTS)
 
-oracle: $(READY) ## compare every answer with what kube-scheduler answered (ORACLE=folder or files)
+oracle: $(READY) ## compare our answers with recorded ones of kube-scheduler: a sample, or ORACLE=folder
 	$(PY) -m kubenexus.testing.oracle $(ORACLE)
 
-simulate: $(READY) ## play kube-scheduler's own performance workloads in virtual time (SCHEDULER_PERF=folder)
+simulate: $(READY) ## play workloads in virtual time (SCHEDULER_PERF=folder for kube-scheduler's own)
 	$(BIN)/kubenexus simulate scheduler-perf $(SCHEDULER_PERF) --label short --label integration-test
 
 bench: $(READY) ## measure decisions; prints a table and writes build/bench.json (BENCH_ARGS=...)

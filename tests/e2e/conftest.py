@@ -37,6 +37,15 @@ def assets() -> Path:
 
 
 @pytest.fixture(scope="session")
+def workloads() -> Path:
+    """kube-scheduler's own performance workloads, out of its sources."""
+    try:
+        return build.provide_workloads()
+    except build.CannotBuild as problem:
+        pytest.fail(str(problem), pytrace=False)
+
+
+@pytest.fixture(scope="session")
 def plane(assets: Path, request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     folder = Path(tempfile.mkdtemp(prefix="kubenexus-e2e-"))
     request.config.stash[KEPT] = folder

@@ -33,7 +33,7 @@ def simulate() -> None:
 def scheduler_perf(
     paths: tuple[Path, ...], seed: int, log_file: Path | None, verbosity: int | None, **wanted: tuple[str, ...]
 ) -> None:
-    """Play kube-scheduler's own performance workloads (its test/integration/scheduler_perf).
+    """Play workloads in the format of kube-scheduler's benchmark (its test/integration/scheduler_perf).
 
     A FOLDER stands for every performance-config.yaml in it. Each workload has a cluster of its own and ends when every
     pod that must have a node has one. Workloads that need a feature we do not have are not played, but listed with the

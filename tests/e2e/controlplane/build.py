@@ -2,19 +2,24 @@
 
 The programs come from Go's module proxy in the versions that `kubernetes/go.mod` and `etcd/go.mod` pin, and go into a
 folder of the user's cache that is named after the pins. Whoever has such a folder already, as envtest makes them,
-names it in `KUBEBUILDER_ASSETS`, and nothing is built. Needs only what Python brings along.
+names it in `KUBEBUILDER_ASSETS`, and nothing is built. Beside the programs lie kube-scheduler's own performance
+workloads, a copy of `test/integration/scheduler_perf` of the same sources. Needs only what Python brings along.
+
+    python -m tests.e2e.controlplane.build                # provides both, and prints where they are
+    python -m tests.e2e.controlplane.build --workloads    # provides the workloads alone, and prints only their folder
 """
 
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -23,6 +28,8 @@ PROGRAMS = (*KUBERNETES, "etcd")
 # Both packages carry the version: one for what a server says of itself, one for what a client calls itself.
 STAMPED = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false")
+MODULE = "k8s.io/kubernetes"
+WORKLOADS = "scheduler_perf"
 
 
 class CannotBuild(Exception):
@@ -32,10 +39,7 @@ class CannotBuild(Exception):
 def assets(env: Mapping[str, str] = os.environ) -> Path:
     """The folder that has the programs, or will have them once they are built."""
     given = env.get("KUBEBUILDER_ASSETS")
-    if given:
-        return Path(given)
-    cache = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "kubenexus" / "controlplane" / _pins()
+    return Path(given) if given else _cached(env)
 
 
 def missing(folder: Path) -> list[str]:
@@ -43,19 +47,46 @@ def missing(folder: Path) -> list[str]:
     return [program for program in PROGRAMS if not os.access(folder / program, os.X_OK)]
 
 
+def workloads(env: Mapping[str, str] = os.environ) -> Path:
+    """The folder that has kube-scheduler's performance workloads, or will have them: `SCHEDULER_PERF` if it is set.
+
+    A folder that is named in `KUBEBUILDER_ASSETS` may have them; if not, they go into the cache: it is not ours.
+    """
+    given, beside = env.get("SCHEDULER_PERF"), assets(env) / WORKLOADS
+    if given:
+        return Path(given)
+    return beside if beside.is_dir() else _cached(env) / WORKLOADS
+
+
 def provide(env: Mapping[str, str] = os.environ) -> Path:
     """Builds what is missing; does nothing if nothing is. Raises CannotBuild."""
     folder = assets(env)
-    if not missing(folder):
-        return folder
-    if env.get("KUBEBUILDER_ASSETS"):
-        raise CannotBuild(f"KUBEBUILDER_ASSETS={folder} lacks {', '.join(missing(folder))}")
-    _check_go()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _one_at_a_time(folder):
-        if missing(folder):
-            _build(folder)
+    if missing(folder):
+        if env.get("KUBEBUILDER_ASSETS"):
+            raise CannotBuild(f"KUBEBUILDER_ASSETS={folder} lacks {', '.join(missing(folder))}")
+        _check_go("building the control plane needs Go (or name a folder in KUBEBUILDER_ASSETS)")
+        with _one_at_a_time(folder):
+            if missing(folder):
+                _build(folder)
     return folder
+
+
+def provide_workloads(env: Mapping[str, str] = os.environ) -> Path:
+    """Copies kube-scheduler's workloads out of the Go module, if they are not there. Raises CannotBuild."""
+    folder = workloads(env)
+    if not folder.is_dir():
+        if env.get("SCHEDULER_PERF"):
+            raise CannotBuild(f"SCHEDULER_PERF={folder} is no folder")
+        _check_go("kube-scheduler's workloads come out of its Go module (or name a folder in SCHEDULER_PERF)")
+        with _one_at_a_time(_cached(env)):
+            if not folder.is_dir():
+                _copy_workloads(folder)
+    return folder
+
+
+def _cached(env: Mapping[str, str]) -> Path:
+    cache = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "kubenexus" / "controlplane" / _pins()
 
 
 def _pins() -> str:
@@ -65,9 +96,9 @@ def _pins() -> str:
     return hashlib.sha256(b"\0".join(said)).hexdigest()[:16]
 
 
-def _check_go() -> None:
+def _check_go(why: str) -> None:
     if not shutil.which("go"):
-        raise CannotBuild("go not found: building the control plane needs Go (or name a folder in KUBEBUILDER_ASSETS)")
+        raise CannotBuild(f"go not found: {why}")
     # Any command that reads go.mod: an old Go refuses, unless it may fetch a newer one by itself.
     asked = subprocess.run(
         ["go", "list", "-m"], cwd=HERE / "kubernetes", env=_environment(), capture_output=True, text=True, check=False
@@ -89,6 +120,30 @@ def _build(folder: Path) -> None:
         _go_build("kubernetes", made, commands, _stamps(version()))
         shutil.rmtree(folder, ignore_errors=True)
         made.rename(folder)
+
+
+def _copy_workloads(folder: Path) -> None:
+    """The YAML alone, from the module that the programs are built from; Go has it in its cache, or fetches it."""
+    asked = subprocess.run(
+        ["go", "mod", "download", "-json", MODULE],
+        cwd=HERE / "kubernetes",
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if asked.returncode:
+        raise CannotBuild(f"go mod download {MODULE} failed: {' '.join(asked.stderr.split()) or asked.returncode}")
+    source = Path(json.loads(asked.stdout)["Dir"]) / "test" / "integration" / WORKLOADS
+    if not source.is_dir():
+        raise CannotBuild(f"{MODULE} {version()} has no {source}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{folder.name}.copying-", dir=folder.parent) as name:
+        for file in source.rglob("*.yaml"):
+            copy = Path(name) / "made" / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())  # not its mode: Go's cache is read-only
+        (Path(name) / "made").rename(folder)
 
 
 def _go_build(module: str, output: Path, packages: list[str], stamps: str) -> None:
@@ -123,18 +178,23 @@ def _stamps(release: str) -> str:
 @contextlib.contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
     """Two builds of the same pins would only take twice as long; the second waits and finds everything there."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def main() -> None:
+def main(arguments: Sequence[str]) -> None:
     try:
-        folder = provide()
+        if "--workloads" in arguments:
+            print(provide_workloads())
+            return
+        print(f"control plane {version()} in {provide()}")
+        if not os.environ.get("KUBEBUILDER_ASSETS"):
+            print(f"kube-scheduler's workloads in {provide_workloads()}")
     except CannotBuild as problem:
         sys.exit(f"make controlplane: {problem}")
-    print(f"control plane {version()} in {folder}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
