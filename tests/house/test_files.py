@@ -15,6 +15,8 @@ MODULES = sorted((ROOT / "src").rglob("*.py"))
 # Written in two parts, so that this file does not find itself.
 REGISTRIES = re.compile("|".join(["py" + r"pi\.", "python" + "hosted", "proxy" + r"\.golang", "npm" + "js"]))
 MACHINES = re.compile(r"(?<![\w.<>*-])/(?:root|home/\w+|Users/\w+|work|mnt|opt/wheels)/" + r"[\w.]")
+# A clone has nothing beside it. A link of a page in docs/ leads up once, into the repository.
+BESIDE = re.compile(r"\.\./" + r"shared\b|\bparents\[\d\]\.parent\b|\bROOT\.parent\b")
 
 
 def texts() -> Iterator[tuple[str, str]]:
@@ -36,11 +38,11 @@ def test_a_module_says_what_it_is_for(module: Path) -> None:
     assert docstring, "begin with a docstring that gives the reason for the module"
 
 
-def test_no_file_names_a_machine_or_a_registry() -> None:
+def test_no_file_names_a_machine_a_registry_or_a_folder_beside_the_repository() -> None:
     found = [
         f"{path}: {match.group()}"
         for path, text in texts()
-        for pattern in (MACHINES, REGISTRIES)
+        for pattern in (MACHINES, REGISTRIES, BESIDE)
         for match in pattern.finditer(text)
     ]
     assert found == []
@@ -49,6 +51,7 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
 def test_the_patterns_above_still_find_something() -> None:
     assert MACHINES.search("see /" + "home/me/x")
     assert REGISTRIES.search("https://py" + "pi.org/simple")
+    assert BESIDE.search("../" + "shared/data")
     assert not MACHINES.search("docs/" + "work/x and " + "/var/" + "run/secrets and ./" + "root/x")
 
 
