@@ -58,7 +58,7 @@ def _played(plane: ControlPlane, seed: int) -> Report:
     verdict = "ok" if not report.breaches else f"FAILED: {report.breaches[0]}"
     faults = report.faults.total()
     print(
-        f"seed {seed:<4} {report.theme:<7} {report.seconds:5.1f} s  {report.pods:5} pods  {report.bound:4} bound  "
+        f"seed {seed:<4} {report.theme:<8} {report.seconds:5.1f} s  {report.pods:5} pods  {report.bound:4} bound  "
         f"{faults:4} faults  {report.starts} starts  converged in {report.converged:4.1f} s  {verdict}",
         flush=True,
     )

@@ -68,6 +68,11 @@ def left(has: Amounts, asked: Iterable[Amounts]) -> Amounts:
     return {name: has.get(name, 0) - taken.get(name, 0) for name in {*has, *taken}}
 
 
+def times(asked: Amounts, has: Amounts) -> int:
+    """How many pods that ask for this fit into what there is."""
+    return max(0, min((has.get(name, 0) // amount for name, amount in asked.items() if amount), default=0))
+
+
 def over(asked: Iterable[Amounts], has: Amounts) -> list[str]:
     """The resources of which more is asked than there is."""
     return sorted(name for name, amount in left(has, asked).items() if amount < 0)

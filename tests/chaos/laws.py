@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from tests.chaos.amounts import Amounts, over
+from tests.chaos.amounts import Amounts, over, times
 from tests.chaos.world import PodSeen, World
 
 
@@ -69,8 +69,11 @@ class Moved:
 
 
 class Lost:
-    """Each pod has a node, or there is none for it and it says so. A member of a gang may wait for the others: it has
-    to say why."""
+    """Each pod has a node, or no node has room for it and it says so.
+
+    A member of a gang may wait for the others and has to say why; a gang whose members all exist is lost if there is
+    room for as many of them as it needs. A pod of monstrous size may be refused although there is room.
+    """
 
     name = "lost"
 
@@ -84,16 +87,32 @@ class Lost:
             if pod.gang:
                 if not pod.reason:
                     yield Breach(self.name, f"pod {pod.key} of gang {pod.gang} waits, and nothing says why", 0, pod)
-            elif node:
+            elif node and not (pod.monster and pod.reason == "Unschedulable"):
                 yield Breach(self.name, f"pod {pod.key} waits, and there is room for it on {node}", 0, pod)
             elif pod.reason != "Unschedulable":
                 says = f"it says {pod.reason}" if pod.reason else "nothing says why"
                 yield Breach(self.name, f"pod {pod.key} waits for room, and {says}", 0, pod)
+        yield from self._gangs(world, scheduler, rooms)
+
+    def _gangs(self, world: World, scheduler: str, rooms: dict[str, Amounts]) -> Iterator[Breach]:
+        """Gangs whose members ask for the same: then counting tells exactly whether those that are missing fit."""
+        for gang, pods in world.crews.items():
+            waiting = [pod for pod in pods.values() if pod.waits and pod.scheduler == scheduler and not pod.monster]
+            missing = world.needed(gang) - sum(bool(pod.node) for pod in pods.values())
+            if not 0 < missing <= len(waiting) or any(pod.asks != waiting[0].asks for pod in waiting):
+                continue
+            fit = sum(times(waiting[0].asks, room) for room in rooms.values())
+            if fit >= missing:
+                text = f"gang {gang} waits for {missing} members, and there is room for {fit}"
+                yield Breach(self.name, text, 0, waiting[0], tuple(waiting[1:]))
 
 
 class Halved:
-    """No gang has members on nodes, and fewer than it needs, for longer than its deadline. One that was whole and has
-    lost members whom nobody replaces is no longer the scheduler's affair."""
+    """No gang has members on nodes, and fewer than it needs, for longer than its deadline.
+
+    Two exceptions for a gang that was whole: lost members that no controller replaces are not the scheduler's affair,
+    and members that run stay where they are.
+    """
 
     name = "halved"
 
@@ -119,7 +138,8 @@ class Halved:
             world.whole.add(gang)
         elif not on_nodes:
             world.whole.discard(gang)
-        left_alone = gang in world.whole and not any(pod.waits for pod in members)
+        runs = all(pod.started for pod in members if pod.node)
+        left_alone = gang in world.whole and (runs or not any(pod.waits for pod in members))
         if 0 < on_nodes < needed and not left_alone:
             world.begun.setdefault(gang, world.now)
         else:

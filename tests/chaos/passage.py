@@ -44,6 +44,9 @@ class Passage:
         asked = self._proxy.asked(self._who, request)
         if self._proxy.is_deaf_to(asked):
             raise HungUp
+        if how := self._proxy.broken(asked):
+            await self._break(asked, how)
+            return
         fault = None if self._proxy.calmed.is_set() else self._proxy.plan.next(asked.sort)
         if asked.sort.startswith("watch"):
             await self._watch(request, asked, fault)
@@ -68,6 +71,19 @@ class Passage:
                 await self._refuse(asked, 500)
             else:
                 await self._cut(wire.answer(head, body))
+
+    async def _break(self, asked: Asked, how: str) -> None:
+        """The answer of a kind that cannot be read."""
+        self._proxy.journal.struck[f"broken kind: {how}"] += 1
+        if how == "hang":
+            await self._reader.read(1)  # until the scheduler hangs up
+            raise HungUp
+        if how == "garbage":
+            asked.code = 200
+            self._writer.write(wire.json_answer(200, b'{"kind": "List", "items": [{"metadata": 7'))
+            await self._writer.drain()
+            return
+        await self._refuse(asked, int(how))
 
     async def _delay(self, request: wire.Request, asked: Asked, seconds: float) -> None:
         """Passed on even if the scheduler has given up meanwhile: the network has it."""

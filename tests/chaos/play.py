@@ -18,6 +18,7 @@ from kubenexus.observe.dump import read_dump
 from kubenexus.state.digest import digest
 from kubenexus.testing.controlplane import Cluster, ControlPlane
 from tests.chaos.checker import Checker
+from tests.chaos.controller import Controller, Gang
 from tests.chaos.faults import Plan
 from tests.chaos.hands import Hands
 from tests.chaos.journal import Asked
@@ -33,6 +34,7 @@ TICK = 0.05
 SENT = 90.0  # seconds for all pods of a wave to be made, with the server away for a while
 A_WAVE = 3.0  # seconds after which the next comes, settled or not
 CONVERGED = 120.0  # seconds from the last fault until all has to be well; a few, on a machine that is not busy
+RELEASED = 60.0  # seconds for which a gang may have too few members on nodes: its deadline here is 5, and faults delay
 SETTLED = 20.0  # from then until the ledger has to be what a list says
 THIEF = "thief"
 
@@ -76,7 +78,9 @@ class Play:
         stack.callback(self._stage.clear)
         self._stage.build(scenario.nodes, scenario.cpu)
         lease = self._stage.lease
-        self._checker = stack.enter_context(Checker(host, plane.token(), trust, scheduler=SCHEDULER, lease=lease))
+        self._checker = stack.enter_context(
+            Checker(host, plane.token(), trust, scheduler=SCHEDULER, lease=lease, deadline=RELEASED)
+        )
         self._proxy = Proxy(plane.server, trust, Plan(scenario.seed, scenario.rates))
         self._proxy.start()
         stack.callback(self._proxy.close)
@@ -84,10 +88,15 @@ class Play:
         stack.callback(self._replicas.stop)
         self._rival = Rival(self._stage, self._checker, scenario.rival, scenario.seed)
         stack.callback(self._rival.stop)
+        self._controller = Controller(self._stage, self._checker, scenario.seed)
+        stack.callback(self._controller.stop)
+        self._gangs = 0
 
     def run(self) -> None:
         self._replicas.keep()
         self._rival.start()
+        if any(wave.gangs for wave in self._scenario.waves):
+            self._controller.start()
         sizes = self._scenario.sizes()
         for wave in self._scenario.waves:
             self._play(wave, sizes)
@@ -100,16 +109,22 @@ class Play:
 
     def _play(self, wave: Wave, sizes: Random) -> None:
         bound = sorted((pod for pod in self._checker.pods() if pod.node), key=lambda pod: pod.key)
+        for path, how in wave.broken:
+            self._proxy.break_kind(path, how)
         self._stage.part(self._rng.sample(bound, min(wave.leave, len(bound))), self._rng)
+        if wave.leave and wave.gangs:
+            self._controller.retire(1)
         self._stage.touch_nodes(grow=wave is not self._scenario.waves[0])
         goal, deed = self._proxy.binds + (wave.deed.binds if wave.deed else 0), wave.deed
         if deed is not None and deed.kind == "kill":
             self._proxy.strike(deed.binds, self._kill)
             if self._scenario.theme == "burst":
                 self._proxy.strike(deed.binds // 3, lambda asked: self._proxy.hold_back(asked.who))
+        if deed is not None and deed.kind == "lose":
+            self._proxy.strike(deed.binds, self._lose)
         with ThreadPoolExecutor(1) as elsewhere:  # so that the deed comes while they come
-            sending = elsewhere.submit(self._stage.send, wave.pods, sizes)
-            if deed is not None and deed.kind != "kill":
+            sending = elsewhere.submit(self._send, wave, sizes)
+            if deed is not None and deed.kind not in ("kill", "lose"):
                 self._until(lambda: self._proxy.binds >= goal, A_WAVE)
                 self._do(deed)
             self._until(sending.done, SENT)
@@ -117,6 +132,24 @@ class Play:
         # The first wave has to wait for the process to start, and a burst (it has one wave) for who takes over.
         patience = 40.0 if wave is self._scenario.waves[0] else A_WAVE
         self._until(self._settled, patience)
+
+    def _send(self, wave: Wave, sizes: Random) -> None:
+        if wave.monsters:
+            self._stage.send_monsters(wave.monsters, sizes)
+        for size, minimum in wave.gangs:
+            self._gangs += 1
+            self._controller.add(Gang(f"gang{self._gangs}", size, minimum, sizes.choice(("1", "1", "2"))))
+        self._stage.send(wave.pods, sizes)
+
+    def _lose(self, asked: Asked) -> None:
+        """Called by the proxy before it passes on the bind of a pod. Other members of its gang, or if it is in none
+        members of the first gang that waits, are deleted meanwhile: half of those that have no node yet."""
+        pods = self._checker.pods()
+        gang = next((pod.gang for pod in pods if pod.key == asked.pod), "")
+        gang = gang or min((pod.gang for pod in pods if pod.gang and pod.waits), default="")
+        waiting = sorted(pod.key for pod in pods if pod.gang == gang and gang and pod.waits and pod.key != asked.pod)
+        self._stage.delete(key.partition("/")[2] for key in waiting[::2])
+        self._report.faults["outside: members deleted"] += len(waiting[::2])
 
     def _kill(self, asked: Asked) -> None:
         """Called by the proxy, in the middle of things."""
@@ -200,6 +233,7 @@ class Play:
         report.faults += journal.struck
         report.faults["outside: kill -9"] += report.kills
         report.faults["outside: rival's binds"] += self._rival.bound
+        report.faults["outside: members replaced"] += self._controller.replaced
 
     def _until(self, condition: Callable[[], bool], seconds: float, tick: float = TICK) -> bool:
         """Whether it came true in time. Processes that end meanwhile are started again."""

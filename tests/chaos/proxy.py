@@ -46,6 +46,7 @@ class Proxy:
         self._strikes: list[tuple[int, Strike]] = []
         self._binds = 0
         self._deafened = ""
+        self._broken: dict[str, str] = {}
         self.watches: dict[Watching, Asked] = {}  # those that are open
 
     # --- for everybody --------------------------------------------------------------------------------------------
@@ -70,6 +71,23 @@ class Proxy:
     def deafen(self, who: str) -> None:
         """No renewal of this process comes through any more; "" ends it."""
         self._deafened = who
+
+    def break_kind(self, path: str, how: str) -> None:
+        """Whatever begins with this path cannot be read any more, even when all else is calm: a code such as 500,
+        `hang` for no answer at all, `garbage` for one that is not JSON. Watches that are open end."""
+        self._broken = {**self._broken, path: how}
+        self._loop.call_soon_threadsafe(self._end_watches, path)
+
+    def broken(self, asked: Asked) -> str:
+        """How a request fails because its kind is broken, "" if it is not."""
+        if asked.method != "GET":
+            return ""
+        return next((how for path, how in self._broken.items() if asked.path.startswith(path)), "")
+
+    def _end_watches(self, path: str) -> None:
+        for watching, asked in self.watches.items():
+            if asked.path.startswith(path):
+                watching.end()
 
     def hold_back(self, leader: str) -> None:
         """Whoever does not lead hears nothing more of pods on the watches that it has: a standby that is behind."""

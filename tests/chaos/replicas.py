@@ -26,6 +26,12 @@ CONFIGURATION: Final = {
     "kind": "KubeSchedulerConfiguration",
     "podInitialBackoffSeconds": 1,
     "podMaxBackoffSeconds": 2,
+    "profiles": [
+        {
+            "schedulerName": "kubenexus-scheduler",
+            "pluginConfig": [{"name": "Coscheduling", "args": {"gangDeadlineSeconds": 5, "reservationSeconds": 2}}],
+        }
+    ],
 }
 DIGEST: Final = re.compile(r'"Ledger" digest="(\w+)"')
 

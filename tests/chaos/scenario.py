@@ -1,6 +1,6 @@
 """A seed as a scenario: how big the cluster is, what is sent, which faults the proxy has, what happens from outside."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -16,7 +16,9 @@ THEMES: Final = {
     "etcd": "etcd is paused",
     "rival": "a second scheduler binds to the same nodes, now and then our very pods",
     "leader": "two replicas, and the one that leads loses the lease",
-    "mixed": "some of everything",
+    "mixed": "some of everything, gangs too",
+    "gangs": "gangs, elastic ones too, lose members between decision and bind, and the scheduler is asked to end",
+    "hostile": "kinds that pods can do without cannot be listed, and tenants create pods of monstrous size",
 }
 ORDER: Final = tuple(THEMES)
 DEEDS: Final = {
@@ -27,7 +29,17 @@ DEEDS: Final = {
     "steal": "a stranger takes the lease",
     "server": "the API server is killed and started again",
     "etcd": "etcd is stopped for a while",
+    "lose": "other members of the gang that is being bound are deleted before this bind is passed on",
 }
+# Third parties' kinds, and those of Kubernetes' own that no pod here names.
+OPTIONAL: Final = (
+    "/apis/scheduling.volcano.sh/",
+    "/apis/scheduling.x-k8s.io/",
+    "/apis/resource.k8s.io/",
+    "/apis/policy/",
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "/apis/scheduling.k8s.io/v1beta1/podgroups",
+)
 
 
 @dataclass(frozen=True)
@@ -41,11 +53,22 @@ class Deed:
 
 @dataclass(frozen=True)
 class Wave:
-    """Pods that come together; `deed` strikes in their midst, `leave` of the bound ones go before."""
+    """Pods that come together; `deed` strikes in their midst, `leave` of the bound ones go before.
+
+    `gangs` are sizes and minimums of gangs that come with them, one gang goes before if there are any. `monsters` come
+    first. `broken` are paths that cannot be read from now on, and how: 500, `hang` or `garbage`.
+    """
 
     pods: int
     leave: int = 0
     deed: Deed | None = None
+    gangs: tuple[tuple[int, int], ...] = ()
+    monsters: int = 0
+    broken: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def members(self) -> int:
+        return sum(size for size, _ in self.gangs)
 
 
 @dataclass(frozen=True)
@@ -61,7 +84,7 @@ class Scenario:
 
     @property
     def pods(self) -> int:
-        return sum(wave.pods for wave in self.waves)
+        return sum(wave.pods + wave.members for wave in self.waves)
 
     def sizes(self) -> Random:
         """What the sizes of pods are drawn from."""
@@ -69,7 +92,7 @@ class Scenario:
 
 
 def scenario(seed: int) -> Scenario:
-    """The same for the same seed, always. Themes take turns, so that any 8 seeds in a row have each once."""
+    """The same for the same seed, always. Themes take turns, so that any 10 seeds in a row have each once."""
     rng, theme = Random(seed), ORDER[seed % len(ORDER)]
     if theme == "burst":
         waves: tuple[Wave, ...] = (Wave(BURST, deed=Deed("kill", rng.randrange(BURST // 20, BURST * 7 // 10))),)
@@ -85,7 +108,7 @@ def scenario(seed: int) -> Scenario:
         cpu,
         waves,
         _rates(theme, rng),
-        replicas=2 if theme == "leader" else rng.choice((1, 2)) if theme == "mixed" else 1,
+        replicas=2 if theme == "leader" else rng.choice((1, 2)) if theme in ("mixed", "gangs") else 1,
         rival=room // 3 if theme in ("rival", "mixed") else 0,
     )
 
@@ -94,7 +117,33 @@ def _wave(theme: str, number: int, room: int, rng: Random) -> Wave:
     """Together they ask for somewhat more than there is room for."""
     pods = max(4, int(room * rng.uniform(0.25, 0.4)))
     leave = 0 if number == 0 else rng.randrange(1, pods)
-    return Wave(pods, leave, _deed(theme, number, pods, rng))
+    gangs: tuple[tuple[int, int], ...] = ()
+    if theme == "gangs" or (theme == "mixed" and rng.random() < 0.5):
+        gangs = tuple(_gangs(max(2, pods * 3 // 4), rng))
+        pods = max(2, pods - sum(size for size, _ in gangs))
+    hostile = theme == "hostile"
+    return Wave(
+        pods,
+        leave,
+        _deed(theme, number, pods + sum(size for size, _ in gangs), rng),
+        gangs,
+        monsters=rng.randrange(1, 5) if hostile else 0,
+        broken=_broken(number, rng) if hostile else (),
+    )
+
+
+def _gangs(members: int, rng: Random) -> Iterator[tuple[int, int]]:
+    """Gangs of together about so many members; a third of them may start with fewer than all."""
+    while members > 1:
+        size = min(members, rng.randrange(2, 13))
+        yield size, max(2, size - rng.randrange(1, 4)) if rng.random() < 0.33 else size
+        members -= size
+
+
+def _broken(number: int, rng: Random) -> tuple[tuple[str, str], ...]:
+    """Some from the beginning, and one more with each wave."""
+    paths = rng.sample(OPTIONAL, 2 if number == 0 else 1)
+    return tuple((path, rng.choice(("500", "hang", "garbage"))) for path in paths)
 
 
 def _deed(theme: str, number: int, pods: int, rng: Random) -> Deed | None:
@@ -103,8 +152,12 @@ def _deed(theme: str, number: int, pods: int, rng: Random) -> Deed | None:
         "etcd": ("etcd",),
         "leader": ("term", "pause", "deafen", "steal", "kill"),
         "mixed": (*DEEDS, "kill"),
+        "gangs": ("lose", "lose", "term", "kill"),
+        "hostile": ("kill", "term"),
     }.get(theme, ())
     # One in the middle is enough for most; what the server does twice costs ten seconds.
+    if theme == "gangs" and number != 1:
+        return Deed("lose", rng.randrange(1, max(2, pods // 2)))
     if not kinds or number != 1:
         return None
     return Deed(rng.choice(kinds), rng.randrange(1, max(2, pods // 2)), rng.uniform(0.5, 4.0))

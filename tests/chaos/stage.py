@@ -5,7 +5,8 @@ from random import Random
 from typing import Any
 
 from tests.chaos.hands import Hands, Wish
-from tests.chaos.world import PodSeen
+from tests.chaos.monsters import a_monster
+from tests.chaos.world import LEAST, NAME, PodSeen
 
 Object = dict[str, Any]
 SCHEDULER = "kubenexus-scheduler"
@@ -45,12 +46,33 @@ class Stage:
         for pod in leaving:
             name = pod.key.partition("/")[2]
             path, fate = f"{self.pods}/{name}", rng.choice(("deleted", "deleted", "ended", "made again"))
+            if pod.gang:  # its controller creates it again
+                fate = "deleted"
             if fate == "ended":
                 self._hands.one(Wish("PATCH", f"{path}/status", {"status": {"phase": "Succeeded"}}))
                 continue
             self._hands.one(Wish("DELETE", path, AT_ONCE))
             if fate == "made again" and pod.scheduler == SCHEDULER:
                 self._hands.one(Wish("POST", self.pods, a_pod(name, _cpu(rng))))
+
+    def send_monsters(self, count: int, rng: Random) -> None:
+        """So many pods of monstrous size."""
+        wishes = [Wish("POST", self.pods, a_monster(f"monster-{name}", SCHEDULER, rng)) for name in self._names(count)]
+        codes = self._hands.do(wishes)
+        if any(code >= 300 for code in codes):
+            raise AssertionError(f"the API server refused a monster: {codes}")
+
+    def create_members(self, gang: str, minimum: int, cpu: str, names: Iterable[str]) -> None:
+        """Members of a gang, with a controller that would create them again. Those that exist stay as they are."""
+        self._hands.do([Wish("POST", self.pods, a_member(name, gang, minimum, cpu)) for name in names])
+
+    def delete(self, names: Iterable[str]) -> None:
+        """At once, as when the kubelet has ended them."""
+        self._hands.do([Wish("DELETE", f"{self.pods}/{name}", AT_ONCE) for name in names])
+
+    def start(self, name: str) -> None:
+        """As the kubelet reports it."""
+        self._hands.one(Wish("PATCH", f"{self.pods}/{name}/status", {"status": {"phase": "Running"}}))
 
     def bind(self, pod: str, node: str) -> int:
         """As another scheduler would."""
@@ -91,6 +113,13 @@ def a_pod(name: str, cpu: str, scheduler: str = SCHEDULER) -> Object:
     resources = {"requests": {"cpu": cpu}} if cpu else {}
     spec = {"schedulerName": scheduler, "containers": [{"name": "main", "image": "app:1", "resources": resources}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def a_member(name: str, gang: str, minimum: int, cpu: str) -> Object:
+    pod, job = a_pod(name, cpu), {"apiVersion": "batch/v1", "kind": "Job", "name": gang, "uid": f"uid-of-{gang}"}
+    pod["metadata"]["labels"] = {NAME: gang, LEAST: str(minimum)}
+    pod["metadata"]["ownerReferences"] = [{**job, "controller": True}]
+    return pod
 
 
 def a_node(name: str, cpu: int) -> Object:

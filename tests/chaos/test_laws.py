@@ -8,7 +8,7 @@ import pytest
 from tests.chaos.amounts import asked_by, number
 from tests.chaos.laws import Breach, laws
 from tests.chaos.stage import SCHEDULER, a_node, a_pod
-from tests.chaos.world import LEAST, NAME, World, node_seen, pod_seen
+from tests.chaos.world import LEAST, MONSTER, NAME, World, node_seen, pod_seen
 
 VERSIONS = iter(range(1, 10**6))
 LAWS = laws(deadline=10.0)
@@ -148,7 +148,8 @@ def test_nobody_has_to_move_for_it_to_be_noticed() -> None:
 
 
 def test_half_of_a_gang_is_a_breach_at_the_end() -> None:
-    assert list(laws_at_the_end(half_of_a_gang())) == [HALF]
+    unfinished = "lost: gang ns/llama waits for 1 members, and there is room for 2"
+    assert list(laws_at_the_end(half_of_a_gang())) == [unfinished, HALF]
 
 
 @pytest.mark.parametrize("late", ["c", "d"], ids=["the third follows", "a replacement follows"])
@@ -178,6 +179,50 @@ def test_a_gang_that_ends_member_by_member_is_no_breach_and_one_that_is_not_refi
     assert member(world, "its replacement", **refused()) == []
     world.now = 110.0
     assert member(world, "its replacement", **refused()) == [HALF]
+
+
+def test_members_that_run_stay_when_their_gang_was_whole_and_go_when_it_never_was() -> None:
+    world = a_world(("n", 3))
+    for name in "ab":
+        member(world, name, "n", phase="Running")
+    member(world, "c", cpu="2", **refused())
+    assert list(laws_at_the_end(world)) == [HALF]
+    member(world, "c", "n", phase="Running")
+    leaves(world, "c")
+    member(world, "its replacement", cpu="2", **refused())
+    assert list(laws_at_the_end(world)) == []
+
+
+@pytest.mark.parametrize(
+    ("cpus", "said"),
+    [
+        pytest.param((2, 1), ["lost: gang ns/llama waits for 3 members, and there is room for 3"], id="room for all"),
+        pytest.param((1, 1), [], id="room for two of three"),
+        pytest.param((0, 0), [], id="no room"),
+    ],
+)
+def test_a_gang_is_lost_while_there_is_room_for_all_that_it_needs(cpus: tuple[int, int], said: list[str]) -> None:
+    world = a_world(("n", cpus[0]), ("m", cpus[1]))
+    for name in "abc":
+        member(world, name, **refused())
+    assert list(laws_at_the_end(world)) == said
+
+
+def test_a_gang_of_which_members_are_missing_or_differ_is_not_counted() -> None:
+    world = a_world(("n", 9))
+    member(world, "a", **refused())
+    member(world, "b", **refused())
+    assert list(laws_at_the_end(world)) == []
+    member(world, "c", cpu="20", **refused())
+    assert list(laws_at_the_end(world)) == []
+
+
+def test_a_monster_may_be_refused_beside_free_room_if_it_says_so() -> None:
+    world, monster = a_world(("n", 4)), {"labels": {MONSTER: "true"}}
+    happens(world, "a", meta=monster, **refused())
+    assert list(laws_at_the_end(world)) == []
+    happens(world, "b", meta=monster)
+    assert list(laws_at_the_end(world)) == ["lost: pod ns/b waits, and there is room for it on n"]
 
 
 def test_the_number_may_be_a_pod_groups() -> None:

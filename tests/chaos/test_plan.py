@@ -1,12 +1,15 @@
 """The same seed is the same scenario with the same faults; and 200 of them have what was promised."""
 
+import json
 from collections import Counter
+from random import Random
 
 import pytest
 
 from tests.chaos.faults import FAULTS, LONGEST_DELAY, Plan
+from tests.chaos.monsters import a_monster
 from tests.chaos.replicas import LEASE_SECONDS, RENEW_SECONDS
-from tests.chaos.scenario import BURST, DEEDS, THEMES, scenario
+from tests.chaos.scenario import BURST, DEEDS, OPTIONAL, THEMES, scenario
 
 SEEDS = range(1, 201)
 RATES = {"bind": {"drop": 0.3, "delay": 0.3}, "get": {"500": 0.5}}
@@ -47,9 +50,28 @@ def test_two_hundred_seeds_have_each_theme_deed_and_fault_and_enough_kills_in_a_
     assert {kind for play in plays for faults in play.rates.values() for kind, rate in faults.items() if rate} == set(
         FAULTS
     )
+    assert {how for play in plays for wave in play.waves for _, how in wave.broken} == {"500", "hang", "garbage"}
+    assert {path for play in plays for wave in play.waves for path, _ in wave.broken} == set(OPTIONAL)
     kills = [play for play in plays if play.theme == "burst" and play.pods == BURST == 1000]
     assert len(kills) >= 20
     assert all(wave.deed is not None and 50 <= wave.deed.binds < 700 for play in kills for wave in play.waves)
+
+
+def test_gangs_come_several_at_once_and_some_may_start_with_fewer_than_all() -> None:
+    plays = [play for play in map(scenario, SEEDS) if play.theme == "gangs"]
+    waves = [wave for play in plays for wave in play.waves]
+    assert len(plays) == 20
+    assert all(wave.gangs for wave in waves)
+    assert sum(len(wave.gangs) > 2 for wave in waves) > 20
+    elastic = [minimum < size for wave in waves for size, minimum in wave.gangs]
+    assert 0.15 < sum(elastic) / len(elastic) < 0.5
+    assert all(2 <= minimum <= size for wave in waves for size, minimum in wave.gangs)
+
+
+def test_each_monster_is_larger_than_what_people_write_and_small_enough_for_the_server() -> None:
+    for number in range(50):
+        text = json.dumps(a_monster("m", "kubenexus-scheduler", Random(number)))
+        assert 10_000 < len(text) < 1_000_000
 
 
 @pytest.mark.parametrize("seed", SEEDS)

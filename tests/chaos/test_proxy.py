@@ -228,3 +228,34 @@ def test_a_process_whose_renewals_do_not_come_through() -> None:
         proxy.deafen("r0.1")
         assert ask(port, "POST", lease, body) == (0, b"")
         assert ask(port)[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "body"),
+    [
+        pytest.param("500", 500, b"InternalError", id="refused"),
+        pytest.param("garbage", 200, b'"items": [{"metadata": 7', id="not JSON"),
+    ],
+)
+def test_a_kind_that_is_broken_cannot_be_read_and_all_others_can(how: str, code: int, body: bytes) -> None:
+    with between({}) as (proxy, port, server):
+        proxy.break_kind("/apis/policy/", how)
+        proxy.calm()
+        found, said = ask(port, "GET", "/apis/policy/v1/poddisruptionbudgets?limit=500", None)
+        assert found == code
+        assert body in said
+        assert server.asked == []
+        assert ask(port)[0] == 201
+        assert ask(port, "POST", "/apis/policy/v1/x", BODY)[0] == 201, "only reading is broken"
+        assert proxy.journal.struck == {f"broken kind: {how}": 1}
+
+
+def test_a_kind_that_hangs_gives_no_answer_until_the_scheduler_hangs_up() -> None:
+    with between({}) as (proxy, port, server):
+        proxy.break_kind("/apis/policy/", "hang")
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=0.05)
+        connection.request("GET", "/apis/policy/v1/poddisruptionbudgets")
+        with pytest.raises(TimeoutError):
+            connection.getresponse()
+        connection.close()
+        assert server.asked == []

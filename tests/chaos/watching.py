@@ -43,6 +43,10 @@ class Watching:
             await self._writer.drain()
         self._writer.write(wire.LAST_CHUNK)
 
+    def end(self) -> None:
+        """The connection to the scheduler breaks off."""
+        self._writer.transport.abort()
+
     async def _disturb(self, fault: Fault) -> None:
         """Before the last of the recent lines is passed on. What refuses a watch at its beginning is too late here."""
         kind, journal = fault.kind, self._proxy.journal

@@ -103,10 +103,13 @@ def answer(head: Head, body: bytes) -> bytes:
 
 def refusal(code: int) -> bytes:
     """An answer of our own."""
-    body = json.dumps(status(code)).encode()
     later = b"Retry-After: 1\r\n" if code == 429 else b""
-    fields = b"Content-Type: application/json\r\n%sContent-Length: %d\r\n\r\n" % (later, len(body))
-    return b"HTTP/1.1 %d %s\r\n" % (code, REASONS[code].encode()) + fields + body
+    return json_answer(code, json.dumps(status(code)).encode(), later)
+
+
+def json_answer(code: int, body: bytes, more: bytes = b"") -> bytes:
+    fields = b"Content-Type: application/json\r\n%sContent-Length: %d\r\n\r\n" % (more, len(body))
+    return b"HTTP/1.1 %d %s\r\n" % (code, REASONS.get(code, "OK").encode()) + fields + body
 
 
 def error_event(code: int) -> bytes:

@@ -10,6 +10,7 @@ Object = Mapping[str, Any]
 ENDED = ("Succeeded", "Failed")
 NAME = "pod-group.scheduling.kubenexus.io/name"
 LEAST = "pod-group.scheduling.kubenexus.io/min-available"
+MONSTER = "chaos/monster"  # a label
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class PodSeen:
     reason: str = ""  # of PodScheduled=False
     gated: bool = False
     leaving: bool = False
+    started: bool = False
+    monster: bool = False  # so large that the scheduler may refuse it for its size alone
     gang: str = ""  # namespace/name, if it is a member of one
     needs: int = 0  # members that its gang needs, if the pod says so itself
 
@@ -114,6 +117,8 @@ def pod_seen(item: Object, old: PodSeen | None) -> PodSeen | None:
         reason=why.get("reason", "") if why.get("status") == "False" else "",
         gated=bool(spec.get("schedulingGates")),
         leaving=bool(meta.get("deletionTimestamp")),
+        started=status.get("phase") == "Running",
+        monster=MONSTER in (meta.get("labels") or {}),
         gang=_gang(item),
         needs=int((meta.get("labels") or {}).get(LEAST, 0)),
     )

@@ -43,7 +43,7 @@ def test_all_faults_of_requests_at_once(plane: ControlPlane) -> None:
     assert report.faults.keys() >= REQUEST_FAULTS.keys()
 
 
-@pytest.mark.parametrize("seed", [2, 4, 5, 6], ids=lambda seed: f"{seed} {scenario(seed).theme}")
+@pytest.mark.parametrize("seed", [2, 4, 5, 6, 8, 9], ids=lambda seed: f"{seed} {scenario(seed).theme}")
 def test_a_seed_of_the_long_run(plane: ControlPlane, seed: int) -> None:
     well(play(plane, scenario(seed)))
 

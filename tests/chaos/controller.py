@@ -1,0 +1,74 @@
+"""The parts of a cluster that a gang needs besides its scheduler: a controller that creates missing members, and a
+kubelet that ends pods which are deleted and starts some of those that have a node."""
+
+import threading
+from dataclasses import dataclass
+from random import Random
+
+from tests.chaos.checker import Checker
+from tests.chaos.stage import SCHEDULER, Stage
+from tests.chaos.world import PodSeen
+
+PAUSE = 0.1
+STARTS = 0.2  # of the bound members, at each look: so that gangs are lost members before and after they run
+
+
+@dataclass(frozen=True)
+class Gang:
+    """`size` members exist at any time, and `minimum` of them have to start together."""
+
+    name: str
+    size: int
+    minimum: int
+    cpu: str
+
+    def members(self) -> list[str]:
+        return [f"{self.name}-{number}" for number in range(self.size)]
+
+
+class Controller(threading.Thread):
+    """Works until it is stopped. `gangs` may be added to, and taken from, at any time."""
+
+    def __init__(self, stage: Stage, checker: Checker, seed: int) -> None:
+        super().__init__(name="controller", daemon=True)
+        self._stage, self._checker = stage, checker
+        self._rng, self._over, self._lock = Random(f"{seed}/controller"), threading.Event(), threading.Lock()
+        self._gangs: dict[str, Gang] = {}
+        self.replaced = 0
+
+    def add(self, gang: Gang) -> None:
+        """From now on its members exist, all of them created at the same moment."""
+        self._stage.create_members(gang.name, gang.minimum, gang.cpu, gang.members())
+        with self._lock:
+            self._gangs[gang.name] = gang
+
+    def retire(self, count: int) -> None:
+        """So many gangs end: their pods are deleted, and not created again."""
+        with self._lock:
+            ending = self._rng.sample(sorted(self._gangs), min(count, len(self._gangs)))
+            gangs = [self._gangs.pop(name) for name in ending]
+        for gang in gangs:
+            self._stage.delete(gang.members())
+
+    def run(self) -> None:
+        while not self._over.wait(PAUSE):
+            pods = {pod.key.partition("/")[2]: pod for pod in self._checker.pods() if pod.scheduler == SCHEDULER}
+            self._kubelet(pods)
+            with self._lock:
+                gangs = list(self._gangs.values())
+            for gang in gangs:
+                missing = [name for name in gang.members() if name not in pods]
+                if missing:
+                    self.replaced += len(missing)
+                    self._stage.create_members(gang.name, gang.minimum, gang.cpu, missing)
+
+    def stop(self) -> None:
+        self._over.set()
+        if self.is_alive():
+            self.join(30)
+
+    def _kubelet(self, pods: dict[str, PodSeen]) -> None:
+        self._stage.delete(name for name, pod in pods.items() if pod.leaving)
+        for name, pod in pods.items():
+            if pod.gang and pod.node and not pod.started and not pod.leaving and self._rng.random() < STARTS:
+                self._stage.start(name)
