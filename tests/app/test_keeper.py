@@ -40,6 +40,11 @@ def leave(town: Town, pod: Pod) -> None:
     town.feed.assembly.flush()
 
 
+def waiting(name: str) -> Pod:
+    """A member for which no node is large enough."""
+    return a_member(name, "llama", 3, cpu=99)
+
+
 # --- released -----------------------------------------------------------------------------------------------------
 
 
@@ -48,7 +53,18 @@ def leave(town: Town, pod: Pod) -> None:
     [
         pytest.param([bound("a", "n1"), bound("b", "n2")], 299, [], id="there is time left"),
         pytest.param([bound("a", "n1"), bound("b", "n2")], 300, ["a", "b"], id="the deadline has come"),
-        pytest.param([bound("a", "n1", phase="Running"), bound("b", "n2")], 300, ["a", "b"], id="one runs, in vain"),
+        pytest.param(
+            [bound("a", "n1", phase="Running"), bound("b", "n2"), waiting("c")],
+            300,
+            ["a", "b"],
+            id="one runs, in vain",
+        ),
+        pytest.param(
+            [bound("a", "n1", phase="Running"), bound("b", "n2")],
+            300,
+            ["b"],
+            id="one runs, and no member waits: the others may have finished",
+        ),
         pytest.param([bound("a", "n1"), bound("b", "n2"), bound("c", "n2")], 999, [], id="it lacks nobody"),
         pytest.param([bound("a", "n1", patience=60)], 60, ["a"], id="its own patience"),
         pytest.param([bound("a", "n1", patience=600)], 599, [], id="its own patience is longer"),
@@ -276,7 +292,7 @@ def test_a_scheduler_that_starts_knows_whether_a_gang_was_complete(witness: bool
         town.nodes(a_node("n1", cpu=4))
         first, second = bound("a", "n1", phase="Running"), bound("b", "n1", phase="Running")
         town.clock.advance(9000)
-        town.pods(says(first) if witness else first, second)
+        town.pods(says(first) if witness else first, second, waiting("c"))
         town.feed.assembly.flush()
         town.clock.advance(HELD - 1)
         await town.scheduler.keeper.step()

@@ -7,10 +7,12 @@ import msgspec
 import pytest
 
 from kubenexus.app.activity import LoopActivity
+from kubenexus.app.scheduler import Settings
 from kubenexus.app.slow_jobs import FIRST, KEPT, LIMIT, LONGEST, MOST, UNDER_WAY, SlowJob, SlowJobs, read, text_of
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.queue.entry import Place
+from kubenexus.sim.virtual.loop import run
 from kubenexus.testing.builders import a_node, a_pod
 from tests.api.gangs.small import a_member
 from tests.app.town import Town, in_town
@@ -164,6 +166,21 @@ def slow(town: Town, name: str, seconds: float) -> list[str]:
 
     planner.decide = slowly  # type: ignore[method-assign, assignment]
     return tried
+
+
+def test_time_in_which_the_process_did_not_run_is_not_held_against_a_job() -> None:
+    """It was stopped, throttled or migrated: the clock went on, the thread's CPU time did not."""
+
+    async def life() -> None:
+        town = Town(settings=Settings(spent=lambda: 0.0))
+        town.nodes(a_node("n", cpu=8))
+        slow(town, "paused", LIMIT + 60.0)
+        town.pods(*(a_pod(name) for name in ("paused", "p1", "p2")))
+        await town.work()
+        assert set(town.where()) == {"paused", "p1", "p2"}
+        assert town.scheduler.loop.activity.slow_jobs.entries == ()
+
+    run(life())
 
 
 def test_a_job_whose_decision_took_too_long_is_tried_after_all_others() -> None:

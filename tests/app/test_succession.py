@@ -91,9 +91,9 @@ class Cluster:
         if made["spec"].pop("taints", None):
             self.ask("PUT", f"/api/v1/nodes/{name}", made)
 
-    def member(self, name: str, least: int, gang: str = "g") -> None:
+    def member(self, name: str, least: int, gang: str = "g", cpu: int = 1) -> None:
         meta = {"name": name, "labels": {NAME: gang, LEAST: str(least)}, "ownerReferences": [OWNER]}
-        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": str(cpu)}}}
         spec = {"schedulerName": "kubenexus-scheduler", "containers": [container]}
         self.now(create(kinds.PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, "default"))
 
@@ -108,6 +108,17 @@ class Cluster:
             pod = msgspec.json.decode(self.now(get(kinds.PODS, "default", name)), type=SeenPod)
             status = running(pod, self.clock.now(), "10.0.0.1", "")
             self.now(patch_pod_status("default", name, pod.metadata.uid, status))
+
+    def finish(self, name: str) -> None:
+        """It has succeeded; no watch of ours shows it any more."""
+        uid = self.pods()[name]["metadata"]["uid"]
+        self.now(patch_pod_status("default", name, uid, {"phase": "Succeeded"}))
+
+    def bind(self, name: str, node: str) -> None:
+        """As another scheduler does."""
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+        self.ask("POST", f"/api/v1/namespaces/default/pods/{name}/binding", binding)
 
     def lose(self, name: str) -> None:
         uid = self.pods()[name]["metadata"]["uid"]
@@ -154,6 +165,55 @@ def test_a_gang_that_was_complete_keeps_its_running_members_under_the_next_sched
         async with cluster.scheduler():
             await asyncio.sleep(3600)
         assert (cluster.evicted, len(cluster.bound())) == ([], 4)
+
+    play(story)
+
+
+def test_a_gang_whose_members_finish_one_by_one_says_to_its_end_that_it_was_complete() -> None:
+    """Those that said so first are the first to finish; then comes a new scheduler, for which they do not exist."""
+
+    async def story(cluster: Cluster) -> None:
+        for i in range(5):
+            cluster.node(f"n{i}", 1)
+            cluster.member(f"m{i}", 5)
+        async with cluster.scheduler():
+            await asyncio.sleep(10)
+            cluster.start(*cluster.bound())
+            for name in cluster.witnesses():
+                cluster.finish(name)
+                await asyncio.sleep(5)
+        assert len(cluster.witnesses()) == 5, "two more say so, beside the three that have finished"
+        cluster.member("replacement", 5, cpu=2)  # so that the gang is one of which a member waits
+        async with cluster.scheduler():
+            await asyncio.sleep(3600)
+        assert cluster.evicted == []
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("waits", "evicted"),
+    [
+        pytest.param(False, [], id="no member waits: the others have finished"),
+        pytest.param(True, ["m0", "m1", "m2"], id="a member waits, and finds no room"),
+    ],
+)
+def test_a_gang_that_another_scheduler_started(waits: bool, evicted: list[str]) -> None:
+    """Nothing says that it ever was complete; its running members are of no use to a gang of which no member waits."""
+
+    async def story(cluster: Cluster) -> None:
+        for i in range(4):
+            cluster.node(f"n{i}", 1)
+            cluster.member(f"m{i}", 4)
+            cluster.bind(f"m{i}", f"n{i}")
+        cluster.start(*cluster.bound())
+        cluster.finish("m3")
+        if waits:
+            cluster.lose("m3")
+            cluster.member("m3", 4, cpu=2)
+        async with cluster.scheduler():
+            await asyncio.sleep(3600)
+        assert sorted(set(cluster.evicted)) == evicted
 
     play(story)
 

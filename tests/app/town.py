@@ -37,10 +37,15 @@ ANYWHERE: tuple[st.SearchStrategy[Step], ...] = (
 )
 
 
+SETTINGS = Settings(host="here")
+
+
 class Town:
     """Made inside a running loop; see `in_town`."""
 
-    def __init__(self, config: str = CONFIG, more: Mapping[str, Factory] | None = None) -> None:
+    def __init__(
+        self, config: str = CONFIG, more: Mapping[str, Factory] | None = None, settings: Settings = SETTINGS
+    ) -> None:
         """`more` are plugins besides ours."""
         self.server, self.clock, self.guard = PodServer(), VirtualClock(1_000_000.0), Guard()
         plugins = {**with_entry_points(BUILT_IN), **(more or {})}
@@ -51,7 +56,7 @@ class Town:
             self.clock,
             random.Random(1),
             guard=self.guard,
-            settings=Settings(host="here"),
+            settings=settings,
         )
         self.scheduler.dispatcher.rest = 0.0
         self.scheduler.dispatcher._sleep = lambda seconds: asyncio.sleep(0)

@@ -2,7 +2,8 @@
 what it cannot use.
 
 A bind cannot be undone. Of a gang that never was complete all members go, running or not: they wait for others that do
-not come. One that was complete once keeps its running members, and loses those that have not started. Only members with
+not come. One that was complete once, or of which no member waits for a node, keeps its running members and loses those
+that have not started. Only members with
 a controller are evicted, since it makes them again; then the gang is whole again, waiting. Bare pods are never deleted:
 such a gang is stuck, and an event says so. Pods of other schedulers are not looked at.
 """
@@ -60,8 +61,7 @@ class Keeper:
             if (gang.key, gang.noticed) not in known:
                 self.gave_up(gang)
             for member in gang.bound:
-                stays = gang.was_complete and member.started
-                if not stays and self._asked.get(member.uid, 0.0) <= self._clock.now():
+                if not gang.keeps(member) and self._asked.get(member.uid, 0.0) <= self._clock.now():
                     await self._release(gang, member)
 
     def _is_late(self, gang: Incomplete) -> bool:

@@ -7,6 +7,7 @@ all the same is timed here, not in `decide`: its job is tried after all others f
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 
 import msgspec
 
@@ -39,9 +40,12 @@ log = logs.get("loop")
 
 
 class Loop:
-    """`planners` by the name of their profile. Nothing is reserved for gangs unless somebody says for how long."""
+    """`planners` by the name of their profile. Nothing is reserved for gangs unless somebody says for how long.
 
-    def __init__(
+    `spent` tells the seconds by which a decision is judged to be slow: CPU seconds of this thread in a process that may
+    be stopped, throttled or migrated, which is no fault of the job; by default those of the clock."""
+
+    def __init__(  # noqa: PLR0913 - its collaborators
         self,
         ledger: Ledger,
         room: WaitingRoom,
@@ -52,9 +56,11 @@ class Loop:
         metrics: Metrics,
         clock: Clock,
         shunned: Shunned,
+        spent: Callable[[], float] | None = None,
     ) -> None:
         self._ledger, self._room, self._planners, self._dispatcher = ledger, room, planners, dispatcher
         self._herald, self._metrics, self._clock, self.shunned = herald, metrics, clock, shunned
+        self._spent = clock.now if spent is None else spent
         self.activity = LoopActivity()
         self.reservations = Reservations(room, clock, {})
         self._work = asyncio.Event()
@@ -104,7 +110,7 @@ class Loop:
     def _try(self, turn: Turn) -> float:
         """A job that brings the planner down (a mistake of ours, or of a plugin) must not bring down the others.
         Returns when it was done."""
-        began = self._clock.now()
+        began, spent = self._clock.now(), self._spent()
         self.activity.deciding = (turn.job.key, began)
         try:
             self._take(turn, began)
@@ -115,14 +121,14 @@ class Loop:
             self._count(turn.job, ERROR, began)
         finally:
             self.activity.deciding = None
-        return self._timed(turn.job.key, began)
+        return self._timed(turn.job.key, self._spent() - spent)
 
-    def _timed(self, job: str, began: float) -> float:
+    def _timed(self, job: str, seconds: float) -> float:
         """A job whose decision took too long is tried after all others from now on, and those like it with it."""
         now = self._clock.now()
-        until = self.activity.slow_jobs.decided(job, began, now)
+        until = self.activity.slow_jobs.decided(job, now - seconds, now)
         if until is not None:
-            log.warning("Decision took too long; trying the job last", job=job, seconds=round(now - began, 1))
+            log.warning("Decision took too long; trying the job last", job=job, seconds=round(seconds, 1))
             self._room.postpone(job, until)
         elif self._room.any_late:
             self._room.in_time(job)

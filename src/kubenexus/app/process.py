@@ -23,7 +23,7 @@ from kubenexus.app.lease import Terms
 from kubenexus.app.ports import Ports
 from kubenexus.app.rights import USEFUL, complaint, lacking, losses, needed
 from kubenexus.app.scheduler import Scheduler, Settings
-from kubenexus.base.clock import WallClock
+from kubenexus.base.clock import WallClock, cpu_seconds
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.base.garbage import settle_down
 from kubenexus.client import kinds
@@ -109,7 +109,7 @@ class Process:
             self._clock,
             self._rng,
             guard=self._election,
-            settings=Settings(host=self._identity.partition("_")[0]),
+            settings=Settings(host=self._identity.partition("_")[0], spent=cpu_seconds),
         )
         activity = scheduler.loop.activity
         if self._election is not None:

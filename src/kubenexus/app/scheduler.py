@@ -7,7 +7,7 @@ It owns the state and the tasks that work on it. Who leads, what is served and w
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -66,11 +66,12 @@ log = logs.get("scheduler")
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What is not in the configuration. `host` is how events name us."""
+    """What is not in the configuration. `host` is how events name us; `spent` is the clock for single decisions."""
 
     host: str = "localhost"
     in_flight: int = LIMIT
     watched: tuple[Resource, ...] = WATCHED
+    spent: Callable[[], float] | None = None
 
 
 class Scheduler:
@@ -87,7 +88,8 @@ class Scheduler:
         guard: Guard | None = None,
         settings: Settings | None = None,
     ) -> None:
-        settings, self.guard = settings or Settings(), guard or Always()
+        self._settings = settings = settings or Settings()
+        self.guard = guard or Always()
         self.api, self._clock, self._rng = api, clock, rng
         self.metrics, self.ledger = Metrics(), Ledger()
         self.gangs = {name: gang_settings(args.get(GANGS, {}), name) for name, args in configuration.args.items()}
@@ -248,6 +250,7 @@ class Scheduler:
             metrics=self.metrics,
             clock=self._clock,
             shunned=self.shunned,
+            spent=self._settings.spent,
         )
 
     def _connect(self) -> None:

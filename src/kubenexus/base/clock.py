@@ -33,6 +33,7 @@ def counter(clocks: Any = time) -> Callable[[], float]:
 
 
 SINCE_BOOT: Final = counter()
+cpu_seconds: Final = time.thread_time  # of the calling thread; stands still while the process is stopped or throttled
 
 
 class WallClock:

@@ -264,9 +264,10 @@ class Assembly:
         lack = lacking(gang, claim, seated, was_complete=roster.was_complete, noticed=noticed)
         if lack is not None:
             roster.noticed, self.incomplete[gang.key] = noticed, lack
-            return
-        self._complete(gang.key)
-        if 1 < roster.minimum <= roster.bound:
+        else:
+            self._complete(gang.key)
+        # Also of one that loses members: those that are left must be able to say so when the others have finished.
+        if roster.was_complete and roster.minimum > 1:
             bound = [member.bound for member, _ in seated if member.bound is not None and member.ours]
             for each in new_witnesses(bound, roster.asked):
                 roster.asked.add(each.uid)

@@ -89,7 +89,8 @@ def lacking(gang: Gang, claim: Claim, seated: Seated, *, was_complete: bool, not
     bound = [member.bound for member, _ in seated if member.bound is not None and member.ours]
     if not bound or sum(bool(node) for _, node in seated) >= gang.minimum:
         return None
-    return Incomplete(gang.key, gang.title, gang.minimum, tuple(bound), claim.patience, was_complete, noticed)
+    waits = any(member.ours and not node for member, node in seated)
+    return Incomplete(gang.key, gang.title, gang.minimum, tuple(bound), claim.patience, was_complete, noticed, waits)
 
 
 def broken(key: str, seated: Seated, problem: str) -> Formation:

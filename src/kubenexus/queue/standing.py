@@ -43,7 +43,7 @@ class Bound(msgspec.Struct, frozen=True, gc=False):
 
 class Incomplete(msgspec.Struct, frozen=True, gc=False):
     """A gang with fewer members on nodes than it needs. `was_complete`: once it had them all. `noticed` is when this
-    process first saw it incomplete. `patience`: seconds, None for the usual."""
+    process first saw it incomplete. `patience`: seconds, None for the usual. `waits`: some member waits for a node."""
 
     key: str
     title: str
@@ -52,6 +52,13 @@ class Incomplete(msgspec.Struct, frozen=True, gc=False):
     patience: int | None = None
     was_complete: bool = False
     noticed: float = 0.0
+    waits: bool = False
+
+    def keeps(self, member: Bound) -> bool:
+        """Whether a member stays when the gang's time is over: it runs, and the gang was complete once. It also stays
+        if no member waits: then the others have finished, or no controller creates them again, and their place would
+        be of no use to the gang."""
+        return member.started and (self.was_complete or not self.waits)
 
     @property
     def first_bind(self) -> float:
