@@ -70,8 +70,8 @@ fmt: $(READY) ## put the code into its one format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-fuzz: $(READY) ## throw FUZZ_OBJECTS (100000) hostile objects at the decoder and the ledger
-	$(PY) -m kubenexus.testing.fuzz --objects $(FUZZ_OBJECTS)
+fuzz: $(READY) ## throw FUZZ_OBJECTS (100000) hostile objects at the decoder and the ledger (FUZZ_ARGS=--grow: grow them)
+	$(PY) -m kubenexus.testing.fuzz --objects $(FUZZ_OBJECTS) $(FUZZ_ARGS)
 
 oracle: $(READY) ## compare our answers with recorded ones of kube-scheduler: a sample, or ORACLE=folder
 	$(PY) -m kubenexus.testing.oracle $(ORACLE)

@@ -56,7 +56,17 @@ class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
     bytes: float = 0.0
 
 
-Result = Timing | Memory
+class Longest(msgspec.Struct, frozen=True):
+    """The longest turn of the loop in milliseconds, and the most memory that a turn took in MB."""
+
+    bench: str
+    case: str
+    nodes: int
+    ms: float
+    mb: float
+
+
+Result = Timing | Memory | Longest
 
 
 class Pair(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench.measure import Memory, Result, Timing
+from bench.measure import Longest, Memory, Result, Timing
 from bench.targets import Judgement
 
 TIMING_HEAD = ("bench", "case", "nodes", "us", "kernel us", "ratio", "median")
@@ -37,6 +37,7 @@ def markdown(results: Sequence[Result], judgements: Iterable[Judgement]) -> str:
     """Tables for docs/benchmarks.md."""
     timings = [_row(_cells(result)) for result in results if isinstance(result, Timing)]
     sizes = [_row(_cells(result)[:4]) for result in results if isinstance(result, Memory)]
+    turns = [_row(_cells(result)[:5]) for result in results if isinstance(result, Longest)]
     kept = [
         _row((each.what, _whose(each), f"{each.limit:g}", f"{each.found:.2f}", "yes" if each.kept else "**no**"))
         for each in judgements
@@ -44,6 +45,7 @@ def markdown(results: Sequence[Result], judgements: Iterable[Judgement]) -> str:
     tables = [
         (("bench", "case", "nodes", "µs", "kernel µs", "ratio", "median ratio"), timings),
         (("bench", "case", "nodes", "memory"), sizes),
+        (("bench", "case", "nodes", "time", "memory"), turns),
         (("target", "case", "at most", "measured", "kept"), kept),
     ]
     return "\n\n".join("\n".join([_row(head), _row(["---"] * len(head)), *rows]) for head, rows in tables if rows)
@@ -70,6 +72,8 @@ def _processor() -> str:
 
 
 def _cells(result: Result) -> tuple[str, ...]:
+    if isinstance(result, Longest):
+        return (result.bench, result.case, f"{result.nodes:,}", f"{result.ms:.1f} ms", f"{result.mb:.0f} MB", "", "")
     if isinstance(result, Memory):
         size = f"{result.mb:.1f} MB" if result.mb else f"{result.bytes:.0f} bytes"
         return (result.bench, result.case, f"{result.nodes:,}", size, "", "", "")

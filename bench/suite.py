@@ -4,7 +4,7 @@ import fnmatch
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from bench import decisions, decoding, events, gangs, memory, queue
+from bench import decisions, decoding, events, gangs, longest_turn, memory, queue
 from bench.cluster import CROWDED, PAGE, PLAIN, Cluster, Kind
 from bench.kernel import Kernel
 from bench.measure import Pair, Result, Round, interleaved, settle_down, timing
@@ -33,6 +33,7 @@ class Plan(NamedTuple):
     seconds: float = 2.0
     memory: tuple[int, int, int] | None = (5_000, 50_000, 50_000)  # nodes, pods, further pods
     waiting: int = queue.WAITING
+    entries: int | None = None  # of large objects, at most; None: as many as an API server accepts
 
     def wants(self, bench: str, case: str) -> bool:
         """Whether the pattern, which may have wildcards, is found in `bench/case`."""
@@ -98,6 +99,7 @@ def run(plan: Plan) -> Iterator[Result]:
         yield from _gangs(nodes, plan)
     yield from _queue(plan)
     yield from _decode(plan)
+    yield from _longest(plan)
     yield from _memory(plan)
 
 
@@ -151,6 +153,11 @@ def _decode(plan: Plan) -> Iterator[Result]:
     for case, round_ in rounds.items():
         if plan.wants("decode", case):
             yield timing("decode", case, nodes, _rounds(round_, kernel, plan))
+
+
+def _longest(plan: Plan) -> Iterator[Result]:
+    if plan.wants(longest_turn.BENCH, ""):
+        yield from longest_turn.rows(USUAL if USUAL in plan.sizes else plan.sizes[0], plan.entries)
 
 
 def _memory(plan: Plan) -> Iterator[Result]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from bench import gangs
-from bench.measure import Memory, Result, Timing
+from bench.measure import Longest, Memory, Result, Timing
 from bench.wishes import WISHES
 
 HARDER = ("crowded", "images a node", "volumes")
@@ -64,6 +64,8 @@ TARGETS = (
     Target(
         "commit.gang, us a member", 20.0, lambda r: r.us if isinstance(r, Timing) and r.bench == "commit.gang" else None
     ),
+    Target("longest turn, ms", 100.0, lambda r: r.ms if isinstance(r, Longest) and r.bench == "longest turn" else None),
+    Target("largest turn, MB", 200.0, lambda r: r.mb if isinstance(r, Longest) and r.bench == "largest turn" else None),
     Target("process, MB", 150.0, lambda r: r.mb if isinstance(r, Memory) and r.mb else None),
     Target("each further pod, bytes", 1_500.0, lambda r: r.bytes if isinstance(r, Memory) and r.bytes else None),
 )

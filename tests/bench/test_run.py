@@ -13,7 +13,7 @@ from bench.measure import Memory, Pair, Result, Timing, timing
 from bench.suite import Plan
 from bench.targets import growth, judge
 
-TINY = Plan(sizes=(100,), rounds=1, seconds=0.0, memory=(60, 200, 200), waiting=200)
+TINY = Plan(sizes=(100,), rounds=1, seconds=0.0, memory=(60, 200, 200), waiting=200, entries=50)
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,9 @@ def test_every_bench_of_the_issue_is_there(results: list[Result]) -> None:
     assert ("memory", "200 pods, preferred-affinity") in found
     assert {("place", case) for case in (*both, "crowded", "100 classes")} <= found
     assert {("decode", "pod"), ("decode", "list of 500"), ("memory", "200 pods"), ("memory", "per pod")} <= found
+    turns = {case.split(":")[0] for bench, case in found if bench == "longest turn"}
+    assert turns == {"a pod that waits", "a pod that runs", "another object"}
+    assert len([case for bench, case in found if bench == "largest turn"]) == 1
     events = {case for bench, case in found if bench == "ledger.refresh"}
     assert {"pod added", "pod updated", "pod deleted", "node heartbeat", "node changed"} <= events
 

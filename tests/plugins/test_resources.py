@@ -6,10 +6,10 @@ import pytest
 
 from kubenexus.api.core import Node, Pod
 from kubenexus.base.errors import Malformed
-from kubenexus.framework.verdict import Code
-from kubenexus.plugins import BUILT_IN
+from kubenexus.framework.verdict import MOST_REASONS, Code
+from kubenexus.plugins import BUILT_IN, node_resources_fit
 from kubenexus.testing.builders import a_container, a_device_class, a_node, a_pod
-from kubenexus.testing.harness import Cluster, a_ledger
+from kubenexus.testing.harness import Cluster, a_ledger, run
 from kubenexus.testing.twins import ACCEPTED, assert_agrees, vector_answers
 from tests.plugins.naive import NodeResourcesBalancedAllocation
 
@@ -183,3 +183,38 @@ def test_a_resource_that_a_device_class_backs_is_not_fits_to_judge_where_no_devi
 def test_a_strategy_that_makes_no_sense_is_refused_at_start_up(args: dict[str, Any]) -> None:
     with pytest.raises(Malformed, match="scoringStrategy"):
         BUILT_IN["NodeResourcesFit"](args)
+
+
+def test_of_many_resources_that_no_node_offers_some_are_named() -> None:
+    """As many as a verdict can tell apart; that there are more is said, too."""
+    nodes = [a_node("n1", cpu=4), a_node("n2", cpu=4)]
+    decision = run(nodes, [a_pod("p", requests={f"e.co/r{i:03}": 1 for i in range(200)})]).decisions["p"]
+    counts = dict(decision.diagnosis.counts)
+    assert len(counts) == MOST_REASONS
+    assert counts.pop("further resources are insufficient") == 2
+    assert counts == {f"Insufficient e.co/r{i:03}": 2 for i in range(MOST_REASONS - 1)}
+
+
+MANY = {f"e.co/r{i}": 1 + i % 3 for i in range(12)}
+OFFERS = [
+    pytest.param({}, id="nothing of it"),
+    pytest.param({f"e.co/r{i}": 2 for i in range(12)}, id="all, and some too little"),
+    pytest.param({f"e.co/r{i}": 3 for i in range(0, 12, 2)}, id="every other one"),
+    pytest.param({f"e.co/r{i}": 9 for i in range(12)}, id="enough"),
+]
+
+
+@pytest.mark.parametrize("device_class", [False, True], ids=["by device plugins", "some by a device class"])
+@pytest.mark.parametrize("offers", OFFERS)
+def test_many_resources_one_by_one_are_judged_as_all_at_once(
+    offers: dict[str, int], device_class: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = [a_node("n1", cpu=4, resources=offers), a_node("n2", cpu=1), a_node("n3", cpu=4, resources={"e.co/r0": 8})]
+    running = [a_pod("q", node="n1", requests={"e.co/r0": 2, "e.co/r2": 1})]
+    classes = [a_device_class("c", resource="e.co/r4")] if device_class else []
+    said = []
+    for together in (0, 100):
+        monkeypatch.setattr(node_resources_fit, "_TOGETHER", together)
+        found = run(nodes, [*running, a_pod("p", cpu=2, requests=MANY)], device_classes=classes)
+        said.append(found.decisions["p"])
+    assert said[0] == said[1]

@@ -100,7 +100,9 @@ def test_a_rule_that_does_not_hear_of_something_is_found(name: str, deaf: int, m
     [
         pytest.param("affinity", affinity_hints, "_all", lambda wanted, pod: False, id="pods to join"),
         pytest.param("affinity", affinity_hints, "_selects", lambda term, pod: False, id="pods to avoid"),
-        pytest.param("spread", spread_hints, "_counts", lambda constraint, pod, node: True, id="nodes that count"),
+        pytest.param(
+            "spread", spread_hints, "_counts", lambda several, pod, node: [True] * len(several), id="nodes that count"
+        ),
         pytest.param("spread", spread_hints, "_shown", lambda pod, other: None, id="pods that count"),
     ],
 )

@@ -13,6 +13,7 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 _BASIC: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 
+_MOST_CHECKED: Final = 2_000
 Amounts = tuple[tuple[str, int], ...]
 
 
@@ -39,11 +40,13 @@ def _is_scalar(name: str) -> bool:
 
 
 def rounded(nanos: Mapping[str, int]) -> Amounts:
-    """What NodeInfo keeps of a resource list, in its units."""
+    """What NodeInfo keeps of a resource list, in its units. Of thousands of names nobody looks whether each is one: no
+    node offers those that are none, and no pod with so many is placed."""
+    many = len(nanos) > _MOST_CHECKED
     kept = [
         (name, ceil_within_int64(nano, NANO_PER_MILLI if name == CPU else NANO))
         for name, nano in nanos.items()
-        if nano and (name in _BASIC or is_scalar(name))
+        if nano and (many or name in _BASIC or is_scalar(name))
     ]
     kept.sort()
     return tuple(kept)

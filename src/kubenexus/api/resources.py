@@ -88,6 +88,13 @@ def pod_requests(pod: Pod, *, status: bool, pod_level: bool = True, fill: bool =
     return _located(pod, lambda pod: _requests(pod, _QUANTITIES, defaults, resized=status, pod_level=pod_level))
 
 
+def milli_requests(pod: Pod) -> dict[str, int]:
+    """The effective requests in thousandths, resizes counted: what kube-scheduler compares to see whether a pod grew or
+    shrank."""
+    nanos = _located(pod, lambda pod: _requests(pod, _NANOS, {}, resized=is_resized(pod)))
+    return {name: ceil_within_int64(nano, NANO_PER_MILLI) for name, nano in nanos.items()}
+
+
 def pod_limits(pod: Pod) -> dict[str, Quantity]:
     """The effective limits of the spec as quantities (`resource.PodLimits` without status)."""
     return _located(pod, _limits)
@@ -163,9 +170,11 @@ def _total(
         if container.restart_policy == "Always":
             _add(running, starting)
             _add(sidecars, starting)
-            starting = sidecars
+            starting = {name: sidecars[name] for name in starting}
         else:
-            _add(starting, sidecars)
+            _add(starting, {name: sidecars[name] for name in starting if name in sidecars})
+        # Only what this container names: the sidecars' other resources were counted when they started, and to go
+        # through all of them for each container would take the square of their number.
         _raise(largest, starting)
     _raise(running, largest)
     return running

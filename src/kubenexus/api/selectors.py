@@ -40,6 +40,12 @@ class LabelSelector(Object):
             keys.add(expression.key)
         return keys
 
+    @property
+    def size(self) -> int:
+        """How many requirements and values it has."""
+        values = sum([len(expression.values) for expression in self.match_expressions])
+        return len(self.match_labels) + len(self.match_expressions) + values
+
 
 class Op(enum.Enum):
     IN = "In"

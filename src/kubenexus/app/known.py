@@ -10,7 +10,8 @@ import msgspec
 
 from kubenexus.api.core import Node, Pod, PodStatus, Volume
 
-SHARED = 2048  # parts of a few kilobytes; beyond that sharing begins anew
+SHARED = 2048  # parts of a few kilobytes; beyond that sharing begins again
+USUAL = 32 << 10  # bytes; two thousand parts of a megabyte each would be too many to hold
 
 _encode = msgspec.json.encode  # which has numbers of any size: a quantity may be one
 
@@ -44,7 +45,8 @@ class Known:
     def _shared(self, part: Any) -> Any:
         if len(self._parts) > SHARED:
             self._parts.clear()
-        return self._parts.setdefault(_encode(part), part)
+        encoded = _encode(part)
+        return self._parts.setdefault(encoded, part) if len(encoded) <= USUAL else part
 
 
 _NEW = PodStatus(phase="Pending")

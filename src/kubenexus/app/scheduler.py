@@ -43,6 +43,7 @@ from kubenexus.client.watch import Reflector
 from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS
 from kubenexus.config.gangs import gang_settings
+from kubenexus.framework import limits
 from kubenexus.framework.profile import Factory, Lineup
 from kubenexus.observe import events, logs
 from kubenexus.observe.metrics import Metrics
@@ -205,7 +206,8 @@ class Scheduler:
             return columns.pods.carrier_keys, bool(columns.pods.carriers), owners
 
         aging = self.gangs[planner.lineup.profile.name].aging
-        return Rules.of(planner.lineup, sign, context, also={**capacity.WAKES, **stake.WAKES}, aging=aging)
+        also = {**capacity.WAKES, **stake.WAKES, **limits.WAKES}
+        return Rules.of(planner.lineup, sign, context, also=also, aging=aging)
 
     def _volumes(self, configuration: Configuration) -> VolumeBinding:
         known = self.feed.known

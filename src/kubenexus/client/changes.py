@@ -1,7 +1,8 @@
 """The lines of a watch as changes. Whatever a line holds, the object in it is passed on: read, or as an Unreadable."""
 
 import re
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -13,6 +14,8 @@ from kubenexus.client.status import as_error
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
+PORTION: Final = 1 << 20  # bytes
+T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
@@ -65,6 +68,21 @@ def read_batch(lines: list[bytes], kind: type[HasMetadata]) -> Batch:
             batch.changes.append(Change(what, found))
             batch.version = _version_of(found) or batch.version
     return batch
+
+
+def portions(things: list[T], sizes: list[int]) -> Iterator[list[T]]:
+    """The same in portions of about a megabyte, in their order: what is done with one of them is over soon. An object
+    may be a megabyte and a half by itself."""
+    portion: list[T] = []
+    bytes_in_it = 0
+    for thing, size in zip(things, sizes, strict=True):
+        if portion and bytes_in_it + size > PORTION:
+            yield portion
+            portion, bytes_in_it = [], 0
+        portion.append(thing)
+        bytes_in_it += size
+    if portion:
+        yield portion
 
 
 def at_least(version: str, moment: str) -> bool:

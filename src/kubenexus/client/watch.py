@@ -19,7 +19,7 @@ from kubenexus.base.clock import Clock, Sleep
 from kubenexus.base.errors import Malformed
 from kubenexus.client.backoff import Backoff
 from kubenexus.client.calls import ApiError, Uncertain, Unreachable
-from kubenexus.client.changes import Batch, at_least, read_batch
+from kubenexus.client.changes import Batch, at_least, portions, read_batch
 from kubenexus.client.kinds import Resource
 from kubenexus.client.topics import LineStream, Receiver, Source, Timing, Topic, Trouble
 from kubenexus.client.verbs import listing, watching
@@ -50,6 +50,7 @@ class Reflector:
         self._backoff = Backoff(rng, timing.backoff, timing.longest_backoff)
         self._begun, self._wanted = 0, 1  # lists
         self._whole = False  # without pages: the pages grew too old while we turned them
+        self._usual = 0  # bytes of an object in the page that came last
         self._stream: LineStream | None = None
         self._nudged = asyncio.Event()
         self._waiting: list[tuple[str, int, asyncio.Future[None]]] = []
@@ -143,7 +144,11 @@ class Reflector:
             async for page in pages:
                 if first:
                     self._tell.begin()
-                self._tell.listed(page.items, page.unreadable)
+                *some, last = [*portions(page.items, [self._usual] * len(page.items))] or [[]]
+                for portion in some:
+                    self._tell.listed(portion, ())
+                    await asyncio.sleep(0)
+                self._tell.listed(last, page.unreadable)
                 first, version = False, page.resource_version
         if not version:
             raise Malformed("has no resourceVersion", field="metadata", subject=f"list of {self.resource}")
@@ -169,7 +174,9 @@ class Reflector:
         except ApiError as error:
             self._whole = self._whole or (error.code == 410 and bool(more))
             raise
-        return decode_list(raw, self._kind)
+        page = decode_list(raw, self._kind)
+        self._usual = len(raw) // max(len(page.items), 1)
+        return page
 
     def _complete(self, version: str, number: int) -> None:
         self._tell.end()
@@ -206,12 +213,13 @@ class Reflector:
                 lines = await stream.batch(_MOST)
             if not lines:
                 return heard
-            heard = True
-            batch = read_batch(lines, self._kind)
-            bookmarked = bookmarked or batch.bookmarked
-            self._hand_over(batch)
-            if len(lines) == _MOST:
-                await asyncio.sleep(0)
+            heard, several = True, len(lines) == _MOST
+            for portion in portions(lines, [*map(len, lines)]):
+                batch = read_batch(portion, self._kind)
+                bookmarked = bookmarked or batch.bookmarked
+                self._hand_over(batch)
+                if several or len(portion) < len(lines):
+                    await asyncio.sleep(0)
 
     def _hand_over(self, batch: Batch) -> None:
         if batch.changes:

@@ -4,22 +4,28 @@ from collections import OrderedDict
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.base.errors import Malformed, shown_key
 from kubenexus.cycle.repair import refresh
-from kubenexus.cycle.table import ClassTable, Work
+from kubenexus.cycle.table import NOWHERE, ClassTable, Work
 from kubenexus.framework import contract
 from kubenexus.framework.contract import FAILURES, PluginFailedError, blamed, called
+from kubenexus.framework.limits import LIMITS, PER_ROW, Counts, counts_of, excess, work_of
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.profile import Lineup
 from kubenexus.framework.signature import Signer, unpinned
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.volumes.mounts import mounting
+from kubenexus.state.volumes.mounts import mounted, mounting
 
 CACHE_BYTES = 64 << 20
 _BYTES_PER_ROW = 64  # of a table with reasons from several plugins and all scores; most take half of it
+_BYTES_READ_PER_ROW = 64  # of a signature: to make it takes about as long as to ask about a row
+_LEAST_READ = 1024
+_SHORT = 1024  # bytes: of an ordinary pod, with one or two constraints or terms
+_BYTES_OF_EXTRA = 128  # what plugins keep of a class with many constraints, for each row that its work counts as
 _COPIES = 32  # a class holds its fields as objects, several times as large as its signature
 
 
@@ -63,12 +69,21 @@ class Bench:
         read = self.signer.read(pod, lifted, self._signed(pod, columns))
         signature = self.signer.seal(read)
         table = self._tables.get(signature)
-        if table is None:
-            pod_class = self._class(signature, pod, read)
-            table = self._tables[signature] = ClassTable(pod_class, self.lineup, self.work)
-            self._shrink(columns.size)
-        else:
-            self._tables.move_to_end(signature)
+        measured = (columns.node_changes.mark, columns.pods.count.bit_length())
+        if table is None or table.measured != measured:
+            counts = self._counts(pod, read, signature) if table is None else table.counts
+            work = work_of(counts, columns) if counts else {}
+            beyond = excess(counts, work, columns.count) if work else ""
+            if beyond:
+                return self._too_large(pod, beyond, signature, columns)
+            if table is None:
+                table = ClassTable(self._class(signature, pod, read), self.lineup, self.work, counts=counts)
+                self._tables[signature] = table
+                table.extra = sum(work.values()) // PER_ROW
+                self._shrink(table, columns.size)
+            table.measured = measured
+        self.work.rows += table.extra
+        self._tables.move_to_end(signature)
         refresh(table, columns)
         member = Member(pod, table, refused=table.refused)
         if table.only or (pod.spec.affinity is not None and self.lineup.pins):
@@ -84,6 +99,22 @@ class Bench:
         """The pod's class, made anew; without `lift` its pins are left in. For tests and explanations."""
         read = self.signer.read(pod, unpinned(pod) if lift else None, self._signed(pod, columns))
         return self._class(self.signer.seal(read), pod, read)
+
+    def _counts(self, pod: Pod, read: list[Any], signature: bytes) -> Counts:
+        """Of what the class has; nothing if all of it is so short that it cannot be many. What it mounts is no field of
+        it: plugins sign that."""
+        if len(signature) <= _SHORT:
+            return {}
+        signed = len(self.lineup.signs) > len(self.lineup.signs_without_volumes)
+        return counts_of(self.signer.model(read), mounted(pod) if signed and pod.spec.volumes else 0)
+
+    def _too_large(self, pod: Pod, beyond: str, signature: bytes, columns: NodeColumns) -> Member:
+        """A pod that is more work than one may be: refused on all nodes, before any of it is done. Nothing is kept. To
+        have read and signed it counts as work, so that no burst of decisions has many of them."""
+        self.work.rows += len(signature) // _BYTES_READ_PER_ROW + _LEAST_READ
+        nowhere = np.full(columns.size, NOWHERE, np.int64)
+        table = ClassTable(PodClass(b"", Pod()), self.lineup, self.work, ok=nowhere != NOWHERE, rank=nowhere)
+        return Member(pod, table, refused=Verdict(Code.UNRESOLVABLE, (beyond,), LIMITS))
 
     def _signed(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
         signed: dict[str, Any] = {}
@@ -104,12 +135,13 @@ class Bench:
         except Malformed as problem:
             raise problem.within(subject=f"Pod {shown_key(pod.key)}") from None
 
-    def _shrink(self, rows: int) -> None:
+    def _shrink(self, newest: ClassTable, rows: int) -> None:
         """Drop the tables unused for longest while the cache is over its bound; the newest always stays."""
-        self._held += len(next(reversed(self._tables))) * _COPIES + _BYTES_PER_ROW * rows + 4096
+        signature = newest.pod.signature
+        newest.held = len(signature) * _COPIES + _BYTES_PER_ROW * rows + newest.extra * _BYTES_OF_EXTRA + 4096
+        self._held += newest.held
         while self._held > self._cache_bytes and len(self._tables) > 1:
-            signature, _ = self._tables.popitem(last=False)
-            self._held -= len(signature) * _COPIES + _BYTES_PER_ROW * rows + 4096
+            self._held -= self._tables.popitem(last=False)[1].held
 
     def _pin(self, member: Member) -> None:
         """To the nodes that plugins name for its class, and for this very pod."""

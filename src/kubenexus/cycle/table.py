@@ -20,6 +20,7 @@ from kubenexus.cycle.lots import BITS, Lots
 from kubenexus.framework.contract import FAILURES, PluginFailedError, blamed, called, prepared
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import ALONE, JobView
+from kubenexus.framework.limits import Counts
 from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Only, Prepare, Stamped
 from kubenexus.framework.profile import Cast, Lineup
@@ -91,6 +92,10 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
     stamps: dict[tuple[str, str], Hashable] = {}  # by plugin and point: what its last answer stood on
     built: bool = False
     marks: tuple[int, int, int] = (0, 0, 0)
+    counts: Counts = {}  # of what the class has that costs something to look at
+    extra: int = 0  # what that costs with each look, in rows
+    held: int = 0  # bytes that it was taken for when it came into the cache
+    measured: tuple[int, int] = (-1, -1)  # the cluster on which that was found to be no more than a pod may cost
 
     def __post_init__(self) -> None:
         profile = self.lineup.profile

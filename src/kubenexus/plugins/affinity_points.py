@@ -35,10 +35,12 @@ def few_domains(wishes: tuple[Wish, ...], nodes: NodeColumns) -> bool:
 def by_domain(wishes: tuple[Wish, ...], nodes: Nodes) -> Coded:
     """Wishes of one topology."""
     topology = wishes[0][0]
-    points: Any = sum([weight * counter.domain(topology) for _, weight, counter in wishes])
+    column = nodes.columns.labels.column(topology)
+    points = np.zeros(len(column.values), np.int64)
+    for _, weight, counter in wishes:
+        counter.pour(topology, weight, points)
     points[0] = 0  # nodes without the label are near nobody
     codes, rows = axis(topology, nodes)
-    column = nodes.columns.labels.column(topology)
     return Coded(codes, points, (column, nodes.columns.node_changes.mark, nodes.rows is None), rows)
 
 
@@ -72,10 +74,12 @@ class Tally:
     def _recount(self, nodes: Nodes) -> None:
         self._axes = {topology: axis(topology, nodes) for topology, _, _ in self._wishes}
         raw = np.zeros(nodes.width, np.int64)
+        points = {topology: np.zeros(len(axis.rows), np.int64) for topology, axis in self._axes.items()}
         for topology, weight, counter in self._wishes:
-            points = weight * counter.domain(topology)
-            points[0] = 0  # nodes without the label are near nobody
-            raw += points.take(self._axes[topology].codes)
+            counter.pour(topology, weight, points[topology])
+        for topology, of_domains in points.items():
+            of_domains[0] = 0  # nodes without the label are near nobody
+            raw += of_domains.take(self._axes[topology].codes)
         self._codes, self._raw = None, raw
         least, most = int(raw.min(initial=0)), int(raw.max(initial=0))
         if most - least <= _MOST_POINTS:

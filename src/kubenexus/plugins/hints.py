@@ -10,11 +10,12 @@ from typing import Any
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.offers import allocatable
 from kubenexus.api.resource_names import PODS
-from kubenexus.api.resources import demand, footprint
+from kubenexus.api.resources import Demand, demand, footprint
 from kubenexus.framework.events import Event
 from kubenexus.state.ledger import IMPLICIT_RESOURCE
 
 Ignores = Callable[[str], bool]
+_MOST_KNOWN = 32
 
 
 def pod_left(plugin: Any, pod: Pod, event: Event) -> bool:
@@ -33,7 +34,7 @@ def pod_shrank(plugin: Any, pod: Pod, event: Event) -> bool:
 def node_has_room(ignores: Ignores, pod: Pod, event: Event) -> bool:
     """A node on which, were it empty, the pod would fit; and if it is not new, it offers more than before of what the
     pod asks for."""
-    asked = {name: amount for name, amount in demand(pod).amounts if not ignores(name)}
+    asked = {name: amount for name, amount in _demand(pod).amounts if not ignores(name)}
     offered = _offered(event.new)
     # What no device plugin offers there, but a device class backs, is for the claim's plugin to judge.
     delegated = {name for name in asked if name in event.delegated and not offered.get(name)}
@@ -47,11 +48,28 @@ def node_has_room(ignores: Ignores, pod: Pod, event: Event) -> bool:
 def device_class_backs(plugin: Any, pod: Pod, event: Event) -> bool:
     """A device class now stands behind an extended resource that the pod asks for."""
     old, new = event.old, event.new
-    asked = dict(demand(pod).amounts)
+    asked = dict(_demand(pod).amounts)
     if old is None and IMPLICIT_RESOURCE + new.metadata.name in asked:
         return True
     unchanged = old is not None and old.spec.extended_resource_name == new.spec.extended_resource_name
     return not unchanged and new.spec.extended_resource_name in asked
+
+
+_known: list[tuple[Pod, Demand]] = []
+
+
+def _demand(pod: Pod) -> Demand:
+    """Remembered of the few pods asked about last, by the very object: each event asks about the same waiting pods
+    again, and to count thousands of containers takes milliseconds."""
+    for i, (known, counted) in enumerate(_known):
+        if known is pod:
+            if i:
+                _known.insert(0, _known.pop(i))
+            return counted
+    counted = demand(pod)
+    _known.insert(0, (pod, counted))
+    del _known[_MOST_KNOWN:]
+    return counted
 
 
 def _fits(asked: Mapping[str, int], offered: Mapping[str, int], delegated: set[str]) -> bool:

@@ -80,7 +80,8 @@ class InterPodAffinity:
         elif not pods.carriers:
             return None
         labels = pod.metadata.labels
-        return [pod.metadata.namespace, {key: labels[key] for key in keys if key in labels}]
+        few = labels if len(labels) < len(keys) else keys
+        return [pod.metadata.namespace, {key: labels[key] for key in few if key in labels and key in keys}]
 
     def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
         affinity, mark = self._affinity(pod, nodes), nodes.node_changes.mark
@@ -348,14 +349,15 @@ def _there(topology: str, counter: Counter, node: OneNode) -> bool:
 
 def _any(terms: list[tuple[str, Counter]], nodes: Nodes) -> BoolColumn | None:
     """Rows in a domain where any of the terms counts somebody; None when there are none."""
-    found = None
+    found, by_topology = None, dict[str, list[Counter]]()
     for topology, counter in terms:
-        counts, codes = counter.domain(topology), codes_of(topology, nodes)
-        if nodes.width < len(counts):
-            here = (counts[codes] > 0) & (codes != 0)
-        else:
-            some = counts > 0
-            some[0] = False
-            here = some.take(codes)
+        by_topology.setdefault(topology, []).append(counter)
+    for topology, counters in by_topology.items():  # there may be a thousand terms, of a handful of topologies
+        codes = codes_of(topology, nodes)
+        some = np.zeros(len(nodes.columns.labels.column(topology).values), np.bool_)
+        for counter in counters:
+            counter.mark(topology, some)
+        some[0] = False
+        here = some.take(codes)
         found = here if found is None else found | here
     return found

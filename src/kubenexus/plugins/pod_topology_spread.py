@@ -20,7 +20,7 @@ from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Coded, Depends, own
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins import spread_hints
-from kubenexus.plugins.spread import HARD, HOSTNAME, SOFT, Constraint, Domains, parse
+from kubenexus.plugins.spread import HARD, HOSTNAME, SOFT, Constraint, Counted, Domains, parse
 from kubenexus.plugins.spread_points import IGNORED, ByDomain, ByNode, Leaning
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
@@ -164,7 +164,6 @@ class _Plan:
     ) -> None:
         self.hard: list[Domains] = []
         self._soft: list[Domains] = []
-        self._spec = spec
         self._all_labels = bool(spec.topology_spread_constraints) or not system
         parts: list[ByNode | ByDomain] = []
         for constraint, hard in _parsed(signed, spec.topology_spread_constraints or defaults):
@@ -176,18 +175,18 @@ class _Plan:
             else:
                 self._soft.append(domains)
                 parts.append(ByDomain(domains))
-        self._wanted = [domains.constraint for domains in self.hard]
-        self._constraints = [part.constraint for part in parts]
+        self._counted_hard = Counted(spec, [domains.constraint for domains in self.hard])
+        self._counted_soft = Counted(spec, [part.constraint for part in parts] if self._all_labels else [])
         self.soft = Leaning(parts, self._all_labels) if parts else None
 
     def hard_domains(self, nodes: NodeColumns) -> list[Domains]:
         for domains in self.hard:
-            domains.refresh(self._spec, nodes, self._wanted, all_keys=True)
+            domains.refresh(self._counted_hard, nodes, all_keys=True)
         return self.hard
 
     def leaning(self, nodes: NodeColumns) -> Leaning | None:
         for domains in self._soft:
-            domains.refresh(self._spec, nodes, self._constraints, self._all_labels)
+            domains.refresh(self._counted_soft, nodes, self._all_labels)
         return self.soft
 
 

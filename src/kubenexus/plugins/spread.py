@@ -85,9 +85,31 @@ def admitted(constraint: Constraint, spec: PodSpec, nodes: Nodes) -> BoolColumn:
 def labelled(constraints: list[Constraint], nodes: Nodes) -> BoolColumn:
     """Nodes that have the topology labels of all these constraints."""
     found: BoolColumn = np.ones(nodes.width, np.bool_)
-    for constraint in constraints:
-        found &= nodes.label(constraint.topology)[0] != 0
+    for topology in dict.fromkeys(constraint.topology for constraint in constraints):
+        found &= nodes.label(topology)[0] != 0
     return found
+
+
+class Counted:
+    """Whose pods the constraints of a class count: nodes that have the labels of all of them, and are admitted. Worked
+    out once for all constraints, until a node changes: a pod may have hundreds."""
+
+    def __init__(self, spec: PodSpec, labels_of: list[Constraint]) -> None:
+        self._spec = spec
+        self._labels_of = labels_of
+        self._mark = -1
+        self._rows: dict[tuple[bool, bool], BoolColumn] = {}
+
+    def rows(self, constraint: Constraint, nodes: Nodes) -> BoolColumn:
+        """Nobody may write into them."""
+        if self._mark != nodes.columns.node_changes.mark:
+            self._mark, self._rows = nodes.columns.node_changes.mark, {}
+        kind = (constraint.honors_affinity, constraint.honors_taints)
+        found = self._rows.get(kind)
+        if found is None:
+            found = admitted(constraint, self._spec, nodes) & labelled(self._labels_of, nodes)
+            self._rows[kind] = found
+        return found
 
 
 class Domains:
@@ -109,8 +131,8 @@ class Domains:
         self._axis = Axis(None, None)
         self._overfull: tuple[tuple[int, int], Any] = ((-1, -1), None)
 
-    def refresh(self, spec: PodSpec, nodes: NodeColumns, others: list[Constraint], all_keys: bool) -> None:
-        """Follow the pods; count anew when nodes changed. `others`: constraints whose labels a node must have too."""
+    def refresh(self, counted: Counted, nodes: NodeColumns, all_keys: bool) -> None:
+        """Follow the pods; count again when nodes changed."""
         column = nodes.labels.column(self.constraint.topology)
         same = self._marks[0] == nodes.node_changes.mark and self._column is column
         if same and self._marks[1] == self.counter.version:
@@ -120,7 +142,7 @@ class Domains:
         if steps is None:
             # Where nodes without the label take part, they are in one domain with those whose label is empty.
             self._unlabelled = 0 if all_keys else max(column.values.find(""), 0)
-            self._recount(spec, Nodes(nodes), others if all_keys else [])
+            self._recount(counted, Nodes(nodes))
         else:
             codes = column.codes
             for row, delta in steps:
@@ -128,10 +150,10 @@ class Domains:
                     self.counts[codes.item(row) or self._unlabelled] += delta
         self._marks = (nodes.node_changes.mark, self.counter.version)
 
-    def _recount(self, spec: PodSpec, nodes: Nodes, others: list[Constraint]) -> None:
+    def _recount(self, counted: Counted, nodes: Nodes) -> None:
         self._axis = axis(self.constraint.topology, nodes)
         codes, size = self._axis.codes, len(self._axis.rows)
-        self._counted = admitted(self.constraint, spec, nodes) & labelled(others, nodes)
+        self._counted = counted.rows(self.constraint, nodes)
         rows = np.zeros(nodes.width, np.int64)
         known = min(len(self.counter.rows), nodes.width)
         rows[:known] = self.counter.rows[:known]
@@ -168,7 +190,7 @@ class Domains:
 
     def skewed(self, nodes: Nodes) -> tuple[BoolColumn, BoolColumn | None]:
         """Rows where one pod more would skew the spread too far, and those without the label (None: all have it)."""
-        codes, rows = axis(self.constraint.topology, nodes)
+        codes, rows = self._axis if nodes.rows is None else axis(self.constraint.topology, nodes)
         skewed = self.overfull().take(codes)
         if not rows[0]:
             return skewed, None

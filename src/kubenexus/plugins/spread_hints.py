@@ -71,14 +71,26 @@ def _role(constraints: Constraints, pod: Pod, node: Node | None) -> list[tuple[s
     """A node's domain for each constraint and whether it counts there; None where it is in no domain at all."""
     if node is None or any(each.topology_key not in node.metadata.labels for each in constraints):
         return None
-    return [(node.metadata.labels[each.topology_key], _counts(each, pod, node)) for each in constraints]
+    counts, labels = _counts(constraints, pod, node), node.metadata.labels
+    return [(labels[each.topology_key], counted) for each, counted in zip(constraints, counts, strict=True)]
 
 
-def _counts(constraint: TopologySpreadConstraint, pod: Pod, node: Node) -> bool:
+def _counts(constraints: Constraints, pod: Pod, node: Node) -> list[bool]:
+    """Whether the node counts, for each constraint. Tolerations and node affinity are asked once for all of them: there
+    may be a hundred constraints, and as many terms."""
+    kept_out = any(each.node_taints_policy == "Honor" for each in constraints) and not _tolerates(pod, node)
+    unwanted = any(each.node_affinity_policy == "Honor" for each in constraints) and not _selects(pod, node)
+    return [
+        not ((kept_out and each.node_taints_policy == "Honor") or (unwanted and each.node_affinity_policy == "Honor"))
+        for each in constraints
+    ]
+
+
+def _tolerates(pod: Pod, node: Node) -> bool:
+    return not untolerated(pod.spec.tolerations, node.spec.taints)
+
+
+def _selects(pod: Pod, node: Node) -> bool:
     name, labels, spec = node.metadata.name, node.metadata.labels, pod.spec
-    if constraint.node_taints_policy == "Honor" and untolerated(spec.tolerations, node.spec.taints):
-        return False
-    if constraint.node_affinity_policy != "Honor":
-        return True
     wanted = spec.affinity and spec.affinity.node_affinity and spec.affinity.node_affinity.required
     return matches(exactly(spec.node_selector), name, labels) and (not wanted or required(wanted).matches(name, labels))

@@ -63,6 +63,9 @@ class ByNode:
             return [(row, by) for row, by in steps if not self._missing.item(row)]
         return steps
 
+    def counts(self) -> Any:
+        return np.array(self.pods)
+
     def points(self, worth: float) -> list[float]:
         """Of each index, when a pod is worth so much, as it mostly was the last time."""
         if self._points[0] != worth:
@@ -100,8 +103,12 @@ class ByDomain:
 
     @property
     def pods(self) -> list[int]:
-        pods: list[int] = self._domains.padded[1 : 1 + self._size].tolist()
+        pods: list[int] = self.counts().tolist()
         return pods
+
+    def counts(self) -> Any:
+        """The same as a column: with many combinations each row has its own, and lists would be dear."""
+        return self._domains.padded[1 : 1 + self._size]
 
     def points(self, worth: float) -> list[float]:
         return _points_of(self, worth)
@@ -164,7 +171,7 @@ class Leaning:
     def _points(self, worths: list[float]) -> Any:
         """More pods in a node's domain are more points."""
         several = zip(self._parts, self._indices, self._bases, worths, strict=True)
-        points = [np.take(part.pods, index) * worth + base for part, index, base, worth in several]
+        points = [part.counts().take(index) * worth + base for part, index, base, worth in several]
         return (functools.reduce(np.add, points) + 0.5).astype(np.int64)
 
     def _few_points(self, worths: list[float]) -> Any:
@@ -184,7 +191,10 @@ class Leaning:
             self._strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
             codes = sum([index * stride for index, stride in zip(indices, self._strides, strict=True)])
             self._codes = RowCodes(codes, combinations)
-            self._indices = np.array(np.unravel_index(np.arange(combinations), sizes))
+            every = np.arange(combinations)  # and not NumPy's own way back, which ends at 64 constraints
+            self._indices = np.array(
+                [every // stride % size for stride, size in zip(self._strides, sizes, strict=True)]
+            )
         else:
             self._codes, self._indices = None, np.array(indices)
         with_labels = labelled([part.constraint for part in self._parts], nodes) if self._all_labels else None

@@ -9,7 +9,8 @@ import msgspec
 
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.offers import allocatable
-from kubenexus.api.resources import pod_requests
+from kubenexus.api.resize import is_infeasible
+from kubenexus.api.resources import milli_requests
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.events import Action, Event, Resource
 
@@ -30,7 +31,7 @@ def node_gone(node: Node) -> Event:
 def node_changed(old: Node, new: Node, delegated: frozenset[str] = _NO_RESOURCES) -> list[Event]:
     """One event for each kind of change. Being cordoned helps nobody and is none."""
     actions = []
-    if _offers(old) != _offers(new):
+    if old.status.allocatable != new.status.allocatable and _offers(old) != _offers(new):
         actions.append(Action.UPDATE_NODE_ALLOCATABLE)
     if old.metadata.labels != new.metadata.labels:
         actions.append(Action.UPDATE_NODE_LABEL)
@@ -76,7 +77,7 @@ def pod_changed(old: Pod, new: Pod, *, target: bool = False) -> list[Event]:
 
 
 def _pod_actions(old: Pod, new: Pod) -> list[tuple[Action, bool]]:
-    before, after = _asks(old), _asks(new)
+    before, after = ({}, {}) if _asks_alike(old, new) else (_asks(old), _asks(new))
     return [
         (Action.UPDATE_POD_LABEL, old.metadata.labels != new.metadata.labels),
         (Action.UPDATE_POD_SCALE_DOWN, _more(before, after)),
@@ -95,10 +96,22 @@ def _more(this: dict[str, int], that: dict[str, int]) -> bool:
     return any(name not in that or amount > that[name] for name, amount in this.items())
 
 
+def _asks_alike(old: Pod, new: Pod) -> bool:
+    """Whether all that requests are counted from is the same, as after most updates: then nothing need be counted."""
+    return _counted_from(old) == _counted_from(new)
+
+
+def _counted_from(pod: Pod) -> tuple[object, ...]:
+    spec, status = pod.spec, pod.status
+    reported = (status.container_statuses, status.init_container_statuses, status.allocated_resources)
+    asked = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
+    return (*asked, *reported, status.resources, is_infeasible(pod))
+
+
 def _asks(pod: Pod) -> dict[str, int]:
     """What the pod takes, in thousandths, as kube-scheduler compares it; nothing if that cannot be read."""
     try:
-        return {name: amount.milli() for name, amount in pod_requests(pod, status=True).items()}
+        return milli_requests(pod)
     except Malformed:
         return {}
 

@@ -58,8 +58,9 @@ def _claims(pod: Pod) -> list[Any]:
     asking = [v for v in pod.spec.volumes if v != Volume(name=v.name, image=v.image)]
     if not asking:
         return []
-    asked = [{**msgspec.to_builtins(volume), "name": ""} for volume in asking]
-    return [pod.key if any("ephemeral" in volume for volume in asked) else pod.metadata.namespace, *asked]
+    asked = [msgspec.structs.replace(volume, name="") for volume in asking]
+    own = any([volume.ephemeral is not None for volume in asked])  # noqa: C419
+    return [pod.key if own else pod.metadata.namespace, *asked]
 
 
 def _digest(thing: Any) -> bytes:

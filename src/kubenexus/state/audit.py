@@ -75,7 +75,8 @@ def recounted(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[Po
     index, size = nodes.resources.index, nodes.resources.cards.shape[2]
     offered = [0] * size
     for name, amount in offers:
-        offered[index[name]] = min(amount, LIMIT - 1)
+        if name in index:
+            offered[index[name]] = min(amount, LIMIT - 1)
     used, nonzero = _taken(index, size, pods)
     endless, _ = _taken(index, size, [record for record in pods if record.endless])
     ports = Counts(port for record in pods for port in record.footprint.ports)

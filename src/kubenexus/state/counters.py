@@ -5,10 +5,16 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
+from kubenexus.base.intern import ABSENT
 from kubenexus.base.numbers import IntColumn
 from kubenexus.state.labels import LabelColumn, LabelColumns
 
 Steps = list[tuple[int, int]]  # (row, change) of each pod that came or went
+_LOGGED, _FLIPS = 1024, 16
+_FEW = 64  # rows
+_NO_ROWS: NDArray[np.int64] = np.zeros(0, np.int64)
+_NO_STEPS: deque[tuple[int, int]] = deque(maxlen=0)
+_NO_FLIPS: deque[int] = deque(maxlen=0)
 
 
 class Counter:
@@ -28,8 +34,8 @@ class Counter:
         self.flips = 0
         self._labels = labels
         self._domains: dict[str, tuple[LabelColumn, IntColumn]] = {}
-        self._log: deque[tuple[int, int]] = deque(maxlen=1024)
-        self._flipped: deque[int] = deque(maxlen=16)
+        self._log: deque[tuple[int, int]] = deque(maxlen=_LOGGED)
+        self._flipped: deque[int] = deque(maxlen=_FLIPS)
 
     def flipped_since(self, flips: int) -> list[int] | None:
         """The rows whose domains flipped after `flips`; None when that is no longer known."""
@@ -85,6 +91,14 @@ class Counter:
         """Whether any pod is counted in a domain of this label."""
         return self.total > self.domain(key).item(0)
 
+    def mark(self, key: str, some: NDArray[np.bool_]) -> None:
+        """Say of each domain of this label, by its code, whether pods are counted there; true stays true."""
+        some |= self.domain(key) > 0
+
+    def pour(self, key: str, weight: int, into: IntColumn) -> None:
+        """Add what the pods of each domain are worth, by its code."""
+        into += weight * self.domain(key)
+
     def differences(self, rows: NDArray[np.int64]) -> list[tuple[int, int, int]]:
         """Where it does not hold what counting anew gives: (row, held, recounted). Row -1 stands for all of them, or
         for those of a domain that somebody asks about."""
@@ -109,6 +123,104 @@ class Counter:
         self._flipped.clear()
         self.version += 1
         self.flips += 1
+
+
+class FewRows(Counter):
+    """The same while it counts pods on few rows, as most terms do that pods carry: a column over all nodes for each of
+    five hundred terms of a pod would take 20 MB."""
+
+    __slots__ = ("_codes", "_few")
+
+    def __init__(self, labels: LabelColumns) -> None:
+        super().__init__(_NO_ROWS, labels)
+        self._log, self._flipped = _NO_STEPS, _NO_FLIPS  # until a second step: deques take more than all the rest
+        self._few: dict[int, int] | None = {}
+        self._codes: dict[str, tuple[LabelColumn, dict[int, int]]] = {}  # as `_domains`, without those that have none
+
+    def add(self, row: int, delta: int) -> None:
+        few = self._few
+        if few is None:
+            super().add(row, delta)
+            return
+        if self.version == 1:
+            self._log, self._flipped = deque(maxlen=_LOGGED), deque(maxlen=_FLIPS)
+        self.most = max(self.most, _step(few, row, delta))
+        self.total += delta
+        self.version += 1
+        self._log.append((row, delta))
+        flipped = False
+        for key, (column, counts) in list(self._codes.items()):
+            if self._labels.column(key) is not column:
+                del self._codes[key]
+                flipped = True
+                continue
+            now = _step(counts, column.codes.item(row), delta)
+            flipped = flipped or not now or now == delta
+        if flipped:
+            self.flips += 1
+            self._flipped.append(row)
+        if len(few) > _FEW:
+            self._spread(few)
+
+    def _spread(self, few: dict[int, int]) -> None:
+        """From now on they are many. Domains are counted again when somebody asks."""
+        rows = np.zeros(max(few) + 1, np.int64)
+        for row, pods in few.items():
+            rows[row] = pods
+        self._few, self.rows = None, rows
+        for key in self._codes:
+            super().domain(key)
+        self._codes = {}
+
+    def _by_domain(self, key: str, few: dict[int, int]) -> dict[int, int]:
+        column = self._labels.column(key)
+        known = self._codes.get(key)
+        if known is None or known[0] is not column:
+            counts: dict[int, int] = {}
+            for row, pods in few.items():
+                _step(counts, column.codes.item(row), pods)
+            known = self._codes[key] = (column, counts)
+        return known[1]
+
+    def domain(self, key: str) -> IntColumn:
+        if self._few is None:
+            return super().domain(key)
+        counts = np.zeros(len(self._labels.column(key).values), np.int64)
+        self.pour(key, 1, counts)
+        return counts
+
+    def anywhere(self, key: str) -> bool:
+        if self._few is None:
+            return super().anywhere(key)
+        return self.total > self._by_domain(key, self._few).get(ABSENT, 0)
+
+    def mark(self, key: str, some: NDArray[np.bool_]) -> None:
+        if self._few is None:
+            super().mark(key, some)
+        else:
+            for code in self._by_domain(key, self._few):
+                some[code] = True
+
+    def pour(self, key: str, weight: int, into: IntColumn) -> None:
+        if self._few is None:
+            super().pour(key, weight, into)
+        else:
+            for code, pods in self._by_domain(key, self._few).items():
+                into[code] += weight * pods
+
+    def relabelled(self) -> None:
+        super().relabelled()
+        self._codes = {}
+
+
+def _step(counts: dict[int, int], which: int, by: int) -> int:
+    """What is counted there now; nothing is kept where nothing is."""
+    now = counts.get(which, 0) + by
+    if now:
+        counts[which] = now
+    else:
+        counts.pop(which, None)
+    return now
 
 
 def _differing(held: NDArray[np.int64], recounted: NDArray[np.int64]) -> list[tuple[int, int, int]]:

@@ -20,7 +20,7 @@ class Derivation(NamedTuple):
     of: Callable[[Any], Any]
 
 
-_MOST = 64
+_MOST, _MOST_BYTES = 64, 64 << 20
 
 
 class _Column(NamedTuple):
@@ -44,9 +44,9 @@ class DerivedColumns:
         marks = (nodes.node_changes.mark, nodes.usage_changes.mark)
         if known is not None and known.marks == marks:
             return known.values
-        if known is None and len(self._named) >= _MOST:
-            self._named.clear()
         values = self._caught_up(wanted, known, nodes)
+        if known is None and (len(self._named) >= _MOST or self._bytes() + values.nbytes > _MOST_BYTES):
+            self._named.clear()
         self._named[wanted.name] = _Column(values, marks)
         return values
 
@@ -58,6 +58,9 @@ class DerivedColumns:
             known = self._named[wanted.name] = known._replace(least=values[part].min(axis=-1).tolist())
         least: list[float] = known.least
         return least
+
+    def _bytes(self) -> int:
+        return sum(column.values.nbytes for column in self._named.values())
 
     def _caught_up(self, wanted: Derivation, known: _Column | None, nodes: NodeColumns) -> Any:
         if known is None or known.values.shape[-1] != nodes.size:

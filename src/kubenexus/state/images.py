@@ -1,9 +1,14 @@
 """Container images on nodes: who has which, how large it is, on how many nodes."""
 
+from itertools import islice
+
 import numpy as np
 
 from kubenexus.api.core import ContainerImage
 from kubenexus.base.numbers import BoolColumn
+
+# Of one node. Kubelets report the fifty largest images unless they are told otherwise, each with two names.
+MOST_NAMES = 4096
 
 
 class Image:
@@ -32,7 +37,8 @@ class ImageColumns:
         is touched."""
         if not images and row not in self._of_row:
             return False
-        sizes = {name: image.size_bytes for image in reversed(images) for name in image.names}
+        names = ((name, image.size_bytes) for image in images for name in image.names)
+        sizes = dict(reversed(list(islice(names, MOST_NAMES))))
         before = self.of_row(row)
         for old in self._of_row.pop(row, ()):
             if old.name not in sizes or old.rows == {row}:

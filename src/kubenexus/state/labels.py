@@ -1,75 +1,128 @@
 """Node labels as columns of codes. A column exists for each label key that some rule ever asked about."""
 
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubenexus.api.selectors import Op, Requirement
+from kubenexus.api.selectors import Op, Requirement, parse_int64
 from kubenexus.base.intern import ABSENT, Interner
 
 CodeColumn = NDArray[np.int32]
-_MOST_COLUMNS = 256  # pods may ask for any key; no cluster has so many that matter
+# Pods may ask for any key. There are as many columns as these bytes hold, and always more than one pod may ask for
+# (`framework.limits`): so a decision never drops a column that it has asked for itself.
+_MOST_BYTES = 64 << 20
+_MOST_COLUMNS, _LEAST_COLUMNS = 4096, 64
 _MOST_POOLED = 8192
+_MOST_SHARED = 256  # labels of a row: those of one with more are hardly anybody else's
 
 
 class LabelColumn:
     """One label key: `codes[n]` is the value's code on row n, ABSENT where the node has no such label."""
 
-    __slots__ = ("codes", "values")
+    __slots__ = ("_numbers", "codes", "values")
 
     def __init__(self, capacity: int) -> None:
         self.codes: CodeColumn = np.zeros(capacity, np.int32)
         self.values = Interner()
+        self._numbers: tuple[Any, Any] = (np.zeros(0, np.bool_), np.zeros(0, np.int64))
 
     def set(self, row: int, value: str | None) -> None:
         self.codes[row] = ABSENT if value is None else self.values.code(value)
+
+    def widen(self, capacity: int) -> None:
+        wider: CodeColumn = np.zeros(capacity, np.int32)
+        wider[: len(self.codes)] = self.codes
+        self.codes = wider
+
+    def numbers(self) -> tuple[Any, Any]:
+        """By code: whether the value is a number, and which. Read once, until there are more values: a pod may compare
+        with a thousand numbers, and a node's name be one of five thousand values."""
+        names = self.values.names
+        if len(self._numbers[0]) != len(names):
+            read = [None, *[parse_int64(name) for name in names[1:]]]
+            known = np.array([number is not None for number in read])
+            self._numbers = known, np.array([number or 0 for number in read], np.int64)
+        return self._numbers
 
 
 class LabelColumns:
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._of_row: list[dict[str, str]] = []
-        self._columns: dict[str, LabelColumn] = {}
+        self._columns: OrderedDict[str, LabelColumn] = OrderedDict()
+        self._rows_with: dict[str, int] = {}  # how many rows have each key
+        self._nowhere = LabelColumn(capacity)  # of every key that no row has
         self._pool: dict[str, str] = {}
+        self.reads = 0  # columns that were made, each by a look at every row
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
-        for column in self._columns.values():
-            wider: CodeColumn = np.zeros(capacity, np.int32)
-            wider[: len(column.codes)] = column.codes
-            column.codes = wider
+        for column in (self._nowhere, *self._columns.values()):
+            column.widen(capacity)
 
     def of_row(self, row: int) -> dict[str, str]:
         return self._of_row[row] if row < len(self._of_row) else {}
+
+    def rows_with(self, key: str) -> int:
+        """How many rows have a label of this key."""
+        return self._rows_with.get(key, 0)
 
     def set(self, row: int, labels: dict[str, str]) -> bool:
         """Whether the labels are others than before."""
         while len(self._of_row) <= row:
             self._of_row.append({})
-        if self._of_row[row] == labels:
+        before = self._of_row[row]
+        if before == labels:
             return False
-        self._of_row[row] = {self._one(key): self._one(value) for key, value in labels.items()}
-        for key, column in self._columns.items():
-            column.set(row, labels.get(key))
+        many = len(labels) > _MOST_SHARED
+        self._of_row[row] = dict(labels) if many else {self._one(k): self._one(v) for k, v in labels.items()}
+        columns, rows_with = self._columns, self._rows_with
+        for key in before:
+            if key not in labels:
+                if rows_with[key] == 1:
+                    del rows_with[key]
+                else:
+                    rows_with[key] -= 1
+                if key in columns:
+                    columns[key].set(row, None)
+        for key, value in self._of_row[row].items():
+            if key not in before:
+                rows_with[key] = rows_with.get(key, 0) + 1
+            if key in columns:
+                columns[key].set(row, value)
         return True
 
     def column(self, key: str) -> LabelColumn:
-        """The column of a label key, made now if nobody asked before. Codes mean something only together with the
-        column they came from: it is made anew when it holds too many values that no node has any more, or when it was
-        dropped because many other keys were asked for since."""
+        """The column of a label key, made now if it was not asked for before. Codes mean something only together with
+        the column they came from: another is made when it holds too many values that no node has any more, or when it
+        was dropped because many other keys were asked for since. A key that no row has costs nothing, and drops none.
+        """
         column = self._columns.get(key)
         if column is None or len(column.values.names) > 1024 + 2 * len(self._of_row):
-            while len(self._columns) >= _MOST_COLUMNS:
-                del self._columns[next(iter(self._columns))]
+            if not self._rows_with.get(key):
+                self._columns.pop(key, None)
+                return self._nowhere
             column = self._columns[key] = self._read(key)
+            self._drop_old()
+        elif len(self._columns) > _LEAST_COLUMNS // 2:
+            self._columns.move_to_end(key)
         return column
+
+    def _drop_old(self) -> None:
+        """Those go that were not asked for the longest."""
+        most = max(_LEAST_COLUMNS, min(_MOST_COLUMNS, _MOST_BYTES // (4 * self._capacity)))
+        while len(self._columns) > most:
+            self._columns.popitem(last=False)
 
     def _read(self, key: str) -> LabelColumn:
         """Also the way to drop values that no node has any more: nodes come and go, hostnames with them."""
+        self.reads += 1
         column = LabelColumn(self._capacity)
-        for row, labels in enumerate(self._of_row):
-            column.set(row, labels.get(key))
+        code = column.values.code
+        codes = [code(labels[key]) if key in labels else ABSENT for labels in self._of_row]
+        column.codes[: len(codes)] = codes
         return column
 
     def _one(self, text: str) -> str:
@@ -93,8 +146,11 @@ def holds(wanted: Requirement, codes: Any, column: LabelColumn) -> Any:
         case Op.NOT_IN:
             return ~_one_of(codes, [column.values.find(value) for value in wanted.values])
     # Comparing as numbers: each distinct value is judged once, then looked up.
-    accepted = [code != ABSENT and wanted.accepts(name) for code, name in enumerate(column.values.names)]
-    return np.array(accepted)[codes]
+    known, numbers = column.numbers()
+    if wanted.number is None:
+        return np.zeros(len(codes), np.bool_)
+    accepted = known & (numbers > wanted.number if wanted.op is Op.GT else numbers < wanted.number)
+    return accepted[codes]
 
 
 def _one_of(codes: Any, wanted: list[int]) -> Any:

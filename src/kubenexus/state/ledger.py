@@ -340,10 +340,9 @@ class Ledger:
         """A resource is offered for the first time: count what pods hold of it already."""
         if not resources:
             return set()
+        fresh = set(resources)
         asked = {
-            record.node
-            for record in self.pods.values()
-            if any(name in resources for name, _ in record.footprint.amounts)
+            record.node for record in self.pods.values() if any(name in fresh for name, _ in record.footprint.amounts)
         }
         rows = {self.nodes.row_of[node] for node in asked if node in self.nodes.row_of}
         for row in rows:

@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from kubenexus.api.core import Pod
-from kubenexus.api.selectors import EVERYTHING, NOTHING, Op, Requirement, Selector, compile_selector
+from kubenexus.api.selectors import EVERYTHING, NOTHING, LabelSelector, Op, Requirement, Selector, compile_selector
 from kubenexus.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.base.errors import Malformed
 
 _MOST_KNOWN = 1024
+_MOST_LABELS = 1_000  # that an owner selects by: all pods of its namespace are held against them
 Pairs = tuple[tuple[str, str], ...]
 
 _KINDS = {
@@ -45,6 +46,7 @@ class Owners:
         namespace, name = owner.metadata.namespace, owner.metadata.name
         self._known.clear()
         self.gone(type(owner), namespace, name)
+        _refuse_large(owner)
         if isinstance(owner, Service):
             pairs = tuple(sorted(owner.spec.selector.items()))
             if pairs:
@@ -93,7 +95,9 @@ class Owners:
             services = self._by_label.get(meta.namespace)
             if services is None or services.keys().isdisjoint(labels.items()):
                 return None
-            labels = {key: labels[key] for key in self._keys[meta.namespace] if key in labels}
+            keys = self._keys[meta.namespace]
+            few = labels if len(labels) < len(keys) else keys
+            labels = {key: labels[key] for key in sorted(few) if key in labels and key in keys}
         asked = (meta.namespace, owners, (*labels.items(),))
         known = self._known.get(asked, _UNKNOWN)
         if known is _UNKNOWN:
@@ -138,6 +142,14 @@ class Owners:
                     if all(labels.get(k) == v for k, v in pairs):
                         merged.update(pairs)
         return merged
+
+
+def _refuse_large(owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
+    selector = owner.spec.selector
+    size = 0 if selector is None else selector.size if isinstance(selector, LabelSelector) else len(selector)
+    if size > _MOST_LABELS:
+        subject = f"{type(owner).__name__} {owner.metadata.namespace}/{owner.metadata.name}"
+        raise Malformed(f"has {size} entries; at most {_MOST_LABELS} are read", field="spec.selector", subject=subject)
 
 
 def _exactly(labels: Any) -> Selector:

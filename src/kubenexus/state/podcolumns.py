@@ -13,7 +13,7 @@ import numpy as np
 from kubenexus.api.selectors import Requirement
 from kubenexus.base.intern import UNKNOWN, Interner
 from kubenexus.base.numbers import BoolColumn
-from kubenexus.state.counters import Counter
+from kubenexus.state.counters import Counter, FewRows
 from kubenexus.state.labels import LabelColumns, holds
 from kubenexus.state.pods import PodRecord, Stage
 from kubenexus.state.podterms import Carried, Kind, Term
@@ -47,8 +47,18 @@ class PodColumns:
         self.carriers: dict[Carried, Carrier] = {}
         self._by_label: dict[tuple[str, str] | None, dict[Carried, Carrier]] = {}
         self.carrier_version = 0
-        self.carrier_keys: frozenset[str] = frozenset()  # what terms ask about, of pods that run or are nominated
+        self._carrier_keys: frozenset[str] | None = frozenset()  # None: to be made again
         self._key_askers: Counts[str] = Counts()  # how many terms ask about each of them
+
+    @property
+    def count(self) -> int:
+        """How many pods are on nodes now."""
+        return self._size - len(self._free)
+
+    @property
+    def namespaces(self) -> int:
+        """How many namespaces are known."""
+        return len(self._namespace_labels)
 
     # --- pods come and go -----------------------------------------------------------------------------------------
 
@@ -110,7 +120,7 @@ class PodColumns:
     def _carry(self, carried: Carried, row: int, delta: int) -> None:
         carrier = self.carriers.get(carried)
         if carrier is None:
-            carrier = self.carriers[carried] = Carrier(carried, Counter(np.zeros(64, np.int64), self._node_labels))
+            carrier = self.carriers[carried] = Carrier(carried, FewRows(self._node_labels))
             self._by_label.setdefault(certain_label(carried.term), {})[carried] = carrier
             self._carriers_changed([carried], +1)
         carrier.counter.add(row, delta)
@@ -126,6 +136,14 @@ class PodColumns:
         if avoids:
             self._carriers_changed(avoids, by)
 
+    @property
+    def carrier_keys(self) -> frozenset[str]:
+        """The labels that terms ask about, of pods that run or are nominated. Made when it is asked for: a pod with a
+        thousand terms would have it made a thousand times."""
+        if self._carrier_keys is None:
+            self._carrier_keys = frozenset(self._key_askers)
+        return self._carrier_keys
+
     def _carriers_changed(self, terms: Iterable[Carried], by: int) -> None:
         """These are carried from now on (+1), or no longer (-1). Each workload may carry a term of its own, so the
         others are not looked at."""
@@ -136,7 +154,7 @@ class PodColumns:
             if not self._key_askers[key]:
                 del self._key_askers[key]
         if len(self._key_askers) != known:  # all come, or all go
-            self.carrier_keys = frozenset(self._key_askers)
+            self._carrier_keys = None
 
     # --- questions ------------------------------------------------------------------------------------------------
 

@@ -3,12 +3,17 @@
 import enum
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 
-from kubenexus.api.core import Pod, PodAffinity, PodAffinityTerm
+from kubenexus.api.core import Affinity, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from kubenexus.api.selectors import EVERYTHING, Selector, compile_selector
 from kubenexus.base.errors import Malformed
+
+MOST_TERMS, MOST_ENTRIES = 500, 10_000  # that are read of a pod's affinity
+_USUAL = 8 << 10  # bytes; nobody has thousands of pods with longer ones, and they would only fill memory
+T = TypeVar("T", PodAffinityTerm, WeightedPodAffinityTerm)
 
 
 class Term(msgspec.Struct, frozen=True, gc=False):
@@ -54,8 +59,48 @@ def carried_terms(pod: Pod, namespace: str | None = None) -> tuple[Carried, ...]
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return ()
+    within = pod.metadata.namespace if namespace is None else namespace
     encoded = _encoder.encode((affinity.pod_affinity, affinity.pod_anti_affinity))
-    return _parsed(encoded, pod.metadata.namespace if namespace is None else namespace)
+    if len(encoded) <= _USUAL:
+        return _parsed(encoded, within)
+    return _parsed.__wrapped__(_encoder.encode(_kept(affinity)), within)
+
+
+def _kept(affinity: Affinity) -> tuple[PodAffinity | None, PodAffinity | None]:
+    """What is read of a pod's affinity: of one with thousands of terms the first, required ones before preferred ones.
+    No pod that we place has so many (`framework.limits`); one that somebody else bound must not stop everybody."""
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity)
+    budget = _Budget()
+    required = [budget.first(side.required) if side is not None else [] for side in sides]
+    preferred = [budget.first(side.preferred) if side is not None else [] for side in sides]
+    cut = [
+        None if side is None else PodAffinity(required=must, preferred=may)
+        for side, must, may in zip(sides, required, preferred, strict=True)
+    ]
+    return cut[0], cut[1]
+
+
+class _Budget:
+    """How many terms, and entries of terms, are left to be read."""
+
+    def __init__(self) -> None:
+        self._terms, self._entries = MOST_TERMS, MOST_ENTRIES
+
+    def first(self, terms: list[T]) -> list[T]:
+        kept: list[T] = []
+        for term in terms:
+            self._terms -= 1
+            self._entries -= entries_of(term.pod_affinity_term if isinstance(term, WeightedPodAffinityTerm) else term)
+            if self._terms < 0 or self._entries < 0:
+                break
+            kept.append(term)
+        return kept
+
+
+def entries_of(term: PodAffinityTerm) -> int:
+    """Requirements, values and namespaces."""
+    selectors = (term.label_selector, term.namespace_selector)
+    return len(term.namespaces) + sum([selector.size for selector in selectors if selector is not None])
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")

@@ -18,6 +18,9 @@ from kubenexus.state.footprint import Footprint
 CPU, MEMORY, PODS, EPHEMERAL, NOTHING = range(5)
 # `NOTHING` is a row of zeros that stands for every resource no node ever offered.
 COMMON = [CPU, MEMORY, PODS]  # what nearly everybody asks for
+# Nodes of one cluster offer some dozens. With one more each row takes 32 bytes more, and ten thousand would take
+# gigabytes. Names beyond these count as offered nowhere.
+MOST_RESOURCES = 256
 BASICS = ("cpu", "memory", "pods", "ephemeral-storage", "")
 
 
@@ -42,6 +45,7 @@ class ResourceColumns:
         self.index: dict[str, int] = {name: r for r, name in enumerate(BASICS)}
         self._deal(np.zeros((capacity, 3, len(BASICS)), np.int64))
         self.endless: IntColumn = np.zeros((len(BASICS), capacity), np.int64)
+        self._rows = 0  # that were ever used
         self.offered = [0] * len(BASICS)  # on how many rows a resource is offered
         self.largest = [0] * len(BASICS)  # the most any row ever offered
         self._layouts: dict[tuple[str, ...], Layout] = {}
@@ -72,9 +76,8 @@ class ResourceColumns:
 
     def offer(self, row: int, amounts: tuple[tuple[str, int], ...]) -> list[str]:
         """Set what a node can give. Returns resources nobody offered before: their use has to be counted now."""
-        new = [name for name, _ in amounts if name not in self.index]
-        for name in new:
-            self._add(name)
+        self._rows = max(self._rows, row + 1)
+        new = self._admit([name for name, _ in amounts if name not in self.index])
         self._layouts.clear()
         before = self.alloc[:, row]
         if before.any():
@@ -82,6 +85,8 @@ class ResourceColumns:
                 self.offered[r] -= 1
             before[:] = 0
         for name, given in amounts:
+            if name not in self.index:
+                continue  # one more than there is room for
             r, amount = self.index[name], min(max(given, 0), LIMIT - 1)  # so that a capped request fits nowhere
             self.alloc[r, row] = amount
             self.offered[r] += amount > 0
@@ -93,14 +98,37 @@ class ResourceColumns:
         self.offer(row, amounts)
         self.offered = np.count_nonzero(self.alloc[: len(self.index)], axis=1).tolist()
 
-    def _add(self, resource: str) -> None:
-        r = self.index[resource] = len(self.index)
-        self.offered.append(0)
-        self.largest.append(0)
-        self._cells.clear()
-        if r >= len(self.alloc):
-            self._deal(np.concatenate([self.cards, np.zeros_like(self.cards)], axis=2))
-            self.endless = np.concatenate([self.endless, np.zeros_like(self.endless)])
+    def _admit(self, names: list[str]) -> list[str]:
+        """Those of the new names that there is room for. A name that no node offers any more makes room for another."""
+        room = MOST_RESOURCES - len(self.index)
+        if len(names) > room:
+            idle = [name for name, r in self.index.items() if r >= len(BASICS) and not self.offered[r]]
+            for name in idle[: len(names) - room]:
+                self._rename(name, names[room])
+                room += 1
+        added = [name for name in names[:room] if name not in self.index]
+        self._widen(len(self.index) + len(added))
+        for name in added:
+            self.index[name] = len(self.index)
+            self.offered.append(0)
+            self.largest.append(0)
+        if names:
+            self._cells.clear()
+        return [name for name in names if name in self.index]
+
+    def _rename(self, old: str, new: str) -> None:
+        r = self.index[new] = self.index.pop(old)
+        self.used[r] = self.nonzero[r] = self.endless[r] = self.largest[r] = 0
+
+    def _widen(self, resources: int) -> None:
+        """Once for all names of a node: each time all cards are copied."""
+        width = self.cards.shape[2]
+        if resources > width:
+            wider = min(max(resources, width + width // 2), MOST_RESOURCES)
+            cards = np.zeros((*self.cards.shape[:2], wider), np.int64)
+            cards[: self._rows, :, :width] = self.cards[: self._rows]  # and not where no node ever was
+            self._deal(cards)
+            self.endless = np.concatenate([self.endless, np.zeros((wider - width, len(self.cards)), np.int64)])
 
     def charge(self, row: int, footprint: Footprint, sign: int, undo: Undo | None = None) -> bool:
         """Add (or take back) a footprint. False when a counter stands at its cap and must be recounted instead."""

@@ -29,6 +29,11 @@ class TaintColumn:
         """Whether some node is tainted at all: in many clusters none is, and rules need not look."""
         return len(self._code_of) > 1
 
+    @property
+    def distinct(self) -> int:
+        """How many sets of taints nodes have."""
+        return len(self._code_of)
+
     def set(self, row: int, taints: TaintSet) -> None:
         self._leave(int(self.codes[row]))
         self.codes[row] = self._enter(taints)

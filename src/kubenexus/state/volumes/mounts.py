@@ -13,6 +13,8 @@ from kubenexus.api.core import Pod, Volume
 from kubenexus.base.errors import Malformed
 from kubenexus.state.volumes.translate import Attachment, of_inline
 
+MOST_MOUNTED = 1_000
+
 
 class Use(NamedTuple):
     """A claim as one of the pod's volumes, the one at `position`. An ephemeral volume's claim is made for the pod."""
@@ -65,14 +67,22 @@ def mounting(pod: Pod) -> bool:
     return False
 
 
+def mounted(pod: Pod) -> int:
+    """How many of its volumes concern us."""
+    return sum([_all(volume) != _NONE for volume in pod.spec.volumes])
+
+
 def mounts_of(pod: Pod) -> Mounts | None:
-    """None if it mounts nothing that concerns us."""
+    """None if it mounts nothing that concerns us. Of thousands of volumes the first count: no node attaches so many,
+    and no pod with so many is placed (`framework.limits`)."""
     if not mounting(pod):
         return None
     claims: list[Use] = []
     disks: list[Disk] = []
     own: list[Volume] = []
     for position, volume in enumerate(pod.spec.volumes):
+        if len(claims) + max(len(disks), len(own)) >= MOST_MOUNTED:
+            break
         if volume.persistent_volume_claim is not None:
             claims.append(Use(position, volume.persistent_volume_claim.claim_name, False))
         elif volume.ephemeral is not None:

@@ -6,6 +6,7 @@ same share one `Reach`.
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ from kubenexus.base.errors import Malformed
 
 Label = tuple[str, str]
 _KEPT = 8192
+_MOST_ENTRIES = 1_000  # terms, requirements and values that are read
 
 
 class Reach(msgspec.Struct, frozen=True, gc=False):
@@ -46,17 +48,21 @@ class Reach(msgspec.Struct, frozen=True, gc=False):
 
 def of_node_affinity(selector: NodeSelector) -> Reach:
     """A volume's node affinity. Upstream shows it the node's labels alone, so what it says of names is said of ""."""
+    terms = selector.node_selector_terms
+    _refuse_large(sum([_size(term.match_expressions) for term in terms]) + len(terms))
     return _of_node_affinity(_encoder.encode(selector))
 
 
 def of_topologies(terms: Sequence[TopologySelectorTerm]) -> Reach | None:
     """A storage class's allowed topologies: none given means everywhere, and an empty or unreadable term nowhere."""
+    _refuse_large(sum([_size(term.match_label_expressions) for term in terms]) + len(terms))
     return _of_topologies(_encoder.encode(terms)) if terms else None
 
 
 def of_selector(selector: LabelSelector | None) -> Reach | None:
     """Where a storage capacity is: not given, or unreadable, means nowhere, and an empty selector everywhere."""
     try:
+        _refuse_large(0 if selector is None else selector.size)
         compiled = compile_selector(selector)
     except Malformed:
         return Reach()
@@ -67,6 +73,16 @@ def of_selector(selector: LabelSelector | None) -> Reach | None:
 
 def covered(reach: Reach | None, labels: Mapping[str, str]) -> bool:
     return reach is None or reach.covers(labels)
+
+
+def _size(wanted: Sequence[Any]) -> int:
+    return len(wanted) + sum([len(each.values) for each in wanted])
+
+
+def _refuse_large(size: int) -> None:
+    """Every pod that may use the volume is held against all of it, on every node."""
+    if size > _MOST_ENTRIES:
+        raise Malformed(f"node affinity or topology has {size} entries; at most {_MOST_ENTRIES} are read")
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")

@@ -29,6 +29,9 @@ from kubenexus.state.volumes.translate import Attachment
 Size = tuple[int, int]
 Zones = tuple[str, tuple[str, ...]]  # a topology label, and the values it may have
 
+MOST_DRIVERS = 128  # of one node
+MOST_SELECTED = 100  # requirements and values by which a claim selects volumes
+
 _ZONE_LABELS = (translate.BETA_ZONE, translate.BETA_REGION, translate.ZONE, translate.REGION)
 
 
@@ -160,6 +163,9 @@ def claim_of(claim: PersistentVolumeClaim) -> ClaimRecord:
 
 
 def _selector(claim: PersistentVolumeClaim) -> tuple[Selector | None, str]:
+    if claim.spec.selector is not None and claim.spec.selector.size > MOST_SELECTED:  # of all volumes of the class
+        size = claim.spec.selector.size
+        return None, f"selector of claim {key_of(claim)} has {size} entries; at most {MOST_SELECTED} are read"
     if claim.spec.selector is None:
         return None, ""
     try:
@@ -244,6 +250,8 @@ def capacity_of(capacity: CSIStorageCapacity) -> CapacityRecord | None:
 
 
 def node_of(node: CSINode) -> NodeRecord:
+    if len(node.spec.drivers) > MOST_DRIVERS:  # each has columns over all nodes
+        raise Malformed(f"has {len(node.spec.drivers)} drivers; at most {MOST_DRIVERS} are read", field="spec.drivers")
     migrated = node.metadata.annotations.get(MIGRATED_PLUGINS, "")
     limits: dict[str, int | None] = {}
     for driver in node.spec.drivers:

@@ -1,17 +1,22 @@
 """`python -m kubenexus.testing.fuzz`: exit 0 if every law held, else 1, with how to see each fault again."""
 
 import argparse
+import logging
 import sys
 import time
 from collections.abc import Sequence
 
+from kubenexus.testing.fuzz.growing import Growing
 from kubenexus.testing.fuzz.report import cut, report, said
 from kubenexus.testing.fuzz.stream import event
 from kubenexus.testing.fuzz.world import World
+from kubenexus.testing.large.stage import NODES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     told = _parser().parse_args(arguments)
+    if told.grow:
+        return _grow(told)
     world, begin = World(told.seed), time.perf_counter()
     if told.object is not None:
         return _one(world, told.object)
@@ -19,6 +24,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in report(tally, told.seed, time.perf_counter() - begin):
         print(line)
     return 1 if tally.broken else 0
+
+
+def _grow(told: argparse.Namespace) -> int:
+    growing, before = Growing(told.seed), logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # each object that cannot be used would be complained about
+    try:
+        growing.run(range(told.rounds) if told.round is None else range(told.round, told.round + 1), told.nodes)
+    finally:
+        logging.disable(before)
+    print(*growing.report(), sep="\n")
+    return 1 if growing.broken else 0
 
 
 def _one(world: World, number: int) -> int:
@@ -44,6 +60,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--objects", metavar="N", type=int, default=100_000, help="how many to throw (default: 100,000)")
     add("--seed", metavar="N", type=int, default=1, help="what they all follow from (default: 1)")
     add("--object", metavar="K", type=int, help="show only this one again, with all before it")
+    add("--grow", action="store_true", help="grow objects instead, and time the turns of a whole scheduler")
+    add("--rounds", metavar="N", type=int, default=1_000, help="with --grow: how many objects to grow (default: 1,000)")
+    add("--round", metavar="K", type=int, help="with --grow: only this one")
+    add("--nodes", metavar="N", type=int, default=NODES, help="with --grow: on so many nodes (default: 5,000)")
     return parser
 
 

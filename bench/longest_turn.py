@@ -1,0 +1,50 @@
+"""How long the loop can be kept by one object, whatever it contains: `longest turn`.
+
+A whole scheduler in virtual time on a cluster of 5,000 nodes meets one object after the other, each with one field
+grown to what an API server accepts (and to sizes below, where the budget lets it pass): pods that wait, pods that
+somebody bound, nodes and other kinds. Every callback of the event loop is timed; the longest is the figure.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+
+from bench.measure import Longest
+from kubenexus.testing.large.scenes import Scene, dimensions, play
+from kubenexus.testing.large.stage import Stage, on_stage
+
+BENCH, MEMORY = "longest turn", "largest turn"
+FIRST, FACTOR = 50, 3
+
+
+def rows(nodes: int, most: int | None = None) -> Iterator[Longest]:
+    """The longest turn of each kind of scene: a hundred would hide the one that matters. And what took most memory."""
+    found = measure(nodes, most)
+    for about in dict.fromkeys(about for about, _ in dimensions()):
+        yield max((each for each in found if each.case.startswith(about)), key=lambda each: each.ms)
+    largest = max(found, key=lambda each: each.mb)
+    yield Longest(MEMORY, largest.case, nodes, largest.ms, largest.mb)
+
+
+def measure(nodes: int, most: int | None = None) -> list[Longest]:
+    """The longest turn and the most memory for each field. `most`: no more entries than that."""
+    found: list[Longest] = []
+
+    async def all_scenes(stage: Stage) -> None:
+        for about, dimension in dimensions():
+            scenes = [pair async for pair in _scenes(stage, about, dimension, most)]
+            entries, worst = max(scenes, key=lambda pair: pair[1].longest.seconds)
+            megabytes = max(scene.largest.megabytes for _, scene in scenes)
+            case = f"{about}: {entries:,} {dimension}"
+            found.append(Longest(BENCH, case, nodes, round(worst.longest.seconds * 1e3, 1), round(megabytes, 1)))
+
+    on_stage(all_scenes, nodes)
+    return found
+
+
+async def _scenes(stage: Stage, about: str, dimension: str, most: int | None) -> AsyncIterator[tuple[int, Scene]]:
+    entries = FIRST
+    while most is None or entries <= most:
+        scene = await play(stage, about, dimension, entries)
+        if scene is None:
+            return
+        yield entries, scene
+        entries *= FACTOR

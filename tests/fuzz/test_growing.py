@@ -1,0 +1,78 @@
+"""The growing run on a small cluster: it plays every kind of object, repeats itself, and goes red when it should.
+
+Nothing here is judged by time: what is bounded is bounded by counts."""
+
+import math
+
+import pytest
+
+from kubenexus.testing.fuzz.__main__ import main
+from kubenexus.testing.fuzz.growing import Bounds, Growing, Worst
+from kubenexus.testing.large.others import OTHERS
+from kubenexus.testing.large.pods import PODS
+from kubenexus.testing.large.scenes import NAME, dimensions, fits, grown, play
+from kubenexus.testing.large.stage import Stage, on_stage
+
+NODES = 40
+ANY = Bounds(math.inf, math.inf)
+
+
+def test_a_few_rounds_leave_every_ordinary_pod_its_place() -> None:
+    growing = Growing(3, ANY)
+    growing.run(range(4), NODES)
+    assert growing.broken == []
+    assert sum(worst.scenes for worst in growing.worst.values()) > 20
+    assert any("what grew" in line for line in growing.report())
+
+
+def test_a_round_follows_from_the_seed_and_its_number() -> None:
+    """But for times, which are those of the machine."""
+    seen = []
+    for rounds in (range(2), range(1, 2), range(1, 2)):
+        growing = Growing(7, ANY)
+        growing.run(rounds, NODES)
+        seen.append({key: (worst.scenes, worst.refused) for key, worst in growing.worst.items()})
+    assert seen[1] == seen[2]
+    assert seen[0].items() >= seen[1].items()
+
+
+@pytest.mark.parametrize(
+    "bounds", [pytest.param(Bounds(seconds=0.0), id="time"), pytest.param(Bounds(megabytes=-1.0), id="memory")]
+)
+def test_a_turn_beyond_its_bounds_is_told_with_how_to_see_it_again(bounds: Bounds) -> None:
+    growing = Growing(3, bounds)
+    growing.run(range(1), NODES)
+    assert growing.broken
+    assert "again: python -m kubenexus.testing.fuzz --grow --seed 3 --round 0" in "\n".join(growing.report())
+
+
+def test_the_command_says_what_was_worst(capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is that of the machine's times, and so it is not looked at."""
+    main(["--grow", "--rounds", "1", "--nodes", str(NODES), "--seed", "5"])
+    assert "what grew" in capsys.readouterr().out
+
+
+def test_the_worst_of_nothing_is_nothing() -> None:
+    assert Worst() == Worst(0, 0, 0.0, "", 0, 0.0)
+
+
+@pytest.mark.parametrize("dimension", sorted(PODS))
+def test_every_field_of_a_pod_grows_to_what_an_api_server_accepts(dimension: str) -> None:
+    few, many = grown(PODS[dimension], 3), grown(PODS[dimension], 200)
+    assert fits(many)
+    assert len(str(many)) > len(str(few))
+
+
+def test_every_scene_can_be_played_one_after_the_other() -> None:
+    """On one stage, with forty entries each: whatever is left behind by one is met by the next."""
+    played = list[tuple[str, str]]()
+
+    async def all_of_them(stage: Stage) -> None:
+        for about, dimension in dimensions():
+            scene = await play(stage, about, dimension, 40)
+            assert scene is not None
+            assert not stage.said_of(NAME)
+            played.append((about, dimension))
+
+    on_stage(all_of_them, NODES)
+    assert len(played) == 2 * len(PODS) + len(OTHERS)

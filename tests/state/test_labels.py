@@ -1,0 +1,106 @@
+"""Columns of labels: which are read, which are dropped, and what a key costs that no row has."""
+
+import pytest
+
+from kubenexus.api.selectors import Op, Requirement, parse_int64
+from kubenexus.state import labels
+from kubenexus.state.labels import LabelColumns, holds
+
+ROWS = 20
+
+
+@pytest.fixture
+def columns() -> LabelColumns:
+    """Twenty rows with a name and a key of their own, and one that all have."""
+    made = LabelColumns(64)
+    for row in range(ROWS):
+        made.set(row, {"name": f"n{row}", f"own-{row}": "x", "all": str(row % 3)})
+    made.reads = 0
+    return made
+
+
+def test_a_key_that_no_row_has_is_not_read_and_drops_nothing(
+    columns: LabelColumns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(labels, "_MOST_COLUMNS", 4)
+    monkeypatch.setattr(labels, "_LEAST_COLUMNS", 4)
+    known = columns.column("all")
+    for i in range(1_000):
+        assert not columns.column(f"absent-{i}").codes.any()
+    assert columns.column("all") is known
+    assert columns.reads == 1
+
+
+def test_a_key_is_read_when_a_first_row_has_it_and_is_another_column_then(columns: LabelColumns) -> None:
+    nowhere = columns.column("late")
+    columns.set(3, {"late": "v"})
+    late = columns.column("late")
+    assert late is not nowhere
+    assert late.codes[:ROWS].tolist() == [0, 0, 0, 1] + [0] * 16
+    columns.set(3, {})
+    assert not columns.column("late").codes.any()
+
+
+def test_the_column_that_goes_is_the_one_not_asked_for_the_longest(
+    columns: LabelColumns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(labels, "_MOST_COLUMNS", 4)
+    monkeypatch.setattr(labels, "_LEAST_COLUMNS", 4)
+    for key in ("own-0", "own-1", "own-2", "own-3", "own-0", "own-4"):
+        columns.column(key)
+    assert columns.reads == 5
+    for key in ("own-0", "own-2", "own-3", "own-4"):
+        columns.column(key)
+    assert columns.reads == 5, "only own-1 had to go"
+    columns.column("own-1")
+    assert columns.reads == 6
+
+
+def test_columns_follow_rows_that_change_however_many_keys_there_are(columns: LabelColumns) -> None:
+    before = {key: columns.column(key) for key in ("name", "all", "own-5")}
+    columns.set(5, {"name": "other", "new": "y"})
+    assert {key: columns.column(key) for key in before} == before
+    assert before["name"].values.names[before["name"].codes[5]] == "other"
+    assert before["all"].codes[5] == before["own-5"].codes[5] == 0
+    assert [columns.rows_with(key) for key in ("name", "all", "own-5", "new")] == [ROWS, ROWS - 1, 0, 1]
+
+
+def test_columns_take_no_more_bytes_than_they_may(columns: LabelColumns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labels, "_LEAST_COLUMNS", 2)
+    monkeypatch.setattr(labels, "_MOST_BYTES", 5 * 4 * 64)
+    for i in range(ROWS):
+        columns.column(f"own-{i}")
+    reads = columns.reads
+    for i in range(ROWS - 5, ROWS):
+        columns.column(f"own-{i}")
+    assert columns.reads == reads
+    columns.column("own-0")
+    assert columns.reads == reads + 1
+
+
+@pytest.mark.parametrize(
+    ("op", "number", "expected"),
+    [
+        pytest.param(Op.GT, 1, [2], id="greater"),
+        pytest.param(Op.LT, 2, [0, 1], id="less"),
+        pytest.param(Op.GT, -(2**63), [0, 1, 2], id="than the least there is"),
+        pytest.param(Op.GT, None, [], id="than nothing"),
+    ],
+)
+def test_numbers_are_compared_as_numbers_and_each_value_is_read_once(
+    op: Op, number: int | None, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = LabelColumns(64)
+    for row, value in enumerate(("0", "+1", "2", "two", "", "9" * 30)):
+        made.set(row, {"k": value})
+    column, read = made.column("k"), list[str]()
+
+    def parse(text: str) -> int | None:
+        read.append(text)
+        return parse_int64(text)
+
+    monkeypatch.setattr(labels, "parse_int64", parse)
+    for _ in range(100):
+        where = holds(Requirement("k", op, (), number), column.codes[:7], column)
+        assert where.nonzero()[0].tolist() == expected
+    assert len(read) == 6
