@@ -110,7 +110,8 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
     fit than is said here. `never`: the nodes there are would not hold the gang if they were empty. `endless`: they
     would, but not beside their pods that never end by themselves, so that no room is kept for the gang. Where members
     are spread over the domains of a label (`spread`), `spots` are those that lack room: more there and the gang is
-    placed, less in sum and it is not; no spots: no room would do.
+    placed, less in sum and it is not; no spots: no room would do. `unlabelled`: no node has a label of the level that
+    all members must share, so that no room would do either.
     """
 
     needed: int
@@ -124,6 +125,7 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
     endless: bool = False
     spread: str = ""
     spots: tuple[Spot, ...] = ()
+    unlabelled: bool = False
 
     @property
     def missing(self) -> int:
@@ -131,6 +133,8 @@ class Certificate(msgspec.Struct, frozen=True, gc=False):
 
     def sentence(self) -> str:
         """`5 of at least 8 members fit in rack r12, which comes closest; 3 more need 24 nvidia.com/gpu there`."""
+        if self.unlabelled:
+            return f"no node has a label of the level {self.level}, which all {self.needed} members must share"
         where = f"in {self.level} {shown(self.domain)}, which comes closest" if self.domain else "in the whole cluster"
         if self.level and not self.domain:
             where = f"in any one {self.level}"

@@ -175,6 +175,8 @@ def _refused(decision: Decision) -> list[str]:
 
 def _certified(certificate: Certificate) -> list[str]:
     """The certificate, line by line."""
+    if certificate.unlabelled:
+        return [f"CLOSEST  none: no node has a label of the level {certificate.level}"]
     where = f"{certificate.level} {certificate.domain}".strip() if certificate.domain else "the whole cluster"
     lines = [f"CLOSEST  {where}: {certificate.fit} of {certificate.needed} fit"]
     if certificate.lacking:

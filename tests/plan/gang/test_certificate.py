@@ -138,8 +138,8 @@ def test_a_gang_of_several_kinds_is_told_too(puzzle: Puzzle) -> None:
         ),
         pytest.param(
             Puzzle((Place("n0", 9, 0, "", ""),), (Kind(2, 1),), 2, required=RACK),
-            "0/1 nodes are available: 0 of at least 2 members fit in any one topology.kubernetes.io/rack; "
-            "2 more need 2 cpu; more than the nodes there are would hold if they were empty.",
+            "0/1 nodes are available: no node has a label of the level topology.kubernetes.io/rack, "
+            "which all 2 members must share.",
             id="no node is in a rack",
         ),
         pytest.param(

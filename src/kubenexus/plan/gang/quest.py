@@ -208,6 +208,10 @@ class Quest:
         self, site: Site, fit: int, short: list[int], constraint: str = "", *, refusal: Seat | None = None, **more: Any
     ) -> Outcome:
         """`short`: for how many of each crew room is missing; `more` is said in the certificate, too."""
+        outer = self._axes[-1]
+        if outer.level and not outer.codes.any():
+            unlabelled = Certificate(self._job.minimum, 0, outer.level, unlabelled=True)
+            return Outcome(certificate=unlabelled, blamed=frozenset({TOPOLOGY}))
         lacking = dict[str, int]()
         for crew, number in zip(self._crews, short, strict=True):
             for resource, amount in crew.member.table.pod.demand.amounts:

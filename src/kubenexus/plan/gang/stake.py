@@ -277,7 +277,9 @@ def _weight(crew: Crew, columns: NodeColumns) -> float:
 def lacks_room(certificate: Certificate) -> bool:
     """Whether it is room that a gang waits for. Not if no room would do, or none that will ever be free; and where
     members limit each other, only once some have found their place: whether the others lack room is not known."""
-    if certificate.never or certificate.endless or (certificate.spread and not certificate.spots):
+    if certificate.never or certificate.endless or certificate.unlabelled:
+        return False
+    if certificate.spread and not certificate.spots:
         return False
     return certificate.fit > 0 or not certificate.constraint
 
