@@ -8,9 +8,7 @@ from kubenexus.api.keys.gang import TIMEOUT
 from kubenexus.api.meta import OwnerReference
 from kubenexus.app.holes import HELD
 from kubenexus.queue.standing import COMPLETE
-from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_node, a_pod
-from kubenexus.testing.harness import a_ledger, relist
 from tests.api.gangs.small import a_member
 from tests.app.town import Town, in_town
 from tests.bind.server import BUSY
@@ -319,83 +317,5 @@ def test_a_gang_of_which_nobody_is_left_is_a_new_one() -> None:
         town.clock.advance(300)
         await town.scheduler.keeper.step()
         assert evicted(town) == ["a", "b"]
-
-    in_town(life)
-
-
-# --- holes --------------------------------------------------------------------------------------------------------
-
-
-def three(town: Town) -> list[Pod]:
-    """A gang on three nodes that it fills, and another pod that waits."""
-    town.nodes(*(a_node(f"n{i}", cpu=1) for i in range(3)))
-    members = [bound(name, f"n{i}", phase="Running") for i, name in enumerate("abc")]
-    town.pods(*members)
-    return members
-
-
-def test_the_hole_of_a_lost_member_is_held_for_its_replacement() -> None:
-    async def life(town: Town) -> None:
-        *_, last = three(town)
-        leave(town, last)
-        town.pods(a_pod("thief", cpu=1))
-        await town.work()
-        assert "thief" not in town.where()
-        town.pods(a_member("d", "llama", 3, cpu=1))
-        await town.work()
-        assert town.where()["d"] == "n2"
-
-    in_town(life)
-
-
-def test_a_hole_is_not_held_for_ever() -> None:
-    async def life(town: Town) -> None:
-        *_, last = three(town)
-        leave(town, last)
-        town.pods(a_pod("thief", cpu=1))
-        await town.work()
-        town.clock.advance(HELD)
-        await town.scheduler.keeper.step()
-        town.clock.advance(10)
-        await town.work()
-        assert town.where()["thief"] == "n2"
-
-    in_town(life)
-
-
-def test_who_is_more_urgent_does_not_respect_a_hole() -> None:
-    async def life(town: Town) -> None:
-        *_, last = three(town)
-        leave(town, last)
-        town.pods(a_pod("urgent", cpu=1, priority=1000))
-        await town.work()
-        assert town.where()["urgent"] == "n2"
-
-    in_town(life)
-
-
-def test_a_gang_that_goes_as_a_whole_leaves_no_holes() -> None:
-    async def life(town: Town) -> None:
-        for pod in three(town):
-            leave(town, pod)
-        town.pods(*(a_pod(f"next-{i}", cpu=1) for i in range(3)))
-        await town.work()
-        assert len(town.where()) == 3
-
-    in_town(life)
-
-
-def test_a_hole_is_not_part_of_what_a_list_would_make_the_ledger() -> None:
-    """The digest of a ledger that holds room is that of one built from a list, and a list ends no hole."""
-
-    async def life(town: Town) -> None:
-        first, second, last = three(town)
-        leave(town, last)
-        rebuilt = a_ledger([a_node(f"n{i}", cpu=1) for i in range(3)], [first, second])
-        assert digest(town.ledger) == digest(rebuilt)
-        relist(town.ledger, [a_node(f"n{i}", cpu=1) for i in range(3)], [first, second])
-        town.pods(a_pod("thief", cpu=1))
-        await town.work()
-        assert "thief" not in town.where()
 
     in_town(life)

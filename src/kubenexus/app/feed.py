@@ -18,6 +18,7 @@ from kubenexus.framework.events import Action, Event, Resource
 from kubenexus.observe import logs
 from kubenexus.queue import changes
 from kubenexus.queue.assembly import Assembly
+from kubenexus.queue.roll import Leaving
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.state.intake import GROUPS, KINDS, key_of
 from kubenexus.state.ledger import Ledger
@@ -37,7 +38,7 @@ EVENTS = {
 REMEMBERED = 1024  # objects whose problem was logged
 
 Left = Callable[[Pod], None]
-Lost = Callable[[str, Pod, PodRecord], None]
+Lost = Callable[[Leaving, int, Pod, PodRecord], None]
 Heard = Callable[[str, Any], None]
 
 log = logs.get("feed")
@@ -51,7 +52,7 @@ class Feed:
     """`profiles` are the names of the schedulers that we are. Pods reach the waiting room as jobs, by the `assembly`.
 
     `left` hears of pods that are gone; `vanished` of bound ones that ended before they ran; `lost` of members that left
-    others of their gang on their nodes; `heard` of all other kinds, after the ledger.
+    others of their gang on their nodes, with how many it lacks now; `heard` of all other kinds, after the ledger.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Feed:
         self.lost: Lost = _nobody
         self.heard: Heard = _nobody
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
-        self._leaving: dict[str, str] = {}  # bound members of gangs that are being deleted, and their gangs
+        self._leaving: dict[str, Leaving] = {}  # bound members of complete gangs that are being deleted
         self._complained: dict[str, str] = {}
         self.unusable: Counter[str] = Counter()  # complaints by kind
 
@@ -104,13 +105,13 @@ class Feed:
     def pod_gone(self, key: str, last: Pod | None = None) -> None:
         """Deleted, or ended. `last` is its last state, if the watch told."""
         old, record, before = self.known.pods.pop(key, None), self.ledger.pods.get(key), self.ledger.held_by(key)
-        gang = self._leaving.pop(key, "")
+        leaving = self._leaving.pop(key, None)
         self._unread.pop(key, None)
         self.assembly.gone(key)
         self.ledger.pod_gone(key)
-        if old is not None and record is not None and self.assembly.stands(gang):
-            self.lost(gang, old, record)
-            self.assembly.changed(gang)
+        if leaving is not None and old is not None and record is not None and self.assembly.stands(leaving.gang):
+            self.lost(leaving, self.assembly.lacks(leaving.gang), old, record)
+            self.assembly.changed(leaving.gang)
         self._tell_freed(key, old, before)
         if old is None:
             return
@@ -151,8 +152,8 @@ class Feed:
 
     def _bound(self, old: Pod | None, pod: Pod, slim: Pod) -> None:
         if pod.metadata.deletion_timestamp:
-            if gang := self.assembly.gang_around(pod.key):
-                self._leaving[pod.key] = gang
+            if leaving := self.assembly.leaving(pod.key):
+                self._leaving[pod.key] = leaving
             self.assembly.gone(pod.key)
         else:
             self.assembly.placed(pod, slim, since(pod))

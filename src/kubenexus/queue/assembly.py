@@ -30,7 +30,7 @@ from kubenexus.queue.formation import (
     with_usual,
 )
 from kubenexus.queue.pace import Pace
-from kubenexus.queue.roll import Roll, Roster
+from kubenexus.queue.roll import Leaving, Roll, Roster
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.queue.standing import Bound, Incomplete, bound_of, new_witnesses
 from kubenexus.state.pods import PodRecord, Stage
@@ -174,9 +174,14 @@ class Assembly:
         """Whether anybody is left of a gang who could be joined."""
         return gang in self.roll.rosters
 
-    def gang_around(self, key: str) -> str:
-        """The gang of a pod that has a node, if others of it have one, too; "" if not."""
-        return self.roll.around(key)
+    def leaving(self, key: str) -> Leaving | None:
+        """What a member on a node leaves behind: see `Roll.leaving`."""
+        return self.roll.leaving(key)
+
+    def lacks(self, gang: str) -> int:
+        """How many members a gang needs on nodes besides those that it has there."""
+        roster = self.roll.rosters[gang]
+        return max(0, roster.minimum - roster.bound)
 
     def latest(self, pod: Pod) -> Pod:
         """The pod as it was last seen: a job keeps it as it was when something about it mattered."""

@@ -4,7 +4,7 @@ Kept by the assembly, which asks here before it brings anything into the waiting
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,14 @@ from kubenexus.api.gangs.resolver import claim_of
 from kubenexus.queue.formation import Member
 
 Named = tuple[str, str, str]  # an object: its kind, its namespace and its name
+
+
+class Leaving(NamedTuple):
+    """A member that is told to go: whether it had begun to run, and since when it was on its node."""
+
+    gang: str
+    started: bool
+    since: float
 
 
 class Roster:
@@ -162,13 +170,16 @@ class Roll:
         if gang in self.rosters:
             self.changed[gang] = None
 
-    def around(self, key: str) -> str:
-        """The gang of a pod that has a node, if others of it have one, too; "" if not."""
+    def leaving(self, key: str) -> Leaving | None:
+        """A pod that has a node and is told to go, if others of its gang have one, too, and the gang was complete: any
+        pod may name a node and a gang, and what never was complete has lost nothing."""
         member = self.members.get(key)
-        if member is None or not member.node or not member.ours:
-            return ""
-        others = self.rosters[member.claim.key].members
-        return member.claim.key if any(each.node for name, each in others.items() if name != key) else ""
+        if member is None or member.bound is None or not member.ours:
+            return None
+        roster = self.rosters[member.claim.key]
+        if not roster.was_complete or roster.bound < 2:
+            return None
+        return Leaving(member.claim.key, member.bound.started, member.bound.since)
 
     def latest(self, pod: Pod) -> Pod:
         """The pod as it was last seen: a job keeps it as it was when something about it mattered."""
