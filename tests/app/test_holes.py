@@ -1,5 +1,5 @@
-"""The place of a lost member is held for its replacement: for whom, for how long, and how little that is worth to a tenant
-who makes and deletes members."""
+"""The place of a lost member is held for its replacement: for whom, for how long, and how little that is worth to a
+tenant who makes and deletes members."""
 
 import msgspec
 import pytest

@@ -131,6 +131,21 @@ def test_the_rest_of_a_gang_that_has_begun_follows_it_whoever_waits() -> None:
     assert KEPT in hamlet.why("late")
 
 
+def test_members_beyond_what_their_gang_needs_respect_what_is_kept() -> None:
+    """A gang of two that goes on making members would take every place that becomes free, for ever."""
+    hamlet = Hamlet()
+    hamlet.nodes(a_node("n0", cpu=4), a_node("n1", cpu=4))
+    hamlet.come(*(a_member(f"more-{i}", "more", 2, cpu=1) for i in range(8)))
+    hamlet.work()
+    hamlet.come(*gang("llama", 2, cpu=3))
+    hamlet.work()
+    for i in range(8):
+        hamlet.end(next(iter(hamlet.where("more"))))
+        hamlet.come(a_member(f"more-{8 + i}", "more", 2, cpu=1))
+        hamlet.work()
+    assert len(hamlet.where("llama")) == 2
+
+
 def test_a_gang_of_a_driver_and_workers() -> None:
     hamlet = Hamlet()
     hamlet.nodes(a_node("n0", cpu=4), a_node("n1", cpu=4), a_node("n2", cpu=4))

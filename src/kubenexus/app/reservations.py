@@ -49,10 +49,11 @@ class Reservations:
         self._had_turn: dict[str, dict[str, float]] = {}  # by profile and namespace: when its turn ended in vain
 
     def before(self, job: Job) -> Reservation | None:
-        """What this job has to respect: it comes after the gang, by its own priority and age. The rest of a gang that
-        has begun does not have to: its members hold their nodes for nothing, and the first one may wait for these."""
+        """What this job has to respect: it comes after the gang, by its own priority and age. Members that a gang lacks
+        which has begun do not have to: the others hold their nodes for nothing, and the first one may wait for these.
+        Members beyond what their gang needs are jobs like any other, however many of it run."""
         held = self._held.get(_profile(job)) if self._held else None
-        if held is None or held.gang == job.key or job.anchors:
+        if held is None or held.gang == job.key or job.missed:
             return None
         own, first = self._room.rank(job.key), self._room.rank(held.gang)
         if first is None or (own is not None and own < first):

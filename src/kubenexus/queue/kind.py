@@ -31,9 +31,9 @@ class Kind(NamedTuple):
 
 def kind_of(job: Job, sign: Sign) -> Kind:
     """A gang is like another one if it has as many members of each sort, needs as many of them, as close to each other,
-    and has the others where that one has them. One for which room is held is like no other, and one that has begun is
-    not like one that has not: what is kept for others does not stand in its way."""
-    if len(job.pods) == 1 and job.topology == ANYWHERE and not job.holes and not job.anchors:
+    and has the others where that one has them. One for which room is held is like no other, and one that others on
+    nodes wait for is not like one that can do without: what is kept for others does not stand in its way."""
+    if len(job.pods) == 1 and job.topology == ANYWHERE and not job.holes and not job.missed:
         return Kind(_digest(_member(job.pods[0], sign)), job.pods)
     sorts: dict[bytes, Pod] = {}
     counts: Counter[bytes] = Counter()
@@ -42,9 +42,7 @@ def kind_of(job: Job, sign: Sign) -> Kind:
         sorts.setdefault(signature, pod)
         counts[signature] += 1
     topology = None if job.topology == ANYWHERE else (job.topology, sorted(job.anchors))
-    return Kind(
-        _digest((job.minimum, sorted(counts.items()), topology, job.holes, bool(job.anchors))), tuple(sorts.values())
-    )
+    return Kind(_digest((job.minimum, sorted(counts.items()), topology, job.holes, job.missed)), tuple(sorts.values()))
 
 
 def _member(pod: Pod, sign: Sign) -> tuple[Any, ...]:
