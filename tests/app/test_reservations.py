@@ -4,9 +4,11 @@ import random
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubenexus.api.core import Node, NodeSelectorRequirement, NodeSelectorTerm, Pod
+from kubenexus.api.meta import OwnerReference
 from kubenexus.framework.decision import Decision
 from kubenexus.testing.builders import a_node, a_pod
 from tests.api.gangs.small import a_member
@@ -77,14 +79,29 @@ def test_who_is_more_urgent_goes_first() -> None:
     assert len(hamlet.where("urgent")) == 1
 
 
-def test_a_daemon_goes_to_its_node() -> None:
+@pytest.mark.parametrize(
+    ("owners", "goes"),
+    [
+        pytest.param([OwnerReference(kind="DaemonSet", controller=True)], True, id="a daemon"),
+        pytest.param([], False, id="any pod may name a node"),
+        pytest.param([OwnerReference(kind="DaemonSet")], False, id="a DaemonSet that is not its controller"),
+        pytest.param([OwnerReference(kind="ReplicaSet", controller=True)], False, id="another controller"),
+    ],
+)
+def test_of_pods_made_for_one_node_daemons_alone_take_what_is_kept(owners: list[OwnerReference], goes: bool) -> None:
+    """Also when another pod that asks for the same was refused before."""
     hamlet = Hamlet()
     waiting(hamlet)
     free = next(name for name in ("n0", "n1") if name != hamlet.where("busy")["busy"])
     named = NodeSelectorRequirement(key="metadata.name", operator="In", values=[free])
-    hamlet.come(a_pod("daemon", cpu=1, requires=[NodeSelectorTerm(match_fields=[named])]))
+    pinned = [a_pod(name, cpu=1, requires=[NodeSelectorTerm(match_fields=[named])]) for name in ("other", "pinned")]
+    meta = msgspec.structs.replace(pinned[1].metadata, owner_references=owners)
+    hamlet.come(pinned[0])
     hamlet.work()
-    assert hamlet.where("daemon") == {"daemon": free}
+    assert hamlet.where("other") == {}
+    hamlet.come(msgspec.structs.replace(pinned[1], metadata=meta))
+    hamlet.work()
+    assert hamlet.where("pinned") == ({"pinned": free} if goes else {})
 
 
 def two_racks() -> list[Node]:

@@ -20,7 +20,7 @@ from kubenexus.plan.gang.quest import Outcome
 from kubenexus.plan.gang.stake import RESERVED, Reservation, Stake, reserve
 from kubenexus.plan.seat import Seat, Usher
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.pods import PodRecord
+from kubenexus.state.pods import PodRecord, of_daemon_set
 from kubenexus.state.snapshot import Snapshot, StaleSnapshot
 
 
@@ -69,8 +69,11 @@ class Planner:
         return reserve(job, certificate, self.bench, snapshot, self._levels)
 
     def _pinned(self, job: Job, snapshot: Snapshot) -> bool:
-        """A daemon has no other node to go to, and its node is not the same without it."""
-        return len(job.pods) == 1 and self.bench.look(job.pods[0], snapshot.nodes).only is not None
+        """A daemon has no other node to go to, and its node is not the same without it. Any pod may name a node, so
+        that alone does not count. An owner reference can be forged, too, where no admission rule forbids it: such a pod
+        takes what it asks for on the one node that it names, and the tenant has to delete and make pods to go on."""
+        only = len(job.pods) == 1 and of_daemon_set(job.pods[0])
+        return only and self.bench.look(job.pods[0], snapshot.nodes).only is not None
 
     def _decide(self, job: Job, snapshot: Snapshot, now: float, within: Any = None) -> Decision:
         if len(job.pods) < job.minimum:

@@ -3,7 +3,7 @@
 That needs more than a pod class. The class leaves out what concerns one pod alone, since a table over all nodes can be
 shared without it; but a pod made for node A is not refused because its sibling for node B was. So here a pod is signed
 with its pins, and with whatever else a decision looks at besides: its profile, its priority (pods nominated elsewhere
-yield to it or not), its own nomination, and the claims it names.
+yield to it or not), its own nomination, the claims it names, and whether it is a daemon.
 """
 
 from collections import Counter
@@ -15,6 +15,7 @@ import msgspec
 
 from kubenexus.api.core import Pod, Volume
 from kubenexus.framework.job import ANYWHERE, Job
+from kubenexus.state.pods import of_daemon_set
 
 # A pod's class as bytes, its pins included (`Signer.sign` without `unpinned`).
 Sign = Callable[[Pod], bytes]
@@ -47,7 +48,8 @@ def kind_of(job: Job, sign: Sign) -> Kind:
 
 def _member(pod: Pod, sign: Sign) -> tuple[Any, ...]:
     own = (pod.status.nominated_node_name, _claims(pod) if pod.spec.volumes else ())
-    return (pod.spec.scheduler_name, pod.spec.priority, sign(pod), own)
+    # What is kept for others does not stand in a daemon's way (`plan.decide`): no other pod's refusal is its own.
+    return (pod.spec.scheduler_name, pod.spec.priority, sign(pod), own, of_daemon_set(pod))
 
 
 def _claims(pod: Pod) -> list[Any]:

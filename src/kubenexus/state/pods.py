@@ -88,5 +88,15 @@ def endless(pod: Pod) -> bool:
     spec, meta = pod.spec, pod.metadata
     if spec.restart_policy != "Always" or spec.active_deadline_seconds is not None or meta.deletion_timestamp:
         return False
-    controller = next((each.kind for each in meta.owner_references if each.controller), "")
+    controller = _controller(pod)
     return not controller or controller in _SERVING
+
+
+def of_daemon_set(pod: Pod) -> bool:
+    """Whether it says that a DaemonSet made it."""
+    return _controller(pod) == "DaemonSet"
+
+
+def _controller(pod: Pod) -> str:
+    """The kind of its controller, "" if it has none."""
+    return next((each.kind for each in pod.metadata.owner_references if each.controller), "")
