@@ -8,6 +8,9 @@ from kubenexus.api.core import Pod
 from kubenexus.app import holes
 from kubenexus.app.holes import HELD, SHORTEST
 from kubenexus.base.moments import seconds_text
+from kubenexus.framework.job import Job
+from kubenexus.plan.decide import Planner
+from kubenexus.plugins import lineup
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger, relist
@@ -202,5 +205,21 @@ def test_holes_are_few_and_carry_no_terms_since_every_decision_looks_at_them(nam
         large_gangs(town, 2 * holes.MOST_OF_NAMESPACE, namespaces)
         assert held(town) == count
         assert not any(each.terms for found in town.ledger.spoken_for().values() for each in found)
+
+    in_town(life)
+
+
+def test_what_a_decision_does_for_holes_counts_as_work() -> None:
+    """A burst of decisions ends by the work done: one row for each hole, and one for the node that it is on."""
+
+    async def life(town: Town) -> None:
+        large_gangs(town, 2 * holes.MOST_OF_NAMESPACE, 1)
+        ledger, planner = town.ledger, Planner(lineup())
+        rows = []
+        for name in ("first", "second"):
+            before = planner.bench.work.rows
+            planner.decide(Job.of(a_pod(name, cpu=1)), ledger.snapshot(), 0.0)
+            rows.append(planner.bench.work.rows - before)
+        assert rows[1] == holes.MOST_OF_NAMESPACE + 1
 
     in_town(life)

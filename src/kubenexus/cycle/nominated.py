@@ -35,6 +35,7 @@ def yields(pod: Pod, table: ClassTable, snapshot: Snapshot, seated: frozenset[st
     for node, nominees in waiting.items():
         standing = [nominee for nominee in nominees if _counts(nominee, pod) and nominee.key not in seated]
         if standing and node in columns.row_of:
+            table.work.rows += len(standing) + 1  # each is laid on the row, which is asked about then
             answers.append((columns.row_of[node], _with(standing, columns.row_of[node], table, snapshot)))
     answers = [(row, bits) for row, bits in answers if any(bits)]
     if not answers:
