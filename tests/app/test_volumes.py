@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from kubenexus.api.storage import BIND_COMPLETED, SELECTED_NODE, PersistentVolumeClaim
+from kubenexus.bind import waits
 from kubenexus.client.calls import ApiError
 from kubenexus.queue.entry import Place
-from kubenexus.testing.builders import a_node
+from kubenexus.testing.builders import a_node, a_pod
 from tests.app.town import Town, in_town
 from tests.bind.server import SILENT
 from tests.turns import turns
@@ -102,6 +103,36 @@ def test_what_cannot_be_written_sends_the_pod_back(fault: Exception, said: str) 
         (told,) = town.told()
         assert told.startswith('FailedScheduling db: running PreBind plugin "VolumeBinding": ')
         assert said in told
+
+    in_town(life)
+
+
+def test_a_namespace_with_too_many_pods_that_wait_for_volumes_delays_its_own_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waits, "PER_NAMESPACE", 2)
+
+    async def life(town: Town) -> None:
+        claims = [a_claim(f"c{i}") for i in range(4)]
+        town.nodes(a_node("n"))
+        town.things(a_class("wait"), *claims, a_volume("old", claim="used"), bound(a_claim("used"), "old"))
+        for i in range(2):
+            town.pods(a_mounting_pod(f"db{i}", f"c{i}"))
+            await town.work(waiting=2)
+            await turns()
+        town.pods(a_mounting_pod("db2", "c2"), a_mounting_pod("ready", "used"), a_pod("web"))
+        await town.work(waiting=2)
+        assert sorted(town.server.binds) == ["ready to n", "web to n"]
+        assert town.room.place("default/db2") is Place.BACKOFF
+        assert "db2" not in town.where(), "it holds no room meanwhile"
+        why = 'running PreBind plugin "VolumeBinding": 2 pods of this namespace wait for volumes already'
+        assert town.told()[0] == f"FailedScheduling db2: {why}"
+        town.things(a_volume("pv", claim="c0"), bound(claims[0], "pv"))
+        await town.work(waiting=1)
+        town.clock.advance(11)
+        await town.work(waiting=2)
+        assert "db2" in town.where()
+        await town.scheduler.dispatcher.close(1.0)
 
     in_town(life)
 

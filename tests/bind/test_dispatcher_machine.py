@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from kubenexus.api.core import Pod
 from kubenexus.bind.commitment import Bind, Commitment, Points
 from kubenexus.bind.dispatcher import Dispatcher
 from kubenexus.bind.outcome import Fate, Outcome
@@ -71,9 +72,13 @@ class Server(PodServer):
 
 class Volumes:
     name = "Volumes"
+    awaited = "volumes"
 
     def __init__(self) -> None:
         self.waiting: dict[str, asyncio.Future[str]] = {}
+
+    def may_concern(self, pod: Pod) -> bool:
+        return True
 
     def concerns(self, bind: Bind) -> bool:
         return bind.node == "slow"

@@ -36,9 +36,13 @@ class Volumes:
     """A PreBind point that waits until the test says so; those in `failing` fail at once."""
 
     name = "Volumes"
+    awaited = "volumes"
 
     def __init__(self, *failing: str) -> None:
         self.made, self.failing, self.ended = asyncio.Event(), failing, list[str]()
+
+    def may_concern(self, pod: Pod) -> bool:
+        return True
 
     def concerns(self, bind: Bind) -> bool:
         return True

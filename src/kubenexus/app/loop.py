@@ -138,6 +138,12 @@ class Loop:
         job = turn.job
         profile = job.pods[0].spec.scheduler_name
         planner = self._planners[profile]
+        problem = self._dispatcher.crowded(job.pods)
+        if problem:
+            self._room.failed(turn)
+            self._herald.broke(job, problem)
+            self._count(job, ERROR, began)
+            return
         if self.shunned:
             job = self._kept_away(job, planner)
         snapshot = self._ledger.snapshot()

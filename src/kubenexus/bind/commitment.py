@@ -88,9 +88,13 @@ class Fenced:
 
 class PreBind(Protocol):
     """Something that has to be done before a pod is bound: called for each member, all members at once, outside the
-    bound on binds in flight, since it may take minutes."""
+    bound on binds in flight, since it may take minutes. `awaited` is what pods wait for in it, in plural."""
 
     name: str
+    awaited: str
+
+    def may_concern(self, pod: Pod) -> bool:
+        """Whether there may be something to do, by what is known before the pod has a node."""
 
     def concerns(self, bind: Bind) -> bool:
         """Whether there is anything to do; asked of every member, so it has to be quick."""

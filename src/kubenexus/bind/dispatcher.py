@@ -20,13 +20,15 @@ explains counts as an answer that was lost.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
+from kubenexus.api.core import Pod
 from kubenexus.base.clock import Sleep
 from kubenexus.bind.commitment import NO_POINTS, Bind, Commitment, Guard, Landing, Points, PreBind
 from kubenexus.bind.outcome import BOUND, Fate, Outcome, found, outcome_of
 from kubenexus.bind.progress import NO_HOOKS, Hooks, Progress
+from kubenexus.bind.waits import PreBindWaits
 from kubenexus.client.backoff import Backoff
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
 from kubenexus.client.kinds import PODS
@@ -34,7 +36,7 @@ from kubenexus.client.verbs import get
 
 LIMIT = 64  # binds in flight
 AHEAD = 2  # times as many may be decided and not yet answered
-OPEN = 64  # times as many commitments may wait for volumes or for a look
+OPEN = 64  # times as many commitments may wait for a look
 TRIES = 4  # binds without an answer before we believe a look that says "no node"
 AFTER_AN_ERROR = 1.0  # seconds until a look, where the error was ours and may come again at once
 REST = 1.0  # seconds without decisions after the server could not be reached: they would only pile up
@@ -63,6 +65,7 @@ class Dispatcher:
         self._slots = asyncio.Semaphore(limit)
         self._open: set[asyncio.Task[None]] = set()
         self._preparing: set[asyncio.Task[None]] = set()  # of these, those before their first bind
+        self._waits = PreBindWaits()
         self._handed = 0  # binds of commitments that nobody has begun to carry out
         self._binding = 0  # in flight, or waiting for a slot
         self._calm = asyncio.Event()  # nobody waits for a slot
@@ -76,9 +79,22 @@ class Dispatcher:
     def full(self) -> bool:
         """Whether the loop should wait before it decides more: it is far enough ahead of the API server, or that is
         away. `rested` is called when it may go on, or `land` where too many commitments were open. A commitment counts
-        from when it is handed over, for a burst hands over many before the first is begun."""
-        ahead = self._handed + self._binding >= AHEAD * self._limit or len(self._open) >= OPEN * self._limit
+        from when it is handed over, for a burst hands over many before the first is begun; not while it waits in a
+        PreBind plugin (`crowded`)."""
+        looking = len(self._open) - self._waits.jobs
+        ahead = self._handed + self._binding >= AHEAD * self._limit or looking >= OPEN * self._limit
         return ahead or self._resting
+
+    def crowded(self, pods: Sequence[Pod]) -> str:
+        """Why a job, of one namespace, is not to be decided now; "" if it may be. Only those that may have to wait in a
+        PreBind plugin in which as many of their namespace wait as may."""
+        namespace = pods[0].metadata.namespace
+        for point in self._points.pre_binds if self._waits.jobs else ():
+            many = self._waits.reached(point.name, namespace)
+            if many and any(point.may_concern(pod) for pod in pods):
+                said = f"{many} pods of this namespace wait for {point.awaited} already"
+                return f'running PreBind plugin "{point.name}": {said}'
+        return ""
 
     @property
     def open(self) -> int:
@@ -168,7 +184,8 @@ class Dispatcher:
         for point in self._points.pre_binds:
             concerned = [each for each in binds if point.concerns(each)]
             if concerned:
-                problem = await _all_pass(point, concerned)
+                with self._waits.waiting(point.name, binds[0].pod.metadata.namespace, len(concerned)):
+                    problem = await _all_pass(point, concerned)
                 if problem:
                     return f'running PreBind plugin "{point.name}": {problem}'
         return ""

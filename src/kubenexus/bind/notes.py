@@ -44,6 +44,7 @@ class Notes(Generic[Noted]):
     """A `PreBind` point, too. `still`: whether the note is still true; `failed` hears of those that were given up."""
 
     name = "Notes"
+    awaited = "notes"
 
     def __init__(
         self,
@@ -76,6 +77,9 @@ class Notes(Generic[Noted]):
         self._rest_no_more(uid)
         self._waiting.pop(uid, None)
         self._latest.pop(uid, None)
+
+    def may_concern(self, pod: Pod) -> bool:
+        return False  # the wait is for one write, and ends with its timeout
 
     def concerns(self, bind: Bind) -> bool:
         self.drop(bind.uid)

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+from kubenexus.api.core import Pod
 from kubenexus.api.storage import BIND_COMPLETED, SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
 from kubenexus.bind.commitment import Bind, Guard
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
@@ -29,6 +30,7 @@ class VolumeBinding:
     `heard` after each change."""
 
     name = "VolumeBinding"
+    awaited = "volumes"
 
     def __init__(
         self, api: Api, guard: Guard, claims: Claims, volumes: Volumes, timeouts: Mapping[str, float] | None = None
@@ -36,6 +38,11 @@ class VolumeBinding:
         self._api, self._guard, self._claims, self._volumes = api, guard, claims, volumes
         self._timeouts = timeouts or {}  # by the profile
         self._waiting: dict[str, set[asyncio.Event]] = {}
+
+    def may_concern(self, pod: Pod) -> bool:
+        mounts, namespace = mounts_of(pod), pod.metadata.namespace
+        uses = () if mounts is None else mounts.claims
+        return any(not bound(self._claims.get(f"{namespace}/{use.claim}")) for use in uses)
 
     def concerns(self, bind: Bind) -> bool:
         return bool(bind.picks)
