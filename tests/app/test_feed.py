@@ -186,6 +186,31 @@ def test_f19_a_class_stays_away_from_a_node_that_refused_it_for_a_while() -> Non
     in_town(life)
 
 
+async def refused_by_its_kubelet(town: Town, pod: Pod) -> None:
+    """As the watch tells it: gone, with its last state."""
+    town.scheduler.inquest._api = Ends(town, pod, "PodOSNotSupported")
+    town.feed.pod_gone(pod.key, pod)
+    await town.scheduler.inquest.step()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "kept_away"),
+    [pytest.param("", ["evil"], id="placed by us"), pytest.param("n", [], id="it names its node itself")],
+)
+def test_a_refused_pod_keeps_none_of_another_namespace_away(chosen: str, kept_away: list[str]) -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n"))
+        town.pods(a_pod("bad", namespace="evil", node=chosen))
+        await town.work()
+        town.echo()
+        await refused_by_its_kubelet(town, on_node(a_pod("bad", namespace="evil"), "n"))
+        town.pods(*(a_pod(f"next-{each}", namespace=each) for each in ("evil", "good")))
+        await town.work()
+        assert [each for each in ("evil", "good") if f"next-{each}" not in town.where()] == kept_away
+
+    in_town(life)
+
+
 def test_of_a_gang_those_stay_away_that_are_like_the_one_that_was_refused() -> None:
     """Members of two classes, one after the other, and each told apart from the one before it."""
 
@@ -193,7 +218,7 @@ def test_of_a_gang_those_stay_away_that_are_like_the_one_that_was_refused() -> N
         town.nodes(a_node("big", cpu=64), a_node("small", cpu=2))
         planner = town.scheduler.planners["default-scheduler"]
         gang = [a_member(f"p{i}", least=4, cpu=1 + i % 2) for i in range(4)]
-        town.scheduler.shunned.add(planner.bench.signature(gang[0], town.ledger.nodes), "big")
+        town.scheduler.shunned.add("default", planner.bench.signature(gang[0], town.ledger.nodes), "big")
         town.pods(*gang)
         await town.work()
         assert town.where() == {"p0": "small", "p1": "big", "p2": "small", "p3": "big"}

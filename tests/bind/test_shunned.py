@@ -4,7 +4,7 @@ import pytest
 
 from kubenexus.api.core import Pod
 from kubenexus.base.clock import VirtualClock
-from kubenexus.bind.shunned import LEAST, MOST, REMEMBERED, Shunned, kept_from, refused_by_kubelet
+from kubenexus.bind.shunned import LEAST, MOST, PER_NAMESPACE, REMEMBERED, Shunned, kept_from, refused_by_kubelet
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import run
 
@@ -26,24 +26,30 @@ def test_longer_each_time_and_never_for_ever() -> None:
     shunned = Shunned(clock)
     pauses = []
     for _ in range(6):
-        until = shunned.add(b"class", "n")
+        until = shunned.add("default", b"class", "n")
         pauses.append(until - clock.now())
-        assert shunned.nodes(b"class") == ["n"]
-        assert shunned.nodes(b"other") == []
+        assert shunned.nodes("default", b"class") == ["n"]
+        assert shunned.nodes("other", b"class") == []
+        assert shunned.nodes("default", b"other") == []
         clock.advance_to(until)
         assert shunned.expire()
         assert not shunned
     assert pauses == [LEAST, 120.0, 240.0, 480.0, MOST, MOST]
     clock.advance(MOST)
     shunned.expire()
-    assert shunned.add(b"class", "n") - clock.now() == LEAST, "long ago is forgotten"
+    assert shunned.add("default", b"class", "n") - clock.now() == LEAST, "long ago is forgotten"
 
 
-def test_memory_is_bounded() -> None:
+def test_memory_is_bounded_and_a_namespace_has_the_first_to_forget_of_its_own() -> None:
     shunned = Shunned(VirtualClock(0.0))
+    shunned.add("good", b"class", "n")
+    for i in range(2 * PER_NAMESPACE):
+        shunned.add("evil", b"class %d" % i, "n")
+    assert len(shunned._nodes) == shunned._count == PER_NAMESPACE + 1
     for i in range(2 * REMEMBERED):
-        shunned.add(b"class %d" % i, "n")
-    assert len(shunned._times) == len(shunned._nodes) == REMEMBERED
+        shunned.add(f"evil-{i % 16}", b"class %d" % i, "n")
+    assert len(shunned._nodes) == shunned._count == sum(map(len, shunned._times.values())) == REMEMBERED
+    assert shunned.nodes("good", b"class") == ["n"]
 
 
 @pytest.mark.parametrize(

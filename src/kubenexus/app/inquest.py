@@ -1,7 +1,8 @@
 """What became of pods that we cannot see: one the watch has not confirmed, and one that ended before it ran.
 
 The watch leaves out pods that have ended and so does not say how. Whoever ends without having run was perhaps refused
-by its kubelet; that is worth a look, and if so its class stays away from that node for a while.
+by its kubelet; that is worth a look, and if so its class stays away from that node for a while, in its namespace. Only
+pods that we bound count: one that names its node itself was never held against the rules, and says nothing about them.
 """
 
 import asyncio
@@ -50,7 +51,7 @@ class Inquest:
 
     def vanished(self, pod: Pod) -> None:
         """A bound pod of ours is no longer among the living, and never ran."""
-        if pod.spec.scheduler_name in self._planners:
+        if pod.spec.scheduler_name in self._planners and self._landing.bound_here(pod.metadata.uid):
             self._vanished.append(pod)
             self._work.set()
 
@@ -127,5 +128,5 @@ class Inquest:
             signature = bench.signature(waiting, self._feed.ledger.nodes)
         except Malformed:
             return
-        self._shunned.add(signature, node)
+        self._shunned.add(pod.metadata.namespace, signature, node)
         log.warning("Kubelet refused pod; its like stay away for a while", pod=pod, node=node, reason=reason)

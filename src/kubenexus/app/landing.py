@@ -1,6 +1,6 @@
 """What follows when a commitment has landed: the ledger, the waiting room and people are told, fate by fate."""
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import Stage
 
 CONFIRMED_WITHIN = 30.0  # seconds; then we look ourselves
+BOUND = 16_384  # pods that we bound last; a kubelet that refuses one does so within seconds
 
 log = logs.get("bind")
 
@@ -62,6 +63,7 @@ class Landing:
         self.waits: Callable[[Pod], bool] = lambda pod: self._room.job(pod.key) is not None
         self.woken: Callable[[], None] = lambda: None
         self._unconfirmed: deque[tuple[float, Unconfirmed]] = deque()
+        self._bound_here: OrderedDict[str, None] = OrderedDict()  # UIDs
         self._dropping = False  # no bind could be sent since the last one that was answered
 
     def __call__(self, commitment: Commitment, outcomes: Sequence[Outcome]) -> None:
@@ -100,6 +102,17 @@ class Landing:
             self.learn(outcome.pod)
         elif outcome.fate is Fate.BOUND:
             self.doubt(Unconfirmed.of(bind.pod))
+        if outcome.fate is Fate.BOUND:
+            self._remember(bind.uid)
+
+    def _remember(self, uid: str) -> None:
+        self._bound_here[uid] = None
+        if len(self._bound_here) > BOUND:
+            self._bound_here.popitem(last=False)
+
+    def bound_here(self, uid: str) -> bool:
+        """Whether this process bound the pod, as far as it remembers."""
+        return uid in self._bound_here
 
     def _told(self, commitment: Commitment, bind: Bind, outcome: Outcome) -> None:
         if outcome.fate is Fate.BOUND:

@@ -203,7 +203,7 @@ class Loop:
         for pod in job.pods:
             nodes = kinds.of(pod)
             if nodes is None:
-                nodes = self.shunned.nodes(planner.bench.signature(pod, columns))
+                nodes = self.shunned.nodes(pod.metadata.namespace, planner.bench.signature(pod, columns))
                 kinds.add(pod, nodes)
             pods.append(kept_from(pod, nodes) if nodes else pod)
         return msgspec.structs.replace(job, pods=tuple(pods))

@@ -98,6 +98,7 @@ class Scheduler:
             each.name: Planner(Lineup(each, plugins), levels=self.gangs[each.name].levels)
             for each in configuration.profiles
         }
+        self.shunned = Shunned(clock)
         self.room = self._waiting_room(configuration)
         self.feed = Feed(self.ledger, self.room, self.planners, self._usual)
         self.recorder = EventRecorder(clock, settings.host, rng)
@@ -109,7 +110,6 @@ class Scheduler:
         self.landing = Landing(self.ledger, self.room, self.herald, self.recorder, self.metrics, clock)
         self.volumes = self._volumes(configuration)
         self.dispatcher = self._dispatcher(settings)
-        self.shunned = Shunned(clock)
         self.inquest = Inquest(api, self.feed, self.landing, self.planners, self.shunned)
         self.holes = Holes(self.ledger, self.room, clock)
         self.keeper = self._keeper()
@@ -199,11 +199,14 @@ class Scheduler:
         refuses_by_owner = any(each.when_unsatisfiable == HARD for each in defaults)
 
         def sign(pod: Pod) -> bytes:
-            return planner.bench.signature(pod, columns, lift=False)
+            signature, namespace = planner.bench.signature(pod, columns, lift=False), pod.metadata.namespace
+            if namespace not in self.shunned.namespaces:
+                return signature
+            return b"%b in %b" % (signature, namespace.encode())  # kept from nodes that are open to other namespaces
 
-        def context() -> tuple[frozenset[str], bool, int]:
+        def context() -> tuple[frozenset[str], bool, int, frozenset[str]]:
             owners = columns.owners.version if refuses_by_owner else 0
-            return columns.pods.carrier_keys, bool(columns.pods.carriers), owners
+            return columns.pods.carrier_keys, bool(columns.pods.carriers), owners, self.shunned.namespaces
 
         aging = self.gangs[planner.lineup.profile.name].aging
         also = {**capacity.WAKES, **stake.WAKES, **limits.WAKES}

@@ -1,4 +1,4 @@
-"""Nodes whose kubelet refused a pod: its class stays away from there for a while, longer each time.
+"""Nodes whose kubelet refused a pod: its class, in its namespace, stays away from there for a while, longer each time.
 
 A kubelet that says OutOfcpu knows something that we do not. The pod has failed for good, its controller makes another,
 and without a memory that one would go to the same node, and so on for ever.
@@ -6,6 +6,7 @@ and without a memory that one would go to the same node, and so on for ever.
 
 import math
 from collections import OrderedDict
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,6 +15,7 @@ from kubenexus.base.clock import Clock
 
 LEAST, MOST = 60.0, 600.0
 REMEMBERED = 4096
+PER_NAMESPACE = 512
 NAME_FIELD = "metadata.name"
 
 # How a kubelet says that it does not take a pod: these words, and `OutOf` with a resource behind it.
@@ -40,33 +42,49 @@ def refused_by_kubelet(reason: str) -> bool:
     return reason.startswith("OutOf") or reason in _WORDS
 
 
+class _Place(NamedTuple):
+    """A class (its signature), and the node that refused it."""
+
+    signature: bytes
+    node: str
+
+
 class Shunned:
-    """By class (its signature) and node. Bounded: the oldest are forgotten first."""
+    """By namespace, class (its signature) and node: a signature may be that of pods of other tenants, too, and what a
+    kubelet refuses may be a field that is not in it. Bounded: a namespace's oldest are forgotten first, and those of
+    the namespace with the most."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._times: OrderedDict[tuple[bytes, str], tuple[float, float]] = OrderedDict()  # until when, how long
-        self._nodes: dict[bytes, set[str]] = {}
+        self._times: dict[str, OrderedDict[_Place, tuple[float, float]]] = {}  # until when, how long
+        self._nodes: dict[tuple[str, bytes], set[str]] = {}
+        self._count = 0
+        self.namespaces: frozenset[str] = frozenset()  # of these pods stay away from nodes, or did lately
         self._due = math.inf  # nothing is over before then
 
     def __bool__(self) -> bool:
         return bool(self._nodes)
 
-    def add(self, signature: bytes, node: str) -> float:
+    def add(self, namespace: str, signature: bytes, node: str) -> float:
         """It was refused there. Returns until when it stays away."""
-        now, key = self._clock.now(), (signature, node)
-        _, last = self._times.pop(key, (0.0, 0.0))
-        pause = min(max(LEAST, 2 * last), MOST)
-        self._times[key] = (now + pause, pause)
+        if namespace not in self._times:
+            self._times[namespace] = OrderedDict()
+            self.namespaces = frozenset(self._times)
+        now, place, times = self._clock.now(), _Place(signature, node), self._times[namespace]
+        known = times.pop(place, None)
+        pause = LEAST if known is None else min(max(LEAST, 2 * known[1]), MOST)
+        times[place] = (now + pause, pause)
+        self._count += known is None
         self._due = min(self._due, now + pause)
-        self._nodes.setdefault(signature, set()).add(node)
-        if len(self._times) > REMEMBERED:
-            oldest, _ = self._times.popitem(last=False)
-            self._forget(oldest)
+        self._nodes.setdefault((namespace, signature), set()).add(node)
+        if len(times) > PER_NAMESPACE:
+            self._drop_oldest(namespace)
+        elif self._count > REMEMBERED:
+            self._drop_oldest(max(self._times, key=lambda each: len(self._times[each])))
         return now + pause
 
-    def nodes(self, signature: bytes) -> list[str]:
-        return sorted(self._nodes.get(signature, ()))
+    def nodes(self, namespace: str, signature: bytes) -> list[str]:
+        return sorted(self._nodes.get((namespace, signature), ()))
 
     def expire(self) -> bool:
         """Forget what is over; whether anything was. Asked before every burst of decisions. How long it lasted is
@@ -74,24 +92,37 @@ class Shunned:
         now, ended = self._clock.now(), False
         if now < self._due:
             return False
-        for key, (until, pause) in list(self._times.items()):
-            if until <= now and key[1] in self._nodes.get(key[0], ()):
-                self._forget(key)
-                ended = True
-            if until + pause <= now:
-                del self._times[key]
-        self._due = min(
-            (until if until > now else until + pause for until, pause in self._times.values()), default=math.inf
-        )
+        for namespace, times in list(self._times.items()):
+            for place, (until, pause) in list(times.items()):
+                ended = (until <= now and self._forget(namespace, place)) or ended
+                if until + pause <= now:
+                    self._drop(namespace, place)
+        left = (each for times in self._times.values() for each in times.values())
+        self._due = min((until if until > now else until + pause for until, pause in left), default=math.inf)
         return ended
 
-    def _forget(self, key: tuple[bytes, str]) -> None:
-        signature, node = key
-        held = self._nodes.get(signature)
-        if held is not None:
-            held.discard(node)
-            if not held:
-                del self._nodes[signature]
+    def _drop_oldest(self, namespace: str) -> None:
+        place = next(iter(self._times[namespace]))
+        self._forget(namespace, place)
+        self._drop(namespace, place)
+
+    def _drop(self, namespace: str, place: _Place) -> None:
+        times = self._times[namespace]
+        del times[place]
+        self._count -= 1
+        if not times:
+            del self._times[namespace]
+            self.namespaces = frozenset(self._times)
+
+    def _forget(self, namespace: str, place: _Place) -> bool:
+        """Its class may go there again; whether it might not before."""
+        held = self._nodes.get((namespace, place.signature), set())
+        if place.node not in held:
+            return False
+        held.discard(place.node)
+        if not held:
+            del self._nodes[namespace, place.signature]
+        return True
 
 
 def kept_from(pod: Pod, nodes: list[str]) -> Pod:
