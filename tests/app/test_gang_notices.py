@@ -192,6 +192,28 @@ def test_when_the_first_member_is_gone_the_next_one_says_the_numbers() -> None:
     in_town(life)
 
 
+def test_a_gang_that_is_made_again_has_its_reason_at_once() -> None:
+    """Under its old name, within a minute: its first member must not refer to itself."""
+
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=1))
+        town.pods(*members(3, cpu=1))
+        await settled(town)
+        for pod in members(3):
+            town.delete(pod.key)
+        await settled(town, 5.0)
+        before = len(statuses(town))
+        for pod in members(3, cpu=1):
+            meta = msgspec.structs.replace(pod.metadata, uid=f"{pod.key} again")
+            town.pods(msgspec.structs.replace(pod, metadata=meta))
+        await settled(town)
+        said = {name: message for name, _, message in statuses(town)[before:]}
+        assert "1 of at least 3 members fit" in said.pop("m0000")
+        assert said == dict.fromkeys(("m0001", "m0002"), REFUSED)
+
+    in_town(life)
+
+
 def test_one_that_is_no_longer_the_first_has_no_old_numbers() -> None:
     async def life(town: Town) -> None:
         town.nodes(a_node("n"))

@@ -1,7 +1,8 @@
 """Who of a gang is told what, and how often: so that a gang of N costs O(N) writes in all, and O(1) a minute.
 
 Each member is told once what its gang waits for, in words without numbers. The whole sentence, with its numbers, goes
-to the first member alone (and to the gang's PodGroup), again at most once a minute. When the gang waits for something
+to the first member alone (and to the gang's PodGroup), again at most once a minute; to one that is new at once, since
+the others name it as the one that says why. When the gang waits for something
 else, all are told: three times at once, since a gang that is completed and then refused is no rarity, and then after
 1, 2, 4, ... 60 minutes. If all were told each number, members that come one by one would cost N^2 writes, and one that
 comes and goes N each time.
@@ -86,17 +87,17 @@ class GangNotices:
         elif gang.kind != kind:
             gang.restless = now
             self._tell_later(job.key, gang.may_change)
-        in_full, known = changing or gang.told + MINUTE <= now, told.get(first.key)
+        known = told.get(first.key)
+        in_full = changing or gang.told + MINUTE <= now or _is_new(first, known)
         if in_full:
             gang.told = now
-        elif known is None or (known.uid, known.sentence) != (first.metadata.uid, sentence):
+        elif known is None or known.sentence != sentence:
             self._tell_later(job.key, gang.told + MINUTE)
         chosen = [(first, True)] if in_full else []
         settled = gang.kind == kind
         for pod in job.pods[in_full:]:
             known = told.get(pod.key)
-            new = known is None or known.uid != pod.metadata.uid
-            if new or (settled and known is not None and _outdated(known, kind, pod is first)):
+            if _is_new(pod, known) or (settled and known is not None and _outdated(known, kind, pod is first)):
                 chosen.append((pod, False))
         return chosen
 
@@ -110,6 +111,10 @@ class GangNotices:
         if key not in self._later:
             self._later.add(key)
             heapq.heappush(self._order, (when, key))
+
+
+def _is_new(pod: Pod, told: Told | None) -> bool:
+    return told is None or told.uid != pod.metadata.uid
 
 
 def _outdated(told: Told, kind: str, first: bool) -> bool:
