@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from kubenexus.app import auditor
+from kubenexus.app import activity, auditor
 from kubenexus.app.flags import Flags, overridden
 from kubenexus.app.leader import LeadershipLost
 from kubenexus.app.process import Process
@@ -76,6 +76,50 @@ def test_leader_and_standby_both_audit_their_ledgers(monkeypatch: pytest.MonkeyP
                 await found_out(leader)
                 await found_out(standby)
                 assert not standby.guard.may_write()
+
+    asyncio.run(life())
+
+
+def test_a_process_that_is_asked_to_end_while_it_starts_ends_at_once_and_in_peace() -> None:
+    """The server takes the call, and does not answer."""
+
+    async def life() -> None:
+        async with cluster(1, "2") as box:
+            process = replica(box, "one")
+            asked = asyncio.Event()
+
+            async def silent() -> None:
+                asked.set()
+                await asyncio.Event().wait()
+
+            process._reach = silent  # type: ignore[method-assign]
+            running = asyncio.ensure_future(process.run())
+            await asked.wait()
+            process.stop()
+            await asyncio.wait_for(running, 20)
+
+    asyncio.run(life())
+
+
+def test_the_main_loop_shows_life_while_it_finishes_its_binds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the lease thread would end the process with an error, where that takes long."""
+    monkeypatch.setattr(activity, "BEAT", 0.0)
+
+    async def life() -> None:
+        async with cluster(1, "2") as box:
+            process, finished = replica(box, "one"), list[int]()
+
+            async def finish(scheduler: Scheduler) -> None:
+                shown, before = scheduler.loop.activity, scheduler.loop.activity.beats
+                await until(lambda: shown.beats > before + 3)
+                finished.append(shown.beats)
+
+            process._finish = finish  # type: ignore[method-assign]
+            running = asyncio.ensure_future(process.run())
+            await until(lambda: process._election is not None and process._election.may_write())
+            process.stop()
+            await running
+            assert finished
 
     asyncio.run(life())
 

@@ -73,6 +73,7 @@ class Process:
         self._ports: Ports | None = None
         self._tasks: list[asyncio.Task[Any]] = []
         self._holding: asyncio.Task[Any] | None = None
+        self._beating: asyncio.Task[Any] | None = None
         self._stopping, self._news = False, asyncio.Event()
 
     def stop(self) -> None:
@@ -89,16 +90,30 @@ class Process:
     async def run(self) -> None:
         """Until `stop`. Raises KubeNexusError when it has to end for another reason."""
         try:
-            await self._begin()
+            await self._until_begun()
             await self._until_stopped()
         finally:
             await self._end()
 
     # --- the beginning --------------------------------------------------------------------------------------------
 
+    async def _until_begun(self) -> None:
+        """Or until we are asked to end: a server that does not answer may take longer than a kubelet waits."""
+        beginning = asyncio.ensure_future(self._begin())
+        beginning.add_done_callback(lambda _: self._news.set())
+        try:
+            while not beginning.done() and not self._stopping:
+                await self._news.wait()
+                self._news.clear()
+            if not self._stopping:
+                beginning.result()
+        finally:
+            self._news.set()  # of tasks that have ended meanwhile, too
+            await _cancelled([beginning])
+
     async def _begin(self) -> None:
         self._ports = ports = Ports(self._configuration.document, self._flags, self._client, self._clock)
-        loading = asyncio.create_task(ports.load())
+        loading = self._start(ports.load())
         await self._reach()
         await self._allowed()
         await loading
@@ -116,7 +131,7 @@ class Process:
             self._leadership = LeaderElectionThread(self._election, activity, self._steady)
         await ports.open(scheduler, self._election)
         log.info("Starting", source=self._client.access.source, profiles=sorted(scheduler.planners))
-        self._start(activity.beat(self._clock.follow))
+        self._beating = self._start(activity.beat(self._clock.follow))
         self._start(self._known())
         self._start(Gauges(scheduler, self._election, self._clock).feel())
         self._start(scheduler.auditor.run(scheduler.loop.wake))
@@ -230,8 +245,8 @@ class Process:
 
     async def _end(self) -> None:
         """Nothing new is decided; binds in flight end; then another may lead."""
-        scheduler = self._scheduler
-        await _cancelled([task for task in self._tasks if task is not self._holding])
+        scheduler, last = self._scheduler, [each for each in (self._beating, self._holding) if each is not None]
+        await _cancelled([task for task in self._tasks if task not in last])
         if scheduler is not None and self._tasks:
             await self._finish(scheduler)
         await _cancelled([] if self._holding is None else [self._holding])
@@ -241,6 +256,7 @@ class Process:
             await self._ports.close()
         await self._client.close()
         await (self._lease_client.close() if self._leadership is None else self._leadership.close(self._lease_client))
+        await _cancelled(last)  # the lease thread looks for signs of life until it ends
 
     async def _finish(self, scheduler: Scheduler) -> None:
         guard = scheduler.guard  # who does not lead has nothing to finish, only to wait for what is on its way
