@@ -1,8 +1,11 @@
 """What happens while a job is being decided is not lost, and not kept longer than somebody may need it."""
 
+from kubenexus.base.heap import Heap
 from kubenexus.framework.events import Action, Event, Resource
 from kubenexus.queue.entry import Place
 from kubenexus.queue.flight import Flight
+from kubenexus.queue.line import Line
+from kubenexus.queue.places import Places
 from kubenexus.testing.builders import a_pod
 from tests.queue.easy import LEFT, NODE, Easy, job_of
 
@@ -179,13 +182,17 @@ def test_f61_pods_that_are_popped_and_skipped_and_made_again_leave_nothing_behin
     assert max(sizes[100:]) <= max(sizes[:8])
     assert footprint(easy) == (0, 0, 0, 0, 0)
     places = easy.room._lines.places
-    assert max(len(heap._slots) for heap in (places.active, places.backoff, places.failing)) < 20
+    assert max(len(heap._slots) for heap in heaps_of(places)) < 20
+
+
+def heaps_of(places: Places) -> tuple[Heap[Line], ...]:
+    return (places.active, places.fresh, places.retries, places.backoff, places.failing)
 
 
 def footprint(easy: Easy) -> tuple[int, ...]:
     room = easy.room
     places, flight = room._lines.places, room._turns.flight
-    heaps = sum(len(heap) for heap in (places.active, places.backoff, places.failing))
+    heaps = sum(len(heap) for heap in heaps_of(places))
     return (
         len(room),
         len(room._lines),

@@ -28,6 +28,16 @@ REFUSALS = st.sampled_from([Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING,
 WAITING = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
 
 
+def _by_order(entry: Entry) -> tuple[float, ...]:
+    return (-max(pod.spec.priority for pod in entry.job.pods), entry.since, entry.number)
+
+
+def _tried(entry: Entry) -> bool:
+    """Whether its line was refused, or the first of it had a turn."""
+    line = entry.standing
+    return line.refusals > 0 or min(line.members, key=_by_order).attempts > 0
+
+
 class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +108,18 @@ class Machine(RuleBasedStateMachine):
         homes = [e for e in active if e.standing.alone or self.room._lines.is_home(e.standing)]
         if not active or len(homes) < len(active) or any(self.easy.gate.gate(p) for e in active for p in e.job.pods):
             return None
-        return min(active, key=lambda e: (-max(p.spec.priority for p in e.job.pods), e.since, e.number)).job.key
+        first = min(active, key=_by_order)
+        shares, fresh = self.room._lines.shares, [e for e in active if not _tried(e)]
+        if not _tried(first):
+            return first.job.key
+        if shares._passed and fresh and first.standing.priority <= max(e.standing.priority for e in fresh):
+            return min(fresh, key=_by_order).job.key
+        if shares._rotates:
+            heads = [e for e in active if _tried(e) and e is min(e.standing.members, key=_by_order)]
+            ages = {e.job.key: (-e.standing.priority, e.standing.parked_at) for e in heads}
+            oldest = [key for key, age in ages.items() if age == min(ages.values())]
+            return oldest[0] if len(oldest) == 1 else None
+        return first.job.key
 
     @precondition(lambda self: self.turns)
     @rule(data=st.data(), by=PLUGINS, code=REFUSALS)
@@ -225,6 +246,9 @@ class Machine(RuleBasedStateMachine):
         room, places = self.room, self.room._lines.places
         needed = set(self._lines()) | {room._entries[key].standing for key in self.turns}
         assert set(room._lines._by_kind.values()) <= needed
+        assert len(places.fresh) + len(places.retries) == len(places.active)
+        assert all(line.tried for line in places.retries)
+        assert not any(line.tried for line in places.fresh)
         assert all(bucket for bucket in places._watching.values())
         assert {line for bucket in places._watching.values() for line in bucket} <= set(self._lines())
         if not self.turns:

@@ -16,11 +16,11 @@ from kubenexus.queue.rules import NOBODY, Rules
 
 class Line:
     """`decision` is the last refusal and `blamed` the plugins behind it; while it `stands`, nothing has happened since
-    that could change it, and whoever joins shares it. `alone`: a line for a single job that something befell which
-    does not concern its kind. `flying` counts the members that are in flight; they are not among `members`. `ripens` is
-    its slot among those that gain urgency. `refused` is the order of the job that was refused. `flushed`: nothing but
-    time has woken it since it was refused. `late`: a job of its kind took too long to decide, and none is to be tried
-    before then (0: none did).
+    that could change it, and whoever joins shares it. `alone`: a line for a single job that something befell which does
+    not concern its kind. `flying` counts the members that are in flight; they are not among `members`. `ripens` is its
+    slot among those that gain urgency, `lane` among those that have been tried or have not. `refused` is the order of
+    the job that was refused. `flushed`: nothing but time has woken it since it was refused. `late`: a job of its kind
+    took too long to decide, and none is to be tried before then (0: none did).
     """
 
     __slots__ = (
@@ -32,6 +32,7 @@ class Line:
         "flying",
         "gangs",
         "kind",
+        "lane",
         "late",
         "members",
         "parked_at",
@@ -58,6 +59,7 @@ class Line:
         self.place = Place.ACTIVE
         self.slot: Slot | None = None
         self.ripens: Slot | None = None
+        self.lane: Slot | None = None
         self.decision: Decision | None = None
         self.blamed: tuple[str, ...] = ()
         self.stands = False
@@ -83,6 +85,17 @@ class Line:
     @property
     def head(self) -> Entry | None:
         return self.members.first()
+
+    @property
+    def tried(self) -> bool:
+        """Whether its first job has had a turn, by itself or as one of its kind, and has not been placed."""
+        head = self.head
+        return self.refusals > 0 or (head is not None and head.attempts > 0)
+
+    def urgency(self, now: float) -> int:
+        """The priority that its first job counts with now."""
+        head = self.head
+        return self.priority if head is None else self.rules.urgency(self.priority, head.ready, now)
 
     def order(self, now: float) -> tuple[Any, ...] | None:
         """Its place among the lines: that of its first job. All of them have one priority, and the oldest is the first

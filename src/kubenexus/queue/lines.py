@@ -24,6 +24,7 @@ from kubenexus.queue.line import Line
 from kubenexus.queue.places import Places
 from kubenexus.queue.policy import Policy
 from kubenexus.queue.rules import Rules
+from kubenexus.queue.shares import Shares
 from kubenexus.queue.tally import Amount, Tally, amount_of, one
 
 FAILURE = "ScheduleAttemptFailure"
@@ -36,6 +37,7 @@ class Lines:
         self._policy = policy
         self._tally = tally
         self._by_kind: dict[bytes, Line] = {}
+        self.shares = Shares(self.places)
 
     def __len__(self) -> int:
         return len(self._by_kind)
@@ -85,11 +87,11 @@ class Lines:
         if line.stands and not line.concerns(entry):
             self.activate(line, "ForceActivate")
 
-    def isolate(self, entry: Entry, line: Line, place: Place, until: float, event: str) -> None:
+    def isolate(self, entry: Entry, line: Line, place: Place, until: float, event: str, refused_at: float) -> None:
         """A line for this job alone. Its kind is not concerned, and `line`, where it belongs, stays as it is."""
         apart = Line(line.kind, line.rules, line.priority, alone=True)
         apart.decision, apart.place, apart.until = line.decision, place, until
-        apart.failed = place is Place.BACKOFF
+        apart.failed, apart.parked_at = place is Place.BACKOFF, refused_at
         self.stand(entry, apart, event)
 
     def tidy(self, line: Line) -> None:
@@ -106,6 +108,8 @@ class Lines:
 
     def refuse(self, line: Line, entry: Entry, decision: Decision, now: float, *, woken: bool) -> None:
         """The first of a line was refused, and with it all. `woken`: something happened meanwhile that may help."""
+        if line.refusals or entry.attempts > 1:
+            self.shares.in_vain(line)
         if line.stands:  # another of them was refused while this one was in flight
             line.refused = min(line.refused, entry.order)
             self.stand(entry, line, FAILURE)
@@ -155,15 +159,20 @@ class Lines:
         line.refusals, line.until, line.parked_at = former.refusals, former.until, now
         line.place = self._woken(line, now) if woken and former.place is Place.UNSCHEDULABLE else former.place
 
+    def moves(self, line: Line) -> None:
+        """One of its jobs was placed: the next refusal is the first again."""
+        line.refusals = 0
+        self.places.settle(line)
+
     def sign_anew(self, now: float) -> None:
         """Signatures mean something else now. Every line is woken; when its turn comes its jobs find new ones."""
         self._by_kind.clear()
         for line in list(self.places):
             self.wake(line, "ForceActivate", now)
 
-    def next(self) -> Line | None:
+    def next(self, now: float) -> Line | None:
         """The line whose first job is to be tried now."""
-        line = self.places.active.first()
+        line = self.shares.next(now)
         if line is None and self._policy.eager:
             line = self.places.backoff.first()
             if line is not None:

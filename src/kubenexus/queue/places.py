@@ -1,6 +1,8 @@
 """Where lines are: to be tried, backing off, or parked until something happens. Only bookkeeping, no rules.
 
 active    by the order of their first jobs: the next one to be tried is its least
+fresh     those of the active ones whose first job has never been tried, by the same order
+retries   the other active ones, by the profile's order of when they were refused: kube-scheduler's
 backoff   by the time their backoff ends, then by that order
 failing   the same, for those nobody is to blame for: not to be tried before the time, however idle we are
 parked    in the order they were parked, so that the first is the first to be flushed
@@ -22,6 +24,8 @@ class Places:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.active: Heap[Line] = Heap()
+        self.fresh: Heap[Line] = Heap()
+        self.retries: Heap[Line] = Heap()
         self.backoff: Heap[Line] = Heap()
         self.failing: Heap[Line] = Heap()
         self.ripening: Heap[Line] = Heap()
@@ -43,6 +47,7 @@ class Places:
         if line.slot is not None:
             self._heap(line).remove(line.slot)
             line.slot = None
+        self._enlist(line, None)
         self.parked.pop(line, None)
         self._watch(line, False)
 
@@ -93,11 +98,26 @@ class Places:
         if line.members and line.place is not Place.UNSCHEDULABLE:
             order = line.order(now) if line.place is Place.ACTIVE else (line.until, line.order(now))
             self._watch_age(line, now)
+        self._enlist(line, order if line.place is Place.ACTIVE else None)
         if line.slot is not None:
             if line.slot[0] == order:
                 return
             self._heap(line).remove(line.slot)
         line.slot = None if order is None else self._heap(line).push(order, line)
+
+    def _enlist(self, line: Line, order: tuple[Any, ...] | None) -> None:
+        """Among those that have been tried, or those that have not. None: it is not active."""
+        heap = self.retries if line.tried else self.fresh
+        if order is not None and heap is self.retries:
+            order = line.rules.order(line.priority, line.parked_at)
+        if line.lane is not None:
+            if line.lane[0] == order and line.lane[3] is heap:
+                return
+            line.lane[3].remove(line.lane)
+        line.lane = None
+        if order is not None:
+            line.lane = heap.push(order, line)
+            line.lane.append(heap)
 
     def _watch_age(self, line: Line, now: float) -> None:
         """One that is looked at too early is only looked at again, so a slot is kept while it is early enough."""

@@ -142,7 +142,7 @@ class Reception:
             if helpful is not None and line.place is Place.UNSCHEDULABLE:
                 self._lines.leave(entry)
                 place = Place.BACKOFF if now < line.until else Place.ACTIVE
-                self._lines.isolate(entry, line, place, line.until, helpful.label)
+                self._lines.isolate(entry, line, place, line.until, helpful.label, line.parked_at)
 
     def _move(self, entry: Entry, job: Job, kind: Kind, helpful: Event | None, now: float) -> None:
         """To the line of another kind, with what is known of the former one."""

@@ -152,7 +152,7 @@ class WaitingRoom(Board):
         self.tick()
         now = self._clock.now()
         for _ in range(self.policy.batch):
-            line = self._lines.next()
+            line = self._lines.next(now)
             entry = None if line is None else line.head
             if line is None or entry is None:
                 break
@@ -228,7 +228,7 @@ class WaitingRoom(Board):
         elif entry.standing.place is not Place.ACTIVE:
             line = entry.standing
             self._lines.leave(entry)
-            self._lines.isolate(entry, line, Place.ACTIVE, 0.0, FORCED)
+            self._lines.isolate(entry, line, Place.ACTIVE, 0.0, FORCED, 0.0)  # the first of the retries
         return entry.place
 
     # --- time -----------------------------------------------------------------------------------------------------

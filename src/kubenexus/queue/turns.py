@@ -60,7 +60,7 @@ class Turns:
         rest = _rest(entry.job, decision)
         line = self.end(entry)
         if decision is not None and decision.placed:
-            line.refusals = 0  # the line moves: the next refusal is the first again
+            self._lines.moves(line)
         if rest is None:
             return Place.GONE
         entry.job = rest
@@ -80,10 +80,12 @@ class Turns:
     def failed(self, entry: Entry, now: float) -> Place:
         """The job is tried again after a backoff of its own; those like it have nothing to do with it."""
         entry.failures += 1
+        if entry.attempts > 1:
+            self._lines.shares.in_vain(entry.standing)
         entry.order = self._reception.order(entry, entry.job)
         entry.changed = entry.recalled = False
         until = self._policy.until(now, entry.failures, entry.pods)
-        self._lines.isolate(entry, self.end(entry), Place.BACKOFF, until, FAILURE)
+        self._lines.isolate(entry, self.end(entry), Place.BACKOFF, until, FAILURE, now)
         return entry.place
 
 
