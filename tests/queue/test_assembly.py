@@ -1,5 +1,7 @@
 """Pods come one by one, gangs wait whole: the gate, who counts, and what becomes of a gang that changes."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -344,6 +346,33 @@ def test_a_conflict_is_told_once(hall: Hall) -> None:
         hall.assembly.flush()
     assert len(hall.heard) == 1
     assert hall.heard[0].startswith(f"{NAME} is used; kueue.x-k8s.io/pod-group-name says otherwise")
+
+
+def test_of_many_minimums_a_warning_names_five(hall: Hall) -> None:
+    hall.waits(*(a_member(f"m{i:03}", least=10**9 + i) for i in range(100)))
+    hall.assembly.flush()
+    shown = "1000000000, 1000000001, 1000000002, 1000000003 and 95 more up to 1000000099"
+    assert hall.heard == [f"members ask for different minimums ({shown}); the largest counts"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param(lambda i: {LEAST: str(1000 + i)}, id="its minimum"),
+        pytest.param(lambda i: {LEAST: "2", "kueue.x-k8s.io/pod-group-name": f"g{i}"}, id="the name of another gang"),
+    ],
+)
+def test_what_was_warned_of_stays_small_however_often_a_label_changes(
+    hall: Hall, labels: Callable[[int], dict[str, str]]
+) -> None:
+    hall.waits(a_member("m0", least=2), a_member("m1", least=2))
+    for i in range(100):
+        notes = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+        hall.waits(a_member("m1", labels=labels(i), annotations=notes))
+        hall.assembly.flush()
+    roster = hall.assembly.roll.rosters[f"default/{GANG}"]
+    assert len(hall.heard) <= 1
+    assert sum(map(len, roster.told)) <= 200
 
 
 def test_gangs_that_are_alike_share_a_line_and_others_do_not(hall: Hall) -> None:

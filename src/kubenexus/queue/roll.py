@@ -4,7 +4,7 @@ Kept by the assembly, which asks here before it brings anything into the waiting
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,10 @@ from kubenexus.api.core import Pod
 from kubenexus.api.gangs.claim import Claim
 from kubenexus.api.gangs.resolver import claim_of
 from kubenexus.queue.formation import Member
+
+MOST_KINDS: Final = 16  # of warnings about one gang: there are about ten, each for a few pairs of labels
+KIND_LENGTH: Final = 200  # characters of a warning that tell its kind: two names of labels have less
+MOST_NUMBERS: Final = 5  # in a sentence
 
 Named = tuple[str, str, str]  # an object: its kind, its namespace and its name
 
@@ -26,7 +30,7 @@ class Leaving(NamedTuple):
 
 class Roster:
     """One gang: its members, and the objects that they named. `entries` are the jobs that the waiting room has of it,
-    `told` the warnings that were given.
+    `told` the kinds of warnings that were given.
 
     `bound` counts members on nodes by the API server's word, `minimum` is how many it needs (0: not known yet).
     `was_complete` until the last of them is gone; `noticed` is when it was first seen incomplete since then; `asked`
@@ -81,14 +85,26 @@ class Roster:
         return list({id(each.claim): each.claim for each in self.members.values()}.values())
 
     def new_warnings(self, claims: Iterable[Claim]) -> list[str]:
-        """What is odd about these and was not told yet."""
-        texts = [text for claim in claims for text in claim.warnings]
-        numbers = sorted({claim.minimum for claim in claims})
-        if len(numbers) > 1:
-            texts.append(f"members ask for different minimums ({', '.join(map(str, numbers))}); the largest counts")
-        fresh = [text for text in dict.fromkeys(texts) if text not in self.told]
-        self.told.update(fresh)
+        """What is odd about these and was not told yet: each kind of warning once, whatever values it names, and so
+        many kinds. Members write the values, and could make as many texts as they like."""
+        numbers = {claim.minimum for claim in claims}
+        differ = _different(numbers) if len(numbers) > 1 else []
+        fresh = []
+        for text in (*differ, *(text for claim in claims for text in claim.warnings)):
+            kind = text.partition(": ")[0].partition(" (")[0][:KIND_LENGTH]
+            if len(self.told) < MOST_KINDS and kind not in self.told:
+                self.told.add(kind)
+                fresh.append(text)
         return fresh
+
+
+def _different(numbers: set[int]) -> list[str]:
+    """A sentence about minimums, with the least and the largest of them if they are many."""
+    shown = [str(number) for number in sorted(numbers)]
+    text, more = ", ".join(shown), len(shown) - MOST_NUMBERS
+    if more > 0:
+        text = f"{', '.join(shown[: MOST_NUMBERS - 1])} and {more} more up to {shown[-1]}"
+    return [f"members ask for different minimums ({text}); the largest counts"]
 
 
 class Roll:
