@@ -216,10 +216,10 @@ def test_what_a_decision_does_for_holes_counts_as_work() -> None:
         large_gangs(town, 2 * holes.MOST_OF_NAMESPACE, 1)
         ledger, planner = town.ledger, Planner(lineup())
         rows = []
-        for name in ("first", "second"):
+        for priority in (1, 1, 0):  # those that are more urgent respect no holes; the first fills the tables
             before = planner.bench.work.rows
-            planner.decide(Job.of(a_pod(name, cpu=1)), ledger.snapshot(), 0.0)
+            planner.decide(Job.of(a_pod("pod", cpu=1, priority=priority)), ledger.snapshot(), 0.0)
             rows.append(planner.bench.work.rows - before)
-        assert rows[1] == holes.MOST_OF_NAMESPACE + 1
+        assert rows[2] - rows[1] == holes.MOST_OF_NAMESPACE + 1
 
     in_town(life)
