@@ -1,7 +1,5 @@
 """Gangs that lost members, or never got them: what they hold is kept for a while, and then let go."""
 
-import asyncio
-
 import msgspec
 import pytest
 
@@ -9,14 +7,11 @@ from kubenexus.api.core import Pod, PodCondition, PodStatus
 from kubenexus.api.keys.gang import TIMEOUT
 from kubenexus.api.meta import OwnerReference
 from kubenexus.app.holes import HELD
-from kubenexus.app.keeper import A_STEP, AT_ONCE, PERIOD, SEND
-from kubenexus.client.calls import Call
 from kubenexus.queue.standing import COMPLETE
 from kubenexus.testing.builders import a_node, a_pod
 from tests.api.gangs.small import a_member
 from tests.app.town import Town, in_town
 from tests.bind.server import BUSY
-from tests.sim.virtual.passing import elapse
 
 BEGAN = "1970-01-12T13:46:40Z"  # when a town's clock begins
 OWNER = [OwnerReference(kind="Job", name="llama", uid="job", controller=True)]
@@ -242,72 +237,6 @@ def test_pods_of_another_scheduler_are_never_evicted(members: list[Pod]) -> None
         await town.scheduler.keeper.step()
         ours = [pod.metadata.name for pod in members if pod.spec.scheduler_name != "volcano"]
         assert evicted(town) == ours
-
-    in_town(life)
-
-
-def named(namespace: str, gang: str, size: int) -> list[Pod]:
-    """Members of a gang that lacks one, bound when the clock began."""
-    found = []
-    for i in range(size):
-        pod = a_member(f"{gang}-{i}", gang, size + 1, cpu="1m", node="n1", namespace=namespace)
-        said = [PodCondition(type="PodScheduled", status="True", last_transition_time=BEGAN)]
-        meta = msgspec.structs.replace(pod.metadata, owner_references=OWNER)
-        found.append(msgspec.structs.replace(pod, metadata=meta, status=PodStatus(phase="Pending", conditions=said)))
-    return found
-
-
-def test_a_gang_of_thousands_delays_no_other_tenants_and_no_other_gangs() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n1", cpu=64, pods=4000))
-        town.pods(*named("evil", "huge", 3 * A_STEP), *named("evil", "small", 2), *named("good", "theirs", 3))
-        town.feed.assembly.flush()
-        town.clock.advance(300)
-        town.server.calls.clear()
-        await town.scheduler.keeper.step()
-        asked = evicted(town)
-        assert len(asked) == A_STEP
-        assert {"theirs-0", "theirs-1", "theirs-2", "small-0", "small-1"} <= set(asked[:AT_ONCE])
-        assert town.server.most <= AT_ONCE
-        for _ in range(3):
-            await town.scheduler.keeper.step()
-        assert len(evicted(town)) == len(set(evicted(town))) == 3 * A_STEP + 5
-
-    in_town(life)
-
-
-def test_with_more_namespaces_than_a_step_has_turns_each_has_one_in_time() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n1", cpu=64, pods=4000))
-        for i in range(A_STEP + 50):
-            town.pods(*named(f"t{i:03}", f"g{i:03}", 3))
-        town.feed.assembly.flush()
-        town.clock.advance(300)
-        await town.scheduler.keeper.step()
-        await town.scheduler.keeper.step()
-        assert len({name.split("-")[0] for name in evicted(town)}) == A_STEP + 50
-
-    in_town(life)
-
-
-def test_holes_end_in_time_while_an_eviction_takes_long() -> None:
-    async def life(town: Town) -> None:
-        keeper, asked, ends = town.scheduler.keeper, list[float](), list[int]()
-
-        async def hangs(call: Call, *, timeout: float = 10.0) -> bytes:
-            asked.append(timeout)
-            return await asyncio.Event().wait() and b""
-
-        town.nodes(a_node("n1", cpu=4))
-        town.pods(bound("a", "n1"))
-        town.feed.assembly.flush()
-        town.clock.advance(300)
-        keeper._api.send = hangs  # type: ignore[method-assign]
-        town.scheduler.holes.expire = lambda: ends.append(1)  # type: ignore[method-assign]
-        running = asyncio.ensure_future(keeper.run(lambda: None))
-        await elapse(10 * PERIOD + 1)
-        running.cancel()
-        assert (asked, len(ends)) == ([SEND], 11)
 
     in_town(life)
 

@@ -1,7 +1,6 @@
 """Every answer to a bind has its own consequence, and no commitment is ever lost."""
 
 import asyncio
-import contextlib
 import random
 from collections.abc import Sequence
 
@@ -10,9 +9,8 @@ import pytest
 
 from kubenexus.api.core import Pod
 from kubenexus.bind.commitment import Bind, Commitment, Points
-from kubenexus.bind.dispatcher import LIMIT, OPEN, TRIES, Dispatcher
+from kubenexus.bind.dispatcher import TRIES, Dispatcher
 from kubenexus.bind.outcome import Fate, Outcome
-from kubenexus.bind.waits import MOST, PER_NAMESPACE, PreBindWaits
 from kubenexus.client.calls import ApiError, Call
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
@@ -349,50 +347,6 @@ def test_who_waits_for_volumes_keeps_nobody_from_being_decided(problem: str) -> 
         assert not dispatcher.full
 
     asyncio.run(life())
-
-
-def test_however_many_wait_for_volumes_others_are_decided_and_only_their_like_are_not() -> None:
-    class Never(Slow):
-        async def pre_bind(self, bind: Bind) -> str:
-            await asyncio.Event().wait()
-            return ""
-
-    async def life() -> None:
-        dispatcher = Dispatcher(PodServer(), Guard(), Landed(), random.Random(1), points=Points((Never(),)))
-        for i in range(OPEN * LIMIT + 1):
-            dispatcher.submit(committed(a_pod(f"volume-{i}", namespace="evil")))
-        await turns()
-        assert dispatcher.open == OPEN * LIMIT + 1
-        assert not dispatcher.full
-        said = f'running PreBind plugin "Slow": {PER_NAMESPACE} pods of this namespace wait for volumes already'
-        assert dispatcher.crowded([a_pod("volume-x", namespace="evil")]) == said
-        assert dispatcher.crowded([a_pod("x", namespace="evil"), a_pod("volume-x", namespace="evil")]) == said
-        assert dispatcher.crowded([a_pod("x", namespace="evil")]) == ""
-        assert dispatcher.crowded([a_pod("volume-x", namespace="good")]) == ""
-        await dispatcher.close(1.0)
-        assert dispatcher.crowded([a_pod("volume-x", namespace="evil")]) == "", "they wait no longer"
-
-    asyncio.run(life())
-
-
-@pytest.mark.parametrize(
-    ("waiting", "namespace", "reached"),
-    [
-        pytest.param({"a": PER_NAMESPACE - 1}, "a", 0, id="one more may"),
-        pytest.param({"a": PER_NAMESPACE}, "a", PER_NAMESPACE, id="as many as may"),
-        pytest.param({"a": PER_NAMESPACE}, "b", 0, id="another namespace"),
-        pytest.param({f"{i}": 512 for i in range(32)}, "0", 512, id="in all as many as may: an equal share"),
-        pytest.param({f"{i}": 512 for i in range(32)}, "new", 0, id="a namespace of which none waits yet"),
-        pytest.param({f"{i}": 2 for i in range(MOST)}, "0", 1, id="at least one of each namespace"),
-    ],
-)
-def test_how_many_pods_may_wait_before_their_bind(waiting: dict[str, int], namespace: str, reached: int) -> None:
-    waits = PreBindWaits()
-    with contextlib.ExitStack() as stack:
-        for each, pods in waiting.items():
-            stack.enter_context(waits.waiting("VolumeBinding", each, pods))
-        assert waits.reached("VolumeBinding", namespace) == reached
-    assert (waits.reached("VolumeBinding", namespace), waits.jobs, len(waits._pods)) == (0, 0, 0)
 
 
 def test_a_plugin_that_fails_leaves_nothing_counted() -> None:

@@ -1,0 +1,80 @@
+"""Many members that have to go: a bounded number in each step, of all tenants in turn."""
+
+import asyncio
+
+import msgspec
+
+from kubenexus.api.core import Pod, PodCondition, PodStatus
+from kubenexus.app.keeper import A_STEP, AT_ONCE, PERIOD, SEND
+from kubenexus.client.calls import Call
+from kubenexus.testing.builders import a_node
+from tests.api.gangs.small import a_member
+from tests.app.test_keeper import BEGAN, OWNER, bound, evicted
+from tests.app.town import Town, in_town
+from tests.sim.virtual.passing import elapse
+
+
+def named(namespace: str, gang: str, size: int) -> list[Pod]:
+    """Members of a gang that lacks one, bound when the clock began."""
+    found = []
+    for i in range(size):
+        pod = a_member(f"{gang}-{i}", gang, size + 1, cpu="1m", node="n1", namespace=namespace)
+        said = [PodCondition(type="PodScheduled", status="True", last_transition_time=BEGAN)]
+        meta = msgspec.structs.replace(pod.metadata, owner_references=OWNER)
+        found.append(msgspec.structs.replace(pod, metadata=meta, status=PodStatus(phase="Pending", conditions=said)))
+    return found
+
+
+def test_a_gang_of_thousands_delays_no_other_tenants_and_no_other_gangs() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n1", cpu=64, pods=4000))
+        town.pods(*named("evil", "huge", 3 * A_STEP), *named("evil", "small", 2), *named("good", "theirs", 3))
+        town.feed.assembly.flush()
+        town.clock.advance(300)
+        town.server.calls.clear()
+        await town.scheduler.keeper.step()
+        asked = evicted(town)
+        assert len(asked) == A_STEP
+        assert {"theirs-0", "theirs-1", "theirs-2", "small-0", "small-1"} <= set(asked[:AT_ONCE])
+        assert town.server.most <= AT_ONCE
+        for _ in range(3):
+            await town.scheduler.keeper.step()
+        assert len(evicted(town)) == len(set(evicted(town))) == 3 * A_STEP + 5
+
+    in_town(life)
+
+
+def test_with_more_namespaces_than_a_step_has_turns_each_has_one_in_time() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n1", cpu=64, pods=4000))
+        for i in range(A_STEP + 50):
+            town.pods(*named(f"t{i:03}", f"g{i:03}", 3))
+        town.feed.assembly.flush()
+        town.clock.advance(300)
+        await town.scheduler.keeper.step()
+        await town.scheduler.keeper.step()
+        assert len({name.split("-")[0] for name in evicted(town)}) == A_STEP + 50
+
+    in_town(life)
+
+
+def test_holes_end_in_time_while_an_eviction_takes_long() -> None:
+    async def life(town: Town) -> None:
+        keeper, asked, ends = town.scheduler.keeper, list[float](), list[int]()
+
+        async def hangs(call: Call, *, timeout: float = 10.0) -> bytes:
+            asked.append(timeout)
+            return await asyncio.Event().wait() and b""
+
+        town.nodes(a_node("n1", cpu=4))
+        town.pods(bound("a", "n1"))
+        town.feed.assembly.flush()
+        town.clock.advance(300)
+        keeper._api.send = hangs  # type: ignore[method-assign]
+        town.scheduler.holes.expire = lambda: ends.append(1)  # type: ignore[method-assign]
+        running = asyncio.ensure_future(keeper.run(lambda: None))
+        await elapse(10 * PERIOD + 1)
+        running.cancel()
+        assert (asked, len(ends)) == ([SEND], 11)
+
+    in_town(life)
