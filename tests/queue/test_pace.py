@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kubenexus.api.core import Pod
 from kubenexus.queue import assembly as assembling
 from kubenexus.queue import formation
 from kubenexus.queue.entry import Place
@@ -81,6 +82,64 @@ def test_a_member_that_is_gone_counts_at_once_whatever_the_credit(hall: Hall) ->
     one_by_one(hall, range(2000, 2020), 2)
     hall.gone("m00007")
     assert len(names(hall.job(GANG))) == 2019
+
+
+def edited(i: int, change: str, number: int) -> Pod:
+    if change == "minimum":
+        return a_member(f"m{i:05}", least=2 + number % 100)
+    if change == "image":
+        return a_member(f"m{i:05}", least=2, image=f"v{number}")
+    return a_member(f"m{i:05}", least=2, **{change: {"x": str(number)}})
+
+
+@pytest.mark.parametrize("change", ["labels", "annotations", "image", "minimum"])
+@pytest.mark.parametrize("members", [1, 2000], ids=["of one member", "of all members"])
+def test_edits_do_not_have_all_members_gone_through_each_time(
+    hall: Hall, formed: list[int], members: int, change: str
+) -> None:
+    hall.waits(*(a_member(f"m{i:05}", least=2) for i in range(2000)))
+    hall.assembly.flush()
+    before = sum(formed)
+    for number in range(1, 1001):
+        hall.waits(edited(number % members, change, number))
+        hall.assembly.flush()
+    assert sum(formed) - before <= 1000 * (GROWTH + 1) + CREDIT
+
+
+def test_an_edit_counts_at_once_or_as_soon_as_there_is_credit(hall: Hall) -> None:
+    hall.waits(*(a_member(f"m{i:05}", least=2) for i in range(1900)))
+    hall.assembly.flush()
+    for number in range(1, 12):
+        hall.waits(edited(0, "labels", number))
+        job = hall.job(GANG)
+        assert job is not None
+        assert job.pods[0].metadata.labels["x"] == str(min(number, 10)), "ten times nineteen hundred are the credit"
+    due = hall.room.next_time()
+    assert due is not None
+    assert 0 < due - hall.clock.now() <= 1900 / PER_SECOND
+    hall.clock.advance(due - hall.clock.now())
+    assert turned(hall).job.pods[0].metadata.labels["x"] == "11"
+
+
+@pytest.mark.parametrize("event", ["it grows", "a gate opens", "a member is bound", "a member is made again"])
+def test_edits_without_end_do_not_hold_up_what_else_happens_to_a_gang(hall: Hall, event: str) -> None:
+    hall.waits(*(a_member(f"m{i:05}", least=2) for i in range(1999)), a_member("m01999", least=2, gates=["wait"]))
+    hall.assembly.flush()
+    for number in range(1, 12):
+        hall.waits(edited(0, "labels", number))
+        hall.assembly.flush()
+    match event:
+        case "it grows":
+            hall.waits(a_member("m02000", least=2))
+        case "a gate opens":
+            hall.waits(a_member("m01999", least=2))
+        case "a member is bound":
+            hall.bound(a_member("m00007", least=2))
+        case _:
+            hall.waits(a_member("m00007", least=2, uid="another"))
+    job = hall.job(GANG)
+    assert job is not None
+    assert job.pods[0].metadata.labels["x"] == "11"
 
 
 def test_gangs_that_are_small_do_not_wait_for_large_ones(hall: Hall) -> None:

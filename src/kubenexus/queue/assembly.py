@@ -82,7 +82,7 @@ class Assembly:
         self.incomplete: dict[str, Incomplete] = {}
         self.formations = 0
         self.roll = Roll()
-        self._pace = Pace()
+        self._paces = ((self.roll.grown, Pace()), (self.roll.edited, Pace()))
         self._held: dict[str, Verdict] = {}
         room.hold_back(lambda job: self._held.get(job.key))
         room.refill, room.refill_at = self.flush, self._due
@@ -208,15 +208,18 @@ class Assembly:
 
     def flush(self) -> None:
         """Bring all gangs that have changed into the room. Called at the end of a batch, and before each turn. Those in
-        flight are looked at again when they have landed; those that have grown a little when their time has come."""
+        flight are looked at again when they have landed; those that have grown or were edited a little when their time
+        has come."""
         changed, now = self.roll.changed, self._room.now()
-        for key, new in self.roll.grown.items():
-            if key not in changed and self._pace.allows(len(self.roll.rosters[key].members), new, now):
-                changed[key] = None
+        for waiting, pace in self._paces:
+            for key, count in waiting.items():
+                if key not in changed and pace.allows(len(self.roll.rosters[key].members), count, now):
+                    changed[key] = None
         while changed:
             key = next(iter(changed))
             del changed[key]
             self.roll.grown.pop(key, None)
+            self.roll.edited.pop(key, None)
             if self._room.place(key) is not Place.IN_FLIGHT:
                 try:
                     self._form(key)
@@ -224,9 +227,10 @@ class Assembly:
                     self.failed(key, error)
 
     def _due(self) -> float | None:
-        """When a gang that has grown will be formed, if nothing else happens."""
+        """When a gang that has grown or was edited will be formed, if nothing else happens."""
         rosters = self.roll.rosters
-        return min((self._pace.due(len(rosters[key].members)) for key in self.roll.grown), default=None)
+        times = [pace.due(len(rosters[key].members)) for waiting, pace in self._paces for key in waiting]
+        return min(times, default=None)
 
     def _form(self, key: str) -> None:
         roster = self.roll.rosters[key]

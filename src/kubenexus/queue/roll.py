@@ -109,13 +109,14 @@ def _different(numbers: set[int]) -> list[str]:
 
 class Roll:
     """`members` by pod, `rosters` by gang; `changed` are the gangs that are another one now, `grown` those that have so
-    many members more."""
+    many members more, also out of gates, and `edited` those of which so many members were changed otherwise."""
 
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}
         self.rosters: dict[str, Roster] = {}
         self.changed: dict[str, None] = {}
         self.grown: dict[str, int] = {}
+        self.edited: dict[str, int] = {}
         self._named: dict[Named, dict[str, None]] = {}  # gangs by the object that they name
 
     def claim(self, pod: Pod) -> Claim | None:
@@ -150,8 +151,12 @@ class Roll:
             self._named.setdefault(named, {})[gang] = None
         if old is None:
             self.grown[gang] = self.grown.get(gang, 0) + 1
-        elif _matters(old, member):
+        elif _urgent(old, member):
             self.changed[gang] = None
+        elif _matters(old, member):
+            opened = old.pod.spec.scheduling_gates and not member.pod.spec.scheduling_gates
+            kept = self.grown if opened else self.edited  # a gate opens once, and edits must not use up its credit
+            kept[gang] = kept.get(gang, 0) + 1
 
     def leave(self, key: str) -> None:
         member = self.members.pop(key, None)
@@ -211,12 +216,20 @@ def _order(named: tuple[str, Member]) -> tuple[int, float, str]:
     return named[1].order
 
 
+def _urgent(old: Member, new: Member) -> bool:
+    """Whether a member was lost, has got a node, or has begun to run: what users cannot do at will."""
+    if old.node != new.node or old.pod.metadata.uid != new.pod.metadata.uid:
+        return True
+    return old.bound is not None and new.bound is not None and old.bound.started != new.bound.started
+
+
 def _matters(old: Member, new: Member) -> bool:
-    """Whether the gang is another one now. What is written about a pod that waits (by us, a thousand times) is not."""
-    if old.claim is not new.claim or old.node != new.node or old.pod.metadata.uid != new.pod.metadata.uid:
+    """Whether the gang is another one now. What is written about a pod that waits (by us, a thousand times) is not, nor
+    what is written about one that runs, but for its gang."""
+    if old.claim is not new.claim:
         return True
     if old.bound is not None and new.bound is not None:
-        return old.bound.started != new.bound.started
+        return False
     before, after = old.pod.metadata, new.pod.metadata
     same = before.labels == after.labels and before.annotations == after.annotations and old.pod.spec == new.pod.spec
     return not same or _silent(old.pod.status) != _silent(new.pod.status)
