@@ -89,7 +89,8 @@ def edited(i: int, change: str, number: int) -> Pod:
         return a_member(f"m{i:05}", least=2 + number % 100)
     if change == "image":
         return a_member(f"m{i:05}", least=2, image=f"v{number}")
-    return a_member(f"m{i:05}", least=2, **{change: {"x": str(number)}})
+    fields: dict[str, Any] = {change: {"x": str(number)}}
+    return a_member(f"m{i:05}", least=2, **fields)
 
 
 @pytest.mark.parametrize("change", ["labels", "annotations", "image", "minimum"])
