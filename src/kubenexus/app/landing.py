@@ -110,6 +110,10 @@ class Landing:
         if len(self._bound_here) > BOUND:
             self._bound_here.popitem(last=False)
 
+    def forget(self, uid: str) -> None:
+        """The pod is gone."""
+        self._bound_here.pop(uid, None)
+
     def bound_here(self, uid: str) -> bool:
         """Whether this process bound the pod, as far as it remembers."""
         return uid in self._bound_here

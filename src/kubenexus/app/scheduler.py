@@ -266,7 +266,7 @@ class Scheduler:
         assembly.completed = self.witnesses.completed
         self.herald.latest = assembly.latest
         self.landing.landed, self.landing.waits = assembly.landed, lambda pod: pod.key in assembly
-        self.feed.left = self.herald.placed
+        self.feed.left = self._left
         self.feed.vanished = self.inquest.vanished
         self.feed.lost = self.holes.leave
         self.feed.assembly.holes, self.feed.assembly.whole = self.holes.of, self.holes.close
@@ -279,6 +279,11 @@ class Scheduler:
     def _reflector(self, resource: Resource) -> Reflector:
         hearing = self._hearings[resource]
         return Reflector(self.api, topic(resource), hearing, clock=self._clock, rng=self._rng)
+
+    def _left(self, pod: Pod) -> None:
+        """A pod is gone: nothing about it is remembered."""
+        self.herald.placed(pod)
+        self.landing.forget(pod.metadata.uid)
 
     def _looked_up(self, pod: Pod) -> None:
         """A look found this pod. It may have been overtaken: what the watch has told since, above all that the pod is
