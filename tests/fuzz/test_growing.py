@@ -76,3 +76,11 @@ def test_every_scene_can_be_played_one_after_the_other() -> None:
 
     on_stage(all_of_them, NODES)
     assert len(played) == 2 * len(PODS) + len(OTHERS)
+
+
+@pytest.mark.parametrize("first", sorted(PODS))
+def test_every_field_can_be_grown_beside_every_other(first: str) -> None:
+    for second in PODS:
+        pod = grown(PODS[first], 3)
+        PODS[second](pod, 3)
+        assert fits(pod)

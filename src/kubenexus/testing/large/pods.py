@@ -130,7 +130,7 @@ def _resources(name: str, field: str = "requests") -> Grow:
     def grow(pod: Json, number: int) -> None:
         asked = {name.format(i): "1" for i in range(number)}
         for each in {field, "limits"}:  # an extended resource must have both, and they must be the same
-            pod["spec"]["containers"][0]["resources"][each] = asked
+            pod["spec"]["containers"][0].setdefault("resources", {})[each] = asked
 
     return grow
 
@@ -214,7 +214,8 @@ def _selector_value(pod: Json, text: str) -> None:
 
 
 def _resource_name(pod: Json, text: str) -> None:
-    pod["spec"]["containers"][0]["resources"]["requests"][f"e.co/{text}"] = "1"
+    resources = pod["spec"]["containers"][0].setdefault("resources", {})
+    resources.setdefault("requests", {})[f"e.co/{text}"] = "1"
 
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
