@@ -247,7 +247,7 @@ class Process:
         """Nothing new is decided; binds in flight end; then another may lead."""
         scheduler, last = self._scheduler, [each for each in (self._beating, self._holding) if each is not None]
         await _cancelled([task for task in self._tasks if task not in last])
-        if scheduler is not None and self._tasks:
+        if scheduler is not None and self._beating is not None:  # it had begun
             await self._finish(scheduler)
         await _cancelled([] if self._holding is None else [self._holding])
         if self._leadership is not None and self._leadership.election.may_write():
