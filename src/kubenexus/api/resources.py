@@ -70,6 +70,7 @@ class _Numbers(NamedTuple, Generic[Number]):
     wanted: Callable[[QuantityText], Number]
     reported: Callable[[QuantityText], Number]
     defaults: dict[str, Number]
+    only: frozenset[str] | None = None  # the resources that are read; None: all of them
 
 
 def footprint(pod: Pod) -> Requests:
@@ -109,7 +110,7 @@ def _footprint(pod: Pod) -> Requests:
         defaults = {name: amount for name, amount in defaults.items() if name not in counted}
     elif not resized and _asks_for_both(pod):
         defaults = {}
-    filled = _requests(pod, _NANOS, defaults, resized=resized) if defaults else counted
+    filled = _requests(pod, _CPU_AND_MEMORY, defaults, resized=resized) if defaults else counted
     return Requests(rounded(counted), _milli_cpu(filled), _bytes_of_memory(filled))
 
 
@@ -143,14 +144,16 @@ def _requests(
     pod: Pod, numbers: _Numbers[Number], defaults: dict[str, Number], *, resized: bool, pod_level: bool = True
 ) -> dict[str, Number]:
     """All that counts. `resized` says to read the status, too, which takes time and mostly repeats the spec."""
-    counted = _total(pod, lambda container: _amounts(container.resources.requests, numbers.wanted), defaults)
+    counted = _total(
+        pod, lambda container: _amounts(container.resources.requests, numbers.wanted, numbers.only), defaults
+    )
     if resized:
         counted = _with_resize(pod, numbers, defaults, counted)
     whole = _pod_level_requests(pod) if pod_level else None
     if whole:
         counted.update(_pod_level(pod, numbers, whole, resized=resized))
     if pod.spec.overhead:
-        _add(counted, _amounts(pod.spec.overhead, numbers.wanted))
+        _add(counted, _amounts(pod.spec.overhead, numbers.wanted, numbers.only))
     return counted
 
 
@@ -191,16 +194,16 @@ def _with_resize(
     infeasible, whole = is_infeasible(pod), pod.status.resources
     if pod.status.allocated_resources is not None and whole is not None and whole.requests is not None:
         # The kubelet has added it up already.
-        in_force = _amounts(whole.requests, numbers.reported)
-        allocated = _amounts(pod.status.allocated_resources, numbers.reported)
+        in_force = _amounts(whole.requests, numbers.reported, numbers.only)
+        allocated = _amounts(pod.status.allocated_resources, numbers.reported, numbers.only)
     else:
         statuses = statuses_of(pod)
 
         def count(container: Container, *, actual: bool) -> dict[str, Number]:
             told = reported(statuses.get(container.name), actual=actual)
             if told is not None:
-                return _amounts(told, numbers.reported)
-            return {} if infeasible else _amounts(container.resources.requests, numbers.wanted)
+                return _amounts(told, numbers.reported, numbers.only)
+            return {} if infeasible else _amounts(container.resources.requests, numbers.wanted, numbers.only)
 
         in_force = _total(pod, lambda container: count(container, actual=True), defaults)
         allocated = _total(pod, lambda container: count(container, actual=False), defaults)
@@ -217,11 +220,11 @@ def _pod_level_requests(pod: Pod) -> ResourceList | None:
 
 
 def _pod_level(pod: Pod, numbers: _Numbers[Number], whole: ResourceList, *, resized: bool) -> dict[str, Number]:
-    counted = _amounts(whole, numbers.wanted)
+    counted = _amounts(whole, numbers.wanted, numbers.only)
     if resized and pod.status.resources is not None:
         counted = {} if is_infeasible(pod) else counted
-        _raise(counted, _amounts(pod.status.resources.requests, numbers.reported))
-        _raise(counted, _amounts(pod.status.allocated_resources, numbers.reported))
+        _raise(counted, _amounts(pod.status.resources.requests, numbers.reported, numbers.only))
+        _raise(counted, _amounts(pod.status.allocated_resources, numbers.reported, numbers.only))
     return {name: amount for name, amount in counted.items() if _is_pod_level(name)}
 
 
@@ -251,8 +254,14 @@ def _is_pod_level(name: str) -> bool:
     return name in (CPU, MEMORY) or name.startswith("hugepages-")
 
 
-def _amounts(listing: ResourceList | None, number: Callable[[QuantityText], Number]) -> dict[str, Number]:
-    return {name: number(text) for name, text in listing.items()} if listing else {}
+def _amounts(
+    listing: ResourceList | None, number: Callable[[QuantityText], Number], only: frozenset[str] | None = None
+) -> dict[str, Number]:
+    if not listing:
+        return {}
+    if only is not None and len(listing) > len(only):
+        return {name: number(listing[name]) for name in only if name in listing}
+    return {name: number(text) for name, text in listing.items()}
 
 
 def _add(total: dict[str, Number], more: Mapping[str, Number]) -> None:
@@ -293,6 +302,7 @@ _NANOS = _Numbers[int](
     lambda text: max(to_nano(text), 0),
     {CPU: DEFAULT_MILLI_CPU * NANO_PER_MILLI, MEMORY: DEFAULT_MEMORY * NANO},
 )
+_CPU_AND_MEMORY = _NANOS._replace(only=frozenset(_NANOS.defaults))
 _QUANTITIES = _Numbers[Quantity](
     _wanted_quantity,
     lambda text: max(read(text), Quantity()),

@@ -122,14 +122,7 @@ class Assembly:
 
     def foreign(self, slim: Pod, pod: Pod, since: float | None) -> None:
         """A live pod without a node that another scheduler is to place. It may name a gang of ours."""
-        try:
-            claim = self.roll.claim(pod)
-        except Malformed:
-            claim = None
-        if claim is None:
-            self.gone(pod.key)
-        else:
-            self._join(Member.of(slim, claim, since, ours=False))
+        self.placed(pod, slim, since)  # it is not ours and on no node: no more is to be known of it
 
     def _ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._profiles

@@ -103,9 +103,8 @@ class ResourceColumns:
         room = MOST_RESOURCES - len(self.index)
         if len(names) > room:
             idle = [name for name, r in self.index.items() if r >= len(BASICS) and not self.offered[r]]
-            for name in idle[: len(names) - room]:
-                self._rename(name, names[room])
-                room += 1
+            self._rename(dict(zip(idle, names[room:], strict=False)))
+            room += len(idle)
         added = [name for name in names[:room] if name not in self.index]
         self._widen(len(self.index) + len(added))
         for name in added:
@@ -116,9 +115,15 @@ class ResourceColumns:
             self._cells.clear()
         return [name for name in names if name in self.index]
 
-    def _rename(self, old: str, new: str) -> None:
-        r = self.index[new] = self.index.pop(old)
-        self.used[r] = self.nonzero[r] = self.endless[r] = self.largest[r] = 0
+    def _rename(self, others: dict[str, str]) -> None:
+        """Resources that no node offers become others. All at once: a card holds them side by side."""
+        rows = []
+        for old, new in others.items():
+            r = self.index[new] = self.index.pop(old)
+            self.largest[r] = 0
+            rows.append(r)
+        self.cards[: self._rows, :, rows] = 0
+        self.endless[rows] = 0
 
     def _widen(self, resources: int) -> None:
         """Once for all names of a node: each time all cards are copied."""
