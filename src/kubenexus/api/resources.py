@@ -163,7 +163,7 @@ def _total(
     """All containers of a pod together, given what each one counts."""
     running: dict[str, Number] = {}
     for container in pod.spec.containers:
-        _add(running, {**defaults, **amounts(container)})
+        running = _sum(running, {**defaults, **amounts(container)})
     if not pod.spec.init_containers:
         return running
     sidecars: dict[str, Number] = {}
@@ -261,7 +261,16 @@ def _amounts(
         return {}
     if only is not None and len(listing) > len(only):
         return {name: number(listing[name]) for name in only if name in listing}
-    return {name: number(text) for name, text in listing.items()}
+    numbers = {text: number(text) for text in set(listing.values())}  # thousands of names mostly share a few amounts
+    return {name: numbers[text] for name, text in listing.items()}
+
+
+def _sum(total: dict[str, Number], more: dict[str, Number]) -> dict[str, Number]:
+    """Both together. May change and return either of them."""
+    if not total:
+        return more
+    _add(total, more)
+    return total
 
 
 def _add(total: dict[str, Number], more: Mapping[str, Number]) -> None:
