@@ -2,7 +2,8 @@
 
 A whole scheduler in virtual time on a cluster of 5,000 nodes meets one object after the other, each with one field
 grown to what an API server accepts (and to sizes below, where the budget lets it pass): pods that wait, pods that
-somebody bound, nodes and other kinds. Every callback of the event loop is timed; the longest is the figure.
+somebody bound, nodes and other kinds. Every callback of the event loop is timed; the longest is the figure, and of a
+scene played three times the least.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -13,6 +14,7 @@ from kubenexus.testing.large.stage import Stage, on_stage
 
 BENCH, MEMORY = "longest turn", "largest turn"
 FIRST, FACTOR = 50, 3
+AGAIN, ABOVE = 2, 0.07  # a turn longer than this many seconds is measured twice more: a busy neighbour costs a third
 
 
 def rows(nodes: int, most: int | None = None) -> Iterator[Longest]:
@@ -46,5 +48,9 @@ async def _scenes(stage: Stage, about: str, dimension: str, most: int | None) ->
         scene = await play(stage, about, dimension, entries)
         if scene is None:
             return
+        for _ in range(AGAIN if scene.longest.seconds > ABOVE else 0):
+            another = await play(stage, about, dimension, entries)
+            if another is not None and another.longest.seconds < scene.longest.seconds:
+                scene = another
         yield entries, scene
         entries *= FACTOR

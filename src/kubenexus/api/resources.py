@@ -38,6 +38,7 @@ from kubenexus.base.errors import Malformed, shown, shown_key
 # What a container without a request counts in scores, so that a thousand best-effort pods do not look like nothing.
 DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
+_FEW_NAMES: Final = 16  # in one list of a container; nearly all have two or three
 
 Number = TypeVar("Number", int, Quantity)
 
@@ -261,6 +262,8 @@ def _amounts(
         return {}
     if only is not None and len(listing) > len(only):
         return {name: number(listing[name]) for name in only if name in listing}
+    if len(listing) <= _FEW_NAMES:
+        return {name: number(text) for name, text in listing.items()}
     numbers = {text: number(text) for text in set(listing.values())}  # thousands of names mostly share a few amounts
     return {name: numbers[text] for name, text in listing.items()}
 

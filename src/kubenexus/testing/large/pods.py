@@ -126,9 +126,9 @@ def _containers(field: str, **more: Any) -> Grow:
     return grow
 
 
-def _resources(name: str, field: str = "requests") -> Grow:
+def _resources(name: str, field: str = "requests", amount: str = "1") -> Grow:
     def grow(pod: Json, number: int) -> None:
-        asked = {name.format(i): "1" for i in range(number)}
+        asked = {name.format(i): amount.format(i + 1) for i in range(number)}
         for each in {field, "limits"}:  # an extended resource must have both, and they must be the same
             pod["spec"]["containers"][0].setdefault("resources", {})[each] = asked
 
@@ -267,6 +267,7 @@ PODS: Final[dict[str, Grow]] = {
     "sidecars with resources": _resources_of_containers,
     "ephemeral containers": _containers("ephemeralContainers"),
     "resources no node offers": _resources("e.co/r{}"),
+    "resources in different amounts": _resources("e.co/r{}", amount="{}k"),
     "resources of nodes": _resources("example.com/device-{}"),
     "limits": _resources("e.co/r{}", "limits"),
     "host ports": _ports("0.0.0.0"),
