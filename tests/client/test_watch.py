@@ -187,6 +187,77 @@ def test_too_old_again_and_again_is_not_asked_without_pause() -> None:
     run(main())
 
 
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        pytest.param([bookmark(7)], id="by a bookmark"),
+        pytest.param([event("ADDED", pod("x", 7))], id="by an event"),
+        pytest.param([event("ADDED", pod("x", 14)) + event("MODIFIED", pod("x", 9))], id="from one event to the next"),
+        pytest.param(
+            [event("ERROR", {"kind": "Status", "code": 504, "message": "Too large resource version: 10, current: 7"})],
+            id="by its own word",
+        ),
+    ],
+)
+def test_a_server_that_goes_back_is_listed_once(earlier: list[bytes]) -> None:
+    async def main() -> None:
+        async with following([page(pod("a", 1)), page(pod("b", 3), version=8)], [says(*earlier)]) as it:
+            await it.until(lambda: len(it.watches) == 2)
+            assert it.told.log == ["begin", ["a"], "end", "begin", ["b"], "end"], "nothing of the watch was believed"
+            assert it.watches[1]["resourceVersion"] == "8"
+            assert it.reflector.rewinds == 1
+            said = ["the server went back from resourceVersion 10 to 8; listed again", ""]
+            assert [each.text for each in it.told.troubles] == said
+
+    run(main())
+
+
+def test_a_server_that_goes_back_again_and_again_is_not_asked_without_pause() -> None:
+    sleep = Noted()
+
+    async def main() -> None:
+        async with following([page()], [says(bookmark(7))] * 5, sleep=sleep) as it:
+            await it.until(lambda: len(sleep.waits) >= 4)
+        assert sleep.waits[0] == 0
+        assert 0 < sleep.waits[1] < sleep.waits[3]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("end", "asked"),
+    [
+        pytest.param("reset", True, id="after a watch that broke"),
+        pytest.param("end", True, id="after a watch without a word"),
+        pytest.param("bookmark", False, id="not after one that told how far the server is"),
+    ],
+)
+def test_a_server_is_asked_whether_it_is_as_far_as_the_last_watch(end: str, asked: bool) -> None:
+    too_large = http(status(504, "Timeout", "Timeout: Too large resource version: 10, current: 7"), "504 X")
+    watch = says(bookmark(10), end="end") if end == "bookmark" else says(end=end)
+
+    async def main() -> None:
+        async with following([page(pod("a", 1)), too_large, page(pod("b", 3), version=8)], [watch]) as it:
+            await it.until(lambda: len(it.watches) == 2)
+            question = {"limit": "1", "resourceVersion": "10", "resourceVersionMatch": "NotOlderThan"}
+            assert (question in it.asked) is asked
+            assert list(it.told.held) == (["b"] if asked else ["a"])
+            assert it.reflector.rewinds == asked
+
+    run(main())
+
+
+def test_a_gateway_that_is_late_does_not_cost_a_list() -> None:
+    async def main() -> None:
+        late = http(b"upstream request timeout", "504 Gateway Timeout")
+        async with following([page(pod("a", 1)), late, page()], [says(end="reset")]) as it:
+            await it.until(lambda: len(it.watches) == 2)
+            assert it.told.log.count("begin") == 1
+            assert it.watches[1]["resourceVersion"] == "10"
+
+    run(main())
+
+
 def test_an_error_in_a_watch_is_told_once_and_its_end_too() -> None:
     async def main() -> None:
         broken = says(event("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError", "message": "etcd"}))

@@ -22,7 +22,7 @@ from kubenexus.queue.roll import Leaving
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.state.intake import GROUPS, KINDS, key_of
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.pods import Holding, PodRecord, finished
+from kubenexus.state.pods import Holding, PodRecord, Stage, finished
 
 # Kinds that some refused pod may wait for, and how events name them.
 EVENTS = {
@@ -70,6 +70,7 @@ class Feed:
         self.lost: Lost = _nobody
         self.heard: Heard = _nobody
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
+        self._looked_up: set[str] = set()  # pods that were read one by one while a list is under way
         self._leaving: dict[str, Leaving] = {}  # bound members of complete gangs that are being deleted
         self._complained: dict[str, str] = {}
         self.unusable: Counter[str] = Counter()  # complaints by kind
@@ -101,6 +102,20 @@ class Feed:
             self._bound(old, pod, slim)
         else:
             self._waits(old, sharing(pod, slim))
+
+    def pod_listed(self, pod: Pod) -> None:
+        """A pod of a list. One that was bound and has no node here lost it in a restore of the API server's store, and
+        waits again; unless the bind is younger than the list."""
+        record = self.ledger.pods.get(pod.key)
+        bound = record is not None and record.stage is Stage.BOUND and record.uid == pod.metadata.uid
+        if bound and not pod.spec.node_name and pod.key not in self._looked_up:
+            self.pod_gone(pod.key)
+        self.pod_seen(pod)
+
+    def pod_looked_up(self, pod: Pod) -> None:
+        """A pod that was read by itself while a list is under way, and may be younger than the list."""
+        self._looked_up.add(pod.key)
+        self.pod_seen(pod)
 
     def pod_gone(self, key: str, last: Pod | None = None) -> None:
         """Deleted, or ended. `last` is its last state, if the watch told."""
@@ -156,6 +171,7 @@ class Feed:
                 self._leaving[pod.key] = leaving
             self.assembly.gone(pod.key)
         else:
+            self._leaving.pop(pod.key, None)  # only a restored store takes a deletion back
             self.assembly.placed(pod, slim, since(pod))
         if old is None or not old.spec.node_name:
             self.room.on_event(changes.pod_bound(slim))
@@ -245,6 +261,8 @@ class Feed:
 
     def listed(self, kind: str) -> None:
         """All objects of a kind have been seen."""
+        if kind == "Pod":
+            self._looked_up.clear()
         if kind in GROUPS and self.ledger.groups.listed(kind):
             self.assembly.kind_changed(kind)
 

@@ -66,6 +66,7 @@ class Hearing:
     def __init__(self, feed: Feed, resource: Resource, woken: Callable[[], None] = lambda: None) -> None:
         self._feed, self._kind, self._woken = feed, named(resource.kind, resource.group), woken
         self._seen, self._gone, self._keys = _handlers(feed, self._kind)
+        self._in_list = feed.pod_listed if self._kind == "Pod" else self._seen
         self._listed: set[str] = set()
 
     def begin(self) -> None:
@@ -74,7 +75,7 @@ class Hearing:
     def listed(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
         for item in items:
             self._listed.add(key_of(item))
-            self._take(item)
+            self._take(item, self._in_list)
         for bad in unreadable:
             self._bad(bad)
 
@@ -99,7 +100,7 @@ class Hearing:
                 else:
                     self._bad(thing)
             elif change.type != DELETED:
-                self._take(thing)
+                self._take(thing, self._seen)
             else:
                 self._drop(key_of(thing), thing)
         self._flush()
@@ -118,10 +119,10 @@ class Hearing:
 
     # No handler below may raise: the task that runs a watch ends with it, and the process with the task.
 
-    def _take(self, thing: Any) -> None:
+    def _take(self, thing: Any, seen: Callable[[Any], None]) -> None:
         """An object that brings its handler down is set aside as one that cannot be read: the watch goes on."""
         try:
-            self._seen(thing)
+            seen(thing)
         except Exception as error:
             self._bad(unreadable(thing, Malformed(f"{type(error).__name__}: {error}")))
 

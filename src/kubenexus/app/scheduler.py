@@ -289,7 +289,9 @@ class Scheduler:
         """A look found this pod. It may have been overtaken: what the watch has told since, above all that the pod is
         gone, would never be told again."""
         watch = next((each for each in self.reflectors if each.resource is kinds.PODS), None)
-        if watch is None or not at_least(watch.version, pod.metadata.resource_version):
+        if watch is not None and not watch.version:
+            self.feed.pod_looked_up(pod)
+        elif watch is None or not at_least(watch.version, pod.metadata.resource_version):
             self.feed.pod_seen(pod)
 
     def _heard(self, kind: str, thing: Any) -> None:

@@ -29,10 +29,13 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 class Batch(msgspec.Struct):
-    """Some lines: what changed, how far the watch has come by it, and the error the server ended with, if it did."""
+    """Some lines: what changed, how far the watch has come by it, and the error the server ended with, if it did.
+    `first` is the version of the first line, `rewound` one that is lower than a line's before it."""
 
     changes: list[Change]
     version: str = ""
+    first: str = ""
+    rewound: str = ""
     bookmarked: bool = False
     error: ApiError | None = None
 
@@ -62,11 +65,11 @@ def read_batch(lines: list[bytes], kind: type[HasMetadata]) -> Batch:
             break
         if what == "BOOKMARK":
             batch.bookmarked = True
-            batch.version = _version(raw) or batch.version
+            _advance(batch, _version(raw))
         else:
             found = read_object(raw, kind)
             batch.changes.append(Change(what, found))
-            batch.version = _version_of(found) or batch.version
+            _advance(batch, _version_of(found))
     return batch
 
 
@@ -88,6 +91,20 @@ def portions(things: list[T], sizes: list[int]) -> Iterator[list[T]]:
 def at_least(version: str, moment: str) -> bool:
     """Whether a resourceVersion has reached another. They are numbers; of anything else nothing is known."""
     return version.isdigit() and moment.isdigit() and int(version) >= int(moment)
+
+
+def before(version: str, moment: str) -> bool:
+    """Whether a resourceVersion is lower than another. As `at_least`: of anything but numbers nothing is known."""
+    return version.isdigit() and moment.isdigit() and int(version) < int(moment)
+
+
+def _advance(batch: Batch, version: str) -> None:
+    if not version:
+        return
+    if before(version, batch.version):
+        batch.rewound = version
+    batch.first = batch.first or version
+    batch.version = version
 
 
 def _parts(line: bytes) -> tuple[str, bytes | msgspec.Raw]:

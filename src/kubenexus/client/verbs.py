@@ -72,6 +72,12 @@ def listing(
     return Call("GET", _asking(resource.at(namespace) if namespace else resource.all, asked))
 
 
+def reaching(resource: Resource, version: str) -> Call:
+    """A list of one object from a server that has reached a resourceVersion. Another refuses: 504, too large."""
+    asked = {"limit": 1, "resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
+    return Call("GET", _asking(resource.all, asked))
+
+
 def watching(resource: Resource, version: str, *, seconds: int, fields: str = "", labels: str = "") -> str:
     """The path of a watch that goes on from a resourceVersion."""
     asked = {

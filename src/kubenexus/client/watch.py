@@ -2,10 +2,14 @@
 
     list ──▶ watch ──▶ watch ──▶ ...      the server ends a watch every few minutes; the next begins where it ended
       ▲        │
-      └────────┘ 410: too much has happened since; only a new list helps
+      └────────┘ 410: too much has happened since; or the server went back to an earlier state. Only a list helps
 
 What it says is complete and in order: after `end` the receiver has the state of one moment, and each change since. A
 failure delays, it never drops anything.
+
+A server whose store was restored from a backup counts on from an earlier resourceVersion. It accepts a watch from a
+version that it has yet to reach, and sends nothing until it gets there. So after a watch that broke or sent nothing the
+reflector requests one object "not older than" its version, which such a server refuses: 504, too large.
 """
 
 import asyncio
@@ -19,13 +23,15 @@ from kubenexus.base.clock import Clock, Sleep
 from kubenexus.base.errors import Malformed
 from kubenexus.client.backoff import Backoff
 from kubenexus.client.calls import ApiError, Uncertain, Unreachable
-from kubenexus.client.changes import Batch, at_least, portions, read_batch
+from kubenexus.client.changes import Batch, at_least, before, portions, read_batch
 from kubenexus.client.kinds import Resource
 from kubenexus.client.topics import LineStream, Receiver, Source, Timing, Topic, Trouble
-from kubenexus.client.verbs import listing, watching
+from kubenexus.client.verbs import listing, reaching, watching
 
 _MOST = 256  # lines in one batch: a few milliseconds of work, then the loop may do something else
 _FAILURES = 3  # of a watch in a row, before what it would have said counts as unknown
+_TOO_LARGE = 504
+_REWOUND = "Too large resource version"  # as kube-apiserver words it
 _DOUBT = 5  # times in a row that a kind we knew must be missing before we believe it
 
 
@@ -55,6 +61,8 @@ class Reflector:
         self._nudged = asyncio.Event()
         self._waiting: list[tuple[str, int, asyncio.Future[None]]] = []
         self._told: Trouble | None = None
+        self._latest = ""  # the version of the last list or watch, kept while a new list is under way
+        self._unsure = False  # the last watch broke or sent nothing: the server may have been restored from a backup
         # For readiness and metrics; nobody else writes them.
         self.version = ""  # how far we are, "" if only a list will tell
         self.synced = False  # one list has been complete, or there is nothing to list
@@ -63,6 +71,7 @@ class Reflector:
         self.heard_at = 0.0  # the last word of the server on this kind
         self.last_error = ""  # "" when all is well
         self.restarts = 0  # lists and watches that failed
+        self.rewinds = 0  # lists of an earlier state than the one before: the server's store was restored
 
     @property
     def resource(self) -> Resource:
@@ -97,10 +106,13 @@ class Reflector:
             if not self.version or self._begun < self._wanted:
                 await self._list()
             else:
+                await self._reach()
                 await self._watch()
         except ApiError as error:
+            self._unsure = True
             await self._pause(self._refused(error))
         except (Unreachable, Uncertain, Malformed) as error:
+            self._unsure = True
             await self._pause(self._failed(Trouble(self.resource, 0, str(error), serious=self._serious)))
 
     def relist(self) -> None:
@@ -116,7 +128,7 @@ class Reflector:
 
         Raises what the question raises; has no limit of its own while the server is away.
         """
-        begun = self._begun
+        begun, version = self._begun, self.version
         try:
             raw = await self._client.send(listing(self.resource, limit=1))
         except ApiError as error:
@@ -125,7 +137,10 @@ class Reflector:
             raise
         moment = decode_list(raw, self._kind).resource_version
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((moment, begun, done))
+        rewound = before(moment, version)
+        self._waiting.append(("" if rewound else moment, begun, done))  # "" is never reached: only a list will do
+        if rewound:
+            self.relist()
         self._reached(0)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
@@ -180,13 +195,24 @@ class Reflector:
 
     def _complete(self, version: str, number: int) -> None:
         self._tell.end()
-        self.version = version
+        if before(version, self._latest):
+            self.rewinds += 1
+            text = f"the server went back from resourceVersion {self._latest} to {version}; listed again"
+            self._note(Trouble(self.resource, 0, text))
+        self.version = self._latest = version
+        self._unsure = False
         self.synced = self.served = True
         self._whole = False
         self._heard()
         self._reached(number)
 
     # A watch.
+
+    async def _reach(self) -> None:
+        """Where that is in doubt, have the server confirm that it is as far as we are. Raises ApiError if it is not."""
+        if self._unsure:
+            await self._client.send(reaching(self.resource, self.version), timeout=self._timing.list_page)
+            self._unsure = False
 
     async def _watch(self) -> None:
         seconds = self._rng.uniform(self._timing.shortest, self._timing.longest)
@@ -203,6 +229,7 @@ class Reflector:
             self._stream, self.watching = None, False
         if silent and self._begun >= self._wanted and self._clock.now() - began < self._timing.short:
             raise Uncertain("the watch ended at once, without a word")
+        self._unsure = silent
         self._backoff.reset()
 
     async def _follow(self, stream: LineStream) -> bool:
@@ -222,9 +249,13 @@ class Reflector:
                     await asyncio.sleep(0)
 
     def _hand_over(self, batch: Batch) -> None:
+        """Within one watch versions only grow. One that does not is of another history: only a list tells what is."""
+        earlier = batch.first if before(batch.first, self.version) else batch.rewound
+        if earlier:
+            raise ApiError(_TOO_LARGE, message=f"{_REWOUND}: {self.version}, current: {earlier}")
         if batch.changes:
             self._tell.changed(batch.changes)
-        self.version = batch.version or self.version
+        self.version = self._latest = batch.version or self.version
         if batch.error is not None:
             raise batch.error
         self._backoff.reset()
@@ -235,7 +266,7 @@ class Reflector:
 
     def _refused(self, error: ApiError) -> float:
         trouble = Trouble(self.resource, error.code, str(error), serious=self._serious)
-        if error.code == 410 or error.reason in ("Expired", "Gone"):
+        if error.code == 410 or error.reason in ("Expired", "Gone") or _too_large(error):
             return self._expired()
         if error.code == 404:
             return self._absent(trouble)
@@ -245,7 +276,8 @@ class Reflector:
         return max(wait, error.retry_after or 0.0)
 
     def _expired(self) -> float:
-        """Too much has happened since. Normal once; again and again it is a failure like any other."""
+        """Too much has happened since, or the server is not as far as we are. Normal once; again and again it is a
+        failure like any other."""
         self.version = ""
         self.restarts += 1
         first = self._backoff.failures == 0
@@ -308,3 +340,8 @@ class Reflector:
             if not done.done() and (number > begun or at_least(self.version, moment)):
                 done.set_result(None)
         self._waiting = [each for each in self._waiting if not each[2].done()]
+
+
+def _too_large(error: ApiError) -> bool:
+    """Whether the server has yet to reach the version that we named: kube-apiserver answers 504, as a gateway does."""
+    return error.code == _TOO_LARGE and _REWOUND in error.message

@@ -11,7 +11,7 @@ One thread, no awaits: between `next_version` and `commit` nothing else happens.
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kubenexus.base.errors import KubeNexusError
 
@@ -75,6 +75,11 @@ class Collection:
         for hear in self.listeners:
             hear(change)
 
+    def replace(self, objects: dict[str, bytes], version: int) -> None:
+        """Other objects, without a log of how they came to be."""
+        self.objects, self._sorted, self.floor = dict(objects), None, version
+        self.log.clear()
+
     def since(self, version: int) -> Iterator[Change]:
         """The changes after a version, oldest first. Raises Compacted."""
         if version < self.floor:
@@ -88,6 +93,13 @@ class Collection:
             undone.setdefault(change.key, change.before)
         merged = {**self.objects, **undone}
         return {key: data for key, data in merged.items() if data is not None}
+
+
+class Backup(NamedTuple):
+    """What a store held at one version: objects by resource and key."""
+
+    version: int
+    objects: dict[str, dict[str, bytes]]
 
 
 class Store:
@@ -120,6 +132,16 @@ class Store:
         change = Change(self.version, type, key, data, before)
         collection.apply(change)
         return change
+
+    def backup(self) -> Backup:
+        return Backup(self.version, {name: dict(each.objects) for name, each in self._collections.items()})
+
+    def restore(self, backup: Backup) -> None:
+        """Goes back to a backup: its objects, its version, and no log of what was before. Nothing is sent to watches:
+        close the connections, as a restore of etcd does, which needs the API server to stop."""
+        self.version = backup.version
+        for name in {*self._collections, *backup.objects}:
+            self.collection(name).replace(backup.objects.get(name, {}), backup.version)
 
     def listen(self, resource: str, hear: Hear) -> Callable[[], None]:
         """From now on every change of the resource is told to `hear`, which must not write. Returns how to end it."""
