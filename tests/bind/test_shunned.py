@@ -5,6 +5,7 @@ import pytest
 from kubenexus.api.core import Pod
 from kubenexus.base.clock import VirtualClock
 from kubenexus.bind.shunned import LEAST, MOST, PER_NAMESPACE, REMEMBERED, Shunned, kept_from, refused_by_kubelet
+from kubenexus.plugins.node_affinity import NodeAffinity
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import run
 
@@ -65,3 +66,30 @@ def test_memory_is_bounded_and_a_namespace_has_the_first_to_forget_of_its_own() 
 def test_a_pod_is_kept_from_nodes_whatever_else_it_wants(pod: Pod, where: str | None) -> None:
     nodes = [a_node("a", cpu=64), a_node("b", cpu=4), a_node("c", cpu=2, labels={"disk": "ssd"})]
     assert run(nodes=nodes, pods=[kept_from(pod, ["a"])]).placements.get("pod") == where
+
+
+@pytest.mark.parametrize(
+    ("pod", "why"),
+    [
+        pytest.param(a_pod(), f"3 {NodeAffinity.REFUSING.text}.", id="no affinity of its own"),
+        pytest.param(
+            a_pod(requires=["disk In ssd"]),
+            f"1 {NodeAffinity.REFUSING.text}, 2 {NodeAffinity.MISMATCH.text}.",
+            id="a node that the pod does not want is not said to have refused it",
+        ),
+        pytest.param(
+            a_pod(requires=["metadata.name NotIn a"]),
+            f"1 {NodeAffinity.MISMATCH.text}, 2 {NodeAffinity.REFUSING.text}.",
+            id="the pod itself keeps away from one of them",
+        ),
+        pytest.param(
+            a_pod(selects={"disk": "ssd"}),
+            f"1 {NodeAffinity.REFUSING.text}, 2 {NodeAffinity.MISMATCH.text}.",
+            id="a node selector",
+        ),
+    ],
+)
+def test_a_pod_kept_from_nodes_says_which_of_them_refused_its_like(pod: Pod, why: str) -> None:
+    nodes = [a_node("a"), a_node("b"), a_node("c", labels={"disk": "ssd"})]
+    done = run(nodes=nodes, pods=[kept_from(pod, ["a", "b", "c"])])
+    assert done.refusals == {"pod": f"0/3 nodes are available: {why}"}

@@ -23,6 +23,9 @@ from kubenexus.api.selectors import Op, Requirement, aggregate, flaws, quoted, r
 from kubenexus.base.errors import Malformed, shown
 
 NAME_FIELD: Final = "metadata.name"
+# The node's name, too, in a requirement that the scheduler adds to a pod: nodes whose kubelet refused its like. The API
+# server admits no field but `metadata.name` in a pod, so that no pod comes with it.
+REFUSING_FIELD: Final = "refused.kubenexus.io/name"
 
 _NEVER: Final = Requirement(NAME_FIELD, Op.IN, ())
 _OPERATORS: Final = {op.value: op for op in Op}
@@ -38,6 +41,11 @@ class Term(msgspec.Struct, frozen=True, gc=False):
     @property
     def keys(self) -> frozenset[str]:
         return frozenset(wanted.key for wanted in self.labels)
+
+    @property
+    def wanted(self) -> "Term":
+        """The term without what the scheduler added to it."""
+        return Term(self.labels, tuple(each for each in self.names if each.key != REFUSING_FIELD))
 
 
 class RequiredTerms(msgspec.Struct, frozen=True, gc=False):
@@ -130,8 +138,8 @@ def _names(wanted: Sequence[NodeSelectorRequirement]) -> Iterable[Requirement]:
     """Requirements on fields as requirements on the name: what is said of other fields is decided here and now."""
     for field in wanted:
         op = _FIELD_OPERATORS[field.operator]
-        if field.key == NAME_FIELD:
-            yield Requirement(NAME_FIELD, op, tuple(field.values))
+        if field.key in (NAME_FIELD, REFUSING_FIELD):
+            yield Requirement(field.key, op, tuple(field.values))
         elif (op is Op.IN) != (field.values[0] == ""):
             yield _NEVER
 

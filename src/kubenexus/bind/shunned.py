@@ -11,12 +11,12 @@ from typing import NamedTuple
 import msgspec
 
 from kubenexus.api.core import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
+from kubenexus.api.node_selectors import REFUSING_FIELD
 from kubenexus.base.clock import Clock
 
 LEAST, MOST = 60.0, 600.0
 REMEMBERED = 4096
 PER_NAMESPACE = 512
-NAME_FIELD = "metadata.name"
 
 # How a kubelet says that it does not take a pod: these words, and `OutOf` with a resource behind it.
 _WORDS = frozenset(
@@ -126,8 +126,9 @@ class Shunned:
 
 
 def kept_from(pod: Pod, nodes: list[str]) -> Pod:
-    """The pod as it would be if it did not want these nodes: the rules need not know why."""
-    names = [NodeSelectorRequirement(key=NAME_FIELD, operator="NotIn", values=[node]) for node in nodes]
+    """The pod as it would be if it did not want these nodes. NodeAffinity keeps it from them, with a reason of its own
+    for nodes that the pod itself would take."""
+    names = [NodeSelectorRequirement(key=REFUSING_FIELD, operator="NotIn", values=[node]) for node in nodes]
     affinity = pod.spec.affinity or Affinity()
     of_nodes = affinity.node_affinity or NodeAffinity()
     terms = [NodeSelectorTerm()] if of_nodes.required is None else of_nodes.required.node_selector_terms

@@ -42,6 +42,7 @@ class NodeAffinity:
     normalize = UP
     ENFORCED = Reason("node(s) didn't match scheduler-enforced node affinity", Code.UNRESOLVABLE)
     MISMATCH = Reason("node(s) didn't match Pod's node affinity/selector", Code.UNRESOLVABLE)
+    REFUSING = Reason("node(s) recently refused pods like this one", Code.UNRESOLVABLE)
     CONFLICT = Verdict(Code.UNRESOLVABLE, ("pod affinity terms conflict",))
 
     def __init__(self, args: Mapping[str, Any]) -> None:
@@ -62,22 +63,33 @@ class NodeAffinity:
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         asked = (self, "filter", pod.once(self.name, lambda: _words(pod)))
-        enforced, unfit = nodes.remembered(asked, lambda nodes: self._refused(pod, nodes))
+        enforced, unfit, refusing = nodes.remembered(asked, lambda nodes: self._refused(pod, nodes))
         if enforced is not None:
             verdict.reject_some(enforced, self.ENFORCED)
         if unfit is not None:
             verdict.reject_some(unfit, self.MISMATCH)
+        if refusing is not None:
+            verdict.reject_some(refusing, self.REFUSING)
 
-    def _refused(self, pod: PodClass, nodes: Nodes) -> tuple[Any, Any]:
-        """By the configuration, and by the pod: only the first of the two is reported, as upstream stops there."""
+    def _refused(self, pod: PodClass, nodes: Nodes) -> tuple[Any, Any, Any]:
+        """By the configuration, by the pod, and by a kubelet: only the first of them is reported, as upstream stops
+        there."""
         enforced = None if self._added is None else ~_any(self._added.terms, nodes)
         fits = where(exactly(pod.spec.node_selector), nodes)
         terms = pod.once(self.name + " terms", lambda: _terms(pod))
+        refusing = None
         if terms is not None:
-            fits &= _any(terms.terms, nodes)
+            admitted = _any(terms.terms, nodes)
+            wanted = tuple(term.wanted for term in terms.terms)
+            if wanted != terms.terms:
+                fits &= _any(wanted, nodes)
+                refusing = fits & ~admitted if enforced is None else fits & ~admitted & ~enforced
+            else:
+                fits &= admitted
+        refused = None if refusing is None else shareable(refusing)
         if enforced is None:
-            return None, shareable(~fits)
-        return shareable(enforced), shareable(~(fits | enforced))
+            return None, shareable(~fits), refused
+        return shareable(enforced), shareable(~(fits | enforced)), refused
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | int | Skip | Verdict:
         if not self._added_preferences and not _prefers(pod):
