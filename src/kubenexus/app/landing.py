@@ -15,6 +15,7 @@ from kubenexus.framework.decision import Decision
 from kubenexus.observe import events, logs
 from kubenexus.observe.metrics import ERROR, SCHEDULED, Metrics
 from kubenexus.observe.recorder import EventRecorder
+from kubenexus.observe.throttle import Throttle
 from kubenexus.queue.changes import pod_forgotten
 from kubenexus.queue.entry import Turn
 from kubenexus.queue.room import WaitingRoom
@@ -64,6 +65,7 @@ class Landing:
         self.woken: Callable[[], None] = lambda: None
         self._unconfirmed: deque[tuple[float, Unconfirmed]] = deque()
         self._bound_here: OrderedDict[str, None] = OrderedDict()  # UIDs
+        self._failures = Throttle(clock)
         self._dropping = False  # no bind could be sent since the last one that was answered
 
     def __call__(self, commitment: Commitment, outcomes: Sequence[Outcome]) -> None:
@@ -148,9 +150,19 @@ class Landing:
                 log.error("Failed to send a bind; later ones are logged with -v 2", err=outcome.message, pod=pod)
             log.v(2, "Pod was not bound", why=outcome.message, pod=pod, node=bind.node, cycle=number)
             return
-        log.error("Failed to bind pod; trying again", err=outcome.message, pod=pod, node=bind.node, cycle=number)
+        self._log_failed(bind, outcome.message, number)
         if self.waits(pod):
             self._herald.failed(pod, outcome.message)
+
+    def _log_failed(self, bind: Bind, why: str, number: str) -> None:
+        """One error a minute for each namespace, with how many there were besides: what the server refuses is often the
+        doing of a tenant. All of them with -v 2; events and `schedule_attempts_total` have all of them anyhow."""
+        more = self._failures.left_out(bind.pod.metadata.namespace)
+        if more is not None:
+            message = "Failed to bind pod; trying again; others of its namespace are logged with -v 2 for a minute"
+            log.error(message, err=why, pod=bind.pod, node=bind.node, cycle=number, leftOut=more)
+        else:
+            log.v(2, "Failed to bind pod; trying again", err=why, pod=bind.pod, node=bind.node, cycle=number)
 
     def _forget(self, pod: Pod) -> bool:
         """Whether it was counted on a node by our own word alone, and is no longer."""
