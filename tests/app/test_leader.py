@@ -263,6 +263,26 @@ def test_a_lease_that_was_deleted_is_made_again_by_its_holder_only(
     assert asyncio.run(b.election._round(5))
 
 
+@pytest.mark.parametrize(
+    ("seconds", "taken"),
+    [
+        pytest.param(14, False, id="its holder may still write"),
+        pytest.param(16, True, id="no replica of this configuration writes for so long"),
+    ],
+)
+def test_a_deleted_lease_keeps_none_waiting_for_longer_than_their_own_lasts(
+    a: Replica, b: Replica, server: LeaseServer, clock: VirtualClock, seconds: float, taken: bool
+) -> None:
+    a.acquire()
+    assert server.lease is not None
+    server.lease["spec"]["leaseDurationSeconds"] = 1_000_000_000
+    assert not asyncio.run(b.election._round(5))  # sees who holds it, and for how long
+    clock.advance(seconds)
+    assert not asyncio.run(b.election._round(5)), "while it is there it counts"
+    server.lease = None
+    assert asyncio.run(b.election._round(5)) is taken
+
+
 def test_an_answer_that_was_lost_still_counts_when_it_is_read(a: Replica, server: LeaseServer) -> None:
     a.line.script.extend([None, "lost"])  # the lease was made, but we did not hear of it
     a.acquire()

@@ -93,14 +93,19 @@ class Candidate:
     # --- how it judges --------------------------------------------------------------------------------------------
 
     def _create(self, now: float, wall: float) -> Call | None:
-        # A lease that somebody deleted was not given up: who held it may still write until it would have expired.
-        if self._lease is not None and self.leader not in ("", self.identity) and not self._expired(now):
+        # A deleted lease was not given up: its holder may still write until it would have expired. No replica of this
+        # configuration writes for longer than our own lease lasts, whatever duration stood on the deleted one.
+        until = self._seen_at + min(self._lasts, self.terms.lease)
+        if self._lease is not None and self.leader not in ("", self.identity) and now <= until:
             return None
         return leases.create_call(self.terms, self._mine(wall))
 
+    @property
+    def _lasts(self) -> int:
+        return 0 if self._lease is None else self._lease.spec.lease_duration_seconds or 0
+
     def _expired(self, now: float) -> bool:
-        lasts = 0 if self._lease is None else self._lease.spec.lease_duration_seconds or 0
-        return now > self._seen_at + lasts
+        return now > self._seen_at + self._lasts
 
     def _mine(self, wall: float) -> Spec:
         return leases.held_by(self.identity, self.terms, wall, None if self._lease is None else self._lease.spec)
