@@ -59,6 +59,15 @@ def test_a_bound_pod_is_explained_as_if_it_waited(tmp_path: Path) -> None:
     assert "NODE     one" in result.output
 
 
+def test_a_bound_pod_is_told_its_node_before_all_else(tmp_path: Path) -> None:
+    items = [node("one"), node("two", "16"), pod("a", "3", nodeName="one"), pod("b", "1")]
+    first, second, third, *_ = run(tmp_path, items, "web/a").output.splitlines()
+    assert (first, second) == ("web/a", "BOUND    one   below: where it would go if it waited now")
+    assert third.startswith("NODE     two")
+    assert json.loads(run(tmp_path, items, "web/a", "-o", "json").output)["bound"] == "one"
+    assert "BOUND" not in run(tmp_path, items, "web/b").output
+
+
 def test_the_same_as_json_for_other_programs(tmp_path: Path) -> None:
     result = run(tmp_path, [node("one"), pod("a", "1")], "web/a", "-o", "json")
     told = json.loads(result.output)

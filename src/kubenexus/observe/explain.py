@@ -41,12 +41,14 @@ class GangFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Explanation(msgspec.Struct, frozen=True, gc=False):
-    """A decision about one pod, with the best nodes as they stood; or about its gang."""
+    """A decision about one pod, with the best nodes as they stood; or about its gang. `bound` is the node that the pod
+    has already; the decision is then what it would be if the pod waited."""
 
     pod: str
     decision: Decision
     best: tuple[Rated, ...] = ()
     gang: GangFacts | None = None
+    bound: str = ""
 
     @property
     def placement(self) -> Placement | None:
@@ -80,7 +82,7 @@ def explain(
         decision = planner.decide(found.job, ledger.snapshot(), now, reserved)
     alone = decision.placed and not found.gang
     best = _best(pending, ledger, planner, nodes) if alone else ()
-    return Explanation(pod.key, decision, best, _facts(found))
+    return Explanation(pod.key, decision, best, _facts(found), pod.spec.node_name)
 
 
 def _facts(found: Gathered) -> GangFacts | None:
@@ -112,6 +114,8 @@ def told(explanation: Explanation) -> str:
     """The explanation as plain text, in lines that pipe well."""
     decision, gang = explanation.decision, explanation.gang
     lines = [f"{explanation.pod}"]
+    if explanation.bound:
+        lines.append(f"BOUND    {explanation.bound}   below: where it would go if it waited now")
     if gang is not None and gang.name:
         lines.append(_gang_line(gang))
     if gang is not None and gang.held:
