@@ -50,7 +50,7 @@ _BINARY_SUFFIXES: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei
 _DECIMAL_NAMES: Final = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
 # What the API server stores: no sign, no fraction. 1 us to read; the whole grammar takes 7.
 _AS_STORED: Final = re.compile(r"([0-9]{1,18}+)([a-zA-Z]{0,2}+[0-9]{0,2}+)")
-_NANO_OF: Final = {
+_NANO_OF: Final[dict[str, int]] = {
     **{suffix: 10 ** (9 + exponent) for suffix, exponent in _DECIMAL_SUFFIXES.items()},
     **{suffix: NANO << power for suffix, power in _BINARY_SUFFIXES.items()},
     **{f"e{exponent}": 10 ** (9 + exponent) for exponent in range(0, 19, 3)},
