@@ -55,10 +55,11 @@ class Easy:
         wakes: Mapping[str, Sequence[Wake]] = WAKES,
         context: Callable[[], Any] | None = None,
         sign: Callable[[Pod], bytes] = by_image,
+        selectors: Callable[[], Any] | None = None,
     ) -> None:
         self.clock = VirtualClock(100.0)
         self.gate = Gate()
-        self.rules = Rules(sign, wakes, [self.gate], context=context)
+        self.rules = Rules(sign, wakes, [self.gate], context=context, selectors=selectors)
         self.room = WaitingRoom({"": self.rules}, self.clock, policy)
 
     def add(self, name: str, kind: str = "", since: float | None = None, **fields: Any) -> str:
@@ -67,8 +68,17 @@ class Easy:
         self.room.add(job, since)
         return job.key
 
-    def pop(self) -> Turn:
+    def next(self) -> Turn | None:
+        """Whose turn it is, in as many calls as it takes: one call signs only so many jobs again."""
         turn = self.room.pop()
+        for _ in range(1000):
+            if turn is not None or not self.room.ready:
+                return turn
+            turn = self.room.pop()
+        raise AssertionError("jobs are ready, and none has its turn")
+
+    def pop(self) -> Turn:
+        turn = self.next()
         assert turn is not None, "nobody is ready"
         return turn
 

@@ -1,5 +1,8 @@
 """Jobs that are alike are refused together, woken together, and tried one at a time."""
 
+from collections import Counter
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -11,6 +14,7 @@ from kubenexus.framework.verdict import Code
 from kubenexus.plugins import lineup
 from kubenexus.queue.entry import Place
 from kubenexus.queue.kind import kind_of
+from kubenexus.queue.policy import Policy
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.queue.rules import Rules
 from kubenexus.testing.builders import a_pod
@@ -138,23 +142,101 @@ def test_an_event_below_a_ceiling_does_not_concern_jobs_above_it() -> None:
     assert (easy.room.place(low), easy.room.place(high)) == (Place.ACTIVE, Place.UNSCHEDULABLE)
 
 
-def test_when_signatures_mean_something_else_everybody_finds_out_anew_who_is_like_him() -> None:
-    """Somebody now selects by a label, and jobs that were alike no longer are."""
+def by_labels_asked_about(asked: list[str]) -> Callable[[Pod], bytes]:
+    return lambda pod: repr([(key, pod.metadata.labels.get(key)) for key in asked]).encode()
+
+
+def test_when_signatures_mean_something_else_each_job_finds_those_like_it_as_its_turn_comes() -> None:
+    """The terms of some pod ask about a label from now on, and jobs that were alike no longer are."""
     asked: list[str] = []
-
-    def by_label(pod: Pod) -> bytes:
-        return repr([(key, pod.metadata.labels.get(key)) for key in asked]).encode()
-
-    easy = Easy(context=lambda: tuple(asked), sign=by_label)
+    easy = Easy(context=lambda: tuple(asked), sign=by_labels_asked_about(asked))
     red = [easy.add(f"red{i}", labels={"colour": "red"}, since=float(i)) for i in range(3)]
     blue = [easy.add(f"blue{i}", labels={"colour": "blue"}, since=float(i + 3)) for i in range(3)]
     easy.refuse("Room")
     assert easy.room.waiting(Place.UNSCHEDULABLE).jobs == 6
     asked.append("colour")
     easy.clock.advance(60)
+    assert easy.room.on_event(NODE) == 1
     assert easy.refuse("Room").job.key == red[0]
     assert easy.pop().job.key == blue[0]
     assert [easy.room.place(key) for key in red] == [Place.UNSCHEDULABLE] * 3, "each as its turn came"
+
+
+def test_what_other_signatures_mean_wakes_no_job() -> None:
+    """A new label that terms ask about lets no job in, and any tenant may name one as often as it likes."""
+    asked: list[str] = []
+    easy = Easy(context=lambda: tuple(asked), sign=by_labels_asked_about(asked))
+    parked = easy.add("parked", since=1.0)
+    easy.refuse("Room")
+    backing = easy.add("backing", priority=1, since=2.0)
+    easy.room.failed(easy.pop())
+    for i in range(5):
+        asked.append(f"key{i}")
+        easy.clock.advance(0.1)
+        assert easy.room.pop() is None
+        assert (easy.room.place(parked), easy.room.place(backing)) == (Place.UNSCHEDULABLE, Place.BACKOFF)
+
+
+def test_a_job_that_is_signed_again_backs_off_as_long_as_it_would_have() -> None:
+    asked: list[str] = []
+    easy = Easy(context=lambda: tuple(asked), sign=by_labels_asked_about(asked))
+    easy.add("p")
+    waits = []
+    for i in range(5):
+        easy.refuse("Room")
+        asked.append(f"key{i}")
+        easy.room.on_event(NODE)
+        waits.append((easy.room.next_time() or 0) - easy.clock.now())
+        easy.clock.advance(waits[-1])
+    assert waits == [1, 2, 4, 8, 10]
+
+
+@pytest.mark.parametrize("kinds", [1, 100], ids=["all are alike", "each is like no other"])
+def test_one_call_signs_no_more_than_a_portion_again(kinds: int) -> None:
+    """Counted, for each call there is: 100 jobs wait, each is signed once, and at most 10 of them in one call."""
+    asked: list[str] = []
+    signed = Counter[str]()
+
+    def sign(pod: Pod) -> bytes:
+        signed["in all"] += 1
+        return by_labels_asked_about(["kind", *asked])(pod)
+
+    easy = Easy(Policy(eager=False, portion=10), context=lambda: tuple(asked), sign=sign)
+    jobs = [easy.add(f"p{i:02}", labels={"kind": f"{i % kinds}"}, since=float(i)) for i in range(100)]
+    for _ in range(kinds):
+        easy.refuse("Room")
+    easy.clock.advance(60)
+    asked.append("colour")
+    signed.clear()
+    easy.room.tick()
+    assert easy.room.on_event(NODE) == kinds
+    assert signed["in all"] == 0
+    tried = list[str]()
+    while easy.room.ready:
+        before, turn = signed["in all"], easy.room.pop()
+        if turn is not None:
+            tried.append(turn.job.key)
+            easy.refuse("Room", turn=turn)
+        assert signed["in all"] - before <= 10
+    assert tried == jobs[:kinds], "one of each kind, in the order they came"
+    assert signed["in all"] == 100
+
+
+def test_when_refusals_rest_on_something_else_all_are_woken_a_portion_a_call() -> None:
+    """No event says whom it concerns; and who is not yet woken comes first when it happens again."""
+    chosen = [0]
+    easy = Easy(Policy(eager=False, portion=10), selectors=lambda: chosen[0])
+    jobs = [easy.add(f"p{i}") for i in range(30)]
+    for _ in jobs:
+        easy.refuse("Room")
+    easy.clock.advance(60)
+    woken = []
+    for _ in range(3):
+        chosen[0] += 1
+        easy.room.tick()
+        woken.append(easy.room.waiting(Place.ACTIVE).jobs)
+    assert woken == [10, 20, 30]
+    assert not easy.room._lines.any_to_wake
 
 
 def test_that_may_happen_while_a_job_is_in_flight() -> None:

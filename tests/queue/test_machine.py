@@ -41,8 +41,9 @@ def _tried(entry: Entry) -> bool:
 class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.era = 0
-        self.easy = Easy(Policy(flush_after=60.0), context=lambda: self.era, sign=self._sign)
+        self.era = self.selected = 0
+        policy = Policy(flush_after=60.0, portion=2)
+        self.easy = Easy(policy, context=lambda: self.era, sign=self._sign, selectors=lambda: self.selected)
         self.room = self.easy.room
         self.jobs: dict[str, Job] = {}
         self.turns: dict[str, Turn] = {}
@@ -89,7 +90,7 @@ class Machine(RuleBasedStateMachine):
     def pop(self) -> None:
         self.room.tick()
         expected = self._next()
-        turn = self.room.pop()
+        turn = self.easy.next()
         if turn is None:
             assert not self.room.ready
             return
@@ -194,8 +195,18 @@ class Machine(RuleBasedStateMachine):
         (self.easy.gate.shut.add if shut else self.easy.gate.shut.discard)(f"default/{name}")
 
     @rule()
-    def sign_anew(self) -> None:
+    def sign_again(self) -> None:
         self.era += 1
+
+    @rule()
+    def select_otherwise(self) -> None:
+        """No event says whom it concerns: all that were refused are woken, two lines a call."""
+        refused = [line for line in self._lines() if line.watched]
+        self.selected += 1
+        for _ in range(1 + len(refused) // 2):
+            self.room.tick()
+        assert not any(line.place is Place.UNSCHEDULABLE for line in refused)
+        assert not self.room._lines.any_to_wake
 
     # --- what always holds ----------------------------------------------------------------------------------------
 
@@ -271,7 +282,8 @@ class Machine(RuleBasedStateMachine):
             self.easy.refuse("Room", turn=turn)
             assert self.room.place(key) in WAITING
         out: list[Any] = []
-        for _ in range(4):
+        late = len(self.room._late) + sum(line.late > 0 for line in self._lines())
+        for _ in range(4 + late):  # those that are late go one at a time, each when no other is ready
             self.easy.clock.advance(61.0)
             out += self.easy.popped()
         assert sorted(f"default/{name}" for name in out) == sorted(self.jobs)

@@ -204,13 +204,15 @@ class Scheduler:
                 return signature
             return b"%b in %b" % (signature, namespace.encode())  # kept from nodes that are open to other namespaces
 
+        def owners() -> int:
+            return columns.owners.version if refuses_by_owner else 0
+
         def context() -> tuple[frozenset[str], bool, int, frozenset[str]]:
-            owners = columns.owners.version if refuses_by_owner else 0
-            return columns.pods.carrier_keys, bool(columns.pods.carriers), owners, self.shunned.namespaces
+            return columns.pods.carrier_keys, bool(columns.pods.carriers), owners(), self.shunned.namespaces
 
         aging = self.gangs[planner.lineup.profile.name].aging
         also = {**capacity.WAKES, **stake.WAKES, **limits.WAKES}
-        return Rules.of(planner.lineup, sign, context, also=also, aging=aging)
+        return Rules.of(planner.lineup, sign, context, also=also, aging=aging, selectors=owners)
 
     def _volumes(self, configuration: Configuration) -> VolumeBinding:
         known = self.feed.known

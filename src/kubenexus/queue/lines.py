@@ -12,6 +12,7 @@
 A line without waiting jobs is nowhere, and forgotten once none of its jobs is in flight.
 """
 
+from itertools import islice
 from typing import Any
 
 from kubenexus.base.clock import Clock
@@ -37,6 +38,7 @@ class Lines:
         self._policy = policy
         self._tally = tally
         self._by_kind: dict[bytes, Line] = {}
+        self._to_wake: dict[Line, None] = {}
         self.shares = Shares(self.places)
 
     def __len__(self) -> int:
@@ -52,6 +54,10 @@ class Lines:
     def is_home(self, line: Line) -> bool:
         """Whether new jobs of its kind would join this line: it is not one for a single job, nor of old signatures."""
         return self._by_kind.get(line.kind.signature) is line
+
+    def is_outdated(self, line: Line) -> bool:
+        """Whether signatures have changed since its jobs joined it."""
+        return not line.alone and not self.is_home(line)
 
     # --- jobs come and go -----------------------------------------------------------------------------------------
 
@@ -164,11 +170,35 @@ class Lines:
         line.refusals = 0
         self.places.settle(line)
 
-    def sign_anew(self, now: float) -> None:
-        """Signatures mean something else now. Every line is woken; when its turn comes its jobs find new ones."""
-        self._by_kind.clear()
-        for line in list(self.places):
+    # --- who is alike changes -------------------------------------------------------------------------------------
+
+    def sign_again(self) -> None:
+        """Signatures mean something else now. A refusal is about all that were alike when it was made, so every line
+        stays where it is; but no job joins it any more, and when its turn comes its jobs find new lines, one by one
+        (`WaitingRoom.pop`). To sign all that wait would take 0.5 s for 10,000, and any tenant can bring this about."""
+        self._by_kind = {}
+
+    def continues(self, line: Line, former: Line) -> None:
+        """The first job of a line of old signatures goes to this one. If it is the first there, its kind has been
+        refused as often as before, and as long ago."""
+        if not line.members and not line.flying:
+            line.refusals, line.parked_at, line.flushed = former.refusals, former.parked_at, former.flushed
+
+    def wake_all(self) -> None:
+        """What refusals rest on has changed, and no event says for whom. Those that are still to be woken stay first,
+        so that each has its turn however often this happens."""
+        self._to_wake.update((line, None) for line in self.places if line.watched)
+
+    def wake_portion(self, now: float) -> None:
+        for line in list(islice(self._to_wake, self._policy.portion)):
+            del self._to_wake[line]
             self.wake(line, "ForceActivate", now)
+
+    @property
+    def any_to_wake(self) -> bool:
+        return bool(self._to_wake)
+
+    # --- whose turn it is -----------------------------------------------------------------------------------------
 
     def next(self, now: float) -> Line | None:
         """The line whose first job is to be tried now."""

@@ -21,6 +21,7 @@ from kubenexus.queue.lines import Lines
 from kubenexus.queue.rules import Rules
 from kubenexus.queue.tally import Amount, Tally, one
 
+FORCED = "ForceActivate"
 OTHERS = ""  # the key of the rules for jobs whose profile has none of its own
 UPDATED = Resource.TARGET_POD.value + Action.UPDATE.label
 # A gang has other members, or needs them otherwise: whoever refused it refused another job.
@@ -64,6 +65,18 @@ class Reception:
         line = self._lines.home(rules.kind(job), rules, priority)
         self._lines.join(entry, line, event)
         return line.place
+
+    def sign_again(self, entry: Entry, now: float) -> None:
+        """The first of an active line of old signatures goes to the line of its kind, by what they mean now."""
+        verdict = self.gate(entry.job)
+        if verdict is not None:
+            self._lines.leave(entry)
+            self.shut_out(entry, verdict, FORCED, now)
+            return
+        line = self.home(entry)
+        self._lines.continues(line, entry.standing)
+        self._lines.leave(entry)
+        self._lines.join(entry, line, FORCED)
 
     def gate(self, job: Job) -> Verdict | None:
         """What keeps the job out, if anything does."""

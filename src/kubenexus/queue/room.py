@@ -20,7 +20,7 @@ wait for the flush.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 
 from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
@@ -33,13 +33,12 @@ from kubenexus.queue.late import LateJobs
 from kubenexus.queue.line import Line
 from kubenexus.queue.lines import Lines
 from kubenexus.queue.policy import Policy
-from kubenexus.queue.reception import Hold, Reception
+from kubenexus.queue.reception import FORCED, Hold, Reception
 from kubenexus.queue.refusals import Refusal, refusals
 from kubenexus.queue.rules import NOBODY, Rules
 from kubenexus.queue.turns import Turns
 
 ADDED = Event(Resource.UNSCHEDULED_POD, Action.ADD).label
-FORCED = "ForceActivate"
 FLUSHED = "UnschedulableTimeout"
 
 
@@ -71,6 +70,7 @@ class WaitingRoom(Board):
         self._numbers = 0
         self._contexts = [rules.context for rules in self._profiles if rules.context is not None]
         self._context = [context() for context in self._contexts]
+        self._selectors = self._selected()
         self.refill: Callable[[], None] = _full
         self.refill_at: Callable[[], float | None] = _never
 
@@ -150,13 +150,19 @@ class WaitingRoom(Board):
         more jobs had to be looked at than one call may (then `ready` still says yes)."""
         self.refill()
         self.tick()
-        now = self._clock.now()
+        now, signed = self._clock.now(), 0
         for _ in range(self.policy.batch):
             line = self._lines.next(now)
             entry = None if line is None else line.head
             if line is None or entry is None:
                 break
             if (line.late or self._late) and self._rests(line, entry, now):
+                continue
+            if self._lines.is_outdated(line):
+                if signed == self.policy.portion:
+                    break
+                signed += 1
+                self._reception.sign_again(entry, now)
                 continue
             flushed = line.flushed
             if self._turns.begin(entry, line, now):
@@ -238,6 +244,7 @@ class WaitingRoom(Board):
         self._look_around()
         self._lines.places.ripen(self.policy.batch)
         now = self._clock.now()
+        self._lines.wake_portion(now)
         for heap in (self._lines.places.backoff, self._lines.places.failing):
             for _ in range(self.policy.batch):
                 line = heap.first()
@@ -268,6 +275,7 @@ class WaitingRoom(Board):
         times += [line.parked_at + flush for line in (places.first_parked,) if line is not None]
         times += [entry.asked_at + flush for entry in (self._reception.gates.first,) if entry is not None]
         times += [at for at in (self.refill_at(),) if at is not None]
+        times += [self._clock.now()] if self._lines.any_to_wake else []
         return min(times, default=None)
 
     @property
@@ -321,11 +329,19 @@ class WaitingRoom(Board):
         return [line for line in found if event.ceiling is None or line.priority <= event.ceiling]
 
     def _look_around(self) -> None:
-        """If signatures mean something else now, who is alike has to be found out anew."""
+        """If signatures mean something else now, who is alike has to be found out again; if refusals rest on something
+        else, who is still refused."""
         context = [context() for context in self._contexts]
         if context != self._context:
             self._context = context
-            self._lines.sign_anew(self._clock.now())
+            self._lines.sign_again()
+        selectors = self._selected()
+        if selectors != self._selectors:
+            self._selectors = selectors
+            self._lines.wake_all()
+
+    def _selected(self) -> list[Hashable]:
+        return [rules.selectors() for rules in self._profiles if rules.selectors is not None]
 
 
 def _related(old: Job, new: Job) -> bool:

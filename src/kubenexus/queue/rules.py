@@ -32,9 +32,12 @@ def _first_come(priority: int, since: float) -> tuple[float, ...]:
 class Rules:
     """One for each profile.
 
-    `context` is whatever signatures depend on besides the pod (which labels somebody selects by, say): when it
-    changes, jobs are signed anew. `aging` says how waiting makes a job more urgent, if it does. `hints` counts what
-    hints answered, by plugin, event and answer; `failures` how often gates and orders failed, by plugin.
+    `context` is whatever signatures depend on besides the pod (which labels the terms of other pods ask about, say):
+    when it changes, each job is signed again before it is next tried. It says who is alike, and lets no job in by
+    itself: what does is an event. `selectors` is what refusals rest on that no event tells of (what Services select by,
+    where default constraints refuse): when it changes, all that were refused are woken. `aging` says how waiting makes
+    a job more urgent, if it does. `hints` counts what hints answered, by plugin, event and answer; `failures` how often
+    gates and orders failed, by plugin.
     """
 
     def __init__(
@@ -45,9 +48,11 @@ class Rules:
         sort: QueueSort | None = None,
         context: Callable[[], Hashable] | None = None,
         aging: Aging | None = None,
+        selectors: Callable[[], Hashable] | None = None,
     ) -> None:
         self.aging = aging
         self.context = context
+        self.selectors = selectors
         self.hints: Counter[tuple[str, str, str]] = Counter()
         self._sign = sign
         self._wakes = wakes
@@ -64,10 +69,11 @@ class Rules:
         context: Callable[[], Hashable] | None = None,
         also: Wakes = MappingProxyType({}),
         aging: Aging | None = None,
+        selectors: Callable[[], Hashable] | None = None,
     ) -> "Rules":
         """Those of a profile's plugins, and of others who refuse."""
         sort = lineup.sorts[0] if lineup.sorts else None
-        return Rules(sign, {**wakes_of(lineup.plugins), **also}, lineup.gates, sort, context, aging)
+        return Rules(sign, {**wakes_of(lineup.plugins), **also}, lineup.gates, sort, context, aging, selectors)
 
     def order(self, priority: int, since: float) -> tuple[float, ...]:
         """Jobs with smaller keys go first. A job that the profile's plugin cannot place goes first come, first served:

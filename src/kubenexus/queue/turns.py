@@ -28,10 +28,6 @@ class Turns:
     def begin(self, entry: Entry, line: Line, now: float) -> bool:
         """Whether the head of a line takes off. If not it stands elsewhere afterwards, so looking for one that does
         comes to an end."""
-        if not line.alone and not self._lines.is_home(line):  # signatures have changed since it joined
-            self._lines.leave(entry)
-            self._reception.enter(entry, "ForceActivate", now)
-            return False
         home = self._reception.home(entry) if line.alone else line
         home.flying += 1
         self._lines.leave(entry)
