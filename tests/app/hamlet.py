@@ -7,6 +7,7 @@ import msgspec
 
 from kubenexus.api.core import Node, Pod
 from kubenexus.app.feed import Feed
+from kubenexus.app.holes import Holes
 from kubenexus.app.reservations import Reservations
 from kubenexus.base.clock import VirtualClock
 from kubenexus.framework.aging import Aging
@@ -20,6 +21,7 @@ from kubenexus.queue.room import WaitingRoom
 from kubenexus.queue.rules import Rules
 from kubenexus.state.ledger import Ledger
 
+GOES = "2026-01-01T00:00:00Z"
 PROFILE = "default-scheduler"  # what pods say that say nothing
 
 
@@ -43,6 +45,9 @@ class Hamlet:
         )
         self.room = WaitingRoom({"": rules}, self.clock)
         self.feed = Feed(self.ledger, self.room, [PROFILE])
+        self.holes = Holes(self.ledger, self.room, self.clock)
+        self.feed.lost = self.holes.leave
+        self.feed.assembly.holes, self.feed.assembly.whole = self.holes.of, self.holes.close
         self.reservations = Reservations(self.room, self.clock, {PROFILE: patience})
         self.pods: dict[str, Pod] = {}
         self.refusals: dict[str, Decision] = {}
@@ -62,6 +67,21 @@ class Hamlet:
             key = name if "/" in name else f"default/{name}"
             del self.pods[key]
             self.feed.pod_gone(key)
+
+    def run(self, prefix: str, seconds: float) -> None:
+        """Pods that have nodes begin to run, and do so for a while."""
+        for name in self.where(prefix):
+            pod = self.pods[f"default/{name}"]
+            status = msgspec.structs.replace(pod.status, phase="Running")
+            self.come(msgspec.structs.replace(pod, status=status))
+        self.feed.assembly.flush()
+        self.clock.advance(seconds)
+
+    def lose(self, name: str) -> None:
+        """A pod is deleted: first it is told to go, then it is gone."""
+        pod = self.pods[f"default/{name}"]
+        self.come(msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, deletion_timestamp=GOES)))
+        self.end(name)
 
     def work(self) -> int:
         """Until nobody is ready. Returns how many decisions that took."""

@@ -9,6 +9,7 @@ import pytest
 
 from kubenexus.api.core import Node, NodeSelectorRequirement, NodeSelectorTerm, Pod
 from kubenexus.api.meta import OwnerReference
+from kubenexus.app.holes import HELD
 from kubenexus.framework.decision import Decision
 from kubenexus.testing.builders import a_node, a_pod
 from tests.api.gangs.small import a_member
@@ -134,18 +135,65 @@ def test_a_gang_that_comes_after_it_yields_as_well() -> None:
     assert KEPT in hamlet.why("gang/small")
 
 
+def begun(hamlet: Hamlet) -> None:
+    """A gang of four has run for two minutes when one comes that needs the whole node."""
+    hamlet.nodes(a_node("n", cpu=6), a_node("m", cpu=2))
+    hamlet.come(*gang("begun", 4, cpu=1, selects={"kubernetes.io/hostname": "n"}))
+    hamlet.work()
+    hamlet.run("begun", HELD)
+    hamlet.come(*gang("llama", 6, cpu=1, priority=10, selects={"kubernetes.io/hostname": "n"}))
+    hamlet.work()
+    assert len(hamlet.where("begun")) == 4
+
+
 def test_the_rest_of_a_gang_that_has_begun_follows_it_whoever_waits() -> None:
     hamlet = Hamlet()
-    hamlet.nodes(a_node("n", cpu=6))
-    hamlet.come(*gang("begun", 4, cpu=1))
-    hamlet.work()
-    hamlet.come(*gang("llama", 6, cpu=1, priority=10))
-    hamlet.work()
-    hamlet.end("begun-3")
-    hamlet.come(a_pod("late", cpu=1), a_member("begun-3", "begun", 4, cpu=1, uid="its successor"))
+    begun(hamlet)
+    hamlet.lose("begun-3")
+    hamlet.come(a_pod("late", cpu=3), a_member("begun-3", "begun", 4, cpu=1, uid="its successor"))
     hamlet.work()
     assert len(hamlet.where("begun")) == 4, "else each would wait for the other"
     assert KEPT in hamlet.why("late")
+
+
+@pytest.mark.parametrize(
+    ("lost", "sizes", "waited", "placed"),
+    [
+        pytest.param(1, [1], 0.0, 4, id="one as large as the lost one goes where that was"),
+        pytest.param(1, ["500m"], 0.0, 4, id="one that is smaller does, too"),
+        pytest.param(1, [2], 0.0, 3, id="one that is larger waits"),
+        pytest.param(2, [1, 1], 0.0, 4, id="two go where two were"),
+        pytest.param(2, [1, 2], 0.0, 2, id="of two that the gang needs one is larger"),
+        pytest.param(1, [1, 1, 1], 0.0, 4, id="those that the gang can do without wait"),
+        pytest.param(1, [1], HELD, 3, id="nothing is held for it any longer"),
+    ],
+)
+def test_members_that_a_gang_lacks_take_of_what_is_kept_only_the_room_that_lost_ones_left(
+    lost: int, sizes: list[Any], waited: float, placed: int
+) -> None:
+    """A tenant may let members go and make larger ones, or more of them, as often as it likes."""
+    hamlet = Hamlet()
+    begun(hamlet)
+    for i in range(lost):
+        hamlet.lose(f"begun-{i}")
+    hamlet.work()
+    hamlet.clock.advance(waited)
+    hamlet.holes.expire()
+    here = {"kubernetes.io/hostname": "n"}
+    hamlet.come(*(a_member(f"begun-{4 + i}", "begun", 4, cpu=size, selects=here) for i, size in enumerate(sizes)))
+    hamlet.work()
+    assert len(hamlet.where("begun")) == placed
+
+
+def test_a_member_that_names_its_node_lets_no_others_pass() -> None:
+    """A pod of one millicore, and the gang has begun; but it never was complete, and no member of it was lost."""
+    hamlet = Hamlet()
+    waiting(hamlet)
+    hamlet.come(a_member("anchor", "small", 3, cpu="1m", node=hamlet.where("busy")["busy"]))
+    hamlet.come(*(a_member(f"small-{i}", "small", 3, cpu=1) for i in range(2)))
+    hamlet.work()
+    assert hamlet.where("small") == {}
+    assert KEPT in hamlet.why("gang/small")
 
 
 def test_members_beyond_what_their_gang_needs_respect_what_is_kept() -> None:

@@ -180,8 +180,7 @@ class Machine(RuleBasedStateMachine):
             ready = tuple(pod for pod in waiting if not pod.spec.scheduling_gates)
             gated = tuple(pod for pod in waiting if pod.spec.scheduling_gates)
             if ready:
-                missed = bool(nodes) and len(nodes) < (least or 1)
-                jobs[key] = Job(key, ready, max(1, (least or 1) - len(nodes)), Topology(level), nodes, missed=missed)
+                jobs[key] = Job(key, ready, max(1, (least or 1) - len(nodes)), Topology(level), nodes)
             if gated:
                 jobs[f"{key}+gated"] = Job(f"{key}+gated", gated)
         alone = [k for k in self.live.values() if k.pod.key not in in_gangs and not self._node(k)]

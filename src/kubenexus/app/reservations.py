@@ -50,10 +50,10 @@ class Reservations:
 
     def before(self, job: Job) -> Reservation | None:
         """What this job has to respect: it comes after the gang, by its own priority and age. Members that a gang lacks
-        which has begun do not have to: the others hold their nodes for nothing, and the first one may wait for these.
-        Members beyond what their gang needs are jobs like any other, however many of it run."""
+        which has begun are jobs like any other, but for the room that its lost members left
+        (`plan.gang.replacement`)."""
         held = self._held.get(_profile(job)) if self._held else None
-        if held is None or held.gang == job.key or job.missed:
+        if held is None or held.gang == job.key:
             return None
         own, first = self._room.rank(job.key), self._room.rank(held.gang)
         if first is None or (own is not None and own < first):

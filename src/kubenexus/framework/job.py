@@ -23,7 +23,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     `pods` are the members that need a node. Others may have one already (`anchors`, the nodes' names, one for each):
     they do not count towards `minimum`, and the rest joins them. `holes` are keys under which the ledger holds the room
-    of lost members for this very job. `missed`: the others are fewer than the gang needs.
+    of lost members for this very job.
     """
 
     key: str
@@ -32,7 +32,6 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     topology: Topology = ANYWHERE
     anchors: tuple[str, ...] = ()
     holes: tuple[str, ...] = ()
-    missed: bool = False
 
     @property
     def gang(self) -> bool:

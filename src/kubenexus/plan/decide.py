@@ -7,6 +7,8 @@ that is taken back. Committing a decision is another step (`commit`).
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from kubenexus.api.gangs.levels import LEVELS, Level
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.bench import Bench
@@ -50,8 +52,13 @@ class Planner:
             stake = self._stake = Stake(reserved, self.bench, snapshot, self._levels)
         if not stake.hurt_by(decision, job):
             return decision
-        for within in stake.elsewhere(decision):
+        for within in stake.elsewhere(decision, job):
             other = self._decide(job, snapshot, now, within)
+            if other.placed and not stake.hurt_by(other, job):
+                return other
+        if job.minimum <= len(job.holes) < len(job.pods):  # those that the gang can do without wait by themselves
+            needed = msgspec.structs.replace(job, pods=job.pods[: len(job.holes)])
+            other = self._decide(needed, snapshot, now, stake.own(job))
             if other.placed and not stake.hurt_by(other, job):
                 return other
         diagnosis = Diagnosis(

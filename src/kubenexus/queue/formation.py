@@ -69,8 +69,7 @@ def formed(gang: Gang, seated: Seated, holes: tuple[str, ...] = ()) -> Formation
     topology = Topology(gang.nearness.required, gang.nearness.preferred)
     jobs = {}
     if ready:
-        lacks, missed = gang.minimum - len(anchors), 0 < len(anchors) < gang.minimum
-        jobs[gang.key] = Job(gang.key, ready, max(1, lacks), topology, anchors, holes, missed)
+        jobs[gang.key] = Job(gang.key, ready, max(1, gang.minimum - len(anchors)), topology, anchors, holes)
     if len(ready) < len(waiting):
         gated = tuple([pod for pod in waiting if pod.spec.scheduling_gates])
         jobs[gang.key + BEHIND_GATES] = Job(gang.key + BEHIND_GATES, gated)

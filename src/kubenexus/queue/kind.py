@@ -32,9 +32,8 @@ class Kind(NamedTuple):
 
 def kind_of(job: Job, sign: Sign) -> Kind:
     """A gang is like another one if it has as many members of each sort, needs as many of them, as close to each other,
-    and has the others where that one has them. One for which room is held is like no other, and one that others on
-    nodes wait for is not like one that can do without: what is kept for others does not stand in its way."""
-    if len(job.pods) == 1 and job.topology == ANYWHERE and not job.holes and not job.missed:
+    and has the others where that one has them. One for which room is held is like no other."""
+    if len(job.pods) == 1 and job.topology == ANYWHERE and not job.holes:
         return Kind(_digest(_member(job.pods[0], sign)), job.pods)
     sorts: dict[bytes, Pod] = {}
     counts: Counter[bytes] = Counter()
@@ -43,7 +42,7 @@ def kind_of(job: Job, sign: Sign) -> Kind:
         sorts.setdefault(signature, pod)
         counts[signature] += 1
     topology = None if job.topology == ANYWHERE else (job.topology, sorted(job.anchors))
-    return Kind(_digest((job.minimum, sorted(counts.items()), topology, job.holes, job.missed)), tuple(sorts.values()))
+    return Kind(_digest((job.minimum, sorted(counts.items()), topology, job.holes)), tuple(sorts.values()))
 
 
 def _member(pod: Pod, sign: Sign) -> tuple[Any, ...]:

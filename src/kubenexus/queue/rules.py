@@ -48,6 +48,7 @@ class Rules:
         sort: QueueSort | None = None,
         context: Callable[[], Hashable] | None = None,
         aging: Aging | None = None,
+        *,
         selectors: Callable[[], Hashable] | None = None,
     ) -> None:
         self.aging = aging
@@ -69,11 +70,13 @@ class Rules:
         context: Callable[[], Hashable] | None = None,
         also: Wakes = MappingProxyType({}),
         aging: Aging | None = None,
+        *,
         selectors: Callable[[], Hashable] | None = None,
     ) -> "Rules":
         """Those of a profile's plugins, and of others who refuse."""
         sort = lineup.sorts[0] if lineup.sorts else None
-        return Rules(sign, {**wakes_of(lineup.plugins), **also}, lineup.gates, sort, context, aging, selectors)
+        wakes = {**wakes_of(lineup.plugins), **also}
+        return Rules(sign, wakes, lineup.gates, sort, context, aging, selectors=selectors)
 
     def order(self, priority: int, since: float) -> tuple[float, ...]:
         """Jobs with smaller keys go first. A job that the profile's plugin cannot place goes first come, first served:

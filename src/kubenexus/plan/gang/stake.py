@@ -23,6 +23,7 @@ from kubenexus.plan.gang.axes import Axis
 from kubenexus.plan.gang.capacity import if_empty
 from kubenexus.plan.gang.crews import Crew, asked_by, bonds, count_room, counts, muster
 from kubenexus.plan.gang.levels import levels_for
+from kubenexus.plan.gang.replacement import held_for, replacements
 from kubenexus.plan.gang.search import member_record
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.snapshot import Snapshot
@@ -96,28 +97,41 @@ class Stake:
         return same and self._reservation is reservation
 
     def hurt_by(self, decision: Decision, job: Job) -> bool:
-        """Whether fewer of the gang's members would find room if this were done, now or when their nodes are clear."""
-        rows = self._snapshot.nodes.row_of
-        taken = [(rows[each.node], each) for each in decision.placements]
+        """Whether fewer of the gang's members would find room if this were done, now or when their nodes are clear.
+        What replaces lost members in the room that is held for them is there before all else."""
+        rows, pods = self._snapshot.nodes.row_of, {pod.metadata.uid: pod for pod in job.pods}
+        again = replacements(decision.placements, held_for(job, self._snapshot))
+        taken = [(rows[each.node], each) for each in decision.placements if each.uid not in again]
         crews = self._before()
-        if any(self._spoils(crew, promised, taken) for crew, promised in self._promises(crews)):
-            return True
-        if not any(crew.room[row] for crew in crews for row, _ in taken):
-            return False
-        before, pods = self._fit(crews), {pod.metadata.uid: pod for pod in job.pods}
         with self._snapshot.attempt() as attempt:
+            for each in decision.placements if again else ():
+                if each.uid in again:
+                    attempt.lay(rows[each.node], member_record(pods[each.uid], each))
+            crews = self._counted() if again and taken else crews
+            if any(self._spoils(crew, promised, taken) for crew, promised in self._promises(crews)):
+                return True
+            if not any(crew.room[row] for crew in crews for row, _ in taken):
+                return False
+            before = self._fit(crews)
             for row, placement in taken:
                 attempt.lay(row, member_record(pods[placement.uid], placement))
             return self._fit(self._counted()) < before
 
-    def elsewhere(self, decision: Decision) -> Iterator[Any]:
-        """Masks of rows to try instead: those where one member more of the job does no harm, then those of which the
-        gang wants nothing."""
+    def elsewhere(self, decision: Decision, job: Job) -> Iterator[Any]:
+        """Masks of rows to try instead: those where one member more of the job does no harm, or where room is held for
+        it; then those of which the gang wants nothing."""
         crews, size = self._before(), self._snapshot.nodes.size
         wanted = [self._wanted(crew, promised, size) for crew, promised in self._promises(crews)]
         largest = _largest(decision)
-        yield ~np.logical_or.reduce([self._harmed(c, n, largest) for c, n in zip(crews, wanted, strict=True)])
+        own = self.own(job)
+        yield own | ~np.logical_or.reduce([self._harmed(c, n, largest) for c, n in zip(crews, wanted, strict=True)])
         yield ~np.logical_or.reduce([number > 0 for number in wanted])
+
+    def own(self, job: Job) -> Any:
+        """The rows where room of its lost members is held for the job."""
+        rows = np.zeros(self._snapshot.nodes.size, np.bool_)
+        rows[[self._snapshot.nodes.row_of[node] for node in held_for(job, self._snapshot)]] = True
+        return rows
 
     # --- how much room there is -----------------------------------------------------------------------------------
 
