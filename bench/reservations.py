@@ -7,7 +7,7 @@ beside a free GPU. The first has to stay within a quarter, the second within hal
 has what was idle over the whole story for gangs that were not placed in the end, whether they came closer or not.
 
 "Closer" is judged here by itself: room for another sixteenth of the gang's members. So is the use of a reservation: it
-was of use if its gang was placed.
+was of use if its gang was placed, no smaller than it was while it held.
 """
 
 import random
@@ -31,10 +31,11 @@ FINITE, SERVICE = "Never", "Always"
 
 
 class Hold(msgspec.Struct):
-    """A gang that kept room without a break."""
+    """A gang that kept room without a break, for as many members as `size` says at most."""
 
     gang: str
     placed: bool = False
+    size: int = 0
 
 
 class Stretch(msgspec.Struct):
@@ -116,6 +117,12 @@ class Story:
         self.gangs[name] = [a_member(f"{name}-{i}", name, size, **fields) for i in range(size)]
         self.hamlet.come(*self.gangs[name])
 
+    def shrink(self, name: str, size: int) -> None:
+        """So many members stay, and need no others."""
+        namespace = self.gangs[name][0].metadata.namespace
+        self.drop(name)
+        self.gang(name, size, namespace)
+
     def drop(self, name: str) -> None:
         self.hamlet.end(*(pod.key for pod in self.gangs.pop(name)))
 
@@ -178,7 +185,7 @@ class Story:
         held, last = self.hamlet.reservations.held(PROFILE), self._stretch
         if last is not None and (held is None or held.gang != last.hold.gang):
             name = last.hold.gang.rpartition("/")[2]
-            last.hold.placed = name in self.gangs and self.runs(name)
+            last.hold.placed = name in self.gangs and self.runs(name) and len(self.gangs[name]) >= last.hold.size
             self.started += last.hold.placed
             self._stretch = last = None
         if held is None:
@@ -188,6 +195,8 @@ class Story:
         elif held.ready >= last.ready + 1 / 16:
             last.closer = True
             self._stretch = Stretch(last.hold, held.ready)
+        if self._stretch is not None:
+            self._stretch.hold.size = max(self._stretch.hold.size, held.needed)
 
     def hours(self) -> Iterator[float]:
         """The share that was idle for nothing, for each hour that begins at any look."""
@@ -250,6 +259,27 @@ def seeming(every: float = 280.0, own: int = 14) -> Callable[[Story], None]:
     return arrive
 
 
+def shrinking(after: float = 280.0, gangs: int = 6, size: int = 24) -> Callable[[Story], None]:
+    """A tenant that has several gangs, and shrinks the one that holds to two members just before its time is over, so
+    that it is placed. It does nothing there, and is made again, as large as before."""
+    since = ["", 0.0]
+
+    def arrive(story: Story) -> None:
+        for name in [name for name in story.gangs if story.runs(name)]:
+            story.drop(name)
+        while len(story.gangs) < gangs:
+            story.numbers += 1
+            story.gang(f"g{story.numbers}", size, "tenant")
+        held = story.hamlet.reservations.held(PROFILE)
+        name = "" if held is None else held.title.partition("/")[2]
+        if name != since[0]:
+            since[:] = [name, story.now]
+        elif name and story.now >= float(since[1]) + after:
+            story.shrink(name, 2)
+
+    return arrive
+
+
 def at_random(dice: random.Random) -> Scene:
     nodes = dice.randint(2, 6)
     free = dice.randint(nodes * GPUS // 2, nodes * GPUS)
@@ -278,6 +308,7 @@ STORIES: dict[str, Scene] = {
     "a gang that seems to come closer": Scene(arrive=seeming(), hours=8.0),
     "a gang that fits once the stream makes way": Scene(gangs={"a": 20}, runs=(300.0, 1500.0)),
     **{f"random {seed}": at_random(random.Random(seed)) for seed in range(10)},
+    "gangs that shrink just before their time is over": Scene(arrive=shrinking()),
 }
 
 

@@ -113,7 +113,7 @@ class Hamlet:
             return
         self.refusals.pop(job.key, None)
         commit(decision, job, self.ledger, now)
-        self.reservations.placed(job)
+        self.reservations.placed(job, decision)
         for placement in decision.placements:
             pod = self.pods[placement.pod]
             self.pods[pod.key] = msgspec.structs.replace(

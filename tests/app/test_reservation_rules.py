@@ -142,6 +142,59 @@ def test_a_stream_of_new_gangs_gets_no_more_than_one_gang(every: float, namespac
     assert tenants.hours(3, 20.0, renew) <= 0.25
 
 
+@pytest.mark.parametrize(
+    ("minimum", "cpu", "driver"),
+    [
+        pytest.param(2, 1, 1, id="it needs fewer members"),
+        pytest.param(4, 1, 1, id="it needs one member less"),
+        pytest.param(5, 0.5, 1, id="its members ask for less"),
+        pytest.param(4, 1, 2, id="it loses the one that asks for most"),
+    ],
+)
+def test_a_gang_that_shrinks_until_it_is_placed_had_its_turn_in_vain(minimum: int, cpu: float, driver: int) -> None:
+    """The tenant has a dozen of them: without a rest the next one would hold at once, for the whole of each hour."""
+    tenants = Tenants()
+    hamlet, began, shrunk = tenants.hamlet, [("", 0.0)], [0]
+    for _ in range(12):
+        name = tenants.gang(5, "mallory")[0].metadata.name.partition("-")[0]
+        hamlet.come(a_member(f"{name}-0", name, 5, cpu=driver, namespace="mallory", restart_policy="Never"))
+
+    def shrink() -> None:
+        held, now = hamlet.reservations.held(PROFILE), hamlet.clock.now()
+        if held is None or held.gang != began[0][0]:
+            began[0] = (held.gang if held else "", now)
+        elif now >= began[0][1] + 280.0:
+            shrunk[0] += 1
+            name = held.title.partition("/")[2]
+            for i in range(5):
+                hamlet.end(f"mallory/{name}-{i}")
+            less = [a_member(f"{name}-{i}", name, minimum, cpu=cpu, namespace="mallory") for i in range(minimum)]
+            hamlet.come(*less)
+            hamlet.work()
+            assert len(hamlet.where(f"{name}-")) == minimum
+            hamlet.end(*(pod.key for pod in less))
+
+    assert 0.0 < tenants.hours(3, 20.0, shrink) <= 0.25
+    assert shrunk[0] > 2
+
+
+def test_a_gang_that_is_placed_as_it_was_costs_no_rest_whoever_else_it_has() -> None:
+    """More members than it needs do not count, whether they are placed or not."""
+    hamlet = Hamlet()
+    full(hamlet)
+    hamlet.come(*(a_member(f"llama-{i}", "llama", 2, cpu=4) for i in range(3)))
+    hamlet.work()
+    hamlet.come(a_pod("late", cpu=1))
+    hamlet.work()
+    hamlet.clock.advance(200.0)
+    hamlet.end("busy0")
+    hamlet.work()
+    assert len(hamlet.where("llama")) == 2
+    hamlet.come(*gang("next", 2, cpu=4, priority=1))
+    hamlet.work()
+    assert holder(hamlet) == "default/next"
+
+
 def test_after_a_turn_in_vain_another_tenants_gang_has_the_next() -> None:
     hamlet = Hamlet(patience=300.0)
     full(hamlet)

@@ -23,6 +23,13 @@ def test_it_fails_where_reservations_never_rest(monkeypatch: pytest.MonkeyPatch)
     assert reservations.main(QUICK) == 1
 
 
+def test_it_fails_where_a_gang_that_shrinks_until_it_fits_costs_no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    shrinking = {"shrinking": Scene(arrive=reservations.shrinking(), hours=1.1)}
+    assert reservations.main(shrinking) == 0
+    monkeypatch.setattr(ReservationAccount, "in_vain", ReservationAccount.placed)
+    assert reservations.main(shrinking) == 1
+
+
 WAITED, CLOSER = Hold("g"), Hold("g", placed=True)
 
 

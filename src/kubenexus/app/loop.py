@@ -157,7 +157,7 @@ class Loop:
             # Before all else: what the ledger has but is not carried out would keep its room for good.
             self._dispatcher.submit(committed(turn.job, decision, turn, began))
             self._tell_unclaimed(turn.job, decision)
-            self.reservations.placed(job)
+            self.reservations.placed(job, decision)
             for pod in turn.job.pods:
                 self._herald.placed(pod)
             if job.gang:

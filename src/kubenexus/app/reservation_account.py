@@ -9,7 +9,8 @@
 The account is the profile's, not a gang's: gangs that come under new names, in new sizes or one after the other share
 it, and so no stream of gangs gets more of it than one gang. A turn ends when the gang has come no closer for `stall`
 seconds. Then all reservations rest, `k` times as long as the turn made jobs wait, and twice as long after each further
-turn in vain. The time of a gang that was placed in the end does not count; that of gangs which held before it does.
+turn in vain. The time of a gang that was placed in the end does not count, if it took no less than was kept for it (a
+tenant could else shrink its gang just in time, again and again); that of gangs which held before it does.
 
 With k = 2700 / (900 - stall), reservations that come no closer make jobs wait for at most 900 seconds of any hour: all
 turns in an hour but the last one have their rest within it, so that 3600 >= H + k (H - stall) for their sum H, which is
@@ -77,12 +78,13 @@ class ReservationAccount:
             self._blocks_since = now
 
     def placed(self, now: float) -> None:
-        """The gang that holds was placed: its time was well spent, and the next turn in vain is the first again."""
+        """The gang that holds was placed, no smaller than it was: its time was well spent, and the next turn in vain is
+        the first again."""
         self._turns_in_vain = 0
         self._rest(self._others, now)
 
     def in_vain(self, now: float) -> None:
-        """The reservation ends, and the gang was not placed."""
+        """The reservation ends, and the gang was not placed, or only what it had shrunk to."""
         seconds = self._others + self.held_for(now)
         self._rest(seconds, now)
         if seconds >= self.stall / 2:

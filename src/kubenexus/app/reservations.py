@@ -17,7 +17,7 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.observe import logs
 from kubenexus.plan.decide import Planner
-from kubenexus.plan.gang.stake import ENDED, Reservation, lacks_room
+from kubenexus.plan.gang.stake import ENDED, Reservation, lacks_room, total
 from kubenexus.queue.entry import Place
 from kubenexus.queue.room import WaitingRoom
 from kubenexus.state.snapshot import Snapshot
@@ -29,10 +29,12 @@ log = logs.get("reservations")
 
 
 class Held(msgspec.Struct, gc=False):
-    """`best`: the largest part of the members that room was found for, when it last came closer."""
+    """`best`: the largest part of the members that room was found for, when it last came closer. `asked`: the most of
+    each resource that this gang has kept room for since it holds."""
 
     reservation: Reservation
     best: float
+    asked: Mapping[str, int]
 
     @property
     def gang(self) -> str:
@@ -86,19 +88,20 @@ class Reservations:
 
     def _keep(self, profile: str, reservation: Reservation) -> None:
         account, held, now = self._accounts[profile], self._held.get(profile), self._clock.now()
-        best = reservation.ready
+        best, asked = reservation.ready, reservation.asks()
         if held is not None and held.gang == reservation.gang:
             step = max(1 / STEPS, 1 / reservation.needed)
             if best >= held.best + step - _HAIR:
                 account.closer(now)
             else:
                 best = held.best
+            asked |= {name: max(amount, asked.get(name, 0)) for name, amount in held.asked.items()}
         elif held is None:
             account.begin(now)
         else:
             self._remember_turn(profile, held, now)
             account.hand_over(now)
-        self._held[profile] = Held(reservation, best)
+        self._held[profile] = Held(reservation, best, asked)
         if held is not None and held.reservation.covers() != reservation.covers():
             self._room.on_event(ENDED)  # what was kept until now is not any more
 
@@ -111,12 +114,20 @@ class Reservations:
         one, other = turns.get(_namespace(holder), 0.0), turns.get(_namespace(gang), 0.0)
         return (first[0], one, first[1]) < (second[0], other, second[1])
 
-    def placed(self, job: Job) -> None:
-        held = self._held.get(_profile(job))
-        if held is not None and held.gang == job.key:
-            self._accounts[_profile(job)].placed(self._clock.now())
-            self._had_turn.get(_profile(job), {}).pop(_namespace(job.key), None)
-            self._lift(_profile(job))
+    def placed(self, job: Job, decision: Decision) -> None:
+        """A job was given nodes. If it is the gang that holds, its turn is over: well spent if it took no less than
+        was kept for it, else in vain. A gang that shrinks until it fits has made others wait for room that it did not
+        need, and without a rest the next one could do the same at once."""
+        profile, held = _profile(job), self._held.get(_profile(job))
+        if held is None or held.gang != job.key:
+            return
+        taken = total((each.footprint, 1) for each in decision.placements)
+        if any(taken.get(name, 0) < amount for name, amount in held.asked.items()):
+            self._end(profile)
+            return
+        self._accounts[profile].placed(self._clock.now())
+        self._had_turn.get(profile, {}).pop(_namespace(job.key), None)
+        self._lift(profile)
 
     def review(self) -> None:
         """End what has no reason any more. Called before each burst of decisions."""
@@ -139,7 +150,7 @@ class Reservations:
         return min((time for time in times if time is not None), default=None)
 
     def _end(self, profile: str) -> None:
-        """The gang was not placed."""
+        """The gang was not placed, or is no longer what the room was kept for."""
         now = self._clock.now()
         self._remember_turn(profile, self._held[profile], now)
         self._accounts[profile].in_vain(now)

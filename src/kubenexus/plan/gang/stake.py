@@ -5,7 +5,7 @@ and as many more nodes as the rest of them needs: those that come closest. Who c
 where it does no harm, or waits. Asked by `Planner.decide`; pure.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +25,7 @@ from kubenexus.plan.gang.crews import Crew, asked_by, bonds, count_room, counts,
 from kubenexus.plan.gang.levels import levels_for
 from kubenexus.plan.gang.replacement import held_for, replacements
 from kubenexus.plan.gang.search import member_record
+from kubenexus.state.footprint import Footprint, footprint_of
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.view import Nodes
@@ -72,6 +73,10 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
     def covers(self) -> tuple[Any, ...]:
         """What others have to keep off: if it changes, those that wait for it may find a place."""
         return self.gang, self.level, self.domain, self.promised
+
+    def asks(self) -> dict[str, int]:
+        """What all that room is kept for asks for together: resources, and places for pods."""
+        return total((footprint_of(pod), count) for pod, count in self.sorts)
 
     def sentence(self) -> str:
         """For everybody: neither the gang nor the domain is named."""
@@ -286,6 +291,15 @@ def _weight(crew: Crew, columns: NodeColumns) -> float:
     index, largest = columns.resources.index, columns.resources.largest
     asked = [amount / max(largest[index[name]], 1) for name, amount in asked_by(crew, columns).items() if name in index]
     return crew.size * max(asked, default=0.0)
+
+
+def total(parts: Iterable[tuple[Footprint, int]]) -> dict[str, int]:
+    """What so many of each ask for together; `pods` says how many they are."""
+    sums = {"pods": 0}
+    for footprint, count in parts:
+        for name, amount in (*footprint.amounts, ("pods", 1)):
+            sums[name] = sums.get(name, 0) + amount * count
+    return sums
 
 
 def lacks_room(certificate: Certificate) -> bool:
