@@ -186,6 +186,55 @@ def test_a_gang_waits_from_when_its_last_member_was_made_also_after_a_restart(co
     assert turn.job.key == first
 
 
+@pytest.mark.parametrize(
+    ("gone", "made", "least", "old"),
+    [
+        pytest.param([], [], 2, True, id="nothing changes"),
+        pytest.param([], ["m2"], 2, True, id="a member joins beyond the minimum"),
+        pytest.param(["m1"], ["m2"], 2, False, id="one is exchanged"),
+        pytest.param(["m1"], ["m2", "m3"], 3, False, id="one is exchanged, and the minimum raised"),
+        pytest.param([], ["m2", "m3"], 4, False, id="only the minimum is raised"),
+        pytest.param(["m1"], ["m1"], 2, False, id="a controller has made one again under its name"),
+    ],
+)
+def test_a_gang_is_as_old_as_the_members_that_make_it_complete_now(
+    gone: list[str], made: list[str], least: int, old: bool
+) -> None:
+    """An old gang that does not fit would else lend its age to any pods that are put in."""
+    hall = Hall()
+    hall.easy.rules.aging = AGING
+    hall.waits(a_member("m0"), a_member("m1"), since=0.0)
+    hall.assembly.flush()
+    hall.clock.advance(10_000.0)
+    now = hall.clock.now()
+    hall.waits(a_pod("urgent", priority=50), since=now - 10.0)
+    hall.gone(*gone)
+    hall.waits(*(a_member(name, least=least, uid=f"new-{name}") for name in made), since=now)
+    hall.waits(*(a_member(name, least=least) for name in ("m0", "m1") if name not in gone), since=0.0)
+    hall.assembly.flush()
+    assert hall.room.precedes("default/gang/llama", "default/urgent") is old
+    hall.clock.advance(600.0)
+    assert hall.room.precedes("default/gang/llama", "default/urgent")
+
+
+@pytest.mark.parametrize("steps", [[("m0", "m1")], [("m0",), ("m1",)], [("m1",), ("m0",)]])
+def test_nor_does_it_keep_the_age_of_members_that_have_left(steps: list[tuple[str, ...]]) -> None:
+    hall = Hall()
+    hall.easy.rules.aging = AGING
+    hall.waits(a_member("m0"), a_member("m1"), since=0.0)
+    hall.assembly.flush()
+    hall.clock.advance(10_000.0)
+    now = hall.clock.now()
+    hall.waits(a_pod("web"), since=now - 1.0)
+    hall.waits(a_member("m2"), a_member("m3"), since=now)
+    hall.assembly.flush()
+    assert hall.room.precedes("default/gang/llama", "default/web")
+    for names in steps:
+        hall.gone(*names)
+        hall.assembly.flush()
+    assert hall.room.precedes("default/web", "default/gang/llama")
+
+
 def test_a_gang_whose_members_were_behind_gates_waits_from_when_they_are_open() -> None:
     hall = Hall()
     hall.easy.rules.aging = AGING

@@ -84,10 +84,11 @@ class Entry:
         self.slot: Slot = []
 
     def may_be_tried_from(self, moment: float, now: float) -> None:
-        """The API server's timestamps say so; `math.inf`: a gate has just opened."""
+        """The API server's timestamps say so; `math.inf`: a gate has just opened. What they said before is forgotten: a
+        gang that exchanges its members is as old as those it has, or an old gang could lend its age to new pods."""
         if moment > now:
             self.opened = now
-        self.ready = max(self.opened, min(self.ready, moment, now))
+        self.ready = max(self.opened, min(moment, now))
 
     @property
     def place(self) -> Place:

@@ -102,9 +102,8 @@ class WaitingRoom(Board):
             return Place.GONE
         if entry is not None and _related(entry.job, job):
             if since is not None and not entry.turn:
-                entry.since = min(entry.since, since)  # a gang is as old as its oldest member, whoever comes first
+                entry.since = since  # a gang is as old as the oldest of the members it has now, whoever comes first
             if ready is not None:
-                entry.ready = now if entry.gate is not None else entry.ready
                 entry.may_be_tried_from(ready, now)
             return self._reception.change(entry, job, now)
         if entry is not None:
@@ -112,7 +111,6 @@ class WaitingRoom(Board):
         self._numbers += 1
         entry = self._entries[job.key] = Entry(job, now if since is None else since, self._numbers)
         if ready is not None:
-            entry.ready = now
             entry.may_be_tried_from(ready, now)
         place = self._reception.enter(entry, ADDED, now)
         if self._late and entry.line is not None:
