@@ -262,9 +262,10 @@ def seeming(every: float = 280.0, own: int = 14) -> Callable[[Story], None]:
 def shrinking(after: float = 280.0, gangs: int = 6, size: int = 24) -> Callable[[Story], None]:
     """A tenant that has several gangs, and shrinks the one that holds to two members just before its time is over, so
     that it is placed. It does nothing there, and is made again, as large as before."""
-    since = ["", 0.0]
+    holds, since = "", 0.0
 
     def arrive(story: Story) -> None:
+        nonlocal holds, since
         for name in [name for name in story.gangs if story.runs(name)]:
             story.drop(name)
         while len(story.gangs) < gangs:
@@ -272,9 +273,9 @@ def shrinking(after: float = 280.0, gangs: int = 6, size: int = 24) -> Callable[
             story.gang(f"g{story.numbers}", size, "tenant")
         held = story.hamlet.reservations.held(PROFILE)
         name = "" if held is None else held.title.partition("/")[2]
-        if name != since[0]:
-            since[:] = [name, story.now]
-        elif name and story.now >= float(since[1]) + after:
+        if name != holds:
+            holds, since = name, story.now
+        elif name and story.now >= since + after:
             story.shrink(name, 2)
 
     return arrive

@@ -12,11 +12,12 @@ from kubenexus.api.core import Pod
 from kubenexus.base.clock import VirtualClock
 from kubenexus.client import kinds
 from kubenexus.client.backoff import Backoff
-from kubenexus.client.calls import Call, Unreachable
+from kubenexus.client.calls import ApiError, Call, Unreachable
 from kubenexus.client.topics import LineStream, Timing, Topic
 from kubenexus.client.watch import Reflector
 from tests.client.cluster import GONE, PODS, QUICK, Told, bookmark, event, following, page, pod, refuses, says
 from tests.client.server import Talk, both_loops, http, run, status
+from tests.turns import turns
 
 
 class Noted:
@@ -364,6 +365,45 @@ def test_the_wait_after_failures_grows_is_spread_and_is_bounded() -> None:
         assert all(5.0 <= wait <= 10.0 for wait in several[5:])
         backoff.reset()
         assert backoff.next() <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("error", "helps"),
+    [
+        pytest.param(Unreachable("connection refused"), True, id="no answer"),
+        pytest.param(ApiError(503, message="busy"), True, id="an answer of a server that is not well"),
+        pytest.param(ApiError(503, message="busy", retry_after=60.0), False, id="the server says for how long"),
+        pytest.param(ApiError(403, message="forbidden"), False, id="the server has refused"),
+    ],
+)
+def test_a_wait_for_a_server_that_answers_others_is_cut_short_once_in_a_while(error: Exception, helps: bool) -> None:
+    class Away:
+        asked = 0
+
+        async def send(self, call: Call, **_: Any) -> bytes:
+            self.asked += 1
+            raise error
+
+        async def stream(self, path: str, **_: Any) -> LineStream:
+            raise error
+
+    async def for_ever(seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        source, clock = Away(), VirtualClock()
+        reflector = Reflector(source, PODS, Told(), clock=clock, rng=random.Random(1), sleep=for_ever)
+        task, asked = asyncio.ensure_future(reflector.run()), list[int]()
+        for passed in (0.0, 0.0, 4.9, 0.2):
+            await turns()
+            clock.advance(passed)
+            reflector.retry()
+            await turns()
+            asked.append(source.asked)
+        assert asked == ([2, 2, 2, 3] if helps else [1, 1, 1, 1])
+        task.cancel()
+
+    run(main())
 
 
 def test_how_long_the_server_asks_to_wait_is_respected() -> None:

@@ -35,6 +35,7 @@ BUDGET = 6400  # of a burst: a few milliseconds
 PER_DECISION = 100  # what a decision costs besides the rows it has to ask about
 LONGEST_BURST = 0.1  # seconds; no decision begins later, should they cost more than their rows say
 LONGEST = 60.0  # seconds without looking whether something is due
+SAID = 30.0  # seconds between two lines about decisions that wait
 
 log = logs.get("loop")
 
@@ -63,6 +64,9 @@ class Loop:
         self._spent = clock.now if spent is None else spent
         self.activity = LoopActivity()
         self.reservations = Reservations(room, clock, {})
+        self.outdated: Callable[[], list[str]] = list  # the kinds that decisions stand on, and are not heard of now
+        self._waits_for: list[str] = []
+        self._said_at = 0.0
         self._work = asyncio.Event()
         self.decisions = 0
         self.pace = 0.0  # seconds that a decision takes besides the time it takes; for time that stands still meanwhile
@@ -81,17 +85,18 @@ class Loop:
     @property
     def idle(self) -> bool:
         """Whether nothing can be done before something happens, or before its time."""
-        return not self._herald.busy and (self._dispatcher.full or not self._room.ready)
+        return not self._herald.busy and (bool(self.outdated()) or self._dispatcher.full or not self._room.ready)
 
     def burst(self) -> int:
-        """As many decisions as the budget allows; returns how many. Then some are told why they wait."""
+        """As many decisions as the budget allows; returns how many. Then some are told why they wait. None over nodes
+        or pods that may be others by now: the server may answer binds while their watches have yet to come back."""
         if self.shunned and self.shunned.expire():
             self._room.on_event(EVERYTHING)
         self.reservations.review()
         spent = count = 0
         now = self._clock.now()
         ends = now + LONGEST_BURST
-        while spent < BUDGET and now < ends and not self._dispatcher.full:
+        while not self._blind(now) and spent < BUDGET and now < ends and not self._dispatcher.full:
             turn = self._room.pop()
             if turn is None:
                 break
@@ -104,6 +109,17 @@ class Loop:
         self._herald.portion()
         self.decisions += count
         return count
+
+    def _blind(self, now: float) -> bool:
+        """Whether decisions have to wait, which is said when it begins, goes on, and ends."""
+        kinds = self.outdated()
+        if kinds and (kinds != self._waits_for or now >= self._said_at + SAID):
+            log.warning("Decisions wait until these kinds are heard of again", kinds=kinds)
+            self._said_at = now
+        elif self._waits_for and not kinds:
+            log.info("Decisions go on")
+        self._waits_for = kinds
+        return bool(kinds)
 
     # --- one turn -------------------------------------------------------------------------------------------------
 
@@ -218,7 +234,9 @@ class Loop:
 
     async def _wait(self) -> None:
         self._work.clear()
-        times = (None if self._dispatcher.full else self._room.next_time(), self._herald.due, self.reservations.due)
+        stands = self._dispatcher.full or bool(self._waits_for)
+        said = self._said_at + SAID if self._waits_for else None
+        times = (None if stands else self._room.next_time(), self._herald.due, self.reservations.due, said)
         due = min((time for time in times if time is not None), default=None)
         seconds = LONGEST if due is None else min(max(due - self._clock.now(), 0.0), LONGEST)
         with contextlib.suppress(TimeoutError):

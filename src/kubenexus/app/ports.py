@@ -8,7 +8,7 @@ from pathlib import Path
 from kubenexus.app.flags import Flags
 from kubenexus.app.health import Checks, Warnings
 from kubenexus.app.leader import LeaderElection
-from kubenexus.app.scheduler import Scheduler
+from kubenexus.app.scheduler import OUTDATED, Scheduler
 from kubenexus.base.clock import Clock
 from kubenexus.client.transport import Client
 from kubenexus.config.v1 import KubeSchedulerConfiguration
@@ -83,8 +83,10 @@ def _warnings(scheduler: Scheduler) -> Warnings:
 
 def _checks(scheduler: Scheduler, client: Client, election: LeaderElection | None) -> dict[str, Checks]:
     def synced() -> str | None:
-        missing = scheduler.unsynced
-        return f"not listed yet: {', '.join(missing)}" if missing else None
+        missing, outdated = scheduler.unsynced, scheduler.outdated(OUTDATED)
+        if missing:
+            return f"not listed yet: {', '.join(missing)}"
+        return f"not heard of for {OUTDATED:.0f} seconds: {', '.join(outdated)}" if outdated else None
 
     def known() -> str | None:
         return None if client.unknown_since is None else "the API server answers 401 Unauthorized"

@@ -60,6 +60,10 @@ from kubenexus.state.ledger import Ledger
 # What schedulers write to, and so must have read before they decide.
 WRITTEN = frozenset({kinds.PODS, kinds.PERSISTENT_VOLUMES, kinds.PERSISTENT_VOLUME_CLAIMS})
 
+# What each decision stands on. Where these may have changed unseen, none is made.
+DECIDED_ON = frozenset({kinds.NODES, kinds.PODS})
+OUTDATED = 30.0  # seconds until a scheduler that cannot decide is no longer ready
+
 GRACE = 5.0  # seconds that optional kinds have to be listed before pods are placed without them
 SAID = 10.0  # seconds between two lines about kinds that are waited for
 
@@ -120,6 +124,8 @@ class Scheduler:
         self._connect()
         self._hearings = {each: Hearing(self.feed, each, self.loop.wake) for each in settings.watched}
         self.reflectors = [self._reflector(each) for each in settings.watched]
+        self._decided_on = [each for each in self.reflectors if each.wanted in DECIDED_ON]
+        self.loop.outdated = self.outdated
 
     # --- what runs ------------------------------------------------------------------------------------------------
 
@@ -152,6 +158,13 @@ class Scheduler:
     def unsynced(self) -> list[str]:
         """The kinds that have never been listed completely, and without which no decision may be made."""
         return [str(each.resource) for each in self.reflectors if not each.synced and each.wanted not in OPTIONAL]
+
+    def outdated(self, seconds: float = 0.0) -> list[str]:
+        """The kinds that decisions stand on, and that have not been heard of for so long, though they were listed: the
+        watch is down, for them or for all."""
+        lost = [each for each in self._decided_on if each.lost_since is not None]
+        latest = self._clock.now() - seconds if lost else 0.0
+        return [str(each.resource) for each in lost if each.lost_since is not None and each.lost_since <= latest]
 
     @property
     def missing(self) -> dict[str, str]:
@@ -280,7 +293,16 @@ class Scheduler:
 
     def _reflector(self, resource: Resource) -> Reflector:
         hearing = self._hearings[resource]
-        return Reflector(self.api, topic(resource), hearing, clock=self._clock, rng=self._rng)
+        return Reflector(
+            self.api, topic(resource), hearing, clock=self._clock, rng=self._rng, answered=self._server_answers
+        )
+
+    def _server_answers(self) -> None:
+        """One watch has come back: all others try at once. Else they would be back seconds apart, each after its own
+        backoff, and pods would be placed on nodes as they were before."""
+        for reflector in self.reflectors:
+            reflector.retry()
+        self.loop.wake()
 
     def _left(self, pod: Pod) -> None:
         """A pod is gone: nothing about it is remembered."""

@@ -14,8 +14,9 @@ reflector requests one object "not older than" its version, which such a server 
 
 import asyncio
 import contextlib
+import math
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from kubenexus.api.codec import Listing, decode_list
@@ -48,7 +49,10 @@ class Reflector:
         rng: random.Random,
         timing: Timing | None = None,
         sleep: Sleep = asyncio.sleep,
+        answered: Callable[[], None] = lambda: None,
     ) -> None:
+        """`answered` is called when the server answers again after a failure, so that others need not wait (`retry`),
+        and when all is told that was missed."""
         self._client, self._tell, self._kind, self._fields = client, tell, topic.type, topic.fields
         self._forms, self._form = (topic.resource, *topic.also), 0
         self._clock, self._rng, self._sleep = clock, rng, sleep
@@ -59,11 +63,16 @@ class Reflector:
         self._usual = 0  # bytes of an object in the page that came last
         self._stream: LineStream | None = None
         self._nudged = asyncio.Event()
+        self._answered, self._failing = answered, False
+        self._pausing = False  # because the server did not answer; not because it has refused
+        self._retried_at = -math.inf
+        self._moment = ""  # how far the server was when it answered again
         self._waiting: list[tuple[str, int, asyncio.Future[None]]] = []
         self._told: Trouble | None = None
         self._latest = ""  # the version of the last list or watch, kept while a new list is under way
         self._unsure = False  # the last watch broke or sent nothing: the server may have been restored from a backup
-        # For readiness and metrics; nobody else writes them.
+        # For readiness, metrics and who decides; nobody else writes them.
+        self.lost_since: float | None = None  # from when on what was told may be outdated; None: it is not, or not much
         self.version = ""  # how far we are, "" if only a list will tell
         self.synced = False  # one list has been complete, or there is nothing to list
         self.served = True  # the server knows the kind
@@ -109,11 +118,12 @@ class Reflector:
                 await self._reach()
                 await self._watch()
         except ApiError as error:
-            self._unsure = True
-            await self._pause(self._refused(error))
+            self._unsure = self._failing = True
+            await self._pause(self._refused(error), unanswered=error.code >= 500 and not error.retry_after)
         except (Unreachable, Uncertain, Malformed) as error:
-            self._unsure = True
-            await self._pause(self._failed(Trouble(self.resource, 0, str(error), serious=self._serious)))
+            self._unsure = self._failing = True
+            trouble = Trouble(self.resource, 0, str(error), serious=self._serious)
+            await self._pause(self._failed(trouble), unanswered=True)
 
     def relist(self) -> None:
         """Begin anew with a list, now: somebody doubts what we have told."""
@@ -121,6 +131,14 @@ class Reflector:
         self._nudged.set()
         if self._stream is not None:
             self._stream.close()
+
+    def retry(self) -> None:
+        """The server answers others: if we wait because it did not answer us, that is over. Not twice within seconds: a
+        server that answers now and then must not be asked without pause by all reflectors in turn."""
+        now = self._clock.now()
+        if self._pausing and now - self._retried_at >= self._timing.retried:
+            self._retried_at = now
+            self._nudged.set()
 
     async def caught_up(self, *, patience: float = 0.5) -> None:
         """Until the receiver has been told everything that happened before this call. For the first bind after a start
@@ -204,6 +222,8 @@ class Reflector:
         self.synced = self.served = True
         self._whole = False
         self._heard()
+        self._goes_on()
+        self._regain()
         self._reached(number)
 
     # A watch.
@@ -211,7 +231,9 @@ class Reflector:
     async def _reach(self) -> None:
         """Where that is in doubt, have the server confirm that it is as far as we are. Raises ApiError if it is not."""
         if self._unsure:
-            await self._client.send(reaching(self.resource, self.version), timeout=self._timing.list_page)
+            raw = await self._client.send(reaching(self.resource, self.version), timeout=self._timing.list_page)
+            if self.lost_since is not None:
+                self._moment = decode_list(raw, self._kind).resource_version
             self._unsure = False
 
     async def _watch(self) -> None:
@@ -219,18 +241,31 @@ class Reflector:
         path = watching(self.resource, self.version, seconds=max(int(seconds), 1), fields=self._fields)
         self._stream = stream = await self._client.stream(path)
         self.watching, began = True, self._clock.now()
+        self._goes_on()
+        settles = asyncio.ensure_future(self._settle()) if self.lost_since is not None else None
         try:
             async with asyncio.timeout(seconds + self._timing.grace):
                 silent = not await self._follow(stream)
         except TimeoutError:
             raise Uncertain("the watch fell silent and was dropped") from None
         finally:
+            if settles is not None:
+                settles.cancel()
             stream.close()
             self._stream, self.watching = None, False
         if silent and self._begun >= self._wanted and self._clock.now() - began < self._timing.short:
             raise Uncertain("the watch ended at once, without a word")
         self._unsure = silent
         self._backoff.reset()
+
+    async def _settle(self) -> None:
+        """The watch is open again. What was missed comes first, and at once: unless the server has said that there is
+        nothing, it gets a moment for that. Bookmarks, which would tell for certain, come once a minute."""
+        if not at_least(self.version, self._moment):
+            await self._sleep(self._timing.short)
+        self._backoff.reset()
+        self._heard()
+        self._regain()
 
     async def _follow(self, stream: LineStream) -> bool:
         """Hand over what comes until the server ends it. Whether anything came."""
@@ -260,6 +295,8 @@ class Reflector:
             raise batch.error
         self._backoff.reset()
         self._heard()
+        if at_least(self.version, self._moment):
+            self._regain()
         self._reached(0)
 
     # What went wrong, and how long to wait.
@@ -308,16 +345,32 @@ class Reflector:
 
     def _failed(self, trouble: Trouble) -> float:
         self.restarts += 1
+        if self.synced and self.lost_since is None and (trouble.serious or trouble.code == 403):
+            self.lost_since = self._clock.now()
         self._note(trouble)
         return self._backoff.next()
 
-    async def _pause(self, seconds: float) -> None:
-        """Wait, unless somebody wants a list now."""
+    def _goes_on(self) -> None:
+        """The server has answered."""
+        if self._failing:
+            self._failing = False
+            self._answered()
+
+    def _regain(self) -> None:
+        """What was missed has been told."""
+        if self.lost_since is not None:
+            self.lost_since = None
+            self._answered()
+
+    async def _pause(self, seconds: float, *, unanswered: bool) -> None:
+        """Wait, unless a list is wanted now, or the server that did not answer does so again."""
         self._nudged.clear()
+        self._pausing = unanswered
         tasks = [asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._nudged.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._pausing = False
             for task in tasks:
                 task.cancel()
 
