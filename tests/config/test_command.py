@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubenexus.cli import main
-from kubenexus.config import validate
+from kubenexus.config import InvalidConfiguration, load, validate
 from kubenexus.plugins import BUILT_IN
 from tests.config.small import HEAD
 
@@ -56,6 +56,25 @@ def test_a_file_that_is_not_there(file: Path) -> None:
     result = run("validate", str(file))
     assert result.exit_code == 1
     assert result.stderr == f"Error: cannot read {file}: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        pytest.param(b"apiVersion: \xff\xfe", "the file is not UTF-8: ", id="not UTF-8"),
+        pytest.param(b"a: [", "line 2: cannot be parsed: ", id="not YAML"),
+        pytest.param(b"", "the file is empty", id="nothing"),
+        pytest.param(HEAD.encode() + b"parallelism: 0", "parallelism: Invalid value: 0: ", id="a wrong value"),
+    ],
+)
+def test_who_starts_with_a_wrong_file_reads_its_name(file: Path, content: bytes, problem: str) -> None:
+    file.write_bytes(content)
+    result = CliRunner().invoke(main, ["run", "--config", str(file)])
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: {file}: {problem}")
+    with pytest.raises(InvalidConfiguration) as caught:
+        load(file, BUILT_IN)
+    assert str(caught.value).startswith(f"{file}: {problem}")
 
 
 def test_the_defaults_are_valid() -> None:

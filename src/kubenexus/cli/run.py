@@ -71,7 +71,8 @@ def run(config_file: str | None, verbosity: int, logging_format: Any, **said: An
     try:
         _run(config_file, said)
     except InvalidConfiguration as error:
-        raise click.ClickException("; ".join(map(str, error.problems))) from None
+        where = f"{error.file}: " if error.file else ""
+        raise click.ClickException(where + "; ".join(map(str, error.problems))) from None
     except KubeNexusError as error:
         raise click.ClickException(" ".join(str(error).split())) from None
 

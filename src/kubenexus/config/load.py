@@ -44,9 +44,13 @@ def load(source: Source, plugins: Mapping[str, Factory]) -> Configuration:
 
     InvalidConfiguration has all that is wrong with it.
     """
-    document, settled, catalogue, problems = _examined(source, plugins)
+    file = str(source) if isinstance(source, Path) else ""
+    try:
+        document, settled, catalogue, problems = _examined(source, plugins)
+    except InvalidConfiguration as error:  # it could not be read as a configuration at all
+        raise InvalidConfiguration(error.problems, file) from None
     if problems:
-        raise InvalidConfiguration(problems)
+        raise InvalidConfiguration(problems, file)
     notes = Place()
     rules.remark(document, notes)
     profile_rules.remark(settled, catalogue, notes["profiles"])

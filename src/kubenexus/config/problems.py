@@ -27,11 +27,11 @@ class Problem(NamedTuple):
 
 
 class InvalidConfiguration(KubeNexusError, ValueError):
-    """A configuration that cannot be used. Its text has one line for each problem."""
+    """A configuration that cannot be used. Its text has one line for each problem, with the `file` it is in, if any."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(map(str, self.problems)))
+    def __init__(self, problems: Iterable[Problem], file: str = "") -> None:
+        self.problems, self.file = tuple(problems), file
+        super().__init__("\n".join(f"{file}: {each}" if file else str(each) for each in self.problems))
 
 
 class Place:

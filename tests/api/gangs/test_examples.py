@@ -71,5 +71,15 @@ def test_an_example_is_the_gangs_it_promises(file: str) -> None:
     assert {title: (members[title], *numbers[title]) for title in members} == EXPECTED[file]
 
 
+@pytest.mark.parametrize("file", EXPECTED)
+def test_an_example_that_not_every_version_takes_says_which_do(file: str) -> None:
+    """Fields of the pod that came and went: a server that does not know them refuses the pods."""
+    head = (FOLDER / f"{file}.yaml").read_text().partition("apiVersion")[0]
+    pods, _ = read(file)
+    fields = {name for pod in pods for name in ("scheduling_group", "workload_ref") if getattr(pod.spec, name)}
+    said = {"scheduling_group": "(1.37 with the feature gate", "workload_ref": "For Kubernetes 1.35 alone"}
+    assert [name for name in fields if said[name] not in head] == []
+
+
 def test_every_example_is_here() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.yaml")) == sorted(EXPECTED)
