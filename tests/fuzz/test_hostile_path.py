@@ -79,7 +79,12 @@ SHAPES = [
     ("an array", b"[]", "Pod: ", False),
     ("null", b"null", "Pod: ", False),
     ("two objects", dumped(a_pod()) * 2, "Pod ns/p: ", False),
-    ("nested without end", literal(a_pod(node="n1", x="HERE"), b"[" * 10**5 + b"]" * 10**5), "Pod ns/p: ", True),
+    (
+        "nested without end",
+        literal(a_pod(node="n1", priority="HERE"), b"[" * 10**5 + b"]" * 10**5),
+        "Pod ns/p: spec.priority: ",
+        True,
+    ),
     ("a megabyte of name", {"metadata": meta(name="p" * MEGABYTE, labels=5), "spec": {}}, "Pod ns/ppp", False),
 ]  # fmt: skip
 

@@ -1,11 +1,14 @@
 """From bytes to objects and back.
 
 The fast way is a typed decoder per kind, made once, which builds only the fields we know. It is strict; Go is not, and
-writes `null` for an empty list or map, so what the strict decoder refuses is tried once more with the nulls removed.
+writes `null` for an empty list or map, and passes on what no kind of ours reads however odd it is. So what the strict
+decoder refuses is tried once more (`outline`): with what is nested too deeply cut away, then with the fields that are
+not read and the nulls removed.
 
 What then still cannot be read is *named*: which object, which field, what was expected. In a list one bad object does
-not spoil the others. It comes back as an `Unreadable` with all that could be saved of its identity, because a pod that
-runs on a node takes room there whether we can read it or not: the ledger then closes that node to new pods.
+not spoil the others. It comes back as an `Unreadable` with what stands of its identity at its exact place, because a
+pod that runs on a node takes room there whether we can read it or not: the ledger then closes that node to new pods. A
+guess would let any text that looks like a node's name, say an annotation, close that node.
 
 Only the shape is judged here. Quantities and selectors are judged where they are used.
 """
@@ -14,12 +17,15 @@ import functools
 import json
 import math
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.meta import ObjectMeta
+from kubenexus.api.outline import Outline, Span, cut, pruned
 from kubenexus.base.errors import Malformed, shown
 
 
@@ -109,7 +115,7 @@ def read_object(raw: bytes | msgspec.Raw, kind: type[Kind]) -> Kind | Unreadable
     try:
         found = _decoder(kind).decode(raw)
     except _UNDECODABLE:
-        return _second_try(raw, kind)
+        return _second_try(bytes(raw), kind)
     missing = _missing(found)
     return found if not missing else unreadable(found, Malformed("missing", field=missing))
 
@@ -124,6 +130,20 @@ def decode_list(raw: bytes, kind: type[Kind]) -> Listing[Kind]:
     if any(map(_missing, items)):
         return _read_one_by_one(raw, kind)
     return Listing(items, page.metadata.resource_version, page.metadata.continue_)
+
+
+def from_json(raw: bytes | msgspec.Raw, shape: type[Shape]) -> Shape:
+    """Any struct from JSON, or Malformed; as lenient with what it does not read as `read_object`."""
+    try:
+        return _decoder(shape).decode(raw)
+    except _UNDECODABLE:
+        text = cut(bytes(raw))
+    with suppress(*_UNDECODABLE):
+        return _decoder(shape).decode(text)
+    try:
+        return msgspec.convert(_without_nulls(_ANYTHING.decode(pruned(text, shape))), shape)
+    except _UNDECODABLE as error:
+        raise _explained(error) from None
 
 
 def from_data(data: object, shape: type[Shape]) -> Shape:
@@ -156,8 +176,8 @@ def unreadable(found: HasMetadata, error: Malformed) -> Unreadable:
 
 
 @functools.cache
-def _decoder(kind: type[Kind]) -> msgspec.json.Decoder[Kind]:
-    return msgspec.json.Decoder(kind)
+def _decoder(shape: type[Shape]) -> msgspec.json.Decoder[Shape]:
+    return msgspec.json.Decoder(shape)
 
 
 @functools.cache
@@ -177,14 +197,37 @@ def _missing(found: HasMetadata) -> str:
 
 
 def _read_one_by_one(raw: bytes, kind: type[Kind]) -> Listing[Kind]:
+    text = cut(raw)
+    page: _RawList | None
     try:
-        page = _RAW_LIST.decode(raw)
+        page = _RAW_LIST.decode(text)
     except _UNDECODABLE as error:
-        raise _explained(error).within(subject=f"list of {kind.__name__}") from None
+        page = _split(text)
+        if page is None:
+            raise _explained(error).within(subject=f"list of {kind.__name__}") from None
     answers = [read_object(item, kind) for item in _items(page.items, page.kind, kind)]
     bad = tuple(answer for answer in answers if isinstance(answer, Unreadable))
     good = [answer for answer in answers if not isinstance(answer, Unreadable)]
     return Listing(good, page.metadata.resource_version, page.metadata.continue_, bad)
+
+
+def _split(raw: bytes) -> _RawList | None:
+    """A page that is no JSON, by its brackets: the fault is in some of its items, or this is none (None)."""
+    outline = Outline(raw)
+    parts = dict(outline.members(1, outline.top))
+    array = parts.pop("items", (0, 0))
+    if not outline.whole or not _at(raw, array).startswith(b"["):
+        return None
+    try:
+        head = {key: msgspec.Raw(_at(raw, span)) for key, span in parts.items() if key in ("kind", "metadata")}
+        page = _RAW_LIST.decode(encode(head))
+    except _UNDECODABLE:
+        return None
+    return _RawList([msgspec.Raw(_at(raw, item)) for item in outline.items(2, array)], page.metadata, page.kind)
+
+
+def _at(raw: bytes, span: Span) -> bytes:
+    return raw[span[0] : span[1]]
 
 
 def _items(items: list[Shape] | msgspec.UnsetType | None, said: str, kind: type[HasMetadata]) -> list[Shape]:
@@ -194,27 +237,31 @@ def _items(items: list[Shape] | msgspec.UnsetType | None, said: str, kind: type[
     return items or []
 
 
-def _second_try(raw: bytes | msgspec.Raw, kind: type[Kind]) -> Kind | Unreadable:
-    data: Any = None
+def _second_try(raw: bytes, kind: type[Kind]) -> Kind | Unreadable:
+    text, data = cut(raw), None
+    with suppress(*_UNDECODABLE):
+        found = _decoder(kind).decode(text)
+        missing = _missing(found)
+        return found if not missing else unreadable(found, Malformed("missing", field=missing))
+    text = pruned(text, kind)
     try:
-        data = _ANYTHING.decode(raw)
+        data = _ANYTHING.decode(text)
         found = msgspec.convert(_without_nulls(data), kind)
     except _UNDECODABLE as error:
         if data is None:
-            return _identified(raw, kind, _explained(error))
+            return _identified(text, kind, _explained(error))
         return _salvaged(data, kind, _explained(error))
     missing = _missing(found)
     return found if not missing else _salvaged(data, kind, Malformed("missing", field=missing))
 
 
-def _identified(raw: bytes | msgspec.Raw, kind: type[HasMetadata], error: Malformed) -> Unreadable:
+def _identified(raw: bytes, kind: type[HasMetadata], error: Malformed) -> Unreadable:
     """What is no JSON stays refused; but a reader that forgives more (NaN, numbers beyond all bounds, broken UTF-8) may
-    tell whose it is and where the fault lies."""
-    text = bytes(raw).decode("utf-8", "replace")
+    tell whose it is and where the fault lies. What even that cannot read may still have an identity in its place."""
     try:
-        data = _without_nulls(json.loads(text, parse_int=_int))
+        data = _without_nulls(json.loads(raw.decode("utf-8", "replace"), parse_int=_int))
     except (ValueError, RecursionError):
-        return _salvaged({"metadata": _guessed(text), "spec": _guessed(text)}, kind, error)
+        return _salvaged(_located(raw), kind, error)
     try:
         msgspec.convert(data, kind)
     except msgspec.ValidationError as found:
@@ -224,14 +271,28 @@ def _identified(raw: bytes | msgspec.Raw, kind: type[HasMetadata], error: Malfor
     return _salvaged(data, kind, error)
 
 
-def _guessed(text: str) -> dict[str, str]:
-    """Names from a text that is no JSON at all: the first of each after `metadata`."""
-    start = text[max(text.find('"metadata"'), 0) :]
-    found = ((key, re.search(rf'"{key}"\s*:\s*"([^"\\]{{1,253}})"', start)) for key in _IDENTITY)
-    return {key: match.group(1) for key, match in found if match is not None}
+def _located(raw: bytes) -> dict[str, dict[str, Any]]:
+    """The texts of an object's identity, each from its own place."""
+    outline = Outline(raw)
+    found: dict[str, dict[str, Any]] = {}
+    for part, span in outline.members(1, outline.top):
+        if part in _IDENTITY:
+            found[part] = dict(_texts(raw, outline.members(2, span), _IDENTITY[part]))
+    return found
 
 
-_IDENTITY: Final = ("namespace", "name", "uid", "nodeName")
+def _texts(raw: bytes, members: Iterable[tuple[str, Span]], wanted: tuple[str, ...]) -> Iterable[tuple[str, str]]:
+    for name, span in members:
+        if name in wanted:
+            with suppress(*_UNDECODABLE):
+                yield name, msgspec.json.decode(_at(raw, span), type=str)
+
+
+_IDENTITY: Final = {
+    "metadata": ("namespace", "name", "uid", "resourceVersion"),
+    "spec": ("nodeName",),
+    "status": ("phase",),
+}
 
 
 def _int(digits: str) -> int | float:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kubenexus.api.codec import decode_pod
+from kubenexus.api.codec import decode_pod, from_json
 from kubenexus.api.core import Pod
 from kubenexus.api.meta import Object
 from kubenexus.app.feed import Feed
@@ -113,8 +113,8 @@ class Inquest:
         meta = pod.metadata
         try:
             body = await self._api.send(get(PODS, meta.namespace, meta.name))
-            ended, found = msgspec.json.decode(body, type=_Ended), decode_pod(body)
-        except (ApiError, Unreachable, Uncertain, Malformed, msgspec.DecodeError):
+            ended, found = from_json(body, _Ended), decode_pod(body)
+        except (ApiError, Unreachable, Uncertain, Malformed):
             return  # deleted by now, most likely; nothing depends on it
         reason = ended.status.reason
         if found.metadata.uid == meta.uid and ended.status.phase == "Failed" and refused_by_kubelet(reason):

@@ -6,8 +6,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kubenexus.api.codec import HasMetadata, Unreadable, read_object
+from kubenexus.api.codec import HasMetadata, Unreadable, from_json, read_object
 from kubenexus.api.meta import Object, ObjectMeta
+from kubenexus.api.outline import Outline
+from kubenexus.base.errors import Malformed
 from kubenexus.client.calls import ApiError
 from kubenexus.client.status import as_error
 
@@ -50,9 +52,8 @@ class _Mark(Object):
 
 
 _LINE: Final = msgspec.json.Decoder(_Line)
-_MARK: Final = msgspec.json.Decoder(_Mark)
 _BAD: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_SHAPE: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"([A-Z]+)"\s*,\s*"object"\s*:(.*)\}\s*', re.DOTALL)
+_TYPE: Final = re.compile(rb'"([A-Z]+)"')
 
 
 def read_batch(lines: list[bytes], kind: type[HasMetadata]) -> Batch:
@@ -112,15 +113,17 @@ def _parts(line: bytes) -> tuple[str, bytes | msgspec.Raw]:
         found = _LINE.decode(line)
         return found.type, found.object
     except _BAD:
-        # No JSON, or not as a whole: what is wrong with it, and whose it is, `read_object` finds out.
-        shape = _SHAPE.fullmatch(line)
-        return (shape[1].decode(), shape[2]) if shape else (MODIFIED, line)
+        # Too deep, or no JSON as a whole: what is wrong with it, and whose it is, `read_object` finds out.
+        outline = Outline(line)
+        parts = {key: line[start:end] for key, (start, end) in outline.members(1, outline.top)}
+        named_type = _TYPE.fullmatch(parts.get("type", b""))
+        return (named_type[1].decode(), parts["object"]) if named_type and "object" in parts else (MODIFIED, line)
 
 
 def _version(raw: bytes | msgspec.Raw) -> str:
     try:
-        return _MARK.decode(raw).metadata.resource_version
-    except _BAD:
+        return from_json(raw, _Mark).metadata.resource_version
+    except Malformed:
         return ""
 
 
