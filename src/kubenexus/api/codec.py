@@ -52,6 +52,16 @@ class Unreadable(msgspec.Struct, frozen=True, gc=False):
     problem: str = ""
 
     @property
+    def identified(self) -> bool:
+        """Whether it can be told from others. What cannot closes no node: nothing could ever open it again."""
+        return bool(self.namespace and self.name)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is a pod that takes no room any more."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
     def subject(self) -> str:
         return _subject(self.kind, self.namespace, self.name)
 
@@ -135,11 +145,11 @@ def decode_list(raw: bytes, kind: type[Kind]) -> Listing[Kind]:
 def from_json(raw: bytes | msgspec.Raw, shape: type[Shape]) -> Shape:
     """Any struct from JSON, or Malformed; as lenient with what it does not read as `read_object`."""
     try:
-        return _decoder(shape).decode(raw)
+        return msgspec.json.decode(raw, type=shape)
     except _UNDECODABLE:
         text = cut(bytes(raw))
     with suppress(*_UNDECODABLE):
-        return _decoder(shape).decode(text)
+        return msgspec.json.decode(text, type=shape)
     try:
         return msgspec.convert(_without_nulls(_ANYTHING.decode(pruned(text, shape))), shape)
     except _UNDECODABLE as error:
@@ -176,8 +186,8 @@ def unreadable(found: HasMetadata, error: Malformed) -> Unreadable:
 
 
 @functools.cache
-def _decoder(shape: type[Shape]) -> msgspec.json.Decoder[Shape]:
-    return msgspec.json.Decoder(shape)
+def _decoder(kind: type[Kind]) -> msgspec.json.Decoder[Kind]:
+    return msgspec.json.Decoder(kind)
 
 
 @functools.cache

@@ -49,15 +49,17 @@ def cut(raw: bytes, deepest: int = DEEPEST) -> bytes:
     return text.tobytes()
 
 
-def pruned(raw: bytes, shape: type[Any]) -> bytes:
+def pruned(raw: bytes, shape: type[object]) -> bytes:
     """The same text without the values of fields that a shape does not have, in the object itself and in the objects
     that it consists of (`metadata`, `spec`, `status`). They become 0."""
+    if not issubclass(shape, msgspec.Struct):
+        return raw
     outline, text, known = Outline(raw), bytearray(raw), _fields(shape)
     for key, (start, end) in outline.members(1, outline.top):
         if key not in known:
             text[start:end] = b"0".ljust(end - start)
-        elif known[key] is not None:
-            inner = _fields(known[key])
+        elif (part := known[key]) is not None:
+            inner = _fields(part)
             for name, (begin, stop) in outline.members(2, (start, end)):
                 if name not in inner:
                     text[begin:stop] = b"0".ljust(stop - begin)
@@ -139,10 +141,10 @@ def _passes(raw: bytes) -> Iterator[tuple[int, NDArray[np.uint8], NDArray[np.int
 
 
 @functools.cache
-def _fields(shape: type[Any]) -> dict[str, type[Any] | None]:
+def _fields(shape: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct] | None]:
     """The fields of a struct, with the structs among them."""
     return {field.encode_name: _struct(field.type) for field in msgspec.structs.fields(shape)}
 
 
-def _struct(kind: Any) -> type[Any] | None:
+def _struct(kind: Any) -> type[msgspec.Struct] | None:
     return kind if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else None

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
-from kubenexus.base.errors import KubeNexusError
+from kubenexus.api.codec import from_json
+from kubenexus.api.meta import Object
+from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
 from kubenexus.client.kinds import CONFIG_MAPS
 from kubenexus.client.verbs import get
@@ -30,6 +30,10 @@ NO_WAY: Final = (
     "name --tls-cert-file and --tls-private-key-file, or turn the port off with --secure-port 0"
 )
 _YEAR: Final = 365
+
+
+class _ConfigMap(Object):
+    data: dict[str, str] = {}
 
 
 class ServingFiles:
@@ -94,9 +98,9 @@ async def self_signed(host: str, authority: str = "") -> ssl.SSLContext:
 async def client_authority(api: Api) -> str:
     """Who signs client certificates in this cluster, as PEM; "" when we may not know. Tokens work without."""
     try:
-        found = msgspec.json.decode(await api.send(get(CONFIG_MAPS, *AUTHORITY)), type=dict[str, Any])
-        return str((found.get("data") or {}).get("client-ca-file") or "")
-    except (ApiError, Unreachable, Uncertain, msgspec.MsgspecError, AttributeError):
+        found = from_json(await api.send(get(CONFIG_MAPS, *AUTHORITY)), _ConfigMap)
+        return found.data.get("client-ca-file", "")
+    except (ApiError, Unreachable, Uncertain, Malformed):
         return ""
 
 

@@ -137,7 +137,10 @@ class Feed:
 
     def pod_unreadable(self, bad: Unreadable) -> None:
         key = f"{bad.namespace}/{bad.name}"
-        if bad.phase in ("Succeeded", "Failed"):
+        if not bad.identified:
+            self.complain(bad.subject, str(bad.error))
+            return
+        if bad.ended:
             self.pod_gone(key)
             return
         old, before = self.known.pods.get(key), self.ledger.held_by(key)
@@ -216,6 +219,17 @@ class Feed:
 
     # --- all other kinds ------------------------------------------------------------------------------------------
 
+    def keys(self, kind: str) -> set[str]:
+        return {*self.known.of(kind), *self.ledger.groups.unreadable_keys(kind)}
+
+    def unreadable(self, kind: str, bad: Unreadable) -> None:
+        """An object that is no pod and cannot be read: what was known of it stays. Pods that name it say why they
+        wait."""
+        self.complain(bad.subject, str(bad.error))
+        key = f"{bad.namespace}/{bad.name}"
+        if kind in GROUPS and bad.identified and self.ledger.groups.unreadable(kind, key, bad.error):
+            self.assembly.group_changed(kind, key)
+
     def seen(self, kind: str, thing: Any) -> None:
         key, known, selected = key_of(thing), self.known.of(kind), self.ledger.nodes.pods.carrier_version
         try:
@@ -236,6 +250,9 @@ class Feed:
     def gone(self, kind: str, key: str) -> None:
         known = self.known.of(kind)
         if key not in known:
+            if kind in GROUPS:  # one that could never be read
+                self.ledger.groups.gone(kind, key)
+                self.assembly.group_changed(kind, key)
             return
         old, resource, selected = known.pop(key), EVENTS.get(kind), self.ledger.nodes.pods.carrier_version
         KINDS[kind].gone(self.ledger, key)

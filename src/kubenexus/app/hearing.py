@@ -133,7 +133,7 @@ class Hearing:
             if self._kind == "Pod":
                 self._feed.pod_unreadable(bad)
             else:
-                self._feed.complain(bad.subject, str(bad.error))
+                self._feed.unreadable(self._kind, bad)
         except Exception as error:
             log.error("Failed to set an object aside; going on", error, object=bad.subject)  # noqa: PLE1205 - our own log
 
@@ -160,7 +160,7 @@ def _handlers(
         return feed.pod_seen, feed.pod_gone, feed.pod_keys
     if kind == "Node":
         return feed.node_seen, feed.node_gone, feed.node_keys
-    return partial(feed.seen, kind), partial(feed.gone, kind), lambda: list(feed.known.of(kind))
+    return partial(feed.seen, kind), partial(feed.gone, kind), partial(feed.keys, kind)
 
 
 def _key(bad: Unreadable) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from kubenexus.api.keys.scheduler import SLOW_JOBS
 from kubenexus.api.meta import Object
+from kubenexus.api.outline import cut
 from kubenexus.base.moments import micros_text
 from kubenexus.client.calls import Call
 from kubenexus.client.kinds import LEASES
@@ -73,7 +74,10 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
     @staticmethod
     def read(body: bytes) -> "Lease":
         """Raises `msgspec.MsgspecError` when this is no lease."""
-        raw = msgspec.json.decode(body, type=Raw)
+        try:
+            raw = msgspec.json.decode(body, type=Raw)
+        except (RecursionError, UnicodeDecodeError):  # `managedFields` may be nested deeply, with keys of any bytes
+            raw = msgspec.json.decode(cut(body).decode("utf-8", "replace"), type=Raw)
         return Lease(raw, msgspec.convert(raw.get("spec") or {}, Spec))
 
     @property

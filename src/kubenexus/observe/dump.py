@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from kubenexus.api.codec import Unreadable, read_object
+from kubenexus.api.codec import Unreadable, from_json, read_object
 from kubenexus.api.core import Pod
 from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.state.intake import KINDS, named, tell
@@ -33,8 +33,8 @@ class Dump(msgspec.Struct):
 def read_dump(raw: bytes, source: str) -> Dump:
     """Raises KubeNexusError, naming the file, when it is no list of Kubernetes objects at all."""
     try:
-        found = msgspec.json.decode(raw, type=_List)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        found = from_json(raw, _List)
+    except Malformed as error:
         raise KubeNexusError(f"{source}: not JSON as kubectl prints it: {error}") from None
     if found.items is None:
         raise KubeNexusError(f"{source}: expected a List with `items`, as `kubectl get ... -o json` prints it")
@@ -49,8 +49,8 @@ def read_dump(raw: bytes, source: str) -> Dump:
 
 def _kind(item: msgspec.Raw) -> str:
     try:
-        found = msgspec.json.decode(item, type=_Item)
-    except msgspec.DecodeError:
+        found = from_json(item, _Item)
+    except Malformed:
         return ""
     return named(found.kind, found.api_version.rpartition("/")[0])
 
@@ -63,7 +63,7 @@ def _take(dump: Dump, kind: str, item: msgspec.Raw) -> None:
     found: Any = read_object(item, KINDS[kind].type)
     if isinstance(found, Unreadable):
         dump.problems.append(str(found.error))
-        if kind == "Pod":
+        if kind == "Pod" and found.identified and not found.ended:
             dump.ledger.pod_unreadable(f"{found.namespace}/{found.name}", found.node)
         return
     if isinstance(found, Pod):

@@ -8,7 +8,7 @@ from kubenexus.api.core import Pod, SchedulingGroup, WorkloadRef
 from kubenexus.api.gangs.resolver import Gang, claim_of, merged, settle
 from kubenexus.api.keys import gang as keys
 from kubenexus.base.errors import Malformed
-from kubenexus.state.groups import Groups
+from kubenexus.state.groups import MOST_UNREADABLE, Groups
 from kubenexus.state.intake import named
 from kubenexus.testing.builders import a_pod
 from tests.api.gangs.small import LEAST, NAME, a_member, gang_of, known, member_group, pod_group, workload
@@ -289,3 +289,38 @@ def test_gangs_of_one_name_from_different_sources_are_not_the_same() -> None:
     found_keys = {claim.key for pod in pods if (claim := claim_of(pod)) is not None}
     assert len(found_keys) == len(pods)
     assert all(key.count("/") >= 2 for key in found_keys), "and none is the key of a pod"
+
+
+# --- objects that are there and cannot be read --------------------------------------------------------------------
+
+
+def test_a_group_that_cannot_be_read_is_not_called_missing() -> None:
+    groups, problem = Groups(), Malformed("Expected `int`, got `str`", field="spec.minMember", subject="PodGroup x/y")
+    pod = a_pod("a", labels={"scheduling.x-k8s.io/pod-group": "llama"})
+    kind = named("PodGroup", "scheduling.x-k8s.io")
+    assert groups.unreadable(kind, "default/llama", problem)
+    assert not groups.unreadable(kind, "default/llama", problem), "it is no news the second time"
+    with pytest.raises(Malformed) as raised:
+        gang_of(pod, groups)
+    where = "PodGroup.scheduling.x-k8s.io default/llama: spec.minMember"
+    assert str(raised.value) == f"{where}: Expected `int`, got `str`"
+    elsewhere = gang_of(a_pod("a", namespace="theirs", labels={"scheduling.x-k8s.io/pod-group": "llama"}), groups)
+    assert elsewhere is not None
+    assert elsewhere.awaits.endswith("theirs/llama to appear")
+    groups.gone(kind, "default/llama")
+    assert gang_of(pod, groups) is not None
+
+
+def test_what_was_known_of_a_group_counts_though_it_cannot_be_read_any_more() -> None:
+    groups = known(pod_group=pod_group("llama", 8))
+    groups.unreadable("PodGroup", "default/llama", Malformed("bad"))
+    assert found(in_group(), groups) == ("default/llama", 8)
+
+
+def test_only_so_many_problems_of_groups_are_remembered() -> None:
+    groups = Groups()
+    for i in range(MOST_UNREADABLE + 5):
+        groups.unreadable("PodGroup", f"ns/{i}", Malformed("x" * 10_000, field="f" * 10_000))
+    assert len(groups.unreadable_keys("PodGroup")) == MOST_UNREADABLE
+    assert groups.problem("PodGroup", "ns", "4") is None
+    assert len(str(groups.problem("PodGroup", "ns", "5"))) < 700

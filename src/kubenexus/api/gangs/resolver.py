@@ -26,6 +26,8 @@ class Groups(Protocol):
 
     def find(self, kind: str, namespace: str, name: str) -> PodGroup | Workload | None: ...
 
+    def problem(self, kind: str, namespace: str, name: str) -> Malformed | None: ...
+
     def listable(self, kind: str) -> bool: ...
 
 
@@ -74,6 +76,8 @@ def settle(claim: Claim, groups: Groups) -> Gang:
     ref = claim.ref
     found = groups.find(ref.kind, ref.namespace, ref.name)
     if found is None:
+        if problem := groups.problem(ref.kind, ref.namespace, ref.name):
+            raise problem.within(subject=str(ref))
         awaits = f"{ref} to appear" if groups.listable(ref.kind) else f"{ref.kinds}, which cannot be listed"
         return Gang(claim.key, claim.title, 1, claim.nearness, awaits)
     try:
