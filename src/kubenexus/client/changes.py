@@ -8,7 +8,7 @@ import msgspec
 
 from kubenexus.api.codec import HasMetadata, Unreadable, from_json, read_object
 from kubenexus.api.meta import Object, ObjectMeta
-from kubenexus.api.outline import Outline
+from kubenexus.api.outline import Outline, cut
 from kubenexus.base.errors import Malformed
 from kubenexus.client.calls import ApiError
 from kubenexus.client.status import as_error
@@ -113,7 +113,12 @@ def _parts(line: bytes) -> tuple[str, bytes | msgspec.Raw]:
         found = _LINE.decode(line)
         return found.type, found.object
     except _BAD:
-        # Too deep, or no JSON as a whole: what is wrong with it, and whose it is, `read_object` finds out.
+        line = cut(line)
+    try:
+        found = _LINE.decode(line)
+        return found.type, found.object
+    except _BAD:
+        # No JSON, or not as a whole: what is wrong with it, and whose it is, `read_object` finds out.
         outline = Outline(line)
         parts = {key: line[start:end] for key, (start, end) in outline.members(1, outline.top)}
         named_type = _TYPE.fullmatch(parts.get("type", b""))
