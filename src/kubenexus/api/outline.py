@@ -23,19 +23,9 @@ PORTION: Final = 1 << 16
 Span = tuple[int, int]
 
 _BACKSLASH, _QUOTE, _ESCAPED = b"\\\\", b'\\"', b"__"
-_OPENS, _CLOSES, _QUOTES, _DIVIDES = 1, 255, 2, 3
-_ROLES: Final = bytes(
-    _OPENS
-    if byte in b"[{"
-    else _CLOSES
-    if byte in b"]}"
-    else _QUOTES
-    if byte == 34
-    else _DIVIDES
-    if byte in b",:"
-    else 0
-    for byte in range(256)
-)
+_OPENS, _CLOSES, _QUOTES, _DIVIDES = 1, 2, 3, 4
+_ROLE_OF: Final = dict(zip(b'[{]}",:', (_OPENS, _OPENS, _CLOSES, _CLOSES, _QUOTES, _DIVIDES, _DIVIDES), strict=True))
+_ROLES: Final = bytes(_ROLE_OF.get(byte, 0) for byte in range(256))
 
 
 def cut(raw: bytes, deepest: int = DEEPEST) -> bytes:
