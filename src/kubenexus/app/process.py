@@ -124,7 +124,9 @@ class Process:
             self._clock,
             self._rng,
             guard=self._election,
-            settings=Settings(host=self._identity.partition("_")[0], spent=cpu_seconds),
+            settings=Settings(
+                host=self._identity.partition("_")[0], spent=cpu_seconds, delay=lambda: self._client.delay
+            ),
         )
         activity = scheduler.loop.activity
         if self._election is not None:

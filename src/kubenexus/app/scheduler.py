@@ -71,12 +71,14 @@ log = logs.get("scheduler")
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What is not in the configuration. `host` is how events name us; `spent` is the clock for single decisions."""
+    """What is not in the configuration. `host` is how events name us; `spent` is the clock for single decisions;
+    `delay`: seconds for which the client's rate limit holds back a call that is sent now."""
 
     host: str = "localhost"
     in_flight: int = LIMIT
     watched: tuple[Resource, ...] = WATCHED
     spent: Callable[[], float] | None = None
+    delay: Callable[[], float] = lambda: 0.0
 
 
 class Scheduler:
@@ -245,7 +247,7 @@ class Scheduler:
             self._rng,
             limit=settings.in_flight,
             points=Points((self.notes, self.volumes)),
-            hooks=Hooks(self._still_wanted, self._needed, self._unexplained),
+            hooks=Hooks(self._still_wanted, self._needed, self._unexplained, settings.delay),
         )
 
     def _counted(self, purpose: str) -> Counted:

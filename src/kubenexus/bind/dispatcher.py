@@ -6,9 +6,13 @@
                                                           ▼ │
                                                         a look
 
-`submit` never waits. At most `limit` binds are in flight; binds of one job stand next to each other in the line for
-them. A job goes out whole, however large: `full` holds back the next one. Each write asks the guard first and ends
-within its timeout, so that it has ended when another process may lead.
+`submit` never waits. At most `limit` binds are in flight, repeated ones too. Namespaces take turns; binds of one job
+stand next to each other in the line of its namespace. A job goes out whole, however large: `full` holds back the next
+one. Each write asks the guard first and ends within its timeout, so that it has ended when another process may lead.
+
+A namespace whose binds hang (its admission webhook does not answer) leaves half of the slots to the others, and what
+waits for its share does not count for `full`: `crowded` holds back its next jobs before they are decided, so that they
+take no room on nodes meanwhile.
 
 While no bind of a job is on its way or done, the job is checked as a whole before each of its binds: if fewer than it
 needs can still be bound, or the process ends, none is sent. From its first bind on a job is carried through.
@@ -20,6 +24,7 @@ explains counts as an answer that was lost.
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
@@ -30,7 +35,8 @@ from kubenexus.bind.outcome import BOUND, Fate, Outcome, found, outcome_of
 from kubenexus.bind.progress import NO_HOOKS, Hooks, Progress
 from kubenexus.bind.waits import PreBindWaits
 from kubenexus.client.backoff import Backoff
-from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
+from kubenexus.client.calls import Api, ApiError, Call, NoConnection, Uncertain, Unreachable
+from kubenexus.client.fair_queue import FairSlots
 from kubenexus.client.kinds import PODS
 from kubenexus.client.verbs import get
 
@@ -43,6 +49,7 @@ REST = 1.0  # seconds without decisions after the server could not be reached: t
 
 ENDING = "this process is ending"
 NOT_LEADING = "this process does not lead any more"
+UNANSWERED = "the API server has not answered earlier binds of this namespace yet; an admission webhook may hold them"
 
 
 class Dispatcher:
@@ -62,12 +69,14 @@ class Dispatcher:
     ) -> None:
         self._api, self._guard, self._land, self._rng, self._sleep = api, guard, land, rng, sleep
         self._limit, self._points, self._hooks = limit, points, hooks
-        self._slots = asyncio.Semaphore(limit)
+        self._slots = FairSlots(limit, delay=hooks.delay, changed=self._note_pace)
         self._open: set[asyncio.Task[None]] = set()
         self._preparing: set[asyncio.Task[None]] = set()  # of these, those before their first bind
         self._waits = PreBindWaits()
+        self._unlanded: Counter[str] = Counter()  # binds by namespace, except those in a PreBind plugin
         self._handed = 0  # binds of commitments that nobody has begun to carry out
         self._binding = 0  # in flight, or waiting for a slot
+        self._late = 0  # of these, not answered in time
         self._calm = asyncio.Event()  # nobody waits for a slot
         self._calm.set()
         self._closing = self._resting = False
@@ -82,13 +91,21 @@ class Dispatcher:
         from when it is handed over, for a burst hands over many before the first is begun; not while it waits in a
         PreBind plugin (`crowded`)."""
         looking = len(self._open) - self._waits.jobs
-        ahead = self._handed + self._binding >= AHEAD * self._limit or looking >= OPEN * self._limit
+        ahead = self._handed + self._ahead >= AHEAD * self._limit or looking >= OPEN * self._limit
         return ahead or self._resting
 
+    @property
+    def _ahead(self) -> int:
+        """Binds that are in flight or wait for a slot, without those that only their own namespace waits for."""
+        return self._binding - self._slots.queue.late - self._slots.queue.held
+
     def crowded(self, pods: Sequence[Pod]) -> str:
-        """Why a job, of one namespace, is not to be decided now; "" if it may be. Only those that may have to wait in a
-        PreBind plugin in which as many of their namespace wait as may."""
-        namespace = pods[0].metadata.namespace
+        """Why a job, of one namespace, is not to be decided now; "" if it may be. Those that may have to wait in a
+        PreBind plugin in which as many of their namespace wait as may; and those of a namespace whose binds hang, when
+        it is as far ahead of the API server as its share of the slots allows."""
+        namespace, slots = pods[0].metadata.namespace, self._slots.queue
+        if slots.slow(namespace) and self._unlanded[namespace] >= AHEAD * slots.share:
+            return f'running Bind plugin "DefaultBinder": {UNANSWERED}'
         for point in self._points.pre_binds if self._waits.jobs else ():
             many = self._waits.reached(point.name, namespace)
             if many and any(point.may_concern(pod) for pod in pods):
@@ -116,6 +133,7 @@ class Dispatcher:
     def submit(self, commitment: Commitment) -> None:
         """Carry this out, beginning soon. Its end is told to `land`."""
         self._handed += len(commitment.binds)
+        self._count(commitment.binds, 1)
         task = asyncio.get_running_loop().create_task(self._carry_out(commitment))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
@@ -138,6 +156,7 @@ class Dispatcher:
 
     async def _carry_out(self, commitment: Commitment) -> None:
         self._handed -= len(commitment.binds)
+        self._count(commitment.binds, -1)
         try:
             outcomes = await self._outcomes(commitment)
         except Exception as error:  # before the first bind: a mistake of ours, or of a plugin's, costs no pod
@@ -154,14 +173,23 @@ class Dispatcher:
             outcome = await self._prepared(binds)
             if outcome is not None:
                 return [outcome] * len(binds)
-        if len(binds) == 1:
-            self._begin(1)
-            return [await self._bind(binds[0], progress)]
-        problem = self._unwanted(progress)
+        problem = self._unwanted(progress) if len(binds) > 1 else ""
         if problem:  # no need to stand in line for that
             return [Outcome(Fate.NEVER, problem)] * len(binds)
         self._begin(len(binds))
-        return await asyncio.gather(*(self._bind(each, progress) for each in binds))
+        self._count(binds, 1)
+        try:
+            if len(binds) == 1:
+                return [await self._bind(binds[0], progress)]
+            return await asyncio.gather(*(self._bind(each, progress) for each in binds))
+        finally:
+            self._count(binds, -1)
+
+    def _count(self, binds: tuple[Bind, ...], sign: int) -> None:
+        for namespace in {bind.pod.metadata.namespace for bind in binds[:1]}:
+            self._unlanded[namespace] += sign * len(binds)
+            if not self._unlanded[namespace]:
+                del self._unlanded[namespace]
 
     async def _prepared(self, binds: tuple[Bind, ...]) -> Outcome | None:
         """What became of the whole job before its first bind, if it ends there."""
@@ -216,24 +244,37 @@ class Dispatcher:
                 self._hooks.problem("after a bind", error)
 
     async def _in_turn(self, bind: Bind, progress: Progress) -> Outcome:
+        """Once `_begin` has counted it."""
         try:
-            async with self._slots:
+            slot = await self._slots.take(bind.pod.metadata.namespace)
+            try:
                 return await self._send(bind, progress)
+            finally:
+                self._slots.give(slot)
         finally:
             self._answered()
 
     def _begin(self, binds: int) -> None:
         """All of a job's binds at once, before their tasks run."""
         self._binding += binds
-        if self._binding > self._limit:
+        if self._ahead > self._limit:
             self._calm.clear()
 
     def _answered(self) -> None:
         """The last of a large job may be long in coming: the loop is not to wait for that."""
         self._binding -= 1
-        if self._binding <= self._limit:
+        ahead = self._ahead
+        if ahead <= self._limit:
             self._calm.set()
-        if self._binding == AHEAD * self._limit - 1:
+        if ahead == AHEAD * self._limit - 1:
+            self.rested()
+
+    def _note_pace(self) -> None:
+        """Binds may have become late: then others need not wait for them."""
+        late, self._late = self._late, self._slots.queue.late
+        if self._late > late:
+            if self._ahead <= self._limit:
+                self._calm.set()
             self.rested()
 
     # --- one bind -------------------------------------------------------------------------------------------------
@@ -265,7 +306,7 @@ class Dispatcher:
         try:
             await self._ask(bind.call)
         except (ApiError, Unreachable, Uncertain) as error:
-            if isinstance(error, Unreachable):
+            if isinstance(error, Unreachable) and not isinstance(error, NoConnection):
                 self._take_a_rest()
             return _said(outcome_of(error))
         return BOUND
@@ -304,7 +345,8 @@ class Dispatcher:
                 if tries >= TRIES:
                     return Outcome(Fate.BUSY, outcome.message)
                 tries += 1
-                again = await self._send(bind, progress)
+                self._begin(1)
+                again = await self._in_turn(bind, progress)
                 if again.fate in (Fate.BOUND, Fate.GONE, Fate.REFUSED):
                     return again
                 outcome = again if again.fate is Fate.TAKEN else outcome

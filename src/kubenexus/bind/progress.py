@@ -24,11 +24,13 @@ def _unheard(doing: str, error: Exception) -> None:
 class Hooks(NamedTuple):
     """`still` is asked right before a bind is sent: why it is no longer wanted (the pod or its node is gone), or "".
     `needs`: how many binds of a commitment have to be sent for any of them to be of use. `problem` hears of errors
-    that nothing explains, and of what was being done."""
+    that nothing explains, and of what was being done. `delay`: seconds for which the client's rate limit holds back a
+    call that is sent now."""
 
     still: Callable[[Bind], str] = _wanted
     needs: Callable[[Commitment], int] = _needed
     problem: Callable[[str, Exception], None] = _unheard
+    delay: Callable[[], float] = lambda: 0.0
 
 
 NO_HOOKS = Hooks()

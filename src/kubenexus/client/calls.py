@@ -22,6 +22,11 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
+    @property
+    def namespace(self) -> str:
+        """Of the object that the call is about; "" for those outside of all namespaces."""
+        return self.path.partition("/namespaces/")[2].partition("/")[0]
+
 
 class ApiError(KubeNexusError):
     """The server answered, and the answer is no. `reason` is the Status's: NotFound, Conflict, Forbidden, Expired..."""
@@ -36,6 +41,11 @@ class ApiError(KubeNexusError):
 
 class Unreachable(KubeNexusError):
     """The call was never sent: what it asks for has certainly not happened."""
+
+
+class NoConnection(Unreachable):
+    """All connections were in use: by those who share this one's namespace, or by too many. Says nothing about the
+    server."""
 
 
 class Uncertain(KubeNexusError):

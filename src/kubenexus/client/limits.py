@@ -31,6 +31,14 @@ class Limiter:
         self._tokens = float(self._burst)  # below zero: promised to those who wait
         self._filled = clock.now()
 
+    @property
+    def delay(self) -> float:
+        """Seconds that a call which asks now waits for its token."""
+        if self._qps <= 0 or self._tokens >= 1.0:
+            return 0.0
+        self._fill()
+        return max(0.0, (1.0 - self._tokens) / self._qps)
+
     def take_now(self) -> bool:
         """A token, if there is one without waiting."""
         if self._qps < 0:

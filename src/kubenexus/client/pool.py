@@ -1,6 +1,7 @@
 """Connections that are kept open: a handshake costs more than a hundred calls.
 
-At most `size` at a time, so that a burst of binds does not become a burst of handshakes. The one used last is used
+At most `size` at a time; the client bounds calls in flight, so that a burst of binds does not become a burst of
+handshakes. The one used last is used
 first: the others grow old and are closed before the server closes them, because a call that meets a connection just
 being closed may or may not have happened.
 """
@@ -12,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from kubenexus.client.calls import Unreachable
 from kubenexus.client.wire import Connection
 
-SIZE = 64
+SIZE = 128  # twice as many as are used while all calls are answered in time (`client.fair_queue`)
 IDLE = 60.0  # seconds; the API server closes after 90
 
 

@@ -11,30 +11,32 @@ from kubenexus import __version__
 from kubenexus.base.clock import Clock, Sleep
 from kubenexus.client.access import Access
 from kubenexus.client.answers import Answer, Limits
-from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
+from kubenexus.client.calls import ApiError, Call, NoConnection, Uncertain, Unreachable
 from kubenexus.client.credentials import AccessError
 from kubenexus.client.dial import Dialer
+from kubenexus.client.fair_queue import FairSlots
 from kubenexus.client.limits import Limiter
-from kubenexus.client.pool import IDLE, SIZE, Pool
+from kubenexus.client.pool import IDLE, Pool
 from kubenexus.client.status import READS, body_of
 from kubenexus.client.wire import Connection, Lost, Stream
 
 USER_AGENT: Final = f"kubenexus/{__version__} ({platform.system().lower()}/{platform.machine()})"
 _PATH: Final = re.compile(r"/[!-~]*")
+CONNECTIONS = 64  # calls in flight, while they are answered in time
 _STALE = 3  # kept connections in a row that may prove dead before we believe that it is the server
 
 
 class Attempt:
-    """How far a call has come: decides whether giving up is Unreachable or Uncertain.
+    """How far a call has come: decides whether giving up is NoConnection, Unreachable or Uncertain.
 
     Its time is counted by the loop, which wakes the task that waits for it, and by the clock: the loop's time stands
     still while the machine is suspended, and a write that was begun before that is not to be sent afterwards."""
 
-    __slots__ = ("_clock", "_until", "deadline", "sent")
+    __slots__ = ("_clock", "_until", "deadline", "in_line", "sent")
 
     def __init__(self, timeout: float, clock: Clock) -> None:
         self.deadline = asyncio.get_running_loop().time() + timeout
-        self.sent = False
+        self.sent = self.in_line = False
         self._clock, self._until = clock, clock.now() + timeout
 
     def left(self) -> float:
@@ -43,7 +45,10 @@ class Attempt:
 
 class Client:
     """An `Api` over HTTP/1.1. One per server and purpose: the lease has one of its own, so that no burst of binds
-    stands before it. Lives in one event loop. Decides nothing and repeats no write that may have happened."""
+    stands before it. Lives in one event loop. Decides nothing and repeats no write that may have happened.
+
+    Namespaces take turns for the `connections` calls that may be in flight, and one whose calls hang (a tenant's
+    admission webhook) leaves half of them to the others."""
 
     def __init__(
         self,
@@ -52,7 +57,7 @@ class Client:
         *,
         limiter: Limiter | None = None,
         limits: Limits | None = None,
-        connections: int = SIZE,
+        connections: int = CONNECTIONS,
         idle: float = IDLE,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -62,12 +67,18 @@ class Client:
         self._credentials = access.credentials
         self._limiter = limiter or Limiter(clock)
         self._dial = Dialer(access.address, self._context, limits or Limits())
-        self._pool = Pool(self._dial, size=connections, idle=idle)
+        self._slots = FairSlots(connections)
+        self._pool = Pool(self._dial, size=2 * connections, idle=idle)
         self._streams: set[Stream] = set()
         self._fields = _common_fields(access)
         self._closed = False
         # Since when every answer has been 401; None while we are known. Readiness looks at it.
         self.unknown_since: float | None = None
+
+    @property
+    def delay(self) -> float:
+        """Seconds for which the rate limit holds back a call that is sent now."""
+        return self._limiter.delay
 
     async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
         """See `Api`. A GET is repeated on a new connection if a kept one proves dead; a write never is."""
@@ -174,6 +185,15 @@ class Client:
     # One exchange.
 
     async def _answered(self, call: Call, request: bytes, attempt: Attempt) -> Answer:
+        attempt.in_line = True
+        slot = await self._slots.take(call.namespace)
+        attempt.in_line = False
+        try:
+            return await self._exchanged(call, request, attempt)
+        finally:
+            self._slots.give(slot)
+
+    async def _exchanged(self, call: Call, request: bytes, attempt: Attempt) -> Answer:
         for trial in range(_STALE):
             connection = await self._pool.take(fresh=trial > 0)
             kept = connection.used
@@ -228,4 +248,4 @@ def _common_fields(access: Access) -> str:
 def _given_up(call: Call, attempt: Attempt, why: str) -> Uncertain | Unreachable:
     if attempt.sent:
         return Uncertain(f"{call}: {why}")
-    return Unreachable(f"{call}: not sent, {why}")
+    return NoConnection(f"{call}: not sent, {why}") if attempt.in_line else Unreachable(f"{call}: not sent, {why}")

@@ -1,0 +1,299 @@
+"""What waits to be sent, in one line for each namespace. Namespaces take turns, and each line is first in, first out.
+
+    put ─▶ waiting ─▶ in flight ─▶ done
+              ▲           │ rest
+              └─ resting ◀┘
+
+At most `limit` calls are in flight, of one namespace or of many. A call that is not answered within a second makes its
+namespace slow: an admission webhook may hold it, and one tenant's webhook is no reason for another's pod to wait. All
+slow namespaces together hold at most `slow` slots, each an equal part of them, so that the other slots stay free for
+namespaces that are answered. Calls that were sent before that was known and exceed this part no longer count; those in
+flight never exceed twice the limit.
+
+A namespace stops being slow when all its calls are answered and as many as `limit` in a row were answered in time, or
+when a minute has passed.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+LATE: Final = 1.0  # seconds without an answer that make a namespace slow; binds are answered within 0.1 s
+DOUBT: Final = 60.0  # seconds after its last late call for which a namespace stays slow without answers in time
+STALLED: Final = 30.0  # seconds without a call of a namespace going through, before that is reported
+_PAUSED: Final = 0.2  # seconds by which the timer is late when the loop itself stood still, so that answers lie unread
+_UNREAD: Final = 0.25  # seconds that these answers have then
+
+
+class Flight(Generic[T]):
+    """A call that was begun. `late` once it has not been answered in time."""
+
+    __slots__ = ("due", "item", "key", "late", "namespace")
+
+    def __init__(self, namespace: str, key: Hashable, item: T, due: float) -> None:
+        self.namespace, self.key, self.item, self.due, self.late = namespace, key, item, due, False
+
+
+class _Line(Generic[T]):
+    """One namespace. `doubt`: how many answers in time it takes until it is not slow any more."""
+
+    __slots__ = ("doubt", "flights", "late", "resting", "slow_until", "stands_since", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: dict[Hashable, T] = {}
+        self.resting: dict[Hashable, tuple[asyncio.TimerHandle, T]] = {}
+        self.flights = self.late = self.doubt = 0
+        self.slow_until = 0.0
+        self.stands_since: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.waiting) + len(self.resting)
+
+
+class FairQueue(Generic[T]):
+    """`delay`: seconds for which a call that begins now is held back on our side, by the client's rate limit; they do
+    not count as waiting for an answer. `changed` is called when `next` may have something. `stalled` hears of each
+    namespace of which nothing has gone through for `STALLED` seconds, again and again, with how much of it waits."""
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        slow: int = 0,
+        delay: Callable[[], float] = lambda: 0.0,
+        changed: Callable[[], None] = lambda: None,
+        stalled: Callable[[str, int], None] = lambda namespace, count: None,
+    ) -> None:
+        self._limit, self._slow_limit = limit, slow or max(1, limit // 2)
+        self._delay, self._stalled = delay, stalled
+        self.changed = changed
+        self._lines: dict[str, _Line[T]] = {}
+        self._turns: dict[str, _Line[T]] = {}  # those in which somebody waits, in the order of their turns
+        self._slow: dict[str, _Line[T]] = {}
+        self._flights: set[Flight[T]] = set()
+        self._count = 0  # waiting or resting
+        self._late = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._excused = False
+
+    def __len__(self) -> int:
+        """How much waits or rests."""
+        return self._count
+
+    @property
+    def flights(self) -> int:
+        return len(self._flights)
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._turns)
+
+    @property
+    def late(self) -> int:
+        """Calls in flight that were not answered in time."""
+        return self._late
+
+    @property
+    def held(self) -> int:
+        """How much waits because its namespace is slow."""
+        return sum(len(line.waiting) for line in self._slow.values())
+
+    @property
+    def share(self) -> int:
+        """The slots of one slow namespace."""
+        return max(1, self._slow_limit // max(1, len(self._slow)))
+
+    def slow(self, namespace: str) -> bool:
+        return namespace in self._slow
+
+    # --- in and out -----------------------------------------------------------------------------------------------
+
+    def put(self, namespace: str, key: Hashable, item: T) -> None:
+        """At the end of its namespace's line; what waits there under the same key is replaced and keeps its place."""
+        line = self._lines.setdefault(namespace, _Line())
+        rested = line.resting.pop(key, None)
+        if rested is not None:
+            rested[0].cancel()
+            self._count -= 1
+        if key not in line.waiting:
+            self._count += 1
+        line.waiting[key] = item
+        self._turns.setdefault(namespace, line)
+        self.changed()
+
+    def remove(self, namespace: str, key: Hashable) -> T | None:
+        """What waited or rested under this key, if anything did."""
+        line = self._lines.get(namespace)
+        if line is None:
+            return None
+        rested = line.resting.pop(key, None)
+        if rested is not None:
+            rested[0].cancel()
+        found = rested[1] if rested is not None else line.waiting.pop(key, None)
+        if found is not None:
+            self._count -= 1
+            self._tidy(namespace, line)
+        return found
+
+    def drop(self) -> T | None:
+        """The oldest of the namespace that has the most."""
+        namespace = max(self._lines, key=lambda each: len(self._lines[each]), default="")
+        line = self._lines.get(namespace)
+        keys = () if line is None else (*line.waiting,)[:1] or (*line.resting,)[:1]
+        return self.remove(namespace, keys[0]) if keys else None
+
+    def hurry(self) -> None:
+        """What rests stands in line again."""
+        for namespace, line in list(self._lines.items()):
+            for key, (_, item) in list(line.resting.items()):
+                self.put(namespace, key, item)
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def next(self) -> Flight[T] | None:
+        """The next that may be sent now, if any; from then on it is in flight."""
+        counted = len(self._flights) - max(0, self._late - self._slow_limit)
+        if counted >= self._limit or len(self._flights) >= 2 * self._limit:
+            return None
+        namespace = self._whose_turn()
+        if namespace is None:
+            return None
+        line = self._turns.pop(namespace)
+        key = next(iter(line.waiting))
+        item = line.waiting.pop(key)
+        if line.waiting:
+            self._turns[namespace] = line
+        self._count -= 1
+        loop = asyncio.get_running_loop()
+        flight = Flight(namespace, key, item, loop.time() + LATE + self._delay())
+        line.flights += 1
+        self._flights.add(flight)
+        if self._timer is None:
+            self._timer = loop.call_at(flight.due, self._look)
+        return flight
+
+    def done(self, flight: Flight[T], *, through: bool = True) -> None:
+        """The call has ended. `through`: it needs not be sent again."""
+        self._ended(flight, through=through)
+        self._tidy(flight.namespace, self._lines[flight.namespace])
+        self.changed()
+
+    def rest(self, flight: Flight[T], seconds: float) -> None:
+        """It has ended and has to be sent again, but not before so many seconds: others are served meanwhile."""
+        line, loop = self._lines[flight.namespace], asyncio.get_running_loop()
+        timer = loop.call_later(seconds, self.put, flight.namespace, flight.key, flight.item)
+        line.resting[flight.key] = timer, flight.item
+        self._count += 1
+        self.done(flight, through=False)
+
+    def _whose_turn(self) -> str | None:
+        if not self._slow:
+            return next(iter(self._turns), None)
+        share = self.share
+        if sum(line.flights for line in self._slow.values()) >= self._slow_limit:
+            share = 0
+        turns = self._turns.items()
+        return next((name for name, line in turns if name not in self._slow or line.flights < share), None)
+
+    def _ended(self, flight: Flight[T], *, through: bool) -> None:
+        line = self._lines[flight.namespace]
+        self._flights.remove(flight)
+        line.flights -= 1
+        if through:
+            line.stands_since = None
+        if flight.late:
+            self._late -= 1
+            line.late -= 1
+            line.slow_until = asyncio.get_running_loop().time() + DOUBT
+        elif flight.namespace in self._slow:
+            line.doubt -= 1
+            if line.doubt <= 0 and not line.late:
+                del self._slow[flight.namespace]
+
+    def _tidy(self, namespace: str, line: _Line[T]) -> None:
+        if not line.waiting:
+            self._turns.pop(namespace, None)
+        if not line and not line.flights and namespace not in self._slow:
+            self._lines.pop(namespace, None)
+        if not self._lines and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # --- who is late ----------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Once a second while something is in flight, or a namespace is slow."""
+        loop, timer = asyncio.get_running_loop(), self._timer
+        now = loop.time()
+        if timer is not None and now > timer.when() + _PAUSED and not self._excused:
+            self._excused = True
+            self._timer = loop.call_at(now + _UNREAD, self._look)
+            return
+        self._excused = False
+        for flight in self._flights:
+            if not flight.late and flight.due <= now:
+                self._is_late(flight, now)
+        self._forgive(now)
+        self._report(now)
+        due = min((flight.due for flight in self._flights if not flight.late), default=now + LATE)
+        self._timer = loop.call_at(min(due, now + LATE), self._look) if self._lines else None
+        self.changed()
+
+    def _is_late(self, flight: Flight[T], now: float) -> None:
+        line = self._lines[flight.namespace]
+        flight.late = True
+        self._late += 1
+        line.late += 1
+        line.doubt, line.slow_until = self._limit, now + DOUBT
+        self._slow[flight.namespace] = line
+
+    def _forgive(self, now: float) -> None:
+        for namespace, line in list(self._slow.items()):
+            if not line.late and line.slow_until <= now:
+                del self._slow[namespace]
+                self._tidy(namespace, line)
+
+    def _report(self, now: float) -> None:
+        for namespace, line in self._lines.items():
+            if line.stands_since is None:
+                line.stands_since = now if line or line.flights else None
+            elif now - line.stands_since >= STALLED:
+                self._stalled(namespace, len(line) + line.flights)
+
+
+class FairSlots:
+    """A `FairQueue` for those who wait in a coroutine: `take` a slot, `give` it back."""
+
+    def __init__(
+        self, limit: int, *, delay: Callable[[], float] = lambda: 0.0, changed: Callable[[], None] = lambda: None
+    ) -> None:
+        self._changed = changed
+        self.queue = FairQueue[asyncio.Future["Slot"]](limit, delay=delay, changed=self._serve)
+
+    async def take(self, namespace: str) -> "Slot":
+        waiter: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
+        self.queue.put(namespace, waiter, waiter)
+        try:
+            return await waiter
+        except BaseException:
+            if waiter.done() and not waiter.cancelled():
+                self.queue.done(waiter.result())
+            else:
+                self.queue.remove(namespace, waiter)
+            raise
+
+    def give(self, slot: "Slot") -> None:
+        self.queue.done(slot)
+
+    def _serve(self) -> None:
+        while (slot := self.queue.next()) is not None:
+            if slot.item.done():  # whoever waited was cancelled
+                self.queue.done(slot)
+            else:
+                slot.item.set_result(slot)
+        self._changed()
+
+
+Slot = Flight[asyncio.Future["Slot"]]
