@@ -6,7 +6,7 @@ import msgspec
 
 from kubenexus.api.core import Pod, PodCondition, PodStatus
 from kubenexus.app.keeper import A_STEP, AT_ONCE, PERIOD, SEND
-from kubenexus.client.calls import Call
+from kubenexus.client.calls import Call, Uncertain
 from kubenexus.testing.builders import a_node
 from tests.api.gangs.small import a_member
 from tests.app.test_keeper import BEGAN, OWNER, bound, evicted
@@ -75,6 +75,47 @@ def test_holes_end_in_time_while_an_eviction_takes_long() -> None:
         running = asyncio.ensure_future(keeper.run(lambda: None))
         await elapse(10 * PERIOD + 1)
         running.cancel()
-        assert (asked, len(ends)) == ([SEND], 11)
+        assert (asked, len(ends)) == ([SEND], 10 + 9), "the second step comes a period later, and all others in time"
+
+    in_town(life)
+
+
+def test_evictions_that_hang_delay_no_other_tenants_release() -> None:
+    """A webhook on evictions in one namespace does not answer: 250 of its members would take 32 times 5 s."""
+
+    async def life(town: Town) -> None:
+        keeper, asked, most = town.scheduler.keeper, dict[str, float](), [0, 0]
+
+        async def hangs(call: Call, *, timeout: float = 10.0) -> bytes:
+            asked.setdefault(call.path.split("/")[6], asyncio.get_running_loop().time())
+            if call.namespace == "evil":
+                most[0] += 1
+                most[1] = max(most)
+                await elapse(timeout)
+                most[0] -= 1
+                raise Uncertain("no answer")
+            return b"{}"
+
+        def come(*pods: Pod) -> None:
+            town.pods(*pods)
+            town.feed.assembly.flush()
+            town.clock.advance(300)
+
+        town.nodes(a_node("n1", cpu=64, pods=4000))
+        keeper._api.send = hangs  # type: ignore[method-assign]
+        come(*named("evil", "huge", A_STEP), *named("good", "first", 3))
+        running = asyncio.ensure_future(keeper.run(lambda: None))
+        await elapse(2 * PERIOD)
+        come(*named("good", "second", 3))
+        await elapse(2 * PERIOD)
+        assert {f"{gang}-{i}" for gang in ("first", "second") for i in range(3)} <= set(asked)
+        assert most[1] <= AT_ONCE
+        town.pods(a_member("huge-last", "huge", A_STEP + 1, cpu="1m", node="n1", namespace="evil"))
+        town.feed.assembly.flush()
+        await elapse(2 * PERIOD + SEND)
+        before = len(asked)
+        await elapse(20 * PERIOD)
+        assert len(asked) == before < A_STEP, "what waits for its turn stays when its gang is whole"
+        running.cancel()
 
     in_town(life)

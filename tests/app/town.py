@@ -157,7 +157,8 @@ class Town:
 
     def told(self) -> list[str]:
         """The events that wait to be sent."""
-        stories = list(self.scheduler.recorder._waiting)
+        lines = self.scheduler.recorder._queue._lines.values()
+        stories = [story for line in lines for story in line.waiting.values()]
         return [f"{story.what.reason} {story.what.regarding.name}: {story.what.note}" for story in stories]
 
 

@@ -69,7 +69,9 @@ def loop_over(dispatcher: Dispatcher, pods: list[Pod]) -> int:
     return held
 
 
-def lives(server: PodServer, life: Callable[[Dispatcher], Coroutine[Any, Any, None]], hooks: Hooks | None = None) -> None:
+def lives(
+    server: PodServer, life: Callable[[Dispatcher], Coroutine[Any, Any, None]], hooks: Hooks | None = None
+) -> None:
     async def whole() -> None:
         dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), hooks=hooks or Hooks())
         await life(dispatcher)

@@ -17,10 +17,12 @@ class Answers:
         self.calls: list[Call] = []
         self.script = deque(script)
         self.timeouts: set[float] = set()
+        self.moments: list[float] = []  # at which it was called, by the loop
 
     async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
         self.calls.append(call)
         self.timeouts.add(timeout)
+        self.moments.append(asyncio.get_running_loop().time())
         await asyncio.sleep(0)
         answer = self.script.popleft() if self.script else None
         if answer is not None:

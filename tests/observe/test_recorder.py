@@ -1,6 +1,7 @@
 """What the recorder promises: nothing said twice, nothing delayed, nothing unbounded, nothing raised."""
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
@@ -11,8 +12,10 @@ from kubenexus.base.clock import VirtualClock
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
 from kubenexus.observe.events import failed_scheduling, scheduled
 from kubenexus.observe.recorder import EventRecorder, Limits
+from kubenexus.sim.virtual import loop
 from kubenexus.testing.builders import a_pod
-from tests.observe.answers import BUSY, FORBIDDEN, NOT_FOUND, TAKEN, Answers, Sleeper
+from tests.observe.answers import BUSY, FORBIDDEN, NOT_FOUND, TAKEN, Answers
+from tests.sim.virtual.passing import elapse
 
 NAME = "kubenexus-scheduler"
 WEB = a_pod("web", namespace="shop", uid="u")
@@ -25,8 +28,10 @@ class Desk:
     def __init__(self, *script: Exception | None, **limits: Any) -> None:
         self.clock = VirtualClock(START)
         self.api = Answers(*script)
-        self.sleep = Sleeper(self.clock)
-        self.recorder = EventRecorder(self.clock, "host", Random(1), limits=Limits(**limits), sleep=self.sleep)
+        self.stalled: dict[str, int] = {}
+        self.recorder = EventRecorder(
+            self.clock, "host", Random(1), limits=Limits(**limits), stalled=self.stalled.__setitem__
+        )
 
     def refuse(self, sentence: str = "no", name: str = "web") -> None:
         self.recorder.record(failed_scheduling(a_pod(name, uid=name), sentence), NAME)
@@ -36,18 +41,17 @@ class Desk:
         asyncio.run(self.recorder.drain(self.api))
         return self.api.told
 
-    def run(self, room: Callable[[], Awaitable[None]] | None = None, turns: int = 50) -> None:
-        """Let `run` have so many turns of the loop. The look after old series must not come in between."""
+    def run(self, room: Callable[[], Awaitable[None]] | None = None, seconds: float = 50.0) -> None:
+        """Let `run` have so many seconds. The look after old series must not come in between."""
 
         async def for_a_while() -> None:
             task = asyncio.create_task(self.recorder.run(self.api, room or _always))
-            for _ in range(turns):
-                await asyncio.sleep(0)
+            await elapse(seconds)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
 
-        asyncio.run(for_a_while())
+        loop.run(for_a_while())
 
 
 async def _always() -> None:
@@ -167,23 +171,24 @@ def test_what_the_server_says_decides(answers: list[Exception], calls: int, drop
 def test_pauses_between_tries_are_jittered() -> None:
     desk = Desk(BUSY, BUSY, writers=1)
     desk.refuse()
-    desk.run(turns=20)
-    pauses = [each for each in desk.sleep.slept if each < 60]
+    desk.run()
+    pauses = [later - earlier for earlier, later in itertools.pairwise(desk.api.moments)]
     assert len(set(pauses)) == 2
     assert all(10 <= each <= 12.5 for each in pauses)
 
 
 def test_events_wait_until_there_is_room() -> None:
     desk = Desk()
-    gate = asyncio.Event()
+    shut = True
 
     async def room() -> None:
-        await gate.wait()
+        while shut:
+            await elapse(1.0)
 
     desk.refuse()
     desk.run(room)
     assert desk.api.calls == []
-    gate.set()
+    shut = False
     desk.run(room)
     assert len(desk.api.calls) == 1
     assert desk.api.timeouts == {5.0}
@@ -235,3 +240,78 @@ def test_what_was_on_its_way_when_the_writers_were_stopped_is_sent_by_the_drain(
     asyncio.run(for_a_while())
     assert desk.recorder.waiting == 1
     assert [body["reason"] for _, body in desk.drain()] == ["Scheduled"]
+
+
+class Hanging(Answers):
+    """Answers about the namespace "evil" after so long, or never, and at once about all others. Knows when a namespace
+    was first told, and how many calls were in flight after the first ones were given up."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__()
+        self.heard, self.seconds, self.now, self.most = dict[str, float](), seconds, 0, 0
+
+    async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+        if call.namespace == "evil":
+            self.now += 1
+            await elapse(self.seconds or timeout)
+            if asyncio.get_running_loop().time() > timeout:
+                self.most = max(self.most, self.now)
+            self.now -= 1
+            if not self.seconds:
+                raise Uncertain("no answer")
+        self.heard.setdefault(call.namespace, asyncio.get_running_loop().time())
+        return b"{}"
+
+
+def about(desk: Desk, namespace: str, count: int) -> None:
+    for i in range(count):
+        pod = a_pod(f"{namespace}-{i}", namespace=namespace, uid=f"{namespace}-{i}")
+        desk.recorder.record(failed_scheduling(pod, "no"), NAME)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "patience"),
+    [
+        pytest.param(0.0, 1.1, id="that hang"),
+        pytest.param(0.005, 0.02, id="that are answered"),
+    ],
+)
+def test_ten_thousand_events_of_one_namespace_delay_none_of_another(seconds: float, patience: float) -> None:
+    desk = Desk(look=10_000.0)
+    desk.api = api = Hanging(seconds)
+    about(desk, "evil", 10_000)
+    about(desk, "good", 1)
+    desk.run(seconds=20.0)
+    assert api.heard["good"] <= patience
+    assert desk.recorder.dropped == {}
+
+
+def test_a_namespace_whose_events_hang_has_two_writers_and_is_reported() -> None:
+    desk = Desk(look=10_000.0)
+    desk.api = api = Hanging()
+    about(desk, "evil", 100)
+    desk.run(seconds=40.0)
+    assert (api.most, desk.stalled) == (2, {"evil": 100})
+
+
+def test_when_the_queue_is_full_the_namespace_with_the_most_gives_way() -> None:
+    desk = Desk(waiting=10)
+    about(desk, "good", 3)
+    about(desk, "evil", 100)
+    about(desk, "good", 4)
+    names = [body["regarding"]["namespace"] for _, body in desk.drain()]
+    assert (names.count("good"), names.count("evil"), desk.recorder.dropped) == (4, 6, {"full": 94})
+
+
+def test_at_the_end_events_that_hang_keep_no_others_from_being_sent() -> None:
+    desk, api = Desk(), Hanging()
+    about(desk, "evil", 3)
+    about(desk, "good", 3)
+
+    async def farewell() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(2.0):
+                await desk.recorder.drain(api)
+
+    loop.run(farewell())
+    assert api.heard == {"good": 0.0}

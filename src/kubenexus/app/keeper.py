@@ -8,7 +8,8 @@ a controller are evicted, since it makes them again; then the gang is whole agai
 such a gang is stuck, and an event says so. Pods of other schedulers are not looked at.
 
 A step evicts a bounded number of members. Namespaces take turns, and within one its gangs: a gang of thousands, or one
-that a budget protects from eviction, delays no other tenant's.
+that a budget protects from eviction, delays no other tenant's. Nor do evictions that hang: a step does not wait longer
+for them than the time to the next, which asks no more members of their namespaces to go.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from typing import TypeVar
 from kubenexus.app.holes import HELD, Holes
 from kubenexus.base.clock import Clock
 from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
+from kubenexus.client.fair_queue import FairSlots
 from kubenexus.client.verbs import evict
 from kubenexus.observe import events, logs
 from kubenexus.observe.recorder import EventRecorder
@@ -54,13 +56,19 @@ class Keeper:
         self.gave_up: Callable[[Incomplete], None] = lambda gang: None
         self._late: set[tuple[str, float]] = set()  # gangs whose time is over, and since when they are incomplete
         self._last = ""  # the namespace that had the last turn
+        self._slots = FairSlots(AT_ONCE)
+        self._evictions: dict[asyncio.Task[None], str] = {}  # those that have not ended, and their namespaces
         self._asked: dict[str, float] = {}  # members by UID that were asked to go, or told that they are stuck
 
     async def run(self, woken: Callable[[], None]) -> None:
         """Until cancelled. Holes end in time, however long evictions take."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._expire(woken))
-            tasks.create_task(self._step_on(woken))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._expire(woken))
+                tasks.create_task(self._step_on(woken))
+        finally:
+            for task in self._evictions:
+                task.cancel()
 
     async def _expire(self, woken: Callable[[], None]) -> None:
         while True:
@@ -83,15 +91,36 @@ class Keeper:
         for gang in late:
             if (gang.key, gang.noticed) not in known:
                 self.gave_up(gang)
-        chosen = self._chosen(late)
-        for first in range(0, len(chosen), AT_ONCE):
-            await asyncio.gather(*(self._release(*each) for each in chosen[first : first + AT_ONCE]))
+        begun = [self._begin(*each) for each in self._chosen(late)]
+        if begun:
+            ended, _ = await asyncio.wait(begun, timeout=PERIOD)
+            for task in ended:
+                task.result()
+
+    def _begin(self, gang: Incomplete, member: Bound) -> asyncio.Task[None]:
+        """A member that is chosen is not chosen again before its time, however long it waits for its turn."""
+        self._asked[member.uid] = self._clock.now() + AGAIN
+        task = asyncio.get_running_loop().create_task(self._in_turn(gang, member))
+        self._evictions[task] = member.pod.metadata.namespace
+        task.add_done_callback(self._evictions.pop)
+        return task
+
+    async def _in_turn(self, gang: Incomplete, member: Bound) -> None:
+        slot = await self._slots.take(member.pod.metadata.namespace)
+        try:
+            if (gang.key, gang.noticed) in self._late:  # it may have become whole while this waited
+                await self._release(gang, member)
+        finally:
+            self._slots.give(slot)
 
     def _chosen(self, late: list[Incomplete]) -> list[tuple[Incomplete, Bound]]:
         """Whom to ask to go in this step."""
         gangs: dict[str, list[Iterator[tuple[Incomplete, Bound]]]] = {}
+        hanging = set(self._evictions.values())
         for gang in late:
-            gangs.setdefault(gang.bound[0].pod.metadata.namespace, []).append(self._leaving(gang))
+            namespace = gang.bound[0].pod.metadata.namespace
+            if namespace not in hanging:
+                gangs.setdefault(namespace, []).append(self._leaving(gang))
         order = sorted(gangs)
         begin = bisect_right(order, self._last)  # after the namespace that was the last to have a turn
         chosen = list(islice(_in_turn([_in_turn(gangs[each]) for each in order[begin:] + order[:begin]]), A_STEP))
@@ -116,8 +145,8 @@ class Keeper:
             self._recorder.record(events.gang_stuck(pod, gang.title, gang.minimum), profile)
             log.error("A gang is stuck: no controller would make its pods again", gang=gang.title, pod=pod)
             return
-        self._asked[member.uid] = self._clock.now() + AGAIN
         meta = pod.metadata
+        self._asked[member.uid] = self._clock.now() + AGAIN
         self._holes.release(gang.key, member.uid)
         try:
             await self._api.send(evict(meta.namespace, meta.name, meta.uid), timeout=SEND)

@@ -34,12 +34,20 @@ class Told(msgspec.Struct, frozen=True, gc=False):
 
 
 class Registrar:
-    """`form` is how the server knows PodGroups now. `notes` is run by the scheduler."""
+    """`form` is how the server knows PodGroups now. `notes` is run by the scheduler; `stalled` is theirs."""
 
-    def __init__(self, groups: Groups, api: Api, guard: Guard, form: Callable[[], Resource], clock: Clock) -> None:
+    def __init__(
+        self,
+        groups: Groups,
+        api: Api,
+        guard: Guard,
+        form: Callable[[], Resource],
+        clock: Clock,
+        stalled: Callable[[str, int], None],
+    ) -> None:
         self._groups, self._form, self._clock = groups, form, clock
         self._told: dict[Named, Told] = {}
-        self.notes: Notes[PodGroup] = Notes(api, guard, self._is_there, self._unwritten)
+        self.notes: Notes[PodGroup] = Notes(api, guard, self._is_there, self._unwritten, stalled)
 
     def refused(self, job: Job, code: Code, sentence: str) -> None:
         """A job was tried and has no node, or the attempt failed."""

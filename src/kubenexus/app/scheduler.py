@@ -48,6 +48,7 @@ from kubenexus.framework.profile import Factory, Lineup
 from kubenexus.observe import events, logs
 from kubenexus.observe.metrics import Metrics
 from kubenexus.observe.recorder import EventRecorder
+from kubenexus.observe.throttle import Throttle
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang import capacity, stake
 from kubenexus.plugins.spread import HARD
@@ -107,11 +108,12 @@ class Scheduler:
         self.shunned = Shunned(clock)
         self.room = self._waiting_room(configuration)
         self.feed = Feed(self.ledger, self.room, self.planners, self._usual)
-        self.recorder = EventRecorder(clock, settings.host, rng)
-        self.notes = Notes(self._counted(POD_STATUS), self.guard, self._still_waits, self._unwritten)
-        self.witnesses = Witnesses(self._counted(POD_STATUS), self.guard, self.feed.assembly, clock)
-        groups = self._counted(GROUP_STATUS)
-        self.registrar = Registrar(self.ledger.groups, groups, self.guard, self._pod_groups, clock)
+        self.recorder = EventRecorder(clock, settings.host, rng, stalled=self._stalled("events"))
+        statuses, stalled = self._counted(POD_STATUS), self._stalled("pod status")
+        self.notes = Notes(statuses, self.guard, self._still_waits, self._unwritten, stalled)
+        self.witnesses = Witnesses(statuses, self.guard, self.feed.assembly, clock, stalled)
+        groups, stalled = self._counted(GROUP_STATUS), self._stalled("PodGroup status")
+        self.registrar = Registrar(self.ledger.groups, groups, self.guard, self._pod_groups, clock, stalled)
         self.herald = Herald(self.room, self.recorder, self.notes, self.registrar, clock)
         self.landing = Landing(self.ledger, self.room, self.herald, self.recorder, self.metrics, clock)
         self.volumes = self._volumes(configuration)
@@ -249,6 +251,17 @@ class Scheduler:
             points=Points((self.notes, self.volumes)),
             hooks=Hooks(self._still_wanted, self._needed, self._unexplained, settings.delay),
         )
+
+    def _stalled(self, writes: str) -> Callable[[str, int], None]:
+        """Logs, once a minute for each namespace, that none of these writes goes through."""
+        lines = Throttle(self._clock)
+
+        def said(namespace: str, waiting: int) -> None:
+            if lines.left_out(namespace) is not None:
+                text = "Writes of a namespace do not go through; an admission webhook may hold them"
+                log.warning(text, writes=writes, namespace=namespace, waiting=waiting)
+
+        return said
 
     def _counted(self, purpose: str) -> Counted:
         return Counted(self.api, purpose, self.metrics, self._clock)

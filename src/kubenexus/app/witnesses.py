@@ -1,6 +1,8 @@
 """That a gang was complete is written on a few of its members, as a condition: the next scheduler must know whether
 those that are left may go on, and nothing else in the cluster tells (docs/adr/0012)."""
 
+from collections.abc import Callable
+
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.resolver import Gang
 from kubenexus.base.clock import Clock
@@ -17,11 +19,13 @@ log = logs.get("witnesses")
 
 
 class Witnesses:
-    """`notes` is run by the scheduler."""
+    """`notes` is run by the scheduler; `stalled` is theirs."""
 
-    def __init__(self, api: Api, guard: Guard, assembly: Assembly, clock: Clock) -> None:
+    def __init__(
+        self, api: Api, guard: Guard, assembly: Assembly, clock: Clock, stalled: Callable[[str, int], None]
+    ) -> None:
         self._assembly, self._clock = assembly, clock
-        self.notes: Notes[Pod] = Notes(api, guard, self._is_there, self._unwritten)
+        self.notes: Notes[Pod] = Notes(api, guard, self._is_there, self._unwritten, stalled)
 
     def completed(self, gang: Gang, member: Bound) -> None:
         """A gang has all the members it needs on nodes, and this one is to say so."""

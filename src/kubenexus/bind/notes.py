@@ -3,10 +3,11 @@ Notes on groups of pods are written in the same way.
 
 What waits to be written about a pod is replaced by what is newer, so that a pod that is refused a hundred times while
 the server is away costs one call. What could not be written is written again after a while: a pod that waits for good
-is not refused a second time, and would never say why. Until then it rests, and whoever stands behind it is written
-first: one object that no webhook lets through holds up nobody. A note must not reach a pod after it was bound (it says
-that there is no node): it is dropped when the pod has taken off meanwhile, and a bind waits for a note that is on its
-way.
+is not refused a second time, and would never say why. Until then it rests, and those that stand behind it are written
+first. Namespaces take turns, and one whose notes hang has two writers at most (`client.fair_queue`): neither an object
+that no webhook lets through nor ten thousand pods of one tenant keep another from hearing why its pod waits. A note
+must not reach a pod after it was bound (it says that there is no node): it is dropped when the pod has taken off
+meanwhile, and a bind waits for a note that is on its way.
 
     write ─▶ waiting ─▶ on its way ─▶ written
                 ▲            │ refused
@@ -23,8 +24,10 @@ from kubenexus.api.core import Pod
 from kubenexus.api.workloads import PodGroup
 from kubenexus.bind.commitment import Bind, Guard
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
+from kubenexus.client.fair_queue import FairQueue, Flight
 
 WRITERS = 8
+SLOW = 2  # of these, for namespaces whose notes hang
 # Seconds between two tries, two minutes in all. Whoever is refused after all of them would be refused for ever.
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 40.0)
 
@@ -41,7 +44,8 @@ class Note(msgspec.Struct, Generic[Noted]):
 
 
 class Notes(Generic[Noted]):
-    """A `PreBind` point, too. `still`: whether the note is still true; `failed` hears of those that were given up."""
+    """A `PreBind` point, too. `still`: whether the note is still true; `failed` hears of those that were given up, and
+    `stalled` of namespaces whose notes do not go through, with how many wait."""
 
     name = "Notes"
     awaited = "notes"
@@ -52,31 +56,35 @@ class Notes(Generic[Noted]):
         guard: Guard,
         still: Callable[[Noted], bool],
         failed: Callable[[Noted, str], None] = lambda noted, why: None,
+        stalled: Callable[[str, int], None] = lambda namespace, count: None,
     ) -> None:
         self._api, self._guard, self._still, self._failed = api, guard, still, failed
-        # All by UID.
-        self._latest: dict[str, Note[Noted]] = {}  # waiting, resting or on its way
-        self._waiting: dict[str, Note[Noted]] = {}  # in the order in which they are written
-        self._resting: dict[str, asyncio.TimerHandle] = {}
-        self._on_the_way: dict[str, asyncio.Event] = {}
         self._work = asyncio.Event()
+        # All by UID.
+        self._queue = FairQueue[Note[Noted]](WRITERS, slow=SLOW, changed=self._work.set, stalled=stalled)
+        self._latest: dict[str, Note[Noted]] = {}  # waiting, resting or on its way
+        self._following: dict[str, Note[Noted]] = {}  # newer than one that is on its way
+        self._on_the_way: dict[str, asyncio.Event] = {}
 
     def __len__(self) -> int:
         """How many have yet to be sent, or sent again."""
-        return len(self._waiting) + len(self._resting)
+        return len(self._queue) + len(self._following)
 
     def write(self, noted: Noted, call: Call) -> None:
         """Never waits."""
-        uid = noted.metadata.uid
-        self._rest_no_more(uid)
-        self._latest[uid] = self._waiting[uid] = Note(noted, call)
-        self._work.set()
+        uid, note = noted.metadata.uid, Note(noted, call)
+        self._latest[uid] = note
+        if uid in self._on_the_way:
+            self._following[uid] = note
+        else:
+            self._queue.put(noted.metadata.namespace, uid, note)
 
     def drop(self, uid: str) -> None:
         """The pod is gone, or placed."""
-        self._rest_no_more(uid)
-        self._waiting.pop(uid, None)
-        self._latest.pop(uid, None)
+        self._following.pop(uid, None)
+        note = self._latest.pop(uid, None)
+        if note is not None:
+            self._queue.remove(note.noted.metadata.namespace, uid)
 
     def may_concern(self, pod: Pod) -> bool:
         return False  # the wait is for one write, and ends with its timeout
@@ -94,50 +102,31 @@ class Notes(Generic[Noted]):
     async def run(self, room: Room) -> None:
         """Until cancelled. `room` returns when no bind waits for its turn."""
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(WRITERS):
-                tasks.create_task(self._write_on(room))
-
-    async def _write_on(self, room: Room) -> None:
-        while True:
-            while not self._next():
+            while True:
                 self._work.clear()
+                if self._queue.waiting:
+                    await room()
+                while (flight := self._queue.next()) is not None:
+                    tasks.create_task(self._try(flight))
                 await self._work.wait()
-            await room()
-            uid = self._next()
-            if uid:  # another writer may have taken it meanwhile
-                await self._try(uid, self._waiting.pop(uid))
 
-    def _next(self) -> str:
-        """Of whom something can be written now. What is newer than a note on its way follows when that has arrived."""
-        return next((uid for uid in self._waiting if uid not in self._on_the_way), "")
-
-    async def _try(self, uid: str, note: Note[Noted]) -> None:
+    async def _try(self, flight: Flight[Note[Noted]]) -> None:
         """Once: it is written, or no longer true, or rests, or was refused too often."""
+        note, uid = flight.item, flight.item.noted.metadata.uid
         problem = await self._send(uid, note.call) if self._still(note.noted) else ""
-        if self._latest.get(uid) is not note:
-            return  # something newer follows, or nobody wants to know any more
-        if problem and note.refused < len(PAUSES):
-            self._rest(uid, note)
+        newer = self._following.pop(uid, None)
+        if newer is not None:
+            self._queue.put(flight.namespace, uid, newer)
+        latest = self._latest.get(uid) is note  # else something newer follows, or it is of no use any more
+        if latest and problem and note.refused < len(PAUSES):
+            note.refused += 1
+            self._queue.rest(flight, PAUSES[note.refused - 1])
             return
-        del self._latest[uid]
-        if problem:
-            self._failed(note.noted, problem)
-
-    def _rest(self, uid: str, note: Note[Noted]) -> None:
-        pause = PAUSES[note.refused]
-        note.refused += 1
-        self._resting[uid] = asyncio.get_running_loop().call_later(pause, self._line_up, uid, note)
-
-    def _rest_no_more(self, uid: str) -> None:
-        timer = self._resting.pop(uid, None)
-        if timer is not None:
-            timer.cancel()
-
-    def _line_up(self, uid: str, note: Note[Noted]) -> None:
-        """At the end of the line: there may be others who have not had a single try."""
-        del self._resting[uid]
-        self._waiting[uid] = note
-        self._work.set()
+        self._queue.done(flight, through=not problem)
+        if latest:
+            del self._latest[uid]
+            if problem:
+                self._failed(note.noted, problem)
 
     async def _send(self, uid: str, call: Call) -> str:
         """What went wrong, "" if nothing did. Who does not lead now may lead again in a moment, and would not be told
@@ -155,5 +144,4 @@ class Notes(Generic[Noted]):
         finally:
             del self._on_the_way[uid]
             done.set()
-            self._work.set()
         return ""

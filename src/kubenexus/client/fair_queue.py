@@ -16,6 +16,7 @@ when a minute has passed.
 
 import asyncio
 from collections.abc import Callable, Hashable
+from itertools import chain
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -141,8 +142,8 @@ class FairQueue(Generic[T]):
         """The oldest of the namespace that has the most."""
         namespace = max(self._lines, key=lambda each: len(self._lines[each]), default="")
         line = self._lines.get(namespace)
-        keys = () if line is None else (*line.waiting,)[:1] or (*line.resting,)[:1]
-        return self.remove(namespace, keys[0]) if keys else None
+        key = None if line is None else next(chain(line.waiting, line.resting), None)
+        return None if key is None else self.remove(namespace, key)
 
     def hurry(self) -> None:
         """What rests stands in line again."""

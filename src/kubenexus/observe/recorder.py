@@ -4,12 +4,15 @@ The same thing happening again within six minutes is no new event but a series, 
 second time is told at once, further ones are only counted, and the count is told when the series is over or half an
 hour old (the API server forgets events after an hour).
 
-What waits is bounded and so is what is remembered: an event that has to give way is counted in `dropped`, and nobody
-else notices.
+Namespaces take turns, and one whose events hang has two writers at most (`client.fair_queue`). An event that could not
+be sent rests before its next try, and holds up no other meanwhile.
+
+What waits is bounded and so is what is remembered: an event that has to give way, of the namespace that has the most of
+them, is counted in `dropped`.
 """
 
 import asyncio
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from random import Random
 
@@ -17,10 +20,12 @@ import msgspec
 
 from kubenexus.base.clock import Clock, Sleep
 from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
+from kubenexus.client.fair_queue import FairQueue, Flight
 from kubenexus.observe.events import SCHEDULED, Happening, Source
 from kubenexus.observe.story import Story
 
 Room = Callable[[], Awaitable[None]]
+UNREACHABLE = "unreachable"
 
 
 class Limits(msgspec.Struct, frozen=True, gc=False):
@@ -35,13 +40,22 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     timeout: float = 5.0  # of one call: no longer than a write may take (the fence in `app.leader`)
     look: float = 60.0
     writers: int = 4
+    slow: int = 2  # of these, for namespaces whose events hang
 
 
 class EventRecorder:
-    """`record` is called by the loop and costs a dictionary lookup; `run` is one task beside it."""
+    """`record` is called by the loop and costs a dictionary lookup; `run` is one task beside it. `stalled` hears of
+    namespaces whose events do not go through, with how many wait."""
 
     def __init__(
-        self, clock: Clock, host: str, rng: Random, *, limits: Limits | None = None, sleep: Sleep = asyncio.sleep
+        self,
+        clock: Clock,
+        host: str,
+        rng: Random,
+        *,
+        limits: Limits | None = None,
+        sleep: Sleep = asyncio.sleep,
+        stalled: Callable[[str, int], None] = lambda namespace, count: None,
     ) -> None:
         self.limits = limits or Limits()
         self.dropped: Counter[str] = Counter()  # by why: full, rejected, unreachable, broken
@@ -50,15 +64,14 @@ class EventRecorder:
         self._rng = rng
         self._sleep = sleep
         self._known: OrderedDict[tuple[str, ...], Story] = OrderedDict()  # the one seen last is the last
-        self._waiting: deque[Story] = deque()
-        self._work = asyncio.Event()
+        self._queue = FairQueue[Story](self.limits.writers, slow=self.limits.slow, stalled=stalled)
         self._sources: dict[str, Source] = {}
         self._nanoseconds = 0
 
     @property
     def waiting(self) -> int:
         """How many events have yet to be sent."""
-        return len(self._waiting)
+        return len(self._queue)
 
     @property
     def remembered(self) -> int:
@@ -97,57 +110,69 @@ class EventRecorder:
         """Until cancelled. `room` returns when an event may be sent: when no bind is waiting for its turn."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._look_after())
-            for _ in range(self.limits.writers):
-                tasks.create_task(self._write_on(api, room))
+            work = self._woken()
+            while True:
+                work.clear()
+                if self._queue.waiting:
+                    await room()
+                while (flight := self._queue.next()) is not None:
+                    tasks.create_task(self._tell(flight, api, self.limits.tries))
+                await work.wait()
 
     async def drain(self, api: Api) -> None:
         """What waits is sent now, each event with one try. For the end of the process; the caller bounds the time."""
-        while self._waiting:
-            await self._tell(self._waiting.popleft(), api, _at_once, 1)
+        self._queue.hurry()
+        work = self._woken()
+        async with asyncio.TaskGroup() as tasks:
+            while self._queue.waiting or self._queue.flights:
+                work.clear()
+                while (flight := self._queue.next()) is not None:
+                    tasks.create_task(self._tell(flight, api, 1))
+                await work.wait()
+
+    def _woken(self) -> asyncio.Event:
+        """Set when there may be something to send."""
+        work = asyncio.Event()
+        self._queue.changed = work.set
+        return work
 
     async def _look_after(self) -> None:
         while True:
             await self._sleep(self.limits.look)
             self.tick()
 
-    async def _write_on(self, api: Api, room: Room) -> None:
-        while True:
-            while not self._waiting:
-                self._work.clear()
-                await self._work.wait()
-            await room()
-            if self._waiting:  # another writer may have taken it meanwhile
-                await self._tell_or_leave(self._waiting.popleft(), api, room)
-
-    async def _tell_or_leave(self, story: Story, api: Api, room: Room) -> None:
-        """At the end of the process a writer is stopped in the middle of a call: `drain` is to send it once more."""
+    async def _tell(self, flight: Flight[Story], api: Api, tries: int) -> None:
+        """Once: it is told, or rests, or there is no point. Whatever happens stays here."""
+        story = flight.item
+        story.tries += 1
         try:
-            await self._tell(story, api, room, self.limits.tries)
-        except asyncio.CancelledError:
-            self._waiting.appendleft(story)
+            problem = await self._sent(story, api)
+        except asyncio.CancelledError:  # at the end of the process: `drain` is to send it once more
+            self._queue.put(flight.namespace, story, story)
+            self._queue.done(flight, through=False)
             raise
+        if problem == UNREACHABLE and story.tries < tries:
+            self._queue.rest(flight, self.limits.pause * (1 + 0.25 * self._rng.random()))
+            return
+        self._queue.done(flight, through=not problem)
+        story.tries = 0
+        if problem:
+            self._give_up(story, problem)
+        else:
+            self._told(story)
 
-    async def _tell(self, story: Story, api: Api, room: Room, tries: int) -> None:
-        """Tries until it is told or there is no point. Whatever happens stays here."""
-        problem = "unreachable"
-        for attempt in range(tries):
-            if attempt:
-                await self._sleep(self.limits.pause * (1 + 0.25 * self._rng.random()))
-                await room()
-            try:
-                await story.tell(api, self._clock, self.limits.timeout)
-            except (Unreachable, Uncertain):
-                continue
-            except ApiError as error:
-                if error.code == 429 or error.code >= 500:
-                    continue
-                problem = "rejected"  # a namespace that is going away, an event the server does not like
-            except Exception:  # an event is never worth the loop
-                problem = "broken"
-            else:
-                return self._told(story)
-            break
-        return self._give_up(story, problem)
+    async def _sent(self, story: Story, api: Api) -> str:
+        """Why it was not told, "" if it was."""
+        try:
+            await story.tell(api, self._clock, self.limits.timeout)
+        except (Unreachable, Uncertain):
+            return UNREACHABLE
+        except ApiError as error:
+            # Else a namespace that is going away, an event the server does not like.
+            return UNREACHABLE if error.code == 429 or error.code >= 500 else "rejected"
+        except Exception:  # an event is never worth the loop
+            return "broken"
+        return ""
 
     def _told(self, story: Story) -> None:
         story.waiting = False
@@ -166,11 +191,12 @@ class EventRecorder:
     def _enqueue(self, story: Story) -> None:
         if story.waiting:
             return
-        if len(self._waiting) >= self.limits.waiting:
-            self._give_up(self._waiting.popleft(), "full")  # the oldest news is the least news
         story.waiting = True
-        self._waiting.append(story)
-        self._work.set()
+        self._queue.put(story.what.regarding.namespace, story, story)
+        if len(self._queue) > self.limits.waiting:
+            oldest = self._queue.drop()  # the oldest news is the least news
+            if oldest is not None:
+                self._give_up(oldest, "full")
 
     def _forget(self, story: Story) -> None:
         key = (story.source.controller, *story.what.key)
@@ -186,7 +212,3 @@ class EventRecorder:
         """Part of an event's name. Two events of a pod in the same instant are still two."""
         self._nanoseconds = max(int(now * 1e9), self._nanoseconds + 1)
         return self._nanoseconds
-
-
-async def _at_once() -> None:
-    """There is always room."""

@@ -8,9 +8,9 @@ from kubenexus.observe.events import Happening, Series, Source, create_call, nam
 
 class Story:
     """`told` is the count that the server knows, 0 before the first. The recorder sets `waiting`, so that a story
-    is in the hands of one writer at most."""
+    is in the hands of one writer at most, and `tries`, how often it was sent in vain since it waits."""
 
-    __slots__ = ("count", "first", "last", "name", "source", "told", "told_at", "waiting", "what")
+    __slots__ = ("count", "first", "last", "name", "source", "told", "told_at", "tries", "waiting", "what")
 
     def __init__(self, what: Happening, source: Source, now: float, nanoseconds: int) -> None:
         self.what = what
@@ -19,6 +19,7 @@ class Story:
         self.first = self.last = now
         self.count = 1
         self.told = 0
+        self.tries = 0
         self.told_at = now
         self.waiting = False
 

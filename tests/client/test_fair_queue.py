@@ -1,0 +1,280 @@
+"""Namespaces take turns, each in its own order; one whose calls hang leaves slots to the others."""
+
+import asyncio
+import math
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.client.calls import Call
+from kubenexus.client.fair_queue import DOUBT, LATE, STALLED, FairQueue, FairSlots, Flight
+from kubenexus.sim.virtual.loop import run
+from tests.sim.virtual.passing import elapse
+from tests.turns import turns
+
+Queue = FairQueue[int]
+
+
+def filled(limit: int, **waiting: int) -> Queue:
+    queue = Queue(limit)
+    for namespace, count in waiting.items():
+        for i in range(count):
+            queue.put(namespace, i, i)
+    return queue
+
+
+def begun(queue: Queue) -> list[Flight[int]]:
+    """All that may be sent now."""
+    return list(iter(queue.next, None))
+
+
+def names(flights: list[Flight[int]]) -> list[str]:
+    return [f"{flight.namespace}{flight.item}" for flight in flights]
+
+
+def test_namespaces_take_turns_and_each_is_first_in_first_out() -> None:
+    async def life() -> None:
+        queue = filled(7, a=5, b=2, c=1)
+        assert names(begun(queue)) == ["a0", "b0", "c0", "a1", "b1", "a2", "a3"]
+        assert (len(queue), queue.flights) == (1, 7)
+
+    run(life())
+
+
+def test_one_namespace_that_is_answered_has_all_slots() -> None:
+    async def life() -> None:
+        queue, sent = filled(64, a=1000), 0
+        while flights := begun(queue):
+            assert queue.flights == min(64, 1000 - sent)
+            sent += len(flights)
+            await elapse(LATE / 2)
+            for flight in flights:
+                queue.done(flight)
+        assert (sent, len(queue), queue._lines) == (1000, 0, {})
+
+    run(life())
+
+
+def test_what_is_replaced_keeps_its_place_and_what_is_removed_is_gone() -> None:
+    async def life() -> None:
+        queue = filled(8, a=3, b=1)
+        queue.put("a", 0, 100)
+        assert (queue.remove("b", 0), queue.remove("b", 0), queue.remove("c", 0)) == (0, None, None)
+        assert names(begun(queue)) == ["a100", "a1", "a2"]
+
+    run(life())
+
+
+def test_what_rests_comes_back_after_the_others() -> None:
+    async def life() -> None:
+        queue = filled(1, a=2)
+        (first,) = begun(queue)
+        queue.rest(first, 3.0)
+        assert len(queue) == 2
+        (second,) = begun(queue)
+        queue.done(second)
+        assert begun(queue) == []
+        await elapse(3.1)
+        (again,) = begun(queue)
+        assert again.item == first.item
+        queue.rest(again, math.inf)
+        queue.put("a", 0, 7)
+        assert (names(begun(queue)), len(queue)) == (["a7"], 0), "what is newer does not rest"
+
+    run(life())
+
+
+def test_when_something_has_to_go_it_is_the_oldest_of_the_namespace_with_the_most() -> None:
+    queue = filled(1, a=2, b=3)
+    assert [queue.drop() for _ in range(6)] == [0, 0, 1, 1, 2, None]
+    assert len(queue) == 0
+
+
+# --- namespaces whose calls hang ----------------------------------------------------------------------------------
+
+
+def test_a_namespace_whose_calls_hang_leaves_half_of_the_slots() -> None:
+    async def life() -> None:
+        woken = list[float]()
+        queue = filled(8, evil=100)
+        hung = begun(queue)
+        queue.put("good", 0, 0)
+        queue.changed = lambda: woken.append(asyncio.get_running_loop().time())
+        assert (len(hung), queue.next()) == (8, None), "until it is known that they hang"
+        await elapse(LATE)
+        assert (woken, queue.late, queue.held, queue.slow("evil")) == ([LATE], 8, 92, True)
+        assert names(begun(queue)) == ["good0"]
+        for flight in hung:
+            queue.done(flight)
+        assert len(begun(queue)) == queue.share == 4
+
+    run(life())
+
+
+def test_all_that_hang_share_one_half() -> None:
+    async def life() -> None:
+        queue = filled(8, a=50, b=50, c=50)
+        for flight in begun(queue):
+            await elapse(0.0)
+            assert not flight.late
+        await elapse(LATE)
+        for flight in list(queue._flights):
+            queue.done(flight)
+        assert (queue.share, Counter(flight.namespace for flight in begun(queue))) == (1, dict.fromkeys("abc", 1))
+        queue.put("good", 0, 0)
+        assert names(begun(queue)) == ["good0"]
+
+    run(life())
+
+
+@pytest.mark.parametrize(
+    ("answers", "slow"),
+    [
+        pytest.param(0, True, id="not asked yet"),
+        pytest.param(3, True, id="one answer too few"),
+        pytest.param(4, False, id="as many answers in time as there are slots"),
+    ],
+)
+def test_when_a_namespace_is_trusted_again(answers: int, slow: bool) -> None:
+    async def life() -> None:
+        queue = filled(4, evil=100)
+        hung = begun(queue)
+        await elapse(LATE + 1.0)
+        for flight in hung:
+            queue.done(flight)
+        for _ in range(answers):
+            flight = queue.next() or hung[0]
+            queue.done(flight)
+        assert queue.slow("evil") is slow
+        await elapse(DOUBT - 1.0)
+        assert queue.slow("evil") is slow
+        await elapse(2.0 + LATE)
+        assert not queue.slow("evil"), "it was not asked for a minute"
+
+    run(life())
+
+
+def test_an_answer_that_lies_unread_while_the_loop_stands_still_is_not_late() -> None:
+    """A decision may take seconds, in which nothing that was received is looked at."""
+
+    async def life() -> None:
+        queue = filled(4, a=1)
+        (flight,) = begun(queue)
+        loop = asyncio.get_running_loop()
+        stopped = loop.time() + 3.0
+        loop._selector.now = stopped  # type: ignore[attr-defined]
+        loop.call_soon(lambda: loop.call_soon(queue.done, flight))  # the answer is read, and then its task goes on
+        await elapse(0.1)
+        assert (queue.flights, queue.slow("a")) == (0, False)
+
+    run(life())
+
+
+def test_a_namespace_of_which_nothing_goes_through_is_reported() -> None:
+    async def life() -> None:
+        said = dict[str, int]()
+        queue = Queue(4, stalled=said.__setitem__)
+        for namespace in ("evil", "good"):
+            for i in range(10):
+                queue.put(namespace, i, i)
+        for _ in range(int(STALLED) + 5):
+            for flight in begun(queue):
+                if flight.namespace == "evil":
+                    queue.rest(flight, 0.5)
+                else:
+                    queue.done(flight)
+                    queue.put("good", flight.key, flight.item)
+            await elapse(1.0)
+        assert said == {"evil": 10}
+
+    run(life())
+
+
+# --- whatever happens ---------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 6), st.integers(0, 2**32))
+def test_whatever_happens_turns_are_taken_and_bounds_hold(limit: int, seed: int) -> None:
+    dice = random.Random(seed)
+
+    async def life() -> None:
+        queue, put, sent = Queue(limit), Counter[str](), Counter[str]()
+        hanging = set(dice.sample("abcd", dice.randint(0, 4)))
+        passed: dict[str, Counter[str]] = {}  # by namespace that waits: of whom calls began since
+        flights = list[Flight[int]]()
+        for _ in range(60):
+            for namespace in dice.choices("abcd", k=dice.randint(0, 6)):
+                queue.put(namespace, put[namespace], put[namespace])
+                passed.setdefault(namespace, Counter())
+                put[namespace] += 1
+            while (flight := queue.next()) is not None:
+                flights.append(flight)
+                assert flight.item == sent[flight.namespace], "first in, first out"
+                sent[flight.namespace] += 1
+                passed.pop(flight.namespace)
+                for waiting, by in passed.items():
+                    by[flight.namespace] += 1
+                    assert queue.slow(waiting) or by[flight.namespace] <= 1
+                if put[flight.namespace] > sent[flight.namespace]:
+                    passed[flight.namespace] = Counter()
+            assert queue.flights - max(0, queue.late - max(1, limit // 2)) <= limit
+            assert queue.flights <= 2 * limit
+            assert len(queue) == sum((put - sent).values())
+            await elapse(dice.choice([0.0, 0.3, 1.5]))
+            for flight in [each for each in flights if each.namespace not in hanging or dice.random() < 0.1]:
+                flights.remove(flight)
+                queue.done(flight)
+        while flights or len(queue):  # all answer in the end
+            for flight in flights:
+                queue.done(flight)
+            flights = begun(queue)
+        await elapse(DOUBT + 3.0)
+        assert (queue._lines, queue._turns, queue._slow, queue.late, queue.flights) == ({}, {}, {}, 0, 0)
+
+    run(life())
+
+
+# --- slots --------------------------------------------------------------------------------------------------------
+
+
+def test_a_slot_is_waited_for_and_passed_on_by_those_who_are_cancelled() -> None:
+    async def life() -> None:
+        slots, got = FairSlots(1), list[str]()
+
+        async def work(name: str) -> None:
+            slot = await slots.take(name)
+            got.append(name)
+            try:
+                await turns()
+            finally:
+                slots.give(slot)
+
+        first = asyncio.ensure_future(work("a"))
+        await asyncio.sleep(0)
+        others = [asyncio.ensure_future(work(name)) for name in "bcd"]
+        await asyncio.sleep(0)
+        others[0].cancel()  # in the line
+        await first
+        others[1].cancel()  # the slot may have been handed to it
+        await asyncio.gather(*others, return_exceptions=True)
+        assert got[0] == "a"
+        assert got[-1] == "d"
+        assert (slots.queue.flights, len(slots.queue)) == (0, 0)
+
+    run(life())
+
+
+@pytest.mark.parametrize(
+    ("path", "namespace"),
+    [
+        ("/api/v1/namespaces/shop/pods/web/binding", "shop"),
+        ("/apis/events.k8s.io/v1/namespaces/shop/events", "shop"),
+        ("/api/v1/pods?limit=500", ""),
+        ("/version", ""),
+    ],
+)
+def test_the_namespace_of_a_call(path: str, namespace: str) -> None:
+    assert Call("GET", path).namespace == namespace
