@@ -133,8 +133,8 @@ def _stale(attribute: str, answer: Any) -> Callable[[Patch], None]:
 
 
 MUTANTS: dict[str, Callable[[Patch], None]] = {
-    "anybody may be the first": lambda p: p.setattr(inter_pod_affinity._Affinity, "_matches", lambda *_: True),
-    "nobody may be the first": lambda p: p.setattr(inter_pod_affinity._Affinity, "_matches", lambda *_: False),
+    "anybody may be the first": lambda p: p.setattr(inter_pod_affinity._Affinity, "_is_among", lambda *_: True),
+    "nobody may be the first": lambda p: p.setattr(inter_pod_affinity._Affinity, "_is_among", lambda *_: False),
     "wishes to be apart count as wishes to be near": _without_signs,
     "nodes without the label are neighbours": _missing_label_is_a_domain,
     "filters are never asked again": _stale("touched", np.zeros(0, np.int64)),
@@ -144,7 +144,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     ),
     "pods that come are not counted": lambda p: p.setattr(PodColumns, "_answers", lambda *_: False),
     "points do not follow the pods": lambda p: p.setattr(Tally, "_step", lambda *_: True),
-    "others' terms are not looked at": lambda p: p.setattr(PodColumns, "matching_carriers", lambda *_: []),
+    "others' terms are not looked at": lambda p: p.setattr(PodColumns, "carriers_of", lambda *_: []),
     "points are rounded up": lambda p: p.setattr(
         InterPodAffinity,
         "normalize",

@@ -56,10 +56,11 @@ class Easy:
         context: Callable[[], Any] | None = None,
         sign: Callable[[Pod], bytes] = by_image,
         selectors: Callable[[], Any] | None = None,
+        scope: Callable[[str], Any] | None = None,
     ) -> None:
         self.clock = VirtualClock(100.0)
         self.gate = Gate()
-        self.rules = Rules(sign, wakes, [self.gate], context=context, selectors=selectors)
+        self.rules = Rules(sign, wakes, [self.gate], context=context, selectors=selectors, scope=scope)
         self.room = WaitingRoom({"": self.rules}, self.clock, policy)
 
     def add(self, name: str, kind: str = "", since: float | None = None, **fields: Any) -> str:

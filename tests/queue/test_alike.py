@@ -251,6 +251,53 @@ def test_that_may_happen_while_a_job_is_in_flight() -> None:
     assert easy.popped() == ["a", "b"]
 
 
+def test_what_is_said_of_one_namespace_has_no_other_job_signed_again() -> None:
+    """And those of the namespace when they are the first of their line: a term more lets no job in, so what refuses
+    those that it does not mean refuses them as well."""
+    scope, signed = {"red": 0, "blue": 0}, Counter[str]()
+
+    def sign(pod: Pod) -> bytes:
+        signed[pod.metadata.namespace] += 1
+        said = scope[pod.metadata.namespace]
+        return by_image(pod) + (f"{pod.metadata.namespace} {said}".encode() if said else b"")
+
+    easy = Easy(sign=sign, scope=scope.__getitem__)
+    for i in range(6):
+        easy.add(f"p{i}", "k", namespace=("red", "blue")[i % 2], since=float(i))
+    easy.refuse("Room")
+    assert len(easy.room._lines) == 1, "none is set apart"
+    for said, again in ((1, {"red": 1}), (2, {"red": 1}), (2, {})):
+        scope["red"] = said
+        signed.clear()
+        easy.clock.advance(60)
+        easy.room.on_event(NODE)
+        while easy.room.ready:
+            turn = easy.room.pop()
+            if turn is not None:
+                easy.refuse("Room", turn=turn)
+        assert signed == again
+        assert easy.room.waiting(Place.UNSCHEDULABLE).jobs == 6
+    easy.clock.advance(60)
+    easy.room.on_event(NODE)
+    assert easy.popped() == [f"p{i}" for i in range(6)]
+    assert signed == {"red": 2}, "the others, as their turn came"
+
+
+def test_a_job_that_cannot_be_signed_is_tried_whatever_is_said_of_its_namespace() -> None:
+    def broken(pod: Pod) -> bytes:
+        raise ValueError(pod.key)
+
+    scope = [0]
+    easy = Easy(sign=broken, scope=lambda namespace: scope[0])
+    easy.add("a")
+    for _ in range(3):
+        scope[0] += 1
+        easy.refuse("Room")
+        easy.clock.advance(60)
+        easy.room.on_event(NODE)
+    assert easy.popped() == ["a"]
+
+
 def test_a_job_that_cannot_be_signed_waits_by_itself() -> None:
     def broken(pod: Pod) -> bytes:
         raise ValueError(pod.key)

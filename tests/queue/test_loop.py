@@ -29,7 +29,7 @@ class Loop:
 
     def __init__(self) -> None:
         self.ledger, self.planner, self.clock = Ledger(), Planner(lineup()), VirtualClock(0.0)
-        rules = Rules.of(self.planner.lineup, self._sign, self._context)
+        rules = Rules.of(self.planner.lineup, self._sign, scope=self._scope)
         self.room = WaitingRoom({"": rules}, self.clock, NO_FLUSH)
         self.nodes: dict[str, Node] = {}
         self.bound: dict[str, Pod] = {}
@@ -37,11 +37,11 @@ class Loop:
 
     def _sign(self, pod: Pod) -> bytes:
         bench, columns = self.planner.bench, self.ledger.nodes
-        return bench.signer.sign(pod, None, bench._signed(pod, columns))
+        signature = bench.signer.sign(pod, None, bench._signed(pod, columns))
+        return b"%b %b" % (signature, repr(self._scope(pod.metadata.namespace)).encode())
 
-    def _context(self) -> object:
-        pods = self.ledger.nodes.pods
-        return frozenset(pods.carrier_keys), bool(pods.carriers)
+    def _scope(self, namespace: str) -> tuple[int, ...]:
+        return self.ledger.nodes.pods.terms.scope(namespace)
 
     def node(self, node: Node) -> None:
         name = node.metadata.name

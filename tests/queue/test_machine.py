@@ -41,15 +41,21 @@ def _tried(entry: Entry) -> bool:
 class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.era = self.selected = 0
+        self.era = self.selected = self.scope = 0
         policy = Policy(flush_after=60.0, portion=2)
-        self.easy = Easy(policy, context=lambda: self.era, sign=self._sign, selectors=lambda: self.selected)
+        self.easy = Easy(
+            policy,
+            context=lambda: self.era,
+            sign=self._sign,
+            selectors=lambda: self.selected,
+            scope=lambda namespace: self.scope,
+        )
         self.room = self.easy.room
         self.jobs: dict[str, Job] = {}
         self.turns: dict[str, Turn] = {}
 
     def _sign(self, pod: Pod) -> bytes:
-        return by_image(pod) + repr(self.era if pod.metadata.labels else 0).encode()
+        return by_image(pod) + repr((self.era if pod.metadata.labels else 0, self.scope)).encode()
 
     # --- what may happen ------------------------------------------------------------------------------------------
 
@@ -197,6 +203,10 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def sign_again(self) -> None:
         self.era += 1
+
+    @rule(scope=st.integers(0, 2))
+    def speak_of_its_namespace(self, scope: int) -> None:
+        self.scope = scope
 
     @rule()
     def select_otherwise(self) -> None:

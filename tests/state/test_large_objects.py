@@ -75,7 +75,8 @@ def test_a_pod_with_thousands_of_terms_takes_little_memory_and_leaves_none_behin
     assert len(ledger.nodes.pods.carriers) == MOST_TERMS
     ledger.pod_gone(pod.key)
     assert ledger.nodes.pods.carriers == {}
-    assert ledger.nodes.pods.carrier_keys == frozenset()
+    assert len(ledger.nodes.pods.terms) == 0
+    assert ledger.nodes.pods.terms.scope(pod.metadata.namespace) == ()
 
 
 @pytest.mark.parametrize("dimension", ["volumes, claims", "volumes, disks", "volumes, ephemeral"])

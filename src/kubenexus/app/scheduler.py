@@ -215,21 +215,25 @@ class Scheduler:
         defaults = [each for plugin in planner.lineup.plugins for each in getattr(plugin, "defaults", ())]
         refuses_by_owner = any(each.when_unsatisfiable == HARD for each in defaults)
 
+        scope = columns.pods.terms.scope
+
         def sign(pod: Pod) -> bytes:
             signature, namespace = planner.bench.signature(pod, columns, lift=False), pod.metadata.namespace
-            if namespace not in self.shunned.namespaces:
+            spoken_of = scope(namespace)
+            if not spoken_of and namespace not in self.shunned.namespaces:
                 return signature
-            return b"%b in %b" % (signature, namespace.encode())  # kept from nodes that are open to other namespaces
+            # It is kept from nodes that are open to other namespaces, or others' terms may speak of its pods.
+            return b"%b in %b %b" % (signature, namespace.encode(), repr(spoken_of).encode())
 
         def owners() -> int:
             return columns.owners.version if refuses_by_owner else 0
 
-        def context() -> tuple[frozenset[str], bool, int, frozenset[str]]:
-            return columns.pods.carrier_keys, bool(columns.pods.carriers), owners(), self.shunned.namespaces
+        def context() -> tuple[int, frozenset[str]]:
+            return owners(), self.shunned.namespaces
 
         aging = self.gangs[planner.lineup.profile.name].aging
         also = {**capacity.WAKES, **stake.WAKES, **limits.WAKES}
-        return Rules.of(planner.lineup, sign, context, also=also, aging=aging, selectors=owners)
+        return Rules.of(planner.lineup, sign, context, also=also, aging=aging, selectors=owners, scope=scope)
 
     def _volumes(self, configuration: Configuration) -> VolumeBinding:
         known = self.feed.known

@@ -13,6 +13,8 @@ from kubenexus.framework.podclass import PodClass
 from kubenexus.framework.points import Plugin
 from kubenexus.state.nodes import NodeColumns
 
+MOST_PAIRS = 20_000  # of a term and a member that are held against each other: 10 ms
+
 
 class Tie(enum.Enum):
     """What members of one class are to each other in a domain of the topology."""
@@ -40,8 +42,9 @@ class Bond(msgspec.Struct, frozen=True, gc=False):
 class Bonding(Plugin, Protocol):
     def bonds(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[Bond]:
         """Called by the planner, for each class of a gang: how a pod of this class, once placed, changes what this
-        filter says about `peers` (one for each class, its own among them). Nothing: not at all. A filter that looks
-        beyond a row and lacks this method is asked again after each member."""
+        filter says about `peers`. If the gang is of one class they are one pod, that speaks for all; else they are all
+        members: pods of one class are alike to those that run now, and may not be to a member once it runs. Nothing:
+        not at all. A filter that looks beyond a row and lacks this method is asked again after each member."""
 
 
 def bound(answer: Any, plugin: str) -> Sequence[Bond]:

@@ -1,7 +1,7 @@
 """Which pods are alike: a signature made of just the fields that enabled plugins declare they read.
 
 Two pods with equal signatures are one class and share everything computed for it. So what differs between pods of one
-template must stay out: names, UIDs, labels nobody selects by, and the node a DaemonSet's pod is made for (that is a
+template must stay out: names, UIDs, labels as such, and the node a DaemonSet's pod is made for (that is a
 pin, kept with the pod).
 """
 

@@ -14,7 +14,7 @@ import numpy as np
 from kubenexus.api.core import Affinity, Pod
 from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import BoolColumn, IntColumn
-from kubenexus.framework.bonds import Bond, Tie
+from kubenexus.framework.bonds import MOST_PAIRS, Bond, Tie
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
@@ -23,10 +23,11 @@ from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, V
 from kubenexus.plugins import affinity_hints
 from kubenexus.plugins.affinity_points import Tally, Wish, by_domain, few_domains
 from kubenexus.plugins.terms import axis, codes_of
+from kubenexus.state.carriedterms import Said
 from kubenexus.state.counters import Counter
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.podcolumns import Carrier
-from kubenexus.state.podterms import Carried, Kind, carried_terms
+from kubenexus.state.podterms import Carried, Kind, carried_terms, usual_terms
 from kubenexus.state.view import Nodes, OneNode
 
 _SIGNS = {Kind.JOIN: 1, Kind.AVOID: -1}
@@ -72,16 +73,25 @@ class InterPodAffinity:
     # --- which pods are alike --------------------------------------------------------------------------------------
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
-        """Namespace, and the labels that somebody's terms ask about; nothing where no pod has terms."""
-        affinity, pods, keys = pod.spec.affinity, nodes.pods, nodes.pods.carrier_keys
-        if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity) is not None:
-            asked = _asked(affinity)
-            keys = keys if asked <= keys else keys | asked  # mostly its siblings ask the same
-        elif not pods.carriers:
-            return None
-        labels = pod.metadata.labels
-        few = labels if len(labels) < len(keys) else keys
-        return [pod.metadata.namespace, {key: labels[key] for key in few if key in labels and key in keys}]
+        """Which terms of other pods speak of it; and, if it has terms, its namespace and which of these mean the pod
+        itself. Nothing for a pod without terms of which none speaks: whatever its labels, others' pods are as they
+        are."""
+        affinity, meta, terms = pod.spec.affinity, pod.metadata, nodes.pods.terms
+        said = terms.about(meta.namespace, meta.labels) if terms else ()
+        if affinity is None or (affinity.pod_affinity or affinity.pod_anti_affinity) is None:
+            return [meta.namespace if isinstance(said, dict) else "", (), said] if said else None
+        try:
+            own = usual_terms(pod)
+        except Malformed:  # reported when nodes are asked about
+            own = None
+        if own is None:
+            return [meta.namespace, [_seen_by(affinity, meta.labels), terms.scope(meta.namespace)], said]
+        itself = [i for i, each in enumerate(own) if _means(each, pod, nodes)]
+        if said and itself and not isinstance(said, dict):
+            # The first of a workload to be placed leaves the class of the others as it is.
+            known = {terms.token(own[i]) for i in itself}
+            said = tuple([token for token in said if token not in known])
+        return [meta.namespace, itself, said]
 
     def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
         affinity, mark = self._affinity(pod, nodes), nodes.node_changes.mark
@@ -89,7 +99,7 @@ class InterPodAffinity:
         if point == "filter":
             flips = tuple([c.flips for c in affinity.required]) if affinity.required else ()
             strict = tuple([(id(c), c.counter.flips) for c in others.strict]) if others.strict else ()
-            return mark, flips, strict, others.joins_itself
+            return mark, flips, strict
         versions = tuple([c.version for c in affinity.preferred]) if affinity.preferred else ()
         return mark, versions, tuple([(id(c), c.counter.version) for c in others.lenient])
 
@@ -172,13 +182,15 @@ class InterPodAffinity:
     def bonds(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[Bond]:
         """Members whom required terms of a member select: apart, or all with the first of them."""
         terms = [c for c in self._affinity(pod, nodes).terms if c.kind in _TIES]
-        meant = {c: any(_means(c, peer, nodes) for peer in peers) for c in terms}
         if len(peers) > 1:
-            return [Bond(Tie.OTHER, self.name)] if any(meant.values()) else []
+            many = len(terms) * len(peers) > MOST_PAIRS
+            tied = many or any(_means(c, peer, nodes) for c in terms for peer in peers)
+            return [Bond(Tie.OTHER, self.name)] if tied else []
+        meant = {c: any(_means(c, peer, nodes) for peer in peers) for c in terms}
         joins = [c for c in terms if c.kind is Kind.MUST_JOIN]
         first = joins and all(meant[c] for c in joins) and not self._affinity(pod, nodes).anybody
-        tied = [c for c in terms if (first if c.kind is Kind.MUST_JOIN else meant[c])]
-        return [Bond(_TIES[c.kind], self.name, c.topology) for c in tied]
+        ties = [c for c in terms if (first if c.kind is Kind.MUST_JOIN else meant[c])]
+        return [Bond(_TIES[c.kind], self.name, c.topology) for c in ties]
 
     def _affinity(self, pod: PodClass, nodes: NodeColumns) -> "_Affinity":
         return pod.once("InterPodAffinity", lambda: self._shared_affinity(pod, nodes))
@@ -209,10 +221,9 @@ class _Others(NamedTuple):
     strict: list[Carrier]
     lenient: list[Carrier]
     wishes: list[Wish]
-    joins_itself: bool
 
 
-_NOBODY = _Others([], [], [], False)
+_NOBODY = _Others([], [], [])
 
 
 # Rows that are too far from those to join, too near to those to avoid, or where others want the pod not to be. None:
@@ -227,15 +238,20 @@ class _Affinity:
     """
 
     def __init__(self, pod: PodClass, nodes: NodeColumns, hard_weight: int) -> None:
-        signed: tuple[str, dict[str, str]] | None = pod.signed.get("InterPodAffinity")
-        self._namespace, self._labels = signed or ("", {})
-        self._known = signed is not None
+        signed: tuple[str, Sequence[Any], Said] = pod.signed.get("InterPodAffinity") or ("", (), ())
+        self._namespace, itself, self._said = signed
         self._hard_weight = hard_weight
         self._others: tuple[int, _Others] = (-1, _NOBODY)
         self.refusals: tuple[Hashable, _Refusals] = (None, (None, None, None))  # with the stamp they were looked for at
         self._wishes: tuple[Any, tuple[tuple[Wish, ...], Tally | None]] = (None, ((), None))
         terms = carried_terms(pod.pod, self._namespace)  # the specimen has no namespace of its own
         self.terms = terms
+        if itself and isinstance(itself[0], dict):
+            labels: dict[str, str] = itself[0]
+            within, pods = self._namespace, nodes.pods
+            self._itself = [c for c in terms if pods.covers(c.term, within) and c.term.selector.matches(labels)]
+        else:
+            self._itself = [terms[i] for i in itself]
         must = [c for c in terms if c.kind is Kind.MUST_JOIN]
         together = nodes.pods.counter(tuple(c.term for c in must)) if must else None
         self.joins = [(c.topology, together) for c in must if together is not None]
@@ -245,20 +261,24 @@ class _Affinity:
         ]
         self.required = [counter for _, counter in (*self.joins, *self.avoids)]
         self.preferred = [counter for _, _, counter in self.own_wishes]
-        self._must = must
+        self.joins_itself = self._is_among(must)
+
+    def _is_among(self, must: Sequence[Carried]) -> bool:
+        """Whether the pod is one of those it wants to join."""
+        return bool(must) and all(c in self._itself for c in must)
 
     def others(self, nodes: NodeColumns) -> _Others:
-        """Looked up again when a term came or went, or a namespace changed."""
-        if self._known and self._others[0] != nodes.pods.carrier_version:
-            carriers = nodes.pods.matching_carriers(self._namespace, self._labels)
+        """Looked up again when a term came or went."""
+        if self._others[0] != nodes.pods.carrier_version:
+            pods = nodes.pods
+            its_own = [pods.carriers[c] for c in dict.fromkeys(self._itself) if c in pods.carriers]
+            carriers = list(dict.fromkeys([*its_own, *pods.carriers_of(self._said, self._namespace)]))
             strict = [c for c in carriers if c.carried.kind is Kind.MUST_AVOID]
             lenient = [c for c in carriers if c.carried.kind is not Kind.MUST_AVOID]
-            # Whether the pod is one of those it wants to join; a namespace's labels may have a say in it.
-            itself = bool(self._must) and all(self._matches(carried, nodes) for carried in self._must)
             heard = [c for c in lenient if c.carried.kind is not Kind.MUST_JOIN or self._hard_weight > 0]
             theirs = [(c.carried.topology, self._worth(c.carried), c.counter) for c in heard]
             wishes = [*self.own_wishes, *theirs]
-            self._others = nodes.pods.carrier_version, _Others(strict, lenient, wishes, itself)
+            self._others = nodes.pods.carrier_version, _Others(strict, lenient, wishes)
         return self._others[1]
 
     def _worth(self, carried: Carried) -> int:
@@ -283,28 +303,20 @@ class _Affinity:
         """Whether somebody is there already whom all required terms select."""
         return any(counter.anywhere(topology) for topology, counter in self.joins)
 
-    def _matches(self, carried: Carried, nodes: NodeColumns) -> bool:
-        covered = nodes.pods.covers(carried.term, self._namespace)
-        return covered and carried.term.selector.matches(self._labels)
-
 
 def _means(carried: Carried, pod: Pod, nodes: NodeColumns) -> bool:
     covered = nodes.pods.covers(carried.term, pod.metadata.namespace)
     return covered and carried.term.selector.matches(pod.metadata.labels)
 
 
-def _asked(affinity: Affinity) -> set[str]:
-    """The label keys its terms ask about."""
+def _seen_by(affinity: Affinity, labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels that a pod's own terms ask about, be they readable or not."""
     keys: set[str] = set()
     for towards in (affinity.pod_affinity, affinity.pod_anti_affinity):
         if towards is not None:
-            for term in towards.required:
-                if term.label_selector is not None:
-                    keys |= term.label_selector.keys()
-            for weighted in towards.preferred:
-                if weighted.pod_affinity_term.label_selector is not None:
-                    keys |= weighted.pod_affinity_term.label_selector.keys()
-    return keys
+            terms = [*towards.required, *[weighted.pod_affinity_term for weighted in towards.preferred]]
+            keys.update(*[term.label_selector.keys() for term in terms if term.label_selector is not None])
+    return {key: value for key, value in labels.items() if key in keys}
 
 
 def _refusals(affinity: _Affinity, nodes: Nodes) -> _Refusals:
@@ -332,7 +344,7 @@ def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:
     for _, some in labels:
         some[0] = False  # nodes without the label are in no domain
     nobody = not any([np.count_nonzero(some) for _, some in labels])  # noqa: C419
-    if nobody and affinity.others(nodes.columns).joins_itself:
+    if nobody and affinity.joins_itself:
         return _all([codes != 0 for codes, _ in labels])
     return _all([some.take(codes) for codes, some in labels])
 

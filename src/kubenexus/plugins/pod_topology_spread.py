@@ -13,7 +13,7 @@ from kubenexus.api.core import Pod, PodSpec, TopologySpreadConstraint
 from kubenexus.api.selectors import Op, Requirement, Selector
 from kubenexus.base.errors import Malformed
 from kubenexus.base.numbers import IntColumn
-from kubenexus.framework.bonds import Bond, Tie
+from kubenexus.framework.bonds import MOST_PAIRS, Bond, Tie
 from kubenexus.framework.events import Action, Resource, Wake
 from kubenexus.framework.job import JobView
 from kubenexus.framework.podclass import PodClass
@@ -129,8 +129,11 @@ class PodTopologySpread:
     def bonds(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[Bond]:
         """Members whom a hard constraint of a member counts."""
         hard = self._plan(pod, nodes).hard_domains(nodes)
-        counting = [domains for domains in hard if any(domains.constraint.counts(peer) for peer in peers)]
-        return [domains.bond(self.name) if len(peers) == 1 else Bond(Tie.OTHER, self.name) for domains in counting]
+        if len(peers) > 1:
+            many = len(hard) * len(peers) > MOST_PAIRS
+            tied = many or any(domains.constraint.counts(peer) for domains in hard for peer in peers)
+            return [Bond(Tie.OTHER, self.name)] if tied else []
+        return [domains.bond(self.name) for domains in hard if any(domains.constraint.counts(peer) for peer in peers)]
 
     def _plan(self, pod: PodClass, nodes: NodeColumns) -> "_Plan":
         return pod.once("PodTopologySpread", lambda: self._shared_plan(pod, nodes))

@@ -20,7 +20,7 @@ class Line:
     not concern its kind. `flying` counts the members that are in flight; they are not among `members`. `ripens` is its
     slot among those that gain urgency, `lane` among those that have been tried or have not. `refused` is the order of
     the job that was refused. `flushed`: nothing but time has woken it since it was refused. `late`: a job of its kind
-    took too long to decide, and none is to be tried before then (0: none did).
+    took too long to decide, and none is to be tried before then (0: none did). `scope` is what its jobs were signed in.
     """
 
     __slots__ = (
@@ -43,6 +43,7 @@ class Line:
         "refused",
         "ripens",
         "rules",
+        "scope",
         "slot",
         "stands",
         "until",
@@ -51,6 +52,7 @@ class Line:
     def __init__(self, kind: Kind, rules: Rules, priority: int, *, alone: bool = False) -> None:
         self.kind = kind
         self.rules = rules
+        self.scope = rules.scope(kind.specimens[0])
         self.priority = priority
         self.alone = alone
         self.members: Heap[Entry] = Heap()
@@ -112,6 +114,13 @@ class Line:
         """When its place among the lines will be another one though nothing happens; None: never."""
         head, aging = self.head, self.rules.aging
         return None if head is None or aging is None else aging.grows_at(self.priority, head.ready, now)
+
+    @property
+    def in_scope(self) -> bool:
+        """Whether signatures mean for its first job what they meant when the line was made. The jobs in it may be of
+        several namespaces, as long as none of these has anything that sets it apart."""
+        head = self.head
+        return head is None or self.scope == self.rules.scope(head.job.pods[0])
 
     def concerns(self, entry: Entry) -> bool:
         """Whether the refusal that stands goes for this job, too. Room that is kept for a gang is kept from those that

@@ -47,7 +47,7 @@ class Lines:
     def home(self, kind: Kind, rules: Rules, priority: int) -> Line:
         """The line of jobs of this kind, made if there is none."""
         line = self._by_kind.get(kind.signature)
-        if line is None:
+        if line is None or line.scope != rules.scope(kind.specimens[0]):
             line = self._by_kind[kind.signature] = Line(kind, rules, priority)
         return line
 
@@ -56,8 +56,8 @@ class Lines:
         return self._by_kind.get(line.kind.signature) is line
 
     def is_outdated(self, line: Line) -> bool:
-        """Whether signatures have changed since its jobs joined it."""
-        return not line.alone and not self.is_home(line)
+        """Whether signatures have changed since its first job joined it."""
+        return not line.alone and not (self.is_home(line) and line.in_scope)
 
     # --- jobs come and go -----------------------------------------------------------------------------------------
 

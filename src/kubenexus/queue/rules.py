@@ -23,6 +23,7 @@ from kubenexus.queue.kind import Kind, Sign, kind_of
 NOBODY = ""
 
 Wakes = Mapping[str, Sequence[Wake]]
+Scope = Callable[[str], Hashable]
 
 
 def _first_come(priority: int, since: float) -> tuple[float, ...]:
@@ -32,12 +33,13 @@ def _first_come(priority: int, since: float) -> tuple[float, ...]:
 class Rules:
     """One for each profile.
 
-    `context` is whatever signatures depend on besides the pod (which labels the terms of other pods ask about, say):
-    when it changes, each job is signed again before it is next tried. It says who is alike, and lets no job in by
-    itself: what does is an event. `selectors` is what refusals rest on that no event tells of (what Services select by,
-    where default constraints refuse): when it changes, all that were refused are woken. `aging` says how waiting makes
-    a job more urgent, if it does. `hints` counts what hints answered, by plugin, event and answer; `failures` how often
-    gates and orders failed, by plugin.
+    `context` is whatever signatures depend on besides the pod (whom nodes are closed to, say): when it changes, each
+    job is signed again before it is next tried. It says who is alike, and lets no job in by itself: what does is an
+    event. `scope` is the same for the pods of one namespace (which terms of other pods may speak of them); it is part
+    of what `sign` returns, and jobs of other namespaces stay where they are. `selectors` is what refusals rest on that
+    no event tells of (what Services select by, where default constraints refuse): when it changes, all that were
+    refused are woken. `aging` says how waiting makes a job more urgent, if it does. `hints` counts what hints answered,
+    by plugin, event and answer; `failures` how often gates and orders failed, by plugin.
     """
 
     def __init__(
@@ -50,8 +52,10 @@ class Rules:
         aging: Aging | None = None,
         *,
         selectors: Callable[[], Hashable] | None = None,
+        scope: Scope | None = None,
     ) -> None:
         self.aging = aging
+        self._scope = scope
         self.context = context
         self.selectors = selectors
         self.hints: Counter[tuple[str, str, str]] = Counter()
@@ -72,11 +76,12 @@ class Rules:
         aging: Aging | None = None,
         *,
         selectors: Callable[[], Hashable] | None = None,
+        scope: Scope | None = None,
     ) -> "Rules":
         """Those of a profile's plugins, and of others who refuse."""
         sort = lineup.sorts[0] if lineup.sorts else None
         wakes = {**wakes_of(lineup.plugins), **also}
-        return Rules(sign, wakes, lineup.gates, sort, context, aging, selectors=selectors)
+        return Rules(sign, wakes, lineup.gates, sort, context, aging, selectors=selectors, scope=scope)
 
     def order(self, priority: int, since: float) -> tuple[float, ...]:
         """Jobs with smaller keys go first. A job that the profile's plugin cannot place goes first come, first served:
@@ -100,6 +105,10 @@ class Rules:
             return kind_of(job, self._sign)
         except Exception:
             return kind_of(job, lambda pod: f"{pod.key} {pod.metadata.uid}".encode())
+
+    def scope(self, pod: Pod) -> Hashable:
+        """What the signature of a pod depends on besides the pod, in its namespace."""
+        return None if self._scope is None else self._scope(pod.metadata.namespace)
 
     def gate(self, job: Job) -> Verdict | None:
         """The first verdict that keeps the job out, if any. One gated pod gates its job; a gate that fails is shut."""

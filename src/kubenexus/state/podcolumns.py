@@ -4,8 +4,7 @@ A question that nobody asked before is answered by comparing columns over all po
 each pod that comes or goes (`questions`).
 """
 
-from collections import Counter as Counts
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,12 @@ import numpy as np
 from kubenexus.api.selectors import Requirement
 from kubenexus.base.intern import UNKNOWN, Interner
 from kubenexus.base.numbers import BoolColumn
+from kubenexus.state.carriedterms import CarriedTerms, Said
 from kubenexus.state.counters import Counter, FewRows
 from kubenexus.state.labels import LabelColumns, holds
 from kubenexus.state.pods import PodRecord, Stage
 from kubenexus.state.podterms import Carried, Kind, Term
-from kubenexus.state.questions import Question, Questions, certain_label
+from kubenexus.state.questions import Question, Questions
 from kubenexus.state.resources import widen
 
 
@@ -45,10 +45,9 @@ class PodColumns:
         self._free: list[int] = []
         self._questions = Questions(self._answers)
         self.carriers: dict[Carried, Carrier] = {}
-        self._by_label: dict[tuple[str, str] | None, dict[Carried, Carrier]] = {}
+        self._by_token: dict[str, Carrier] = {}
+        self.terms = CarriedTerms(self._namespace_labels)  # of pods that run or are nominated
         self.carrier_version = 0
-        self._carrier_keys: frozenset[str] | None = frozenset()  # None: to be made again
-        self._key_askers: Counts[str] = Counts()  # how many terms ask about each of them
 
     @property
     def count(self) -> int:
@@ -108,7 +107,7 @@ class PodColumns:
                 counter = reference()
                 if counter is not None:
                     counter.add(row, delta)
-        for carried in record.terms:
+        for carried in record.terms if delta > 0 else reversed(record.terms):  # as they came, to be as before
             self._carry(carried, row, delta)
 
     def _answers(self, term: Term, record: PodRecord) -> bool:
@@ -121,40 +120,22 @@ class PodColumns:
         carrier = self.carriers.get(carried)
         if carrier is None:
             carrier = self.carriers[carried] = Carrier(carried, FewRows(self._node_labels))
-            self._by_label.setdefault(certain_label(carried.term), {})[carried] = carrier
-            self._carriers_changed([carried], +1)
+            self.carrier_version += 1
+            self.terms.change(carried, +1)
+            self._by_token[self.terms.token(carried)] = carrier
         carrier.counter.add(row, delta)
         if not carrier.counter.total:
             del self.carriers[carried]
-            del self._by_label[certain_label(carried.term)][carried]
-            self._carriers_changed([carried], -1)
+            del self._by_token[self.terms.token(carried)]
+            self.carrier_version += 1
+            self.terms.change(carried, -1)
 
     def nominated(self, record: PodRecord, by: int) -> None:
-        """A pod waits for a node (+1), or no longer does (-1). While it is tried there its terms count, too: the labels
-        they ask about have to be known of every pod that meets it."""
-        avoids = [carried for carried in record.terms if carried.kind is Kind.MUST_AVOID]
-        if avoids:
-            self._carriers_changed(avoids, by)
-
-    @property
-    def carrier_keys(self) -> frozenset[str]:
-        """The labels that terms ask about, of pods that run or are nominated. Made when it is asked for: a pod with a
-        thousand terms would have it made a thousand times."""
-        if self._carrier_keys is None:
-            self._carrier_keys = frozenset(self._key_askers)
-        return self._carrier_keys
-
-    def _carriers_changed(self, terms: Iterable[Carried], by: int) -> None:
-        """These are carried from now on (+1), or no longer (-1). Each workload may carry a term of its own, so the
-        others are not looked at."""
-        self.carrier_version += 1
-        known = len(self._key_askers)
-        for key in (key for carried in terms for key in carried.term.selector.keys):
-            self._key_askers[key] += by
-            if not self._key_askers[key]:
-                del self._key_askers[key]
-        if len(self._key_askers) != known:  # all come, or all go
-            self._carrier_keys = None
+        """A pod waits for a node (+1), or no longer does (-1). While it is tried there its terms count, too: whether
+        they speak of a pod has to be known of every pod that meets it."""
+        for carried in record.terms if by > 0 else reversed(record.terms):
+            if carried.kind is Kind.MUST_AVOID:
+                self.terms.change(carried, by)
 
     # --- questions ------------------------------------------------------------------------------------------------
 
@@ -193,17 +174,10 @@ class PodColumns:
         column = self._labels.column(wanted.key)
         return holds(wanted, column.codes[: self._size], column)
 
-    def matching_carriers(self, namespace: str, labels: Mapping[str, str]) -> list[Carrier]:
-        """The carried terms that speak of a pod with these labels. Most ask for one certain label: only those whose
-        label the pod has are looked at."""
-        known = self._namespace_labels.get(namespace, {})
-        pairs: list[tuple[str, str] | None] = [None, *labels.items()]
-        return [
-            carrier
-            for pair in pairs
-            for carried, carrier in self._by_label.get(pair, {}).items()
-            if carried.term.covers(namespace, known) and carried.term.selector.matches(labels)
-        ]
+    def carriers_of(self, said: Said, namespace: str) -> list[Carrier]:
+        """The terms that pods carry now, among those that were said to speak of a pod of this namespace."""
+        tokens = self.terms.meaning(namespace, said) if isinstance(said, Mapping) else said
+        return [self._by_token[token] for token in tokens if token in self._by_token]
 
     # --- counting anew ----------------------------------------------------------------------------------------------
 
@@ -232,11 +206,13 @@ class PodColumns:
         """A namespace's labels (None: it is gone). Counters that select namespaces by label are counted again."""
         if self._namespace_labels.get(name) == labels:
             return
+        fresh = name not in self._namespace_labels
         if labels is None:
             del self._namespace_labels[name]
         else:
             self._namespace_labels[name] = labels
         self._questions.meanings_changed()
+        self.terms.namespace_changed(name, fresh=fresh)
         self.carrier_version += 1
         for question, counter in self._questions:
             if any(term.everywhere.requirements for term in question):

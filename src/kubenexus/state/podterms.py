@@ -66,6 +66,15 @@ def carried_terms(pod: Pod, namespace: str | None = None) -> tuple[Carried, ...]
     return _parsed.__wrapped__(_encoder.encode(_kept(affinity)), within)
 
 
+def usual_terms(pod: Pod) -> tuple[Carried, ...] | None:
+    """The same for each pod that is signed; None if they are so long that to read them takes milliseconds."""
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return ()
+    encoded = _encoder.encode((affinity.pod_affinity, affinity.pod_anti_affinity))
+    return _parsed(encoded, pod.metadata.namespace) if len(encoded) <= _USUAL else None
+
+
 def _kept(affinity: Affinity) -> tuple[PodAffinity | None, PodAffinity | None]:
     """What is read of a pod's affinity: of one with thousands of terms the first, required ones before preferred ones.
     No pod that we place has so many (`framework.limits`); one that somebody else bound must not stop everybody."""

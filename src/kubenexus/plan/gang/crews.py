@@ -158,7 +158,7 @@ def offered(resource: str, view: Nodes) -> Any:
 def bonds(crews: list[Crew], columns: NodeColumns) -> list[Bond]:
     """How the members limit each other, besides the room they take. Empty: not at all."""
     found: list[Bond] = []
-    peers = [crew.member.pod for crew in crews]
+    peers = [pod for crew in crews for pod in crew.pods] if len(crews) > 1 else [crew.member.pod for crew in crews]
     for crew in crews:
         table = crew.member.table
         if table.cast.assigns or _takes_more(table.pod):
