@@ -20,8 +20,12 @@ FOLDER = Path(__file__).parent / "data"
 PAGE = Path(__file__).parents[2] / "docs" / "oracle.md"
 INDEX = read_index(FOLDER)
 MOST_BYTES = 6_000_000
-# Only with `addedAffinity` in the plugin's arguments; recorded were the defaults.
-NEVER_RECORDED = {("NodeAffinity", "node(s) didn't match scheduler-enforced node affinity")}
+NEVER_RECORDED = {
+    # Only with `addedAffinity` in the plugin's arguments; recorded were the defaults.
+    ("NodeAffinity", "node(s) didn't match scheduler-enforced node affinity"),
+    # kube-scheduler does not keep pods from nodes whose kubelet refused their like.
+    ("NodeAffinity", "node(s) recently refused pods like this one"),
+}
 
 
 @cache
