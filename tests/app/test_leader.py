@@ -176,6 +176,27 @@ def test_no_write_starts_after_the_renew_deadline(a: Replica, clock: VirtualCloc
     assert a.election.write_timeout == 5
 
 
+@pytest.mark.parametrize(
+    ("stopped", "left"),
+    [
+        pytest.param(0, 5, id="just renewed"),
+        pytest.param(9.5, 5, id="just before the renew deadline"),
+        pytest.param(13, 2, id="beyond the renew deadline: until the lease ends"),
+        pytest.param(15, 0, id="the lease is over"),
+        pytest.param(60, 0, id="long after it"),
+    ],
+)
+def test_a_write_has_no_more_time_than_the_lease(a: Replica, clock: VirtualClock, stopped: float, left: float) -> None:
+    """A process may be stopped after it asked whether it may write: the time it then gives the write says so."""
+    a.acquire()
+    clock.advance(stopped)
+    assert a.election.write_timeout == left
+
+
+def test_who_does_not_lead_has_no_time_for_a_write(a: Replica) -> None:
+    assert a.election.write_timeout == 0
+
+
 def test_the_fence_counts_from_when_the_renewal_was_sent(a: Replica, clock: VirtualClock) -> None:
     a.acquire()
     answer = a.candidate.renewal(clock.now())

@@ -40,6 +40,11 @@ class Candidate:
         renewed_at = self.renewed_at  # read once: the lease thread may set it to None in between
         return renewed_at is not None and now < renewed_at + self.terms.renew
 
+    def lease_left(self, now: float) -> float:
+        """Seconds until another may take the lease from us, at least 0. For any thread."""
+        renewed_at = self.renewed_at
+        return 0.0 if renewed_at is None else max(0.0, renewed_at + self.terms.lease - now)
+
     @property
     def deadline(self) -> float:
         """When the fence closes, unless the lease is renewed before."""

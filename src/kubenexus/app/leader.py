@@ -78,8 +78,9 @@ class LeaderElection:
 
     @property
     def write_timeout(self) -> float:
-        """No write may take longer than this many seconds."""
-        return self.terms.write_timeout
+        """No write that is sent now may take longer than this many seconds: it has to end with the lease. A process
+        that was stopped since it asked `may_write` has none left."""
+        return min(self.terms.write_timeout, self._candidate.lease_left(self._clock.now()))
 
     def may_write(self, now: float | None = None) -> bool:
         """Whether a write may start now. Cheap; asked before each one."""

@@ -53,7 +53,7 @@ class LeaderElectionThread:
         self._activity, self._clock, self._sleep = activity, clock, sleep
         self._exit, self._grace = exit, grace
         # Each write of a loop that stands still has to be over before another may lead.
-        self._patience = max(STILL, election.write_timeout + 5.0)
+        self._patience = max(STILL, election.terms.write_timeout + 5.0)
         self._main = threading.get_ident()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None

@@ -44,6 +44,7 @@ LIMIT = 64  # binds in flight
 AHEAD = 2  # times as many may be decided and not yet answered
 OPEN = 64  # times as many commitments may wait for a look
 TRIES = 4  # binds without an answer before we believe a look that says "no node"
+LOOK = 5.0  # seconds that a look may take
 AFTER_AN_ERROR = 1.0  # seconds until a look, where the error was ours and may come again at once
 REST = 1.0  # seconds without decisions after the server could not be reached: they would only pile up
 
@@ -304,16 +305,17 @@ class Dispatcher:
             return Outcome(Fate.NEVER, problem)
         progress.sent(bind)
         try:
-            await self._ask(bind.call)
+            # Taken last: a process that was stopped since the guard was asked has no time left, and sends nothing.
+            await self._ask(bind.call, self._guard.write_timeout)
         except (ApiError, Unreachable, Uncertain) as error:
             if isinstance(error, Unreachable) and not isinstance(error, NoConnection):
                 self._take_a_rest()
             return _said(outcome_of(error))
         return BOUND
 
-    async def _ask(self, call: Call) -> bytes:
+    async def _ask(self, call: Call, timeout: float) -> bytes:
         try:
-            return await self._api.send(call, timeout=self._guard.write_timeout)
+            return await self._api.send(call, timeout=timeout)
         except (ApiError, Unreachable, Uncertain):
             raise
         except Exception as error:  # the call may have gone out before that
@@ -356,7 +358,7 @@ class Dispatcher:
         """None: the pod has no node, or we may not look. UNSURE: the server does not say."""
         meta = bind.pod.metadata
         try:
-            body = await self._ask(get(PODS, meta.namespace, meta.name))
+            body = await self._ask(get(PODS, meta.namespace, meta.name), LOOK)
         except ApiError as error:
             if error.code == 403:
                 return None
