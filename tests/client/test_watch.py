@@ -3,6 +3,7 @@
 import asyncio
 import random
 from typing import Any
+from urllib.parse import parse_qs
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from kubenexus.api.core import Pod
 from kubenexus.base.clock import VirtualClock
 from kubenexus.client import kinds
 from kubenexus.client.backoff import Backoff
-from kubenexus.client.calls import ApiError, Call, Unreachable
+from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
 from kubenexus.client.topics import LineStream, Timing, Topic
 from kubenexus.client.watch import Reflector
 from tests.client.cluster import GONE, PODS, QUICK, Told, bookmark, event, following, page, pod, refuses, says
@@ -103,6 +104,52 @@ def test_the_next_page_is_asked_for_while_this_one_is_told() -> None:
     source, told = Pages(), Counting()
     run(Reflector(source, PODS, told, clock=VirtualClock(), rng=random.Random(1)).step())
     assert told.log == ["begin", ["p1"], 2, ["p2"], 2, "end"]
+
+
+def test_pages_that_are_too_long_to_be_read_become_smaller() -> None:
+    class LargeObjects:
+        """Eighty pods of which 31 are as much as an answer may hold."""
+
+        def __init__(self) -> None:
+            self.limits: list[int] = []
+
+        async def send(self, call: Call, **_: Any) -> bytes:
+            asked = parse_qs(call.path.partition("?")[2])
+            self.limits.append(int(asked["limit"][0]))
+            if self.limits[-1] > 31:
+                raise Uncertain("the body of the answer is longer than 536870912 bytes")
+            first = int(asked.get("continue", ["0"])[0])
+            last = min(first + self.limits[-1], 80)
+            pods = [pod(f"p{i}", i + 1) for i in range(first, last)]
+            return page(*pods, more=str(last) if last < 80 else "").partition(b"\r\n\r\n")[2]
+
+        async def stream(self, path: str, **_: Any) -> LineStream:
+            raise Unreachable("there is no watch here")
+
+    async def no_wait(seconds: float) -> None: ...
+
+    async def main() -> None:
+        source, told = LargeObjects(), Told()
+        reflector = Reflector(source, PODS, told, clock=VirtualClock(), rng=random.Random(1), sleep=no_wait)
+        for _ in range(20):
+            await reflector.step()
+            if reflector.synced:
+                break
+        assert source.limits == [500, 125, 31, 31, 31]
+        assert reflector.synced
+        assert len(told.held) == 80
+
+    run(main())
+
+
+def test_after_a_page_of_large_objects_fewer_are_asked_for() -> None:
+    async def main() -> None:
+        large = pod("a", 1) | {"spec": {"note": "x" * 3_000_000}}
+        async with following([page(large, more="x"), page(pod("b", 2))], []) as it:
+            await it.until(lambda: it.reflector.synced)
+            assert it.asked[:2] == [{"limit": "500"}, {"limit": "11", "continue": "x"}]
+
+    run(main())
 
 
 def test_pages_that_grew_too_old_are_listed_anew_as_a_whole() -> None:

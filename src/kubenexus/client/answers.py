@@ -29,7 +29,7 @@ class Limits(msgspec.Struct, frozen=True):
     """How much of an answer is taken, in bytes. A page of a list may be large; a head never is."""
 
     head: int = 256 * 1024
-    body: int = 1024**3
+    body: int = 512 * 1024**2
     line: int = 64 * 1024**2
 
 

@@ -30,6 +30,7 @@ from kubenexus.client.topics import LineStream, Receiver, Source, Timing, Topic,
 from kubenexus.client.verbs import listing, reaching, watching
 
 _MOST = 256  # lines in one batch: a few milliseconds of work, then the loop may do something else
+_PAGE_BYTES = 1 << 25  # of a page that is asked for after large ones; 500 ordinary pods are a few megabytes
 _FAILURES = 3  # of a watch in a row, before what it would have said counts as unknown
 _TOO_LARGE = 504
 _REWOUND = "Too large resource version"  # as kube-apiserver words it
@@ -59,6 +60,7 @@ class Reflector:
         self._timing = timing = timing or Timing()
         self._backoff = Backoff(rng, timing.backoff, timing.longest_backoff)
         self._begun, self._wanted = 0, 1  # lists
+        self._size = timing.page  # objects on the next page
         self._whole = False  # without pages: the pages grew too old while we turned them
         self._usual = 0  # bytes of an object in the page that came last
         self._stream: LineStream | None = None
@@ -201,14 +203,20 @@ class Reflector:
         yield page
 
     async def _page(self, more: str) -> Listing[Any]:
-        call = listing(self.resource, limit=0 if self._whole else self._timing.page, more=more, fields=self._fields)
+        """The next page. A page that is too long or too slow to arrive is followed by smaller ones: objects may be of
+        several megabytes, and 500 of them no answer that can be read."""
+        call = listing(self.resource, limit=0 if self._whole else self._size, more=more, fields=self._fields)
         try:
             raw = await self._client.send(call, timeout=self._timing.list_page)
         except ApiError as error:
             self._whole = self._whole or (error.code == 410 and bool(more))
             raise
+        except Uncertain:
+            self._size, self._whole = max(self._size // 4, 1), False
+            raise
         page = decode_list(raw, self._kind)
         self._usual = len(raw) // max(len(page.items), 1)
+        self._size = min(self._size, max(_PAGE_BYTES // max(self._usual, 1), 1))
         return page
 
     def _complete(self, version: str, number: int) -> None:
@@ -219,6 +227,7 @@ class Reflector:
             self._note(Trouble(self.resource, 0, text))
         self.version = self._latest = version
         self._unsure = False
+        self._size = min(2 * self._size, self._timing.page)
         self.synced = self.served = True
         self._whole = False
         self._heard()
