@@ -1,12 +1,15 @@
 """The first bind only after the cache has seen everything up to that moment: how a reflector knows."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from kubenexus.api.codec import Listing
 from kubenexus.api.core import Pod
 from kubenexus.client import kinds
 from kubenexus.client.calls import ApiError
+from kubenexus.client.kinds import Resource
 from kubenexus.client.topics import Topic
 from tests.client.cluster import bookmark, event, following, page, pod, says
 from tests.client.server import Talk, chunk, http, run, status
@@ -68,14 +71,15 @@ def test_f16_a_list_begun_earlier_is_not_enough() -> None:
         go = asyncio.Event()
         async with following([page(version=10)], []) as it:
             await it.until(lambda: it.reflector.watching)
-            real = it.reflector._page
+            pages = it.reflector._pages
+            real = pages._page
 
-            async def slow(more: str):
-                found = await real(more)
+            async def slow(resource: Resource, more: str) -> Listing[Any]:
+                found = await real(resource, more)
                 await go.wait()
                 return found
 
-            it.reflector._page = slow  # type: ignore[method-assign]
+            pages._page = slow  # type: ignore[method-assign]
             it.reflector.relist()
             await it.until(lambda: not it.reflector.version)
             lists = it.reflector._wanted

@@ -16,21 +16,20 @@ import asyncio
 import contextlib
 import math
 import random
-from collections.abc import AsyncGenerator, Callable
-from typing import Any
+from collections.abc import Callable
 
-from kubenexus.api.codec import Listing, decode_list
+from kubenexus.api.codec import decode_list
 from kubenexus.base.clock import Clock, Sleep
 from kubenexus.base.errors import Malformed
 from kubenexus.client.backoff import Backoff
 from kubenexus.client.calls import ApiError, Uncertain, Unreachable
 from kubenexus.client.changes import Batch, at_least, before, portions, read_batch
 from kubenexus.client.kinds import Resource
+from kubenexus.client.pages import Pages
 from kubenexus.client.topics import LineStream, Receiver, Source, Timing, Topic, Trouble
 from kubenexus.client.verbs import listing, reaching, watching
 
 _MOST = 256  # lines in one batch: a few milliseconds of work, then the loop may do something else
-_PAGE_BYTES = 1 << 25  # of a page that is asked for after large ones; 500 ordinary pods are a few megabytes
 _FAILURES = 3  # of a watch in a row, before what it would have said counts as unknown
 _TOO_LARGE = 504
 _REWOUND = "Too large resource version"  # as kube-apiserver words it
@@ -60,9 +59,7 @@ class Reflector:
         self._timing = timing = timing or Timing()
         self._backoff = Backoff(rng, timing.backoff, timing.longest_backoff)
         self._begun, self._wanted = 0, 1  # lists
-        self._size = timing.page  # objects on the next page
-        self._whole = False  # without pages: the pages grew too old while we turned them
-        self._usual = 0  # bytes of an object in the page that came last
+        self._pages = Pages(client, topic, timing)
         self._stream: LineStream | None = None
         self._nudged = asyncio.Event()
         self._answered, self._failing = answered, False
@@ -175,11 +172,11 @@ class Reflector:
         self._begun += 1
         number, first, version = self._begun, True, ""
         self.version = ""
-        async with contextlib.aclosing(self._pages()) as pages:
+        async with contextlib.aclosing(self._pages.turn(self.resource)) as pages:
             async for page in pages:
                 if first:
                     self._tell.begin()
-                *some, last = [*portions(page.items, [self._usual] * len(page.items))] or [[]]
+                *some, last = [*portions(page.items, [self._pages.usual] * len(page.items))] or [[]]
                 for portion in some:
                     self._tell.listed(portion, ())
                     await asyncio.sleep(0)
@@ -189,36 +186,6 @@ class Reflector:
             raise Malformed("has no resourceVersion", field="metadata", subject=f"list of {self.resource}")
         self._complete(version, number)
 
-    async def _pages(self) -> AsyncGenerator[Listing[Any], None]:
-        """One page after the other; the server looks for the next while the receiver is told of this one."""
-        page = await self._page("")
-        while page.more:
-            coming = asyncio.create_task(self._page(page.more))
-            try:
-                await asyncio.sleep(0)  # so that it is on its way
-                yield page
-                page = await coming
-            finally:
-                coming.cancel()
-        yield page
-
-    async def _page(self, more: str) -> Listing[Any]:
-        """The next page. A page that is too long or too slow to arrive is followed by smaller ones: objects may be of
-        several megabytes, and 500 of them no answer that can be read."""
-        call = listing(self.resource, limit=0 if self._whole else self._size, more=more, fields=self._fields)
-        try:
-            raw = await self._client.send(call, timeout=self._timing.list_page)
-        except ApiError as error:
-            self._whole = self._whole or (error.code == 410 and bool(more))
-            raise
-        except Uncertain:
-            self._size, self._whole = max(self._size // 4, 1), False
-            raise
-        page = decode_list(raw, self._kind)
-        self._usual = len(raw) // max(len(page.items), 1)
-        self._size = min(self._size, max(_PAGE_BYTES // max(self._usual, 1), 1))
-        return page
-
     def _complete(self, version: str, number: int) -> None:
         self._tell.end()
         if before(version, self._latest):
@@ -227,9 +194,8 @@ class Reflector:
             self._note(Trouble(self.resource, 0, text))
         self.version = self._latest = version
         self._unsure = False
-        self._size = min(2 * self._size, self._timing.page)
         self.synced = self.served = True
-        self._whole = False
+        self._pages.complete()
         self._heard()
         self._goes_on()
         self._regain()
