@@ -1,4 +1,5 @@
-"""One namespace's binds that hang (a webhook of its own never answers) cost other namespaces at most a moment."""
+"""One namespace's binds that hang or fail (a webhook of its own never answers, or with an error) cost other namespaces
+at most a moment."""
 
 import asyncio
 import random
@@ -8,9 +9,9 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.bind.dispatcher import AHEAD, LIMIT, UNANSWERED, Dispatcher
+from kubenexus.bind.dispatcher import AHEAD, FAILING, LIMIT, UNANSWERED, Dispatcher
 from kubenexus.bind.progress import Hooks
-from kubenexus.client.calls import Call, NoConnection, Uncertain
+from kubenexus.client.calls import ApiError, Call, NoConnection, Uncertain
 from kubenexus.client.fair_queue import LATE
 from kubenexus.sim.virtual.loop import run
 from kubenexus.testing.builders import a_pod
@@ -197,5 +198,70 @@ def test_a_bind_for_which_no_connection_was_free_stops_no_decisions() -> None:
         dispatcher.submit(committed(a_pod("web")))
         await elapse(0.001)
         assert (dispatcher.open, dispatcher.full) == (0, False)
+
+    lives(server, life)
+
+
+class Refusing(PodServer):
+    """Answers binds of the namespace "evil" at once with an error, as its webhook does, until it is `mended`."""
+
+    def __init__(self, *pods: Pod, code: int) -> None:
+        super().__init__(*pods)
+        self.code, self.mended, self.asked = code, False, 0
+
+    async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+        await elapse(QUICK)
+        self.asked += call.namespace == "evil"
+        if call.path.endswith("/binding") and call.namespace == "evil" and not self.mended:
+            raise ApiError(self.code, "", 'admission webhook "evil.example.com" failed')
+        return await super().send(call, timeout=timeout)
+
+
+@pytest.mark.parametrize("code", [500, 503, 409, 403, 429, 401])
+def test_binds_that_fail_at_once_cost_few_calls_and_keep_no_other_namespaces_pods_waiting(code: int) -> None:
+    evil, good = pods_of("evil", 1000), pods_of("good", 1)
+    server = Refusing(*evil, *good, code=code)
+
+    async def life(dispatcher: Dispatcher) -> None:
+        waiting = list(evil)
+        for _ in range(30):
+            loop_over(dispatcher, waiting)
+            waiting = waiting or list(evil)
+            await elapse(0.1)
+        assert (dispatcher.full, dispatcher.calm) == (False, True)
+        assert dispatcher.open <= AHEAD * LIMIT
+        before = server.asked
+        for _ in range(100):
+            loop_over(dispatcher, waiting)
+            waiting = waiting or list(evil)
+            await elapse(0.1)
+        assert server.asked - before <= 60 * 10, "a few at a time, in ten seconds"
+        assert dispatcher.open <= AHEAD
+        dispatcher.submit(committed(*good))
+        await elapse(2 * QUICK)
+        assert server.pods[good[0].key].spec.node_name, "another namespace is served at once"
+
+    lives(server, life)
+
+
+def test_a_namespace_whose_binds_fail_is_told_why_its_jobs_wait_and_goes_on_once_they_do_not() -> None:
+    evil = pods_of("evil", 1000)
+    server = Refusing(*evil, code=500)
+
+    async def life(dispatcher: Dispatcher) -> None:
+        waiting = list(evil)
+        for _ in range(60):
+            loop_over(dispatcher, waiting)
+            waiting = waiting or list(evil)
+            await elapse(0.1)
+        loop_over(dispatcher, waiting)
+        assert dispatcher.crowded([evil[-1]]) == f'running Bind plugin "DefaultBinder": {FAILING}'
+        server.mended = True
+        left = list(evil)
+        for _ in range(100):
+            loop_over(dispatcher, left)
+            left = [pod for pod in evil if not server.pods[pod.key].spec.node_name]
+            await elapse(0.1)
+        assert left == []
 
     lives(server, life)

@@ -72,6 +72,58 @@ def test_f66_a_token_nobody_knows_any_more_is_told_and_dated(tmp_path: Path) -> 
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("lists_before", "asked"),
+    [
+        pytest.param(
+            False, ["POST", "GET", "POST"], id="asked where no webhook listens; then that is known for a while"
+        ),
+        pytest.param(True, ["GET", "POST", "POST"], id="known already"),
+    ],
+)
+def test_a_webhook_that_answers_401_does_not_make_us_unknown(
+    tmp_path: Path, lists_before: bool, asked: list[str]
+) -> None:
+    path = tmp_path / "token"
+    path.write_text("new")
+
+    async def webhook(talk: Talk) -> None:
+        while request := await talk.request():
+            await talk.say(UNKNOWN if "/namespaces/evil/" in request.path else http(b"welcome"))
+
+    async def main() -> None:
+        clock = VirtualClock(50.0)
+        async with calling(webhook, credentials=TokenFile(str(path), clock), clock=clock) as (client, served):
+            if lists_before:
+                await client.send(Call("GET", "/api/v1/pods"))
+            for _ in range(2):
+                with pytest.raises(ApiError) as caught:
+                    await client.send(Call("POST", "/api/v1/namespaces/evil/pods/a/binding", b"{}"))
+                assert caught.value.code == 401
+                assert client.unknown_since is None
+            assert [each.method for each in served.requests] == asked
+            assert len(served.talks) == 1, "and costs no connection"
+
+    run(main())
+
+
+def test_a_token_that_has_expired_is_found_out_by_a_bind_too(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("old")
+
+    async def main() -> None:
+        clock, bind = VirtualClock(50.0), Call("POST", "/api/v1/namespaces/shop/pods/a/binding", b"{}")
+        async with calling(wants("new"), credentials=TokenFile(str(path), clock), clock=clock) as (client, _):
+            with pytest.raises(ApiError):
+                await client.send(bind)
+            assert client.unknown_since == 50.0
+            path.write_text("new")
+            assert await client.send(bind) == b"welcome"
+            assert client.unknown_since is None
+
+    run(main())
+
+
 def test_a_token_file_that_vanishes_for_a_moment_changes_nothing(tmp_path: Path) -> None:
     path, clock = tmp_path / "token", VirtualClock()
     path.write_text("one")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.client.calls import Call
-from kubenexus.client.fair_queue import DOUBT, LATE, STALLED, FairQueue, FairSlots, Flight
+from kubenexus.client.fair_queue import DOUBT, FAILING, LATE, PACE, STALLED, FairQueue, FairSlots, Flight
 from kubenexus.sim.virtual.loop import run
 from tests.sim.virtual.passing import elapse
 from tests.turns import turns
@@ -50,7 +50,7 @@ def test_one_namespace_that_is_answered_has_all_slots() -> None:
         while flights := begun(queue):
             assert queue.flights == min(64, 1000 - sent)
             sent += len(flights)
-            await elapse(LATE / 2)
+            await elapse(PACE / 2)
             for flight in flights:
                 queue.done(flight)
         assert (sent, len(queue), queue._lines) == (1000, 0, {})
@@ -109,7 +109,7 @@ def test_a_namespace_whose_calls_hang_leaves_half_of_the_slots() -> None:
         assert names(begun(queue)) == ["good0"]
         for flight in hung:
             queue.done(flight)
-        assert len(begun(queue)) == queue.share == 4
+        assert len(begun(queue)) == queue.share("evil") == 4
 
     run(life())
 
@@ -123,7 +123,7 @@ def test_all_that_hang_share_one_half() -> None:
         await elapse(LATE)
         for flight in list(queue._flights):
             queue.done(flight)
-        assert (queue.share, Counter(flight.namespace for flight in begun(queue))) == (1, dict.fromkeys("abc", 1))
+        assert (queue.share("a"), Counter(flight.namespace for flight in begun(queue))) == (1, dict.fromkeys("abc", 1))
         queue.put("good", 0, 0)
         assert names(begun(queue)) == ["good0"]
 
@@ -153,6 +153,72 @@ def test_when_a_namespace_is_trusted_again(answers: int, slow: bool) -> None:
         assert queue.slow("evil") is slow
         await elapse(2.0 + LATE)
         assert not queue.slow("evil"), "it was not asked for a minute"
+
+    run(life())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "slow"),
+    [
+        pytest.param(0.9 * PACE, False, id="a bit less than they may"),
+        pytest.param(1.1 * PACE, True, id="a bit more than they may"),
+        pytest.param(0.95 * LATE, True, id="each answered just in time"),
+    ],
+)
+def test_a_namespace_whose_calls_take_long_on_average_is_slow_until_they_do_not(seconds: float, slow: bool) -> None:
+    async def life() -> None:
+        queue = filled(8, evil=1000)
+        for _ in range(8):
+            flights = begun(queue)
+            await elapse(seconds)
+            for flight in flights:
+                queue.done(flight)
+        assert (queue.slow("evil"), queue.failing("evil"), queue.late) == (slow, False, 0)
+        for _ in range(40):
+            for flight in begun(queue):
+                queue.done(flight)
+        assert not queue.slow("evil")
+
+    run(life())
+
+
+@pytest.mark.parametrize(
+    ("answers", "failing"),
+    [
+        pytest.param("-" * (FAILING // 2 - 1), False, id="a few failures"),
+        pytest.param("-" * (FAILING // 2), True, id="failures in a row"),
+        pytest.param("-+" * FAILING, True, id="every second one fails"),
+        pytest.param("-+++" * FAILING, False, id="every fourth one fails"),
+        pytest.param("-" * FAILING + "+" * FAILING, False, id="as many successes as it takes"),
+        pytest.param("-" * FAILING + "+" * (FAILING - 1), True, id="one success too few"),
+    ],
+)
+def test_a_namespace_of_which_many_calls_fail_has_one_slot(answers: str, failing: bool) -> None:
+    async def life() -> None:
+        queue = filled(8, evil=1000)
+        for answer in answers:
+            (flight, *_) = begun(queue)
+            (queue.passed if answer == "+" else queue.failed)(flight.namespace)
+            for each in list(queue._flights):
+                queue.done(each)
+        assert (queue.slow("evil"), queue.failing("evil")) == (failing, failing)
+        assert len(begun(queue)) == (1 if failing else 8)
+        assert queue.share("evil") == (1 if failing else 4)
+
+    run(life())
+
+
+def test_failures_are_forgiven_after_a_minute() -> None:
+    async def life() -> None:
+        queue = Queue(4)
+        for _ in range(FAILING):
+            queue.failed("evil")
+        queue.failed("once")
+        assert [queue.failing(namespace) for namespace in ("evil", "once", "other")] == [True, False, False]
+        await elapse(DOUBT - 1.0)
+        assert queue.failing("evil")
+        await elapse(1.0 + LATE)
+        assert (queue.slow("evil"), queue._lines, queue._timer) == (False, {}, None)
 
     run(life())
 

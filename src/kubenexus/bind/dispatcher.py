@@ -10,9 +10,9 @@
 stand next to each other in the line of its namespace. A job goes out whole, however large: `full` holds back the next
 one. Each write asks the guard first and ends within its timeout, so that it has ended when another process may lead.
 
-A namespace whose binds hang (its admission webhook does not answer) leaves half of the slots to the others, and what
-waits for its share does not count for `full`: `crowded` holds back its next jobs before they are decided, so that they
-take no room on nodes meanwhile.
+A namespace whose binds hang (its admission webhook does not answer) leaves half of the slots to the others, one whose
+binds fail all but one, and what waits for its share does not count for `full`: `crowded` holds back its next jobs
+before they are decided, so that they take no room on nodes meanwhile.
 
 While no bind of a job is on its way or done, the job is checked as a whole before each of its binds: if fewer than it
 needs can still be bound, or the process ends, none is sent. From its first bind on a job is carried through.
@@ -50,6 +50,7 @@ REST = 1.0  # seconds without decisions after the server could not be reached: t
 
 ENDING = "this process is ending"
 NOT_LEADING = "this process does not lead any more"
+FAILING = "the API server has refused earlier binds of this namespace; an admission webhook may be why"
 UNANSWERED = "the API server has not answered earlier binds of this namespace yet; an admission webhook may hold them"
 
 
@@ -70,14 +71,14 @@ class Dispatcher:
     ) -> None:
         self._api, self._guard, self._land, self._rng, self._sleep = api, guard, land, rng, sleep
         self._limit, self._points, self._hooks = limit, points, hooks
-        self._slots = FairSlots(limit, delay=hooks.delay, changed=self._note_pace)
+        self._slots = FairSlots(limit, delay=hooks.delay, changed=self._moved)
         self._open: set[asyncio.Task[None]] = set()
         self._preparing: set[asyncio.Task[None]] = set()  # of these, those before their first bind
         self._waits = PreBindWaits()
         self._unlanded: Counter[str] = Counter()  # binds by namespace, except those in a PreBind plugin
         self._handed = 0  # binds of commitments that nobody has begun to carry out
         self._binding = 0  # in flight, or waiting for a slot
-        self._late = 0  # of these, not answered in time
+        self._far = 0  # how far ahead of the API server we were when that last changed
         self._calm = asyncio.Event()  # nobody waits for a slot
         self._calm.set()
         self._closing = self._resting = False
@@ -92,8 +93,7 @@ class Dispatcher:
         from when it is handed over, for a burst hands over many before the first is begun; not while it waits in a
         PreBind plugin (`crowded`)."""
         looking = len(self._open) - self._waits.jobs
-        ahead = self._handed + self._ahead >= AHEAD * self._limit or looking >= OPEN * self._limit
-        return ahead or self._resting
+        return self._handed + self._ahead >= AHEAD * self._limit or looking >= OPEN * self._limit or self._resting
 
     @property
     def _ahead(self) -> int:
@@ -102,11 +102,11 @@ class Dispatcher:
 
     def crowded(self, pods: Sequence[Pod]) -> str:
         """Why a job, of one namespace, is not to be decided now; "" if it may be. Those that may have to wait in a
-        PreBind plugin in which as many of their namespace wait as may; and those of a namespace whose binds hang, when
-        it is as far ahead of the API server as its share of the slots allows."""
+        PreBind plugin in which as many of their namespace wait as may; and those of a namespace whose binds hang or
+        fail, when it is as far ahead of the API server as its share of the slots allows."""
         namespace, slots = pods[0].metadata.namespace, self._slots.queue
-        if slots.slow(namespace) and self._unlanded[namespace] >= AHEAD * slots.share:
-            return f'running Bind plugin "DefaultBinder": {UNANSWERED}'
+        if slots.slow(namespace) and self._unlanded[namespace] >= AHEAD * slots.share(namespace):
+            return f'running Bind plugin "DefaultBinder": {FAILING if slots.failing(namespace) else UNANSWERED}'
         for point in self._points.pre_binds if self._waits.jobs else ():
             many = self._waits.reached(point.name, namespace)
             if many and any(point.may_concern(pod) for pod in pods):
@@ -124,7 +124,7 @@ class Dispatcher:
         """Whether no bind waits for its turn."""
         return self._calm.is_set()
 
-    async def room(self, patience: float = 5.0) -> None:
+    async def room(self, patience: float = 1.0) -> None:
         """For less urgent calls: returns when no bind waits for its turn, or after `patience` seconds."""
         if not self._calm.is_set():
             with contextlib.suppress(TimeoutError):
@@ -214,6 +214,7 @@ class Dispatcher:
             concerned = [each for each in binds if point.concerns(each)]
             if concerned:
                 with self._waits.waiting(point.name, binds[0].pod.metadata.namespace, len(concerned)):
+                    self._moved()
                     problem = await _all_pass(point, concerned)
                 if problem:
                     return f'running PreBind plugin "{point.name}": {problem}'
@@ -258,24 +259,22 @@ class Dispatcher:
     def _begin(self, binds: int) -> None:
         """All of a job's binds at once, before their tasks run."""
         self._binding += binds
-        if self._ahead > self._limit:
-            self._calm.clear()
+        self._moved()
 
     def _answered(self) -> None:
         """The last of a large job may be long in coming: the loop is not to wait for that."""
         self._binding -= 1
-        ahead = self._ahead
-        if ahead <= self._limit:
-            self._calm.set()
-        if ahead == AHEAD * self._limit - 1:
-            self.rested()
+        self._moved()
 
-    def _note_pace(self) -> None:
-        """Binds may have become late: then others need not wait for them."""
-        late, self._late = self._late, self._slots.queue.late
-        if self._late > late:
-            if self._ahead <= self._limit:
-                self._calm.set()
+    def _moved(self) -> None:
+        """Binds were begun or answered, or a namespace became slow, so that others need not wait for its binds."""
+        ahead = self._ahead
+        if ahead > self._limit:
+            self._calm.clear()
+        else:
+            self._calm.set()
+        before, self._far = self._far, self._handed + ahead
+        if before >= AHEAD * self._limit > self._far:
             self.rested()
 
     # --- one bind -------------------------------------------------------------------------------------------------
@@ -310,7 +309,11 @@ class Dispatcher:
         except (ApiError, Unreachable, Uncertain) as error:
             if isinstance(error, Unreachable) and not isinstance(error, NoConnection):
                 self._take_a_rest()
-            return _said(outcome_of(error))
+            outcome = _said(outcome_of(error))
+            if isinstance(error, ApiError) and outcome.fate not in (Fate.GONE, Fate.TAKEN):
+                self._slots.queue.failed(bind.pod.metadata.namespace)
+            return outcome
+        self._slots.queue.passed(bind.pod.metadata.namespace)
         return BOUND
 
     async def _ask(self, call: Call, timeout: float) -> bytes:
@@ -343,6 +346,7 @@ class Dispatcher:
                 return seen
             if seen is None:
                 if outcome.fate is Fate.TAKEN:
+                    self._slots.queue.failed(bind.pod.metadata.namespace)
                     return Outcome(Fate.REFUSED, outcome.message)
                 if tries >= TRIES:
                     return Outcome(Fate.BUSY, outcome.message)

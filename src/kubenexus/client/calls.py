@@ -44,8 +44,8 @@ class Unreachable(KubeNexusError):
 
 
 class NoConnection(Unreachable):
-    """All connections were in use: by those who share this one's namespace, or by too many. Says nothing about the
-    server."""
+    """All connections were in use, by calls of the same namespace or by too many, or the rate limit left no room. Says
+    nothing about the server."""
 
 
 class Uncertain(KubeNexusError):

@@ -10,8 +10,12 @@ slow namespaces together hold at most `slow` slots, each an equal part of them, 
 namespaces that are answered. Calls that were sent before that was known and exceed this part no longer count; those in
 flight never exceed twice the limit.
 
-A namespace stops being slow when all its calls are answered and as many as `limit` in a row were answered in time, or
-when a minute has passed.
+A namespace whose calls take a quarter of a second on average is slow, too: 64 slots that are held for so long carry a
+quarter of what the server can do. One of which many calls fail (`failed`, `passed`) has one slot, whatever its share
+is: a webhook that answers at once with an error makes four binds and four looks of each pod.
+
+A namespace stops being slow when all its calls are answered, as many as `limit` in a row were answered in time, its
+average is short again and it has no failures left; or when a minute has passed without any of that.
 """
 
 import asyncio
@@ -24,6 +28,9 @@ T = TypeVar("T")
 LATE: Final = 1.0  # seconds without an answer that make a namespace slow; binds are answered within 0.1 s
 DOUBT: Final = 60.0  # seconds after its last late call for which a namespace stays slow without answers in time
 STALLED: Final = 30.0  # seconds without a call of a namespace going through, before that is reported
+PACE: Final = 0.25  # seconds that the calls of a namespace may take on average
+FAILING: Final = 16  # failures less successes that make a namespace fail; a failure counts twice, for it costs more
+_AVERAGED: Final = 16  # calls, about
 _PAUSED: Final = 0.2  # seconds by which the timer is late when the loop itself stood still, so that answers lie unread
 _UNREAD: Final = 0.25  # seconds that these answers have then
 
@@ -38,15 +45,28 @@ class Flight(Generic[T]):
 
 
 class _Line(Generic[T]):
-    """One namespace. `doubt`: how many answers in time it takes until it is not slow any more."""
+    """One namespace. `doubt`: how many answers in time it takes until it is not slow any more. `pace`: seconds that its
+    calls take, as a moving average."""
 
-    __slots__ = ("doubt", "flights", "late", "resting", "slow_until", "stands_since", "waiting")
+    __slots__ = (
+        "doubt",
+        "failing",
+        "failures",
+        "flights",
+        "late",
+        "pace",
+        "resting",
+        "slow_until",
+        "stands_since",
+        "waiting",
+    )
 
     def __init__(self) -> None:
         self.waiting: dict[Hashable, T] = {}
         self.resting: dict[Hashable, tuple[asyncio.TimerHandle, T]] = {}
-        self.flights = self.late = self.doubt = 0
-        self.slow_until = 0.0
+        self.flights = self.late = self.doubt = self.failures = 0
+        self.failing = False
+        self.slow_until = self.pace = 0.0
         self.stands_since: float | None = None
 
     def __len__(self) -> int:
@@ -101,13 +121,17 @@ class FairQueue(Generic[T]):
         """How much waits because its namespace is slow."""
         return sum(len(line.waiting) for line in self._slow.values())
 
-    @property
-    def share(self) -> int:
-        """The slots of one slow namespace."""
-        return max(1, self._slow_limit // max(1, len(self._slow)))
+    def share(self, namespace: str) -> int:
+        """How many slots a slow namespace may hold."""
+        line = self._slow.get(namespace)
+        return 1 if line is not None and line.failing else max(1, self._slow_limit // max(1, len(self._slow)))
 
     def slow(self, namespace: str) -> bool:
         return namespace in self._slow
+
+    def failing(self, namespace: str) -> bool:
+        line = self._slow.get(namespace)
+        return line is not None and line.failing
 
     # --- in and out -----------------------------------------------------------------------------------------------
 
@@ -189,17 +213,36 @@ class FairQueue(Generic[T]):
         self._count += 1
         self.done(flight, through=False)
 
+    def failed(self, namespace: str) -> None:
+        """A call of this namespace was answered with an error."""
+        line, loop = self._lines.setdefault(namespace, _Line()), asyncio.get_running_loop()
+        line.failures = min(line.failures + 2, FAILING)
+        line.failing = line.failing or line.failures == FAILING
+        line.slow_until = loop.time() + DOUBT
+        if self._timer is None:
+            self._timer = loop.call_later(LATE, self._look)
+        if line.failing:
+            self._slow[namespace] = line
+            self.changed()
+
+    def passed(self, namespace: str) -> None:
+        """A call of this namespace did what it was sent for."""
+        line = self._lines.get(namespace)
+        if line is not None and line.failures:
+            line.failures -= 1
+            line.failing = line.failing and line.failures > 0
+
     def _whose_turn(self) -> str | None:
         if not self._slow:
             return next(iter(self._turns), None)
-        share = self.share
-        if sum(line.flights for line in self._slow.values()) >= self._slow_limit:
-            share = 0
-        turns = self._turns.items()
-        return next((name for name, line in turns if name not in self._slow or line.flights < share), None)
+        none_left = sum(line.flights for line in self._slow.values()) >= self._slow_limit
+        for namespace, line in self._turns.items():
+            if namespace not in self._slow or (not none_left and line.flights < self.share(namespace)):
+                return namespace
+        return None
 
     def _ended(self, flight: Flight[T], *, through: bool) -> None:
-        line = self._lines[flight.namespace]
+        line, now = self._lines[flight.namespace], asyncio.get_running_loop().time()
         self._flights.remove(flight)
         line.flights -= 1
         if through:
@@ -207,16 +250,20 @@ class FairQueue(Generic[T]):
         if flight.late:
             self._late -= 1
             line.late -= 1
-            line.slow_until = asyncio.get_running_loop().time() + DOUBT
+            line.slow_until = now + DOUBT
+            return
+        line.pace += (min(max(now - flight.due + LATE, 0.0), LATE) - line.pace) / _AVERAGED
+        if line.pace > PACE:
+            self._slow_down(flight.namespace, line, now)
         elif flight.namespace in self._slow:
             line.doubt -= 1
-            if line.doubt <= 0 and not line.late:
+            if line.doubt <= 0 and not line.late and not line.failing:
                 del self._slow[flight.namespace]
 
     def _tidy(self, namespace: str, line: _Line[T]) -> None:
         if not line.waiting:
             self._turns.pop(namespace, None)
-        if not line and not line.flights and namespace not in self._slow:
+        if not line and not line.flights and not line.failures and namespace not in self._slow:
             self._lines.pop(namespace, None)
         if not self._lines and self._timer is not None:
             self._timer.cancel()
@@ -247,13 +294,18 @@ class FairQueue(Generic[T]):
         flight.late = True
         self._late += 1
         line.late += 1
-        line.doubt, line.slow_until = self._limit, now + DOUBT
-        self._slow[flight.namespace] = line
+        line.doubt = self._limit
+        self._slow_down(flight.namespace, line, now)
+
+    def _slow_down(self, namespace: str, line: _Line[T], now: float) -> None:
+        line.slow_until = now + DOUBT
+        self._slow[namespace] = line
 
     def _forgive(self, now: float) -> None:
-        for namespace, line in list(self._slow.items()):
-            if not line.late and line.slow_until <= now:
-                del self._slow[namespace]
+        for namespace, line in list(self._lines.items()):
+            if not line.late and line.slow_until <= now and (line.failures or namespace in self._slow):
+                self._slow.pop(namespace, None)
+                line.failures, line.failing, line.pace = 0, False, 0.0
                 self._tidy(namespace, line)
 
     def _report(self, now: float) -> None:

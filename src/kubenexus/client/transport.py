@@ -23,6 +23,7 @@ from kubenexus.client.wire import Connection, Lost, Stream
 USER_AGENT: Final = f"kubenexus/{__version__} ({platform.system().lower()}/{platform.machine()})"
 _PATH: Final = re.compile(r"/[!-~]*")
 CONNECTIONS = 64  # calls in flight, while they are answered in time
+_KNOWN = 1.0  # seconds for which an answer shows that the server knows us
 _STALE = 3  # kept connections in a row that may prove dead before we believe that it is the server
 
 
@@ -48,7 +49,8 @@ class Client:
     stands before it. Lives in one event loop. Decides nothing and repeats no write that may have happened.
 
     Namespaces take turns for the `connections` calls that may be in flight, and one whose calls hang (a tenant's
-    admission webhook) leaves half of them to the others."""
+    admission webhook) leaves half of them to the others. The rate limit comes after that, so that what waits for it is
+    never more than these, and namespaces take turns there, too."""
 
     def __init__(
         self,
@@ -67,13 +69,14 @@ class Client:
         self._credentials = access.credentials
         self._limiter = limiter or Limiter(clock)
         self._dial = Dialer(access.address, self._context, limits or Limits())
-        self._slots = FairSlots(connections)
+        self._slots = FairSlots(connections, delay=lambda: self._limiter.delay)
         self._pool = Pool(self._dial, size=2 * connections, idle=idle)
         self._streams: set[Stream] = set()
         self._fields = _common_fields(access)
         self._closed = False
-        # Since when every answer has been 401; None while we are known. Readiness looks at it.
+        # Since when the server has not known us (401); None while it does. Readiness looks at it.
         self.unknown_since: float | None = None
+        self._known_at = float("-inf")
 
     @property
     def delay(self) -> float:
@@ -115,45 +118,51 @@ class Client:
     async def _sent(self, call: Call, attempt: Attempt) -> bytes:
         known = True
         while True:
-            authorization = await self._turn(call, attempt)
-            answer = await self._answered(call, self._request(call, authorization), attempt)
-            if answer.status == 401 and known and await self._somebody_else(authorization):
+            authorization = await self._authorization(call, attempt)
+            answer = await self._answered(call, authorization, attempt)
+            unknown = answer.status == 401 and await self._confirmed(call, authorization, attempt)
+            if unknown and known and await self._somebody_else(authorization):
                 known = False
                 continue
+            self._note(known=not unknown)
             try:
-                return body_of(call, self._noted(answer))
+                return body_of(call, answer)
             except ApiError as error:
                 await self._patience(error, attempt)
 
     async def _begun(self, call: Call, attempt: Attempt) -> Stream:
         known = True
         while True:
-            authorization = await self._turn(call, attempt)
+            authorization = await self._authorization(call, attempt)
+            await self._token(call, attempt)
             answer = await self._followed(self._request(call, authorization), attempt)
-            if isinstance(answer, Stream):
-                self.unknown_since = None
-                return answer
-            if answer.status == 401 and known and await self._somebody_else(authorization):
+            unknown = isinstance(answer, Answer) and answer.status == 401
+            if unknown and known and await self._somebody_else(authorization):
                 known = False
                 continue
+            self._note(known=not unknown)
+            if isinstance(answer, Stream):
+                return answer
             try:
-                body_of(call, self._noted(answer))
+                body_of(call, answer)
                 raise Uncertain(f"{call}: the answer is not a stream")
             except ApiError as error:
                 await self._patience(error, attempt)
 
-    async def _turn(self, call: Call, attempt: Attempt) -> str:
-        """Wait for our turn; returns what to authorize with. Nothing has been sent, or what was sent was refused."""
+    async def _authorization(self, call: Call, attempt: Attempt) -> str:
+        """What to authorize with. Nothing has been sent, or what was sent was refused."""
         attempt.sent = False
         if self._closed:
             raise Unreachable(f"{call}: the client is closed")
-        if not self._limiter.take_now() and not await self._limiter.take(attempt.left()):
-            raise Unreachable(f"{call}: not sent, the rate limit leaves no room in time")
         authorization = self._credentials.current()
         if authorization is None:
             await self._fetch()
             authorization = self._credentials.current() or ""
         return authorization
+
+    async def _token(self, call: Call, attempt: Attempt) -> None:
+        if not self._limiter.take_now() and not await self._limiter.take(attempt.left()):
+            raise NoConnection(f"{call}: not sent, the rate limit leaves no room in time")
 
     async def _fetch(self) -> None:
         try:
@@ -168,12 +177,25 @@ class Client:
                 return True
         return False
 
-    def _noted(self, answer: Answer) -> Answer:
-        if answer.status != 401:
-            self.unknown_since = None
+    async def _confirmed(self, call: Call, authorization: str, attempt: Attempt) -> bool:
+        """Whether a 401 is the server's. To a call about an object of a namespace it may be an admission webhook's, and
+        a tenant's webhook must not make us change our credentials, nor end the process. A path that no webhook sees
+        tells, unless an answer of the last second has."""
+        if not call.namespace:
+            return True
+        if self._clock.now() < self._known_at + _KNOWN:
+            return False
+        asked = Call("GET", "/version")
+        await self._token(asked, attempt)
+        answer = await self._exchanged(asked, self._request(asked, authorization), attempt)
+        return answer.status == 401
+
+    def _note(self, *, known: bool) -> None:
+        now = self._clock.now()
+        if known:
+            self.unknown_since, self._known_at = None, now
         elif self.unknown_since is None:
-            self.unknown_since = self._clock.now()
-        return answer
+            self.unknown_since = now
 
     async def _patience(self, error: ApiError, attempt: Attempt) -> None:
         """Wait as long as a 429 asks for; anything else, or too long a wait, is the answer."""
@@ -184,12 +206,13 @@ class Client:
 
     # One exchange.
 
-    async def _answered(self, call: Call, request: bytes, attempt: Attempt) -> Answer:
+    async def _answered(self, call: Call, authorization: str, attempt: Attempt) -> Answer:
         attempt.in_line = True
         slot = await self._slots.take(call.namespace)
-        attempt.in_line = False
         try:
-            return await self._exchanged(call, request, attempt)
+            await self._token(call, attempt)
+            attempt.in_line = False
+            return await self._exchanged(call, self._request(call, authorization), attempt)
         finally:
             self._slots.give(slot)
 
