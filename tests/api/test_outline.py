@@ -45,8 +45,12 @@ def test_a_text_is_cut_at_a_depth_and_nowhere_else(seed: int, portion: int, monk
             assert len(short) == len(raw)
 
 
+@pytest.mark.parametrize("portion", [7, 1 << 20], ids=["in many portions", "in one portion"])
 @pytest.mark.parametrize("seed", range(20))
-def test_members_and_items_lie_where_a_reader_finds_them(seed: int) -> None:
+def test_members_and_items_lie_where_a_reader_finds_them(
+    seed: int, portion: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outline, "PORTION", portion)
     dice = random.Random(seed)
     for _ in range(50):
         value = {"metadata": anything(dice), "items": [anything(dice) for _ in range(3)], "spec": anything(dice)}
@@ -88,6 +92,26 @@ def test_what_is_no_object_has_an_outline_too(raw: bytes) -> None:
     assert not found.whole or raw in (b"{,,}", b"{:}")
     assert all(isinstance(key, str) for key, _ in found.members(1, found.top))
     assert len(cut(raw)) == len(pruned(raw, Pod)) == len(raw)
+
+
+@pytest.mark.parametrize("portion", range(1, 9))
+def test_what_a_backslash_means_does_not_depend_on_where_portions_end(
+    portion: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outline, "PORTION", portion)
+    for text in ['"', "\\", '\\"', '"\\', '\\\\"', '\\\\\\"[', "<\\" * 20, '"' * 20 + "]"]:
+        for blanks in range(9):
+            raw = b" " * blanks + json.dumps({text: [text, [text]], "items": [text]}).encode()
+            found = Outline(raw)
+            parts = dict(found.members(1, found.top))
+            assert {key: json.loads(raw[start:end]) for key, (start, end) in parts.items()} == json.loads(raw)
+            assert json.loads(cut(raw, 2)) == {text: [text, []], "items": [text]}
+
+
+@pytest.mark.parametrize("length", [0, 1, 5], ids=["a short one", "a megabyte", "a long one"])
+def test_the_places_in_a_text_are_found_in_steps(length: int) -> None:
+    raw = b"[%s]" % b",".join([b"[5]"] * (length * outline.STEP // 4))
+    assert sum(1 for _ in outline.finding(raw)) == length
 
 
 def test_of_a_text_that_is_cut_off_the_beginning_has_its_places() -> None:
