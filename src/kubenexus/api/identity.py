@@ -1,0 +1,55 @@
+"""What can be known of an object that cannot be read: whose it is, and where the fault lies."""
+
+import json
+import math
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from kubenexus.api.outline import Outline, Span
+
+_IDENTITY: Final = {
+    "metadata": ("namespace", "name", "uid", "resourceVersion"),
+    "spec": ("nodeName",),
+    "status": ("phase",),
+}
+
+
+def forgiven(raw: bytes) -> Any:
+    """What a reader makes of it that forgives NaN, numbers beyond all bounds and broken UTF-8; ValueError or
+    RecursionError if even that cannot read it."""
+    return json.loads(raw.decode("utf-8", "replace"), parse_int=_int)
+
+
+def located(raw: bytes) -> dict[str, dict[str, Any]]:
+    """The texts of an object's identity, each from its own place."""
+    outline = Outline(raw)
+    found: dict[str, dict[str, Any]] = {}
+    for part, span in outline.members(1, outline.top):
+        if part in _IDENTITY:
+            found[part] = dict(_texts(raw, outline.members(2, span), _IDENTITY[part]))
+    return found
+
+
+def _texts(raw: bytes, members: Iterable[tuple[str, Span]], wanted: tuple[str, ...]) -> Iterable[tuple[str, str]]:
+    for name, span in members:
+        if name in wanted:
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                yield name, msgspec.json.decode(raw[span[0] : span[1]], type=str)
+
+
+def endless(data: Any, path: str = "") -> str:
+    """Where a number stands that is none, or is beyond all bounds."""
+    if isinstance(data, dict):
+        parts = [(f"{path}.{key}" if path else str(key), held) for key, held in data.items()]
+    elif isinstance(data, list):
+        parts = [(f"{path}[{i}]", held) for i, held in enumerate(data)]
+    else:
+        return path if isinstance(data, float) and not math.isfinite(data) else ""
+    return next((found for where, held in parts if (found := endless(held, where))), "")
+
+
+def _int(digits: str) -> int | float:
+    return int(digits) if len(digits) < 400 else float("inf")
