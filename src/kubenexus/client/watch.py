@@ -173,15 +173,11 @@ class Reflector:
         number, first, version = self._begun, True, ""
         self.version = ""
         async with contextlib.aclosing(self._pages.turn(self.resource)) as pages:
-            async for page in pages:
+            async for portion in pages:
                 if first:
                     self._tell.begin()
-                *some, last = [*portions(page.items, [self._pages.usual] * len(page.items))] or [[]]
-                for portion in some:
-                    self._tell.listed(portion, ())
-                    await asyncio.sleep(0)
-                self._tell.listed(last, page.unreadable)
-                first, version = False, page.resource_version
+                self._tell.listed(portion.items, portion.unreadable)
+                first, version = False, portion.resource_version
         if not version:
             raise Malformed("has no resourceVersion", field="metadata", subject=f"list of {self.resource}")
         self._complete(version, number)
