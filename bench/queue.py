@@ -53,6 +53,7 @@ class Crowd:
     def refuse_all(self) -> int:
         """Whoever may be tried is refused. Returns how many were."""
         tried, room = 0, self.room
+        room.tick()
         while (turn := room.pop()) is not None:
             room.done(turn, _refusal(turn))
             tried += 1
@@ -69,6 +70,7 @@ def churn(calls: int, waiting: int = WAITING) -> Round:
         start = time.perf_counter()
         for job in jobs:
             room.add(job)
+        room.tick()
         while (turn := room.pop()) is not None:
             room.done(turn, placements[turn.job.key])
         spent = time.perf_counter() - start

@@ -87,9 +87,11 @@ class Hamlet:
         """Until nobody is ready. Returns how many decisions that took."""
         count = 0
         self.reservations.review()
+        self.room.tick()
         while (turn := self.room.pop()) is not None:
             self._take(turn)
             self.reservations.review()
+            self.room.tick()
             count += 1
             assert count < 10_000, "it never comes to rest"
         return count

@@ -1,6 +1,7 @@
 """From a pod that is seen to a pod that is bound, and what becomes of it when that does not work."""
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -35,6 +36,28 @@ def test_a_pod_is_bound_confirmed_and_told() -> None:
         town.echo()
         assert town.stage("web") is Stage.BOUND
         assert len(town.room) == 0
+
+    in_town(life)
+
+
+def test_each_burst_wakes_a_bounded_number_of_kinds_and_the_next_goes_on_with_the_rest() -> None:
+    async def life(town: Town) -> None:
+        town.nodes(a_node("small", cpu=1))
+        town.pods(*(a_pod(f"p{i}", cpu=f"{2000 + i}m") for i in range(30)))
+        await town.work()
+        town.clock.advance(60)
+        town.room._allowance.most = 5
+        await town.work()
+        lines, loop, woken = town.room._lines, town.scheduler.loop, [town.room._lines.woken]
+        town.nodes(a_node("large", cpu=1000))
+        woken.append(lines.woken)
+        while town.room.waiting(Place.UNSCHEDULABLE).jobs:
+            assert not loop.idle, "it does not wait for anything"
+            loop.burst()
+            woken.append(lines.woken)
+        assert [after - before for before, after in pairwise(woken)] == [5] * 6
+        await town.work()
+        assert len(town.where()) == 30
 
     in_town(life)
 

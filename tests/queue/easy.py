@@ -69,13 +69,23 @@ class Easy:
         self.room.add(job, since)
         return job.key
 
-    def next(self) -> Turn | None:
-        """Whose turn it is, in as many calls as it takes: one call signs only so many jobs again."""
-        turn = self.room.pop()
+    def happens(self, event: Event) -> int:
+        """An event, and as many turns of the loop as it takes until each line was asked; returns how many it woke."""
+        before = self.room._lines.woken
+        self.room.on_event(event)
         for _ in range(1000):
+            if not (self.room._lines.any_to_ask or self.room._reception.any_to_ask):
+                return self.room._lines.woken - before
+            self.room.tick()
+        raise AssertionError("some are never asked")
+
+    def next(self) -> Turn | None:
+        """Whose turn it is, in as many turns of the loop as it takes: one wakes and signs only so many."""
+        for _ in range(1000):
+            self.room.tick()
+            turn = self.room.pop()
             if turn is not None or not self.room.ready:
                 return turn
-            turn = self.room.pop()
         raise AssertionError("jobs are ready, and none has its turn")
 
     def pop(self) -> Turn:

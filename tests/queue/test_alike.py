@@ -209,7 +209,7 @@ def test_one_call_signs_no_more_than_a_portion_again(kinds: int) -> None:
     asked.append("colour")
     signed.clear()
     easy.room.tick()
-    assert easy.room.on_event(NODE) == kinds
+    assert easy.happens(NODE) == kinds
     assert signed["in all"] == 0
     tried = list[str]()
     while easy.room.ready:
@@ -236,7 +236,8 @@ def test_when_refusals_rest_on_something_else_all_are_woken_a_portion_a_call() -
         easy.room.tick()
         woken.append(easy.room.waiting(Place.ACTIVE).jobs)
     assert woken == [10, 20, 30]
-    assert not easy.room._lines.any_to_wake
+    easy.room.tick()
+    assert not easy.room._lines.any_to_ask
 
 
 def test_that_may_happen_while_a_job_is_in_flight() -> None:

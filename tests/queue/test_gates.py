@@ -8,6 +8,7 @@ from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.changes import EVERYTHING
 from kubenexus.queue.entry import Place
+from kubenexus.queue.policy import Policy
 from tests.queue.easy import NODE, Easy, a_gang, job_of
 
 OPENS = Event(Resource.STORAGE_CLASS, Action.ADD)
@@ -120,14 +121,13 @@ def test_a_gated_job_can_be_deleted() -> None:
 
 
 def test_gates_are_asked_a_bounded_number_at_a_time() -> None:
-    easy = Easy()
-    easy.room.policy = easy.room.policy.__class__(eager=False, batch=3)
+    easy = Easy(Policy(eager=False, portion=3))
     for i in range(7):
         easy.add(f"p{i}", gates=["g"])
     easy.clock.advance(300)
     due = []
     for _ in range(3):
         due.append(easy.room.next_time() == 400.0)
-        easy.room.flush()
+        easy.room.tick()
     assert due == [True, True, True]
     assert easy.room.next_time() == 700.0

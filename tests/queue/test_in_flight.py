@@ -197,7 +197,7 @@ def footprint(easy: Easy) -> tuple[int, ...]:
         len(room),
         len(room._lines),
         heaps + len(places.parked),
-        len(places._watching),
+        len(places.watching._lines) + len(places.watching._events) + len(places.watching._unheard),
         len(flight) + flight.remembered,
     )
 

@@ -39,6 +39,7 @@ class Siege:
             self.easy.room.on_event(LEFT)
             end = self.easy.clock.now() + 1.0
             while self.easy.clock.now() < end:
+                self.easy.room.tick()
                 turn = self.easy.room.pop()
                 if turn is None:
                     self.easy.clock.advance(DECISION)

@@ -93,6 +93,7 @@ class Loop:
         if self.shunned and self.shunned.expire():
             self._room.on_event(EVERYTHING)
         self.reservations.review()
+        self._room.tick()
         spent = count = 0
         now = self._clock.now()
         ends = now + LONGEST_BURST

@@ -4,7 +4,7 @@ Whatever refuses the first of them refuses them all, and whatever may help one m
 ten kinds are ten lines: a refusal, an event, the end of a backoff each move a line, not its jobs.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubenexus.base.heap import Heap, Slot
 from kubenexus.framework.decision import Decision
@@ -14,6 +14,13 @@ from kubenexus.queue.kind import Kind
 from kubenexus.queue.rules import NOBODY, Rules
 
 
+class Share(NamedTuple):
+    """Whose lines take turns when many are to be asked about an event."""
+
+    priority: int
+    namespace: str
+
+
 class Line:
     """`decision` is the last refusal and `blamed` the plugins behind it; while it `stands`, nothing has happened since
     that could change it, and whoever joins shares it. `alone`: a line for a single job that something befell which does
@@ -21,6 +28,7 @@ class Line:
     slot among those that gain urgency, `lane` among those that have been tried or have not. `refused` is the order of
     the job that was refused. `flushed`: nothing but time has woken it since it was refused. `late`: a job of its kind
     took too long to decide, and none is to be tried before then (0: none did). `scope` is what its jobs were signed in.
+    `heard` is the number of the last event that it was asked about (`queue.watching`).
     """
 
     __slots__ = (
@@ -31,6 +39,7 @@ class Line:
         "flushed",
         "flying",
         "gangs",
+        "heard",
         "kind",
         "lane",
         "late",
@@ -44,6 +53,7 @@ class Line:
         "ripens",
         "rules",
         "scope",
+        "share",
         "slot",
         "stands",
         "until",
@@ -54,6 +64,7 @@ class Line:
         self.rules = rules
         self.scope = rules.scope(kind.specimens[0])
         self.priority = priority
+        self.share = Share(priority, kind.specimens[0].metadata.namespace)
         self.alone = alone
         self.members: Heap[Entry] = Heap()
         self.pods = self.gangs = 0
@@ -71,6 +82,7 @@ class Line:
         self.until = 0.0
         self.parked_at = 0.0
         self.late = 0.0
+        self.heard = 0
 
     def push(self, entry: Entry) -> None:
         entry.line = self

@@ -12,13 +12,14 @@
 A line without waiting jobs is nowhere, and forgotten once none of its jobs is in flight.
 """
 
-from itertools import islice
 from typing import Any
 
 from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
+from kubenexus.framework.events import Event
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Retry
+from kubenexus.queue.allowance import Allowance
 from kubenexus.queue.entry import Entry, Place
 from kubenexus.queue.kind import Kind
 from kubenexus.queue.line import Line
@@ -38,7 +39,7 @@ class Lines:
         self._policy = policy
         self._tally = tally
         self._by_kind: dict[bytes, Line] = {}
-        self._to_wake: dict[Line, None] = {}
+        self.woken = 0  # lines that events woke, so far
         self.shares = Shares(self.places)
 
     def __len__(self) -> int:
@@ -116,6 +117,7 @@ class Lines:
         """The first of a line was refused, and with it all. `woken`: something happened meanwhile that may help."""
         if line.refusals or entry.attempts > 1:
             self.shares.in_vain(line)
+        self.catch_up(line, now)
         if line.stands:  # another of them was refused while this one was in flight
             line.refused = min(line.refused, entry.order)
             self.stand(entry, line, FAILURE)
@@ -157,6 +159,7 @@ class Lines:
     def inherit(self, line: Line, former: Line, now: float, *, woken: bool) -> None:
         """A job changed and is of another kind now. If nothing is known of that kind, what is known of the former one
         is the best guess; but it is no refusal that others of the new kind would share."""
+        self.catch_up(line, now)
         if line.members or line.flying:
             if line.place is Place.UNSCHEDULABLE and not line.stands:
                 self.places.blame(line, {*line.blamed, *former.blamed})
@@ -184,19 +187,37 @@ class Lines:
         if not line.members and not line.flying:
             line.refusals, line.parked_at, line.flushed = former.refusals, former.parked_at, former.flushed
 
-    def wake_all(self) -> None:
-        """What refusals rest on has changed, and no event says for whom. Those that are still to be woken stay first,
-        so that each has its turn however often this happens."""
-        self._to_wake.update((line, None) for line in self.places if line.watched)
+    # --- what happens in the cluster ------------------------------------------------------------------------------
 
-    def wake_portion(self, now: float) -> None:
-        for line in list(islice(self._to_wake, self._policy.portion)):
-            del self._to_wake[line]
-            self.wake(line, "ForceActivate", now)
+    def happened(self, rules: Rules, event: Event) -> None:
+        """Lines of this profile are to be asked whether it helps them: `ask`."""
+        self.places.watching.happened(rules, event)
+
+    def ask(self, allowance: Allowance, now: float) -> None:
+        """Wake the lines that something helps which happened since they were last asked; some now, the others when
+        the allowance is renewed."""
+        while allowance:
+            line = self.places.watching.next()
+            if line is None:
+                return
+            allowance.spend(self.catch_up(line, now))
+
+    def catch_up(self, line: Line, now: float) -> int:
+        """Ask one line about all that happened, which has to be done before anything else befalls it: then it makes
+        no difference to its jobs how late it is asked. Returns how many questions that took, at least one."""
+        asked, specimens = 0, line.kind.specimens
+        for plugin, event in self.places.watching.unheard(line):
+            asked += len(specimens)
+            if line.rules.helps((plugin,), event, specimens):
+                self.wake(line, event.label, now)
+                self.woken += 1
+                break
+        self.places.watching.heard(line)
+        return max(asked, 1)
 
     @property
-    def any_to_wake(self) -> bool:
-        return bool(self._to_wake)
+    def any_to_ask(self) -> bool:
+        return self.places.watching.any_unheard
 
     # --- whose turn it is -----------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ backoff   by the time their backoff ends, then by that order
 failing   the same, for those nobody is to blame for: not to be tried before the time, however idle we are
 parked    in the order they were parked, so that the first is the first to be flushed
 ripening  the active ones whose jobs gain urgency by waiting, by the time when they do
-watching  for each plugin of a profile, the lines it refused: an event asks only those it may concern
+watching  those that an event may wake
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,9 +15,10 @@ from typing import Any
 
 from kubenexus.base.clock import Clock
 from kubenexus.base.heap import Heap
+from kubenexus.queue.allowance import Allowance
 from kubenexus.queue.entry import Place
 from kubenexus.queue.line import Line
-from kubenexus.queue.rules import Rules
+from kubenexus.queue.watching import Watching
 
 
 class Places:
@@ -30,7 +31,7 @@ class Places:
         self.failing: Heap[Line] = Heap()
         self.ripening: Heap[Line] = Heap()
         self.parked: dict[Line, None] = {}
-        self._watching: dict[tuple[Rules, str], dict[Line, None]] = {}
+        self.watching = Watching()
 
     def settle(self, line: Line) -> None:
         """Put the line where it says it is, by the order it now has. Called after anything about it changed; an empty
@@ -40,7 +41,7 @@ class Places:
             self.parked.pop(line, None)
         elif line not in self.parked:
             self.parked[line] = None
-        self._watch(line, line.watched)
+        self._watch(line)
 
     def lift(self, line: Line) -> None:
         """Take the line out of everything, because its place, or who is blamed, is about to change."""
@@ -49,25 +50,13 @@ class Places:
             line.slot = None
         self._enlist(line, None)
         self.parked.pop(line, None)
-        self._watch(line, False)
+        self.watching.drop(line)
 
     def blame(self, line: Line, plugins: Iterable[str]) -> None:
         """These refused the line; where it is does not change."""
-        self._watch(line, False)
+        self.watching.drop(line)
         line.blamed = tuple(sorted(plugins))
-        self._watch(line, line.watched)
-
-    def watching(self, rules: Rules, plugins: Iterable[str]) -> list[Line]:
-        """The lines that any of these plugins refused, each once."""
-        found: dict[Line, None] = {}
-        for plugin in plugins:
-            found.update(self._watching.get((rules, plugin), {}))
-        return list(found)
-
-    @property
-    def any_refused(self) -> bool:
-        """Whether some line waits for an event at all."""
-        return bool(self._watching)
+        self._watch(line)
 
     @property
     def first_parked(self) -> Line | None:
@@ -81,13 +70,14 @@ class Places:
         yield from self.failing
         yield from self.parked
 
-    def ripen(self, most: int) -> None:
-        """Put lines where they belong whose jobs have waited longer now; looks at so many."""
+    def ripen(self, allowance: Allowance) -> None:
+        """Put lines where they belong whose jobs have waited longer now."""
         now = self._clock.now()
-        for _ in range(most):
+        while allowance:
             line = self.ripening.first()
             if line is None or line.ripens is None or line.ripens[0] > now:
                 return
+            allowance.spend()
             self.ripening.remove(line.ripens)
             line.ripens = None
             self._heaped(line)
@@ -133,14 +123,8 @@ class Places:
             return self.active
         return self.failing if line.failed else self.backoff
 
-    def _watch(self, line: Line, watched: bool) -> None:
-        for plugin in line.blamed:
-            bucket = self._watching.get((line.rules, plugin))
-            if watched and bucket is None:
-                self._watching[line.rules, plugin] = {line: None}
-            elif watched and bucket is not None:
-                bucket[line] = None
-            elif bucket is not None:
-                bucket.pop(line, None)
-                if not bucket:
-                    del self._watching[line.rules, plugin]
+    def _watch(self, line: Line) -> None:
+        if line.watched:
+            self.watching.put(line)
+        else:
+            self.watching.drop(line)

@@ -11,6 +11,7 @@ from typing import Any
 from kubenexus.framework.events import Action, Event, Resource
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
+from kubenexus.queue.allowance import Allowance
 from kubenexus.queue.changes import pod_changed
 from kubenexus.queue.entry import Entry, Place
 from kubenexus.queue.formation import PLUGIN
@@ -43,6 +44,7 @@ class Reception:
         self._lines = lines
         self._tally = tally
         self.gates = Gates()
+        self._to_ask: dict[Entry, str] = {}
         self.hold: Hold = _nobody
 
     def profiles(self) -> list[Rules]:
@@ -116,15 +118,28 @@ class Reception:
         else:
             self.gates.shut(entry, self.rules(entry.job), verdict, now)
 
-    def heard(self, rules: Rules, event: Event, now: float) -> None:
-        """An event may open gates."""
+    def happened(self, rules: Rules, event: Event) -> None:
+        """An event may open gates: those that it may are to be asked again."""
         if event.for_all:
             behind = [(entry, "") for entry in self.gates if self.rules(entry.job) is rules]
         else:
             behind = self.gates.behind(rules, rules.concerned(event))
         for entry, plugin in behind:
             if rules.helps((plugin,), event, entry.job.pods):
-                self.ask_again(entry, event.label, now)
+                self._to_ask.setdefault(entry, event.label)
+
+    def ask(self, allowance: Allowance, now: float) -> None:
+        """Ask gates again that an event may have opened; some now, the others when the allowance is renewed."""
+        while allowance and self._to_ask:
+            entry = next(iter(self._to_ask))
+            event = self._to_ask.pop(entry)
+            if entry.gate is not None:
+                allowance.spend(entry.pods)
+                self.ask_again(entry, event, now)
+
+    @property
+    def any_to_ask(self) -> bool:
+        return bool(self._to_ask)
 
     # --- a job changes --------------------------------------------------------------------------------------------
 
@@ -142,6 +157,7 @@ class Reception:
 
     def _change_in_line(self, entry: Entry, job: Job, now: float) -> None:
         line, rules, verdict = entry.standing, self.rules(job), self.gate(job)
+        self._lines.catch_up(line, now)
         helpful = next((e for e in _events(entry.job, job) if line.rules.helps(line.blamed, e, job.pods)), None)
         kind = rules.kind(job)
         if verdict is not None:

@@ -27,7 +27,9 @@ from kubenexus.framework.decision import Decision
 from kubenexus.framework.events import Action, Event, Resource
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Retry
+from kubenexus.queue.allowance import Allowance
 from kubenexus.queue.board import Board
+from kubenexus.queue.changes import EVERYTHING
 from kubenexus.queue.entry import Entry, Place, Turn
 from kubenexus.queue.late import LateJobs
 from kubenexus.queue.line import Line
@@ -35,7 +37,7 @@ from kubenexus.queue.lines import Lines
 from kubenexus.queue.policy import Policy
 from kubenexus.queue.reception import FORCED, Hold, Reception
 from kubenexus.queue.refusals import Refusal, refusals
-from kubenexus.queue.rules import NOBODY, Rules
+from kubenexus.queue.rules import Rules
 from kubenexus.queue.turns import Turns
 
 ADDED = Event(Resource.UNSCHEDULED_POD, Action.ADD).label
@@ -67,6 +69,7 @@ class WaitingRoom(Board):
         self._turns = Turns(self._lines, self._reception, self.policy)
         self._profiles = self._reception.profiles()
         self._late = LateJobs()
+        self._allowance = Allowance(self.policy.portion)
         self._numbers = 0
         self._contexts = [rules.context for rules in self._profiles if rules.context is not None]
         self._context = [context() for context in self._contexts]
@@ -133,13 +136,18 @@ class WaitingRoom(Board):
         return True
 
     def on_event(self, event: Event) -> int:
-        """Something happened in the cluster. Returns how many lines it woke; asks once a line, not once a job."""
-        flight, woken = self._turns.flight, 0
-        if self._lines.places.any_refused or self._reception.gates:  # else nobody waits for an event
-            woken = sum(self._wake(rules, event) for rules in self._profiles)
+        """Something happened in the cluster. Returns how many lines were woken at once; asks once a line, not once a
+        job. Those for which the allowance of this turn is not enough are asked in the next ones (`tick`)."""
+        flight, before = self._turns.flight, self._lines.woken
+        if self._lines.places.watching or self._reception.gates:  # else no job waits for an event
+            self._look_around()
+            for rules in self._profiles:
+                self._lines.happened(rules, event)
+                self._reception.happened(rules, event)
+            self._ask()
         if flight and (event.for_all or any(rules.concerned(event) for rules in self._profiles)):
             flight.note(event)
-        return woken
+        return self._lines.woken - before
 
     # --- what the loop does ---------------------------------------------------------------------------------------
 
@@ -147,7 +155,7 @@ class WaitingRoom(Board):
         """The job whose turn it is; it is in flight until `done`, `failed` or `delete`. None: nobody is ready, or
         more jobs had to be looked at than one call may (then `ready` still says yes)."""
         self.refill()
-        self.tick()
+        self._do_what_is_due()
         now, signed = self._clock.now(), 0
         for _ in range(self.policy.batch):
             line = self._lines.next(now)
@@ -238,32 +246,49 @@ class WaitingRoom(Board):
     # --- time -----------------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Do what is due: end backoffs, flush, see who has waited longer. Called at `next_time`, and by `pop`."""
+        """Do what is due: end backoffs, flush, see who has waited longer, ask those that an event may have helped. To
+        be called once in each turn of the event loop, however often `pop` is: all calls between two ticks share one
+        allowance. What is left over is due at once (`next_time`)."""
+        self._allowance.renew()
+        self._do_what_is_due()
+
+    def _do_what_is_due(self) -> None:
+        """What has its time comes first: events that never end must not keep backoffs from ending."""
         self._look_around()
-        self._lines.places.ripen(self.policy.batch)
+        self._lines.places.ripen(self._allowance)
         now = self._clock.now()
-        self._lines.wake_portion(now)
         for heap in (self._lines.places.backoff, self._lines.places.failing):
-            for _ in range(self.policy.batch):
+            while self._allowance:
                 line = heap.first()
                 if line is None or line.until > now:
                     break
+                self._allowance.spend()
                 self._lines.activate(line, "BackoffComplete")
         self.flush()
+        self._ask()
+
+    def _ask(self) -> None:
+        """Whether what happened helps those that wait."""
+        now = self._clock.now()
+        self._lines.ask(self._allowance, now)
+        self._reception.ask(self._allowance, now)
 
     def flush(self) -> None:
         """Wake what has been parked for five minutes, in case some hint was wrong; ask gates again that often."""
         now = self._clock.now()
-        for _ in range(self.policy.batch):
+        while self._allowance:
             line = self._lines.places.first_parked
             if line is None or line.parked_at + self.policy.flush_after > now:
                 break
-            self._lines.wake(line, FLUSHED, now)
-            line.flushed = True
-        for _ in range(self.policy.batch):
+            self._allowance.spend(self._lines.catch_up(line, now))
+            if line.place is Place.UNSCHEDULABLE:
+                self._lines.wake(line, FLUSHED, now)
+                line.flushed = True
+        while self._allowance:
             entry = self._reception.gates.first
             if entry is None or entry.asked_at + self.policy.flush_after > now:
                 break
+            self._allowance.spend(entry.pods)
             self._reception.ask_again(entry, FLUSHED, now)
 
     def next_time(self) -> float | None:
@@ -273,7 +298,7 @@ class WaitingRoom(Board):
         times += [line.parked_at + flush for line in (places.first_parked,) if line is not None]
         times += [entry.asked_at + flush for entry in (self._reception.gates.first,) if entry is not None]
         times += [at for at in (self.refill_at(),) if at is not None]
-        times += [self._clock.now()] if self._lines.any_to_wake else []
+        times += [self._clock.now()] if self._lines.any_to_ask or self._reception.any_to_ask else []
         return min(times, default=None)
 
     @property
@@ -307,25 +332,6 @@ class WaitingRoom(Board):
         entry = self._entries.get(turn.job.key)
         return entry if entry is not None and entry.turn == turn.number else None
 
-    def _wake(self, rules: Rules, event: Event) -> int:
-        self._look_around()
-        now, woken = self._clock.now(), 0
-        for line in self._candidates(rules, event):
-            if rules.helps(line.blamed, event, line.kind.specimens):
-                self._lines.wake(line, event.label, now)
-                woken += 1
-        self._reception.heard(rules, event, now)
-        return woken
-
-    def _candidates(self, rules: Rules, event: Event) -> list[Line]:
-        """The lines that an event may concern, given who refused them."""
-        places, concerned = self._lines.places, rules.concerned(event)
-        if event.for_all:
-            found = [line for line in places if line.watched and line.rules is rules]
-        else:
-            found = places.watching(rules, (*concerned, NOBODY)) if concerned else []
-        return [line for line in found if event.ceiling is None or line.priority <= event.ceiling]
-
     def _look_around(self) -> None:
         """If signatures mean something else now, who is alike has to be found out again; if refusals rest on something
         else, who is still refused."""
@@ -336,7 +342,8 @@ class WaitingRoom(Board):
         selectors = self._selected()
         if selectors != self._selectors:
             self._selectors = selectors
-            self._lines.wake_all()
+            for rules in self._profiles:
+                self._lines.happened(rules, EVERYTHING)
 
     def _selected(self) -> list[Hashable]:
         return [rules.selectors() for rules in self._profiles if rules.selectors is not None]
