@@ -81,6 +81,45 @@ def test_those_like_it_wait_with_it_and_a_newcomer_does_not_have_them_tried() ->
     assert tried(easy) == ["twin0", "twin1", "twin2", "twin3"]
 
 
+@pytest.mark.parametrize("known", ["before it comes", "while it waits", "after it was refused"])
+def test_those_like_it_in_other_namespaces_do_not_wait_with_it(known: str) -> None:
+    """One tenant cannot postpone the pods of another by a slow pod that is equal to them."""
+    easy = Easy()
+    if known == "before it comes":
+        easy.room.postpone("default/slow", 160.0)
+    slow = easy.add("slow", "twin")
+    easy.add("slow2", "twin")
+    for i in range(3):
+        easy.add(f"other{i}", "twin", namespace="other")
+    if known == "while it waits":
+        easy.room.postpone(slow, 160.0)
+    if known == "after it was refused":
+        easy.refuse("Room")
+        easy.room.postpone(slow, 160.0)
+        easy.clock.advance(5.0)
+        easy.room.on_event(NODE)
+    assert tried(easy) == ["other0", "other1", "other2"]
+    assert easy.room.waiting(Place.BACKOFF).jobs == 2
+    easy.add("other3", "twin", namespace="other")
+    easy.add("slow3", "twin")
+    assert tried(easy) == ["other3"], "newcomers, too"
+    easy.clock.advance_to(160.0)
+    assert tried(easy) == ["slow", "slow2", "slow3"]
+
+
+def test_one_turn_for_all_that_are_late_together() -> None:
+    """They are tried as one, not each by itself, after their pause."""
+    easy = Easy()
+    keys = [easy.add(f"slow{i}", "twin") for i in range(20)]
+    easy.add("other", "twin", namespace="other")
+    easy.room.postpone(keys[3], 160.0)
+    assert tried(easy) == ["other"]
+    easy.clock.advance_to(160.0)
+    easy.refuse("Room")
+    assert easy.room.pop() is None
+    assert easy.room.waiting(Place.UNSCHEDULABLE).jobs == 20
+
+
 @pytest.mark.parametrize("how", ["event", "activate", "flush", "update", "failed"])
 def test_no_way_back_leads_past_the_pause(how: str) -> None:
     easy = Easy()

@@ -109,7 +109,7 @@ class Machine(RuleBasedStateMachine):
     def _next(self) -> str | None:
         """Whose turn it is; None where the door may still turn somebody away, or everybody backs off, or one is to come
         last."""
-        if self.room.any_late or any(line.late for line in self._lines()):
+        if self.room.any_late:
             return None
         active = [e for e in self.room._entries.values() if e.place is Place.ACTIVE]
         homes = [e for e in active if e.standing.alone or self.room._lines.is_home(e.standing)]
@@ -308,7 +308,7 @@ class Machine(RuleBasedStateMachine):
             self.easy.refuse("Room", turn=turn)
             assert self.room.place(key) in WAITING
         out: list[Any] = []
-        late = len(self.room._late) + sum(line.late > 0 for line in self._lines())
+        late = len(self.room._late)
         for _ in range(4 + late):  # those that are late go one at a time, each when no other is ready
             self.easy.clock.advance(61.0)
             out += self.easy.popped()

@@ -9,7 +9,7 @@ yield to it or not), its own nomination, the claims it names, and whether it is 
 from collections import Counter
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from kubenexus.state.pods import of_daemon_set
 # A pod's class as bytes, its pins included (`Signer.sign` without `unpinned`).
 Sign = Callable[[Pod], bytes]
 
+SIZE: Final = 16  # bytes of a signature
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
@@ -63,4 +64,4 @@ def _claims(pod: Pod) -> list[Any]:
 
 
 def _digest(thing: Any) -> bytes:
-    return blake2b(_encode(thing), digest_size=16).digest()
+    return blake2b(_encode(thing), digest_size=SIZE).digest()

@@ -1,12 +1,15 @@
 """Jobs that are tried after all others: a decision about them took so long that it held up all others.
 
 The room looks here when it is about to hand a job out, which is the one place that every way into a turn leads through:
-a newcomer of the same kind, an event, a backoff that ends, a bind that failed. Jobs that are alike share one line, cost
-the same to decide, and are late together.
+a newcomer of the same kind, an event, a backoff that ends, a bind that failed. Jobs that are alike cost the same to
+decide and are late together, those of one namespace: a line may have jobs of several, and what one tenant does must not
+postpone the pods of another. So those of the namespace stand in a line apart, to which they move when their turn comes.
 """
 
 from typing import Final
 
+from kubenexus.queue.entry import Entry
+from kubenexus.queue.kind import SIZE, Kind
 from kubenexus.queue.line import Line
 
 YIELDS: Final = 1.0  # seconds until it is looked again whether others are still ready
@@ -14,32 +17,50 @@ PATIENCE: Final = 600.0  # seconds that a job whose pause is over lets others go
 
 
 class LateJobs:
-    """Until when jobs rest, by key. Times are handed in."""
+    """Until when jobs rest, by key, and their kinds, by signature and namespace. Times are handed in."""
 
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
+        self._kinds: dict[bytes, float] = {}
 
     def __len__(self) -> int:
-        return len(self._until)
+        return len(self._until) + len(self._kinds)
 
     def add(self, key: str, until: float, now: float) -> None:
         """Forgets those whose time is long over: each costs seconds to come by, so there are never many."""
         self._until = {each: end for each, end in self._until.items() if end + PATIENCE > now}
+        self._kinds = {each: end for each, end in self._kinds.items() if end + PATIENCE > now}
         self._until[key] = until
 
-    def discard(self, key: str) -> None:
+    def mark(self, entry: Entry) -> None:
+        """If the job is late, those like it in its namespace are, too."""
+        until = self._until.get(entry.job.key)
+        if until is not None and entry.line is not None:
+            apart = _apart(entry.line.kind, entry)
+            self._kinds[apart] = max(self._kinds.get(apart, 0.0), until)
+
+    def forget(self, key: str, entry: Entry | None) -> None:
+        """The job was decided in time; so will those like it be."""
         self._until.pop(key, None)
+        if entry is not None and entry.line is not None:
+            self._kinds.pop(_apart(entry.line.kind, entry), None)
 
-    def mark(self, line: Line, key: str) -> None:
-        """The job stands in this line now: those like it are late, too."""
-        line.late = max(line.late, self._until.get(key, 0.0))
+    def kind(self, kind: Kind, entry: Entry) -> Kind:
+        """What the job is like: nothing in other namespaces while it is late."""
+        apart = _apart(kind, entry) if self._kinds else b""
+        return Kind(apart, kind.specimens) if apart in self._kinds else kind
 
-    def rests(self, line: Line, key: str, now: float, *, alone: bool) -> float | None:
+    def rests(self, line: Line, entry: Entry, now: float, *, alone: bool) -> float | None:
         """Until when the line is to wait, whose first job this is; None: it may be tried. `alone`: no other line is
         ready."""
-        late = max(line.late, self._until.get(key, 0.0))
+        late = max(self._kinds.get(_apart(line.kind, entry), 0.0), self._until.get(entry.job.key, 0.0))
         if now < late:
             return late
         if not late or alone or now >= late + PATIENCE:
             return None
         return now + YIELDS
+
+
+def _apart(kind: Kind, entry: Entry) -> bytes:
+    """The signature of those of the kind that are of the job's namespace; also of those that stand apart already."""
+    return kind.signature[:SIZE] + entry.job.pods[0].metadata.namespace.encode()

@@ -26,9 +26,8 @@ class Line:
     that could change it, and whoever joins shares it. `alone`: a line for a single job that something befell which does
     not concern its kind. `flying` counts the members that are in flight; they are not among `members`. `ripens` is its
     slot among those that gain urgency, `lane` among those that have been tried or have not. `refused` is the order of
-    the job that was refused. `flushed`: nothing but time has woken it since it was refused. `late`: a job of its kind
-    took too long to decide, and none is to be tried before then (0: none did). `scope` is what its jobs were signed in.
-    `heard` is the number of the last event that it was asked about (`queue.watching`).
+    the job that was refused. `flushed`: nothing but time has woken it since it was refused. `scope` is what its jobs
+    were signed in. `heard` is the number of the last event that it was asked about (`queue.watching`).
     """
 
     __slots__ = (
@@ -42,7 +41,6 @@ class Line:
         "heard",
         "kind",
         "lane",
-        "late",
         "members",
         "parked_at",
         "place",
@@ -81,7 +79,6 @@ class Line:
         self.refused: tuple[Any, ...] = ()
         self.until = 0.0
         self.parked_at = 0.0
-        self.late = 0.0
         self.heard = 0
 
     def push(self, entry: Entry) -> None:

@@ -17,6 +17,7 @@ from kubenexus.queue.entry import Entry, Place
 from kubenexus.queue.formation import PLUGIN
 from kubenexus.queue.gates import Gates
 from kubenexus.queue.kind import Kind
+from kubenexus.queue.late import LateJobs
 from kubenexus.queue.line import Line
 from kubenexus.queue.lines import Lines
 from kubenexus.queue.rules import Rules
@@ -39,10 +40,11 @@ def _nobody(job: Job) -> Verdict | None:
 class Reception:
     """`hold` says why a whole job may not be tried yet, before its pods are asked about at the gates."""
 
-    def __init__(self, rules: Mapping[str, Rules], lines: Lines, tally: Tally) -> None:
+    def __init__(self, rules: Mapping[str, Rules], lines: Lines, tally: Tally, late: LateJobs) -> None:
         self._rules = rules
         self._lines = lines
         self._tally = tally
+        self._late = late
         self.gates = Gates()
         self._to_ask: dict[Entry, str] = {}
         self.hold: Hold = _nobody
@@ -64,7 +66,7 @@ class Reception:
         if verdict is not None:
             self.shut_out(entry, verdict, event, now)
             return Place.GATED
-        line = self._lines.home(rules.kind(job), rules, priority)
+        line = self._lines.home(self._kind(entry, job), rules, priority)
         self._lines.join(entry, line, event)
         return line.place
 
@@ -86,12 +88,19 @@ class Reception:
 
     def home(self, entry: Entry) -> Line:
         """The line of the job's kind."""
-        rules = self.rules(entry.job)
-        return self._lines.home(rules.kind(entry.job), rules, priority_of(entry.job))
+        return self._lines.home(self._kind(entry, entry.job), self.rules(entry.job), priority_of(entry.job))
+
+    def stands_with_others(self, entry: Entry, line: Line) -> bool:
+        """Whether the job is late and stands in a line that is not for those alone: it moves when its turn comes."""
+        return not line.alone and self._late.kind(line.kind, entry).signature != line.kind.signature
+
+    def _kind(self, entry: Entry, job: Job) -> Kind:
+        """What the job is like, in this form of it."""
+        return self._late.kind(self.rules(job).kind(job), entry)
 
     def at_home(self, entry: Entry, line: Line) -> bool:
         """Whether the job is still of the line's kind."""
-        return self._lines.is_home(line) and self.rules(entry.job).kind(entry.job).signature == line.kind.signature
+        return self._lines.is_home(line) and self._kind(entry, entry.job).signature == line.kind.signature
 
     def shut_out(self, entry: Entry, verdict: Verdict, event: str, now: float) -> None:
         entry.line = None
@@ -156,10 +165,10 @@ class Reception:
         return entry.place
 
     def _change_in_line(self, entry: Entry, job: Job, now: float) -> None:
-        line, rules, verdict = entry.standing, self.rules(job), self.gate(job)
+        line, verdict = entry.standing, self.gate(job)
         self._lines.catch_up(line, now)
         helpful = next((e for e in _events(entry.job, job) if line.rules.helps(line.blamed, e, job.pods)), None)
-        kind = rules.kind(job)
+        kind = self._kind(entry, job)
         if verdict is not None:
             self._lines.leave(entry)
             entry.job = job

@@ -13,10 +13,10 @@ is placed or gone.
 A line is ACTIVE, in BACKOFF or UNSCHEDULABLE with all the jobs that stand in it: `queue.lines` has that part. `delete`
 leads to GONE from everywhere.
 
-Single-threaded, without I/O and without a clock of its own. The loop calls `pop`, decides, and calls `done`; the
-watches call `add`, `update`, `delete` and `on_event`; somebody calls `tick` at `next_time`. Whatever changes the
-ledger in anybody's favour (a bind that failed, too) has to be told as an event (`queue.changes`), or those it helps
-wait for the flush.
+Single-threaded, without I/O and without a clock of its own. The loop begins each of its turns with `tick`, at
+`next_time` at the latest, calls `pop`, decides, and calls `done`; the watches call `add`, `update`, `delete` and
+`on_event`. Whatever changes the ledger in anybody's favour (a bind that failed, too) has to be told as an event
+(`queue.changes`), or those it helps wait for the flush.
 """
 
 from collections import Counter
@@ -65,10 +65,10 @@ class WaitingRoom(Board):
         self.policy = policy or Policy()
         self._clock = clock
         self._lines = Lines(self.policy, self._tally, clock)
-        self._reception = Reception(rules, self._lines, self._tally)
+        self._late = LateJobs()
+        self._reception = Reception(rules, self._lines, self._tally, self._late)
         self._turns = Turns(self._lines, self._reception, self.policy)
         self._profiles = self._reception.profiles()
-        self._late = LateJobs()
         self._allowance = Allowance(self.policy.portion)
         self._numbers = 0
         self._contexts = [rules.context for rules in self._profiles if rules.context is not None]
@@ -116,8 +116,7 @@ class WaitingRoom(Board):
         if ready is not None:
             entry.may_be_tried_from(ready, now)
         place = self._reception.enter(entry, ADDED, now)
-        if self._late and entry.line is not None:
-            self._late.mark(entry.line, job.key)
+        self._late.mark(entry)
         return place
 
     def update(self, job: Job) -> Place:
@@ -162,9 +161,10 @@ class WaitingRoom(Board):
             entry = None if line is None else line.head
             if line is None or entry is None:
                 break
-            if (line.late or self._late) and self._rests(line, entry, now):
+            moves = self._reception.stands_with_others(entry, line)
+            if not moves and self._late and self._rests(line, entry, now):
                 continue
-            if self._lines.is_outdated(line):
+            if moves or self._lines.is_outdated(line):
                 if signed == self.policy.portion:
                     break
                 signed += 1
@@ -197,18 +197,15 @@ class WaitingRoom(Board):
 
     def postpone(self, key: str, until: float) -> None:
         """A decision about this job took too long, here or in a process before this one. Neither it nor those like it
-        are tried before `until`, and then after all others. The job need not be here yet."""
+        in its namespace are tried before `until`, and then after all others. The job need not be here yet."""
         self._late.add(key, until, self._clock.now())
         entry = self._entries.get(key)
-        if entry is not None and entry.line is not None:
-            self._late.mark(entry.line, key)
+        if entry is not None:
+            self._late.mark(entry)
 
     def in_time(self, key: str) -> None:
         """A decision about this job took no longer than it should: it is one like all others again."""
-        entry = self._entries.get(key)
-        self._late.discard(key)
-        if entry is not None and entry.line is not None:
-            entry.line.late = 0.0
+        self._late.forget(key, self._entries.get(key))
 
     @property
     def any_late(self) -> bool:
@@ -322,7 +319,7 @@ class WaitingRoom(Board):
 
     def _rests(self, line: Line, entry: Entry, now: float) -> bool:
         """Whether the line whose turn it is has to wait, since its jobs take too long to decide."""
-        until = self._late.rests(line, entry.job.key, now, alone=len(self._lines.places.active) == 1)
+        until = self._late.rests(line, entry, now, alone=len(self._lines.places.active) == 1)
         if until is not None:
             self._lines.postpone(line, until)
         return until is not None
