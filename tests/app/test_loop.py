@@ -279,9 +279,9 @@ def test_while_the_server_is_away_nothing_piles_up() -> None:
         assert len(town.server.binds) <= 128
         assert town.where() == {}
         assert rested == [REST], "one rest for all of them"
-        assert dispatcher.full
+        assert dispatcher.resting
         back.set()
-        await until(lambda: not dispatcher.full)
+        await until(lambda: not dispatcher.resting)
         town.clock.advance(60)
         await town.work()
         assert len(town.where()) == 300

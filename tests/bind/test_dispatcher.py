@@ -11,7 +11,7 @@ from kubenexus.api.core import Pod
 from kubenexus.bind.commitment import Bind, Commitment, Points
 from kubenexus.bind.dispatcher import TRIES, Dispatcher
 from kubenexus.bind.outcome import Fate, Outcome
-from kubenexus.client.calls import ApiError, Call
+from kubenexus.client.calls import ApiError
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.builders import a_pod
@@ -198,7 +198,7 @@ def test_closing_finishes_what_is_sent_and_sends_no_more() -> None:
         for pod in pods:
             dispatcher.submit(committed(pod))
         await until(lambda: server.in_flight == 2)
-        assert dispatcher.full, "twice as many as may be in flight"
+        assert not dispatcher.backlog.admits("default"), "twice as many as may be in flight"
         assert not dispatcher.calm
         closing = asyncio.ensure_future(dispatcher.close(5.0))
         await turns()
@@ -269,15 +269,15 @@ def test_what_is_handed_over_counts_at_once_and_until_it_is_answered(sizes: list
         server = held_server(*(pod for job in jobs for pod in job))
         dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4)
         for job in jobs:
-            assert not dispatcher.full, "the job before this one is not as much as may be ahead"
+            assert dispatcher.backlog.admits("default"), "the job before this one is not as much as may be ahead"
             dispatcher.submit(committed(*job))
         for _ in range(10):
-            assert dispatcher.full
+            assert not dispatcher.backlog.admits("default")
             await asyncio.sleep(0)
         assert server.held is not None
         server.held.set()
         await until(lambda: not dispatcher.open)
-        assert not dispatcher.full
+        assert dispatcher.backlog.admits("default")
         assert (len(server.binds), server.most) == (8, 4)
 
     asyncio.run(life())
@@ -290,33 +290,11 @@ def test_a_job_goes_out_whole_however_large_and_the_next_is_held_back() -> None:
         server, landed = held_server(*gang), Landed()
         dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=4)
         dispatcher.submit(committed(*gang))
-        assert dispatcher.full
+        assert not dispatcher.backlog.admits("default")
         assert server.held is not None
         server.held.set()
         await until(lambda: not dispatcher.open)
         assert landed.all == [[Outcome(Fate.BOUND)] * 100]
-
-    asyncio.run(life())
-
-
-def test_the_loop_hears_that_it_may_go_on_before_the_last_of_a_gang_is_answered() -> None:
-    gang = [a_pod(f"g{i}") for i in range(9)]
-
-    class OneIsSilent(PodServer):
-        async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
-            if "/g8/" in call.path:
-                await asyncio.Event().wait()
-            return await super().send(call, timeout=timeout)
-
-    async def life() -> None:
-        landed, told = Landed(), list[bool]()
-        dispatcher = Dispatcher(OneIsSilent(*gang), Guard(), landed, random.Random(1), limit=4)
-        dispatcher.rested = lambda: told.append(dispatcher.full)
-        dispatcher.submit(committed(*gang))
-        assert dispatcher.full
-        await until(lambda: told)
-        assert (told, landed.all) == ([False], [])
-        assert await dispatcher.close(0.0) == 1
 
     asyncio.run(life())
 
@@ -335,16 +313,16 @@ def test_who_waits_for_volumes_keeps_nobody_from_being_decided(problem: str) -> 
         points = Points((Provisioner(),))
         dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4, points=points)
         dispatcher.submit(committed(*gang))
-        assert dispatcher.full, "whether it has to wait is not known before somebody has looked"
+        assert not dispatcher.backlog.admits("default"), "whether it has to wait is not known yet"
         await turns()
-        assert not dispatcher.full
+        assert dispatcher.backlog.admits("default")
         made.set()
         await turns()
-        assert dispatcher.full == (not problem)
+        assert dispatcher.backlog.admits("default") == bool(problem)
         assert server.held is not None
         server.held.set()
         await until(lambda: not dispatcher.open)
-        assert not dispatcher.full
+        assert dispatcher.backlog.admits("default")
 
     asyncio.run(life())
 
@@ -361,6 +339,6 @@ def test_a_plugin_that_fails_leaves_nothing_counted() -> None:
         dispatcher.submit(committed(*pods))
         await until(lambda: not dispatcher.open)
         assert landed.fates == ["refused"] * 8
-        assert (dispatcher.full, dispatcher.calm) == (False, True)
+        assert (dispatcher.resting, dispatcher.calm) == (False, True)
 
     asyncio.run(life())

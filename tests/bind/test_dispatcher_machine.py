@@ -234,7 +234,7 @@ class Machine(RuleBasedStateMachine):
         self.nothing_goes_wrong()
         self.who_has_landed_has_a_node_or_no_room()
         assert sorted(self.landed) == sorted(self.jobs), "each job lands"
-        assert (self.dispatcher.full, self.dispatcher.calm) == (False, True)
+        assert (self.dispatcher.resting, self.dispatcher.calm) == (False, True)
 
 
 TestMachine = Machine.TestCase

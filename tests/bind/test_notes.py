@@ -75,7 +75,7 @@ def written(
     return server.calls, given_up
 
 
-@pytest.mark.parametrize("problem", [AWAY, SILENT, BUSY, CONFLICT, FORBIDDEN], ids=str)
+@pytest.mark.parametrize("problem", [AWAY, SILENT, BUSY, CONFLICT, FORBIDDEN, RecursionError("a bug")], ids=str)
 def test_what_could_not_be_written_is_written_again(problem: Exception) -> None:
     """Nobody else would: a pod that waits for good is not refused a second time."""
     assert written(problem, problem) == ([WHY] * 3, [])

@@ -6,8 +6,9 @@ import pytest
 
 from kubenexus.api.core import Pod
 from kubenexus.bind.commitment import Always
-from kubenexus.bind.notes import SLOW, WRITERS, Notes
+from kubenexus.bind.notes import SLOW, Notes
 from kubenexus.client.calls import Call, Uncertain
+from kubenexus.client.fair_queue import FIRST
 from kubenexus.sim.virtual.loop import run
 from kubenexus.testing.builders import a_pod
 from tests.bind.server import PodServer
@@ -75,7 +76,7 @@ def test_a_namespace_whose_notes_hang_has_two_writers_and_is_reported() -> None:
             for i in range(EVIL):
                 note(notes, "evil", f"evil-{i}")
             await elapse(29.0)
-            assert (server.peak, stalled) == (WRITERS, {}), "before it was known"
+            assert (server.peak, stalled) == (FIRST, {}), "before it was known"
             server.peak = 0
             await elapse(11.0)
             note(notes, "good", "web")

@@ -347,7 +347,7 @@ def test_a_question_that_fails_leaves_nobody_bound(hooks: Hooks, fate: str) -> N
         dispatcher.submit(Commitment((Bind(gang[0], "n"),), NOTHING))
         await until(lambda: not dispatcher.open)
         assert sorted(landed.fates) == [["never"], [fate] * 4]
-        assert (server.binds, dispatcher.full, dispatcher.calm) == ([], False, True)
+        assert (server.binds, dispatcher.resting, dispatcher.calm) == ([], False, True)
 
     asyncio.run(life())
 

@@ -107,6 +107,30 @@ def test_a_webhook_that_answers_401_does_not_make_us_unknown(
     run(main())
 
 
+def test_a_token_that_expires_amid_binds_is_found_out_within_a_second(tmp_path: Path) -> None:
+    """A 401 shows nothing about the next one: else each would vouch for the one after it."""
+    path = tmp_path / "token"
+    path.write_text("new")
+    valid = {"Bearer new"}
+
+    async def server(talk: Talk) -> None:
+        while request := await talk.request():
+            await talk.say(http(b"welcome") if request.fields.get("authorization") in valid else UNKNOWN)
+
+    async def main() -> None:
+        clock, bind = VirtualClock(50.0), Call("POST", "/api/v1/namespaces/shop/pods/a/binding", b"{}")
+        async with calling(server, credentials=TokenFile(str(path), clock), clock=clock) as (client, _):
+            await client.send(bind)
+            valid.clear()
+            for _ in range(3):
+                clock.advance(0.4)
+                with pytest.raises(ApiError):
+                    await client.send(bind)
+            assert client.unknown_since == pytest.approx(51.2)
+
+    run(main())
+
+
 def test_a_token_that_has_expired_is_found_out_by_a_bind_too(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("old")

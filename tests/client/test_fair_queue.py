@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.client.calls import Call
-from kubenexus.client.fair_queue import DOUBT, FAILING, LATE, PACE, STALLED, FairQueue, FairSlots, Flight
+from kubenexus.client.fair_queue import DOUBT, FAILING, FIRST, LATE, PACE, STALLED, FairQueue, FairSlots, Flight
 from kubenexus.sim.virtual.loop import run
 from tests.sim.virtual.passing import elapse
 from tests.turns import turns
@@ -31,6 +31,13 @@ def begun(queue: Queue) -> list[Flight[int]]:
     return list(iter(queue.next, None))
 
 
+def answer(queue: Queue, rounds: int) -> None:
+    """All that may be sent is answered at once, so many times."""
+    for _ in range(rounds):
+        for flight in begun(queue):
+            queue.done(flight)
+
+
 def names(flights: list[Flight[int]]) -> list[str]:
     return [f"{flight.namespace}{flight.item}" for flight in flights]
 
@@ -44,12 +51,12 @@ def test_namespaces_take_turns_and_each_is_first_in_first_out() -> None:
     run(life())
 
 
-def test_one_namespace_that_is_answered_has_all_slots() -> None:
+def test_one_namespace_that_is_answered_has_all_slots_after_four_rounds() -> None:
     async def life() -> None:
-        queue, sent = filled(64, a=1000), 0
+        queue, sent, window = filled(64, a=1000), 0, FIRST
         while flights := begun(queue):
-            assert queue.flights == min(64, 1000 - sent)
-            sent += len(flights)
+            assert queue.flights == min(window, 64, 1000 - sent)
+            sent, window = sent + len(flights), 2 * window
             await elapse(PACE / 2)
             for flight in flights:
                 queue.done(flight)
@@ -100,12 +107,13 @@ def test_a_namespace_whose_calls_hang_leaves_half_of_the_slots() -> None:
     async def life() -> None:
         woken = list[float]()
         queue = filled(8, evil=100)
+        answer(queue, 4)
         hung = begun(queue)
         queue.put("good", 0, 0)
         queue.changed = lambda: woken.append(asyncio.get_running_loop().time())
         assert (len(hung), queue.next()) == (8, None), "until it is known that they hang"
         await elapse(LATE)
-        assert (woken, queue.late, queue.held, queue.slow("evil")) == ([LATE], 8, 92, True)
+        assert (woken, queue.late, queue.held, queue.slow("evil")) == ([LATE], 8, 64, True)
         assert names(begun(queue)) == ["good0"]
         for flight in hung:
             queue.done(flight)
@@ -126,6 +134,17 @@ def test_all_that_hang_share_one_half() -> None:
         assert (queue.share("a"), Counter(flight.namespace for flight in begun(queue))) == (1, dict.fromkeys("abc", 1))
         queue.put("good", 0, 0)
         assert names(begun(queue)) == ["good0"]
+
+    run(life())
+
+
+def test_a_namespace_holds_few_slots_until_it_was_answered_and_what_concerns_none_holds_all() -> None:
+    async def life() -> None:
+        queue = filled(16, a=100, b=100)
+        assert Counter(each.namespace for each in begun(queue)) == {"a": FIRST, "b": FIRST}
+        for i in range(16):
+            queue.put("", i, i)
+        assert names(begun(queue)) == [f"{i}" for i in range(16 - 2 * FIRST)]
 
     run(life())
 
@@ -173,7 +192,7 @@ def test_a_namespace_whose_calls_take_long_on_average_is_slow_until_they_do_not(
             await elapse(seconds)
             for flight in flights:
                 queue.done(flight)
-        assert (queue.slow("evil"), queue.failing("evil"), queue.late) == (slow, False, 0)
+        assert (queue.slow("evil"), queue.failing("evil"), queue.late) == (slow, "", 0)
         for _ in range(40):
             for flight in begun(queue):
                 queue.done(flight)
@@ -189,19 +208,23 @@ def test_a_namespace_whose_calls_take_long_on_average_is_slow_until_they_do_not(
         pytest.param("-" * (FAILING // 2), True, id="failures in a row"),
         pytest.param("-+" * FAILING, True, id="every second one fails"),
         pytest.param("-+++" * FAILING, False, id="every fourth one fails"),
-        pytest.param("-" * FAILING + "+" * FAILING, False, id="as many successes as it takes"),
-        pytest.param("-" * FAILING + "+" * (FAILING - 1), True, id="one success too few"),
+        pytest.param("-" * FAILING + "+" * 5, False, id="each success halves what was in vain"),
+        pytest.param("-" * FAILING + "+" * 4, True, id="one success too few"),
     ],
 )
 def test_a_namespace_of_which_many_calls_fail_has_one_slot(answers: str, failing: bool) -> None:
     async def life() -> None:
         queue = filled(8, evil=1000)
-        for answer in answers:
-            (flight, *_) = begun(queue)
-            (queue.passed if answer == "+" else queue.failed)(flight.namespace)
-            for each in list(queue._flights):
+        answer(queue, 4)
+        for said in answers:
+            flights = begun(queue)
+            if said == "+":
+                queue.passed("evil")
+            else:
+                queue.failed("evil", "denied")
+            for each in flights:
                 queue.done(each)
-        assert (queue.slow("evil"), queue.failing("evil")) == (failing, failing)
+        assert (queue.slow("evil"), queue.failing("evil")) == (failing, "denied" if failing else "")
         assert len(begun(queue)) == (1 if failing else 8)
         assert queue.share("evil") == (1 if failing else 4)
 
@@ -212,9 +235,9 @@ def test_failures_are_forgiven_after_a_minute() -> None:
     async def life() -> None:
         queue = Queue(4)
         for _ in range(FAILING):
-            queue.failed("evil")
-        queue.failed("once")
-        assert [queue.failing(namespace) for namespace in ("evil", "once", "other")] == [True, False, False]
+            queue.failed("evil", "denied")
+        queue.failed("once", "denied")
+        assert [queue.failing(namespace) for namespace in ("evil", "once", "other")] == ["denied", "", ""]
         await elapse(DOUBT - 1.0)
         assert queue.failing("evil")
         await elapse(1.0 + LATE)
@@ -223,7 +246,7 @@ def test_failures_are_forgiven_after_a_minute() -> None:
     run(life())
 
 
-def test_an_answer_that_lies_unread_while_the_loop_stands_still_is_not_late() -> None:
+def test_an_saidthat_lies_unread_while_the_loop_stands_still_is_not_late() -> None:
     """A decision may take seconds, in which nothing that was received is looked at."""
 
     async def life() -> None:
@@ -329,6 +352,23 @@ def test_a_slot_is_waited_for_and_passed_on_by_those_who_are_cancelled() -> None
         assert got[0] == "a"
         assert got[-1] == "d"
         assert (slots.queue.flights, len(slots.queue)) == (0, 0)
+
+    run(life())
+
+
+def test_thousands_that_are_cancelled_at_once_take_no_slot_and_no_stack() -> None:
+    async def life() -> None:
+        slots = FairSlots(1)
+        held = await slots.take("a")
+        waiting = [asyncio.ensure_future(slots.take("a")) for _ in range(5000)]
+        await asyncio.sleep(0)
+        for each in waiting[:-1]:
+            each.cancel()
+        slots.give(held)
+        slot = await waiting[-1]
+        assert (slots.queue.flights, len(slots.queue)) == (1, 0)
+        slots.give(slot)
+        assert (slots.queue.flights, slots.queue._lines) == (0, {})
 
     run(life())
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubenexus.api.codec import Listing
+from kubenexus.api.codec import Page
 from kubenexus.api.core import Pod
 from kubenexus.client import kinds
 from kubenexus.client.calls import ApiError
@@ -74,7 +74,7 @@ def test_f16_a_list_begun_earlier_is_not_enough() -> None:
             pages = it.reflector._pages
             real = pages._page
 
-            async def slow(resource: Resource, more: str) -> Listing[Any]:
+            async def slow(resource: Resource, more: str) -> Page[Any]:
                 found = await real(resource, more)
                 await go.wait()
                 return found

@@ -111,7 +111,7 @@ class Machine(RuleBasedStateMachine):
         last."""
         if self.room.any_late:
             return None
-        active = [e for e in self.room._entries.values() if e.place is Place.ACTIVE]
+        active = [e for e in self.room._entries.values() if e.place is Place.ACTIVE and not e.standing.aside]
         homes = [e for e in active if e.standing.alone or self.room._lines.is_home(e.standing)]
         if not active or len(homes) < len(active) or any(self.easy.gate.gate(p) for e in active for p in e.job.pods):
             return None
@@ -211,6 +211,25 @@ class Machine(RuleBasedStateMachine):
     def in_time(self, name: str) -> None:
         self.room.in_time(f"default/{name}")
 
+    @rule()
+    def admit_none(self) -> None:
+        """All that are ready are set aside, a few a turn."""
+        for _ in range(1000):
+            self.room.tick()
+            assert self.room.pop(lambda job: False) is None
+            if not self.room.ready:
+                return
+        raise AssertionError("some are never set aside")
+
+    @rule(kinds=st.integers(0, 3))
+    def release(self, kinds: int) -> None:
+        before = len(self._aside())
+        self.room.release("default", kinds)
+        assert len(self._aside()) == max(0, before - kinds)
+
+    def _aside(self) -> list[Line]:
+        return [line for line in self._lines() if line.aside]
+
     @rule(name=NAMES, shut=st.booleans())
     def gate(self, name: str, shut: bool) -> None:
         (self.easy.gate.shut.add if shut else self.easy.gate.shut.discard)(f"default/{name}")
@@ -255,7 +274,7 @@ class Machine(RuleBasedStateMachine):
             entry = self.room._entries[key]
             match entry.place:
                 case Place.ACTIVE:
-                    assert self.room.ready
+                    assert self.room.ready or entry.standing.aside
                 case Place.BACKOFF:
                     assert due is not None
                     assert due <= entry.standing.until
@@ -284,6 +303,8 @@ class Machine(RuleBasedStateMachine):
         assert len(places.fresh) + len(places.retries) == len(places.active)
         assert all(line.tried for line in places.retries)
         assert not any(line.tried for line in places.fresh)
+        assert {line for lines in places.aside.values() for line in lines} == set(self._aside())
+        assert all(lines for lines in places.aside.values())
         shares = [lines for shares in places.watching._lines.values() for lines in shares.values()]
         assert all(lines for lines in shares)
         assert {line for lines in shares for line in lines} <= set(self._lines())
@@ -300,6 +321,7 @@ class Machine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """At last everybody is let in and placed: all come out, each once."""
         self.easy.gate.shut.clear()
+        self.room.release("default", 1000)
         for key in [key for key, job in self.jobs.items() if any(pod.spec.scheduling_gates for pod in job.pods)]:
             self.room.delete(key)
             self.turns.pop(key, None)

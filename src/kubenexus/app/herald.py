@@ -79,6 +79,10 @@ class Herald:
         """Deciding about it came to no end."""
         self._tell(job, Code.ERROR, message, again=True)
 
+    def held(self, job: Job, message: str) -> None:
+        """It is not tried for a while, because of what became of others of its namespace."""
+        self._tell(job, Code.ERROR, message, again=False)
+
     def failed(self, pod: Pod, message: str) -> None:
         """It was placed, but that could not be carried out."""
         self._say(pod, Code.ERROR, Told(pod.metadata.uid, message), again=True)

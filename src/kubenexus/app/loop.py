@@ -85,7 +85,7 @@ class Loop:
     @property
     def idle(self) -> bool:
         """Whether nothing can be done before something happens, or before its time."""
-        return not self._herald.busy and (bool(self.outdated()) or self._dispatcher.full or not self._room.ready)
+        return not self._herald.busy and (bool(self.outdated()) or self._dispatcher.resting or not self._room.ready)
 
     def burst(self) -> int:
         """As many decisions as the budget allows; returns how many. Then some are told why they wait. None over nodes
@@ -94,11 +94,13 @@ class Loop:
             self._room.on_event(EVERYTHING)
         self.reservations.review()
         self._room.tick()
+        for namespace in self._dispatcher.backlog.landed():
+            self._room.release(namespace, self._dispatcher.backlog.headroom(namespace))
         spent = count = 0
         now = self._clock.now()
         ends = now + LONGEST_BURST
-        while not self._blind(now) and spent < BUDGET and now < ends and not self._dispatcher.full:
-            turn = self._room.pop()
+        while not self._blind(now) and spent < BUDGET and now < ends and not self._dispatcher.resting:
+            turn = self._room.pop(self._admits)
             if turn is None:
                 break
             before = self._asked()
@@ -110,6 +112,17 @@ class Loop:
         self._herald.portion()
         self.decisions += count
         return count
+
+    def _admits(self, job: Job) -> bool:
+        """Whether its namespace is not too far ahead of the API server. If that is because its binds hang or fail, the
+        job says so; if there are only many of them, it is tried soon."""
+        backlog, namespace = self._dispatcher.backlog, job.pods[0].metadata.namespace
+        if backlog.admits(namespace):
+            return True
+        problem = backlog.problem(namespace)
+        if problem:
+            self._herald.held(job, problem)
+        return False
 
     def _blind(self, now: float) -> bool:
         """Whether decisions have to wait, which is said when it begins, goes on, and ends."""
@@ -235,7 +248,7 @@ class Loop:
 
     async def _wait(self) -> None:
         self._work.clear()
-        stands = self._dispatcher.full or bool(self._waits_for)
+        stands = self._dispatcher.resting or bool(self._waits_for)
         said = self._said_at + SAID if self._waits_for else None
         times = (None if stands else self._room.next_time(), self._herald.due, self.reservations.due, said)
         due = min((time for time in times if time is not None), default=None)

@@ -7,12 +7,11 @@
                                                         a look
 
 `submit` never waits. At most `limit` binds are in flight, repeated ones too. Namespaces take turns; binds of one job
-stand next to each other in the line of its namespace. A job goes out whole, however large: `full` holds back the next
-one. Each write asks the guard first and ends within its timeout, so that it has ended when another process may lead.
+stand next to each other in the line of its namespace. A job goes out whole, however large. Each write asks the guard
+first and ends within its timeout, so that it has ended when another process may lead.
 
-A namespace whose binds hang (its admission webhook does not answer) leaves half of the slots to the others, one whose
-binds fail all but one, and what waits for its share does not count for `full`: `crowded` holds back its next jobs
-before they are decided, so that they take no room on nodes meanwhile.
+No namespace is decided far ahead of the API server (`backlog`). One whose binds hang, since its admission webhook does
+not answer, leaves half of the slots to the others, and one whose binds fail all but one.
 
 While no bind of a job is on its way or done, the job is checked as a whole before each of its binds: if fewer than it
 needs can still be bound, or the process ends, none is sent. From its first bind on a job is carried through.
@@ -24,12 +23,12 @@ explains counts as an answer that was lost.
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
 from kubenexus.api.core import Pod
 from kubenexus.base.clock import Sleep
+from kubenexus.bind.backlog import NamespaceBacklog
 from kubenexus.bind.commitment import NO_POINTS, Bind, Commitment, Guard, Landing, Points, PreBind
 from kubenexus.bind.outcome import BOUND, Fate, Outcome, found, outcome_of
 from kubenexus.bind.progress import NO_HOOKS, Hooks, Progress
@@ -41,8 +40,6 @@ from kubenexus.client.kinds import PODS
 from kubenexus.client.verbs import get
 
 LIMIT = 64  # binds in flight
-AHEAD = 2  # times as many may be decided and not yet answered
-OPEN = 64  # times as many commitments may wait for a look
 TRIES = 4  # binds without an answer before we believe a look that says "no node"
 LOOK = 5.0  # seconds that a look may take
 AFTER_AN_ERROR = 1.0  # seconds until a look, where the error was ours and may come again at once
@@ -50,8 +47,6 @@ REST = 1.0  # seconds without decisions after the server could not be reached: t
 
 ENDING = "this process is ending"
 NOT_LEADING = "this process does not lead any more"
-FAILING = "the API server has refused earlier binds of this namespace; an admission webhook may be why"
-UNANSWERED = "the API server has not answered earlier binds of this namespace yet; an admission webhook may hold them"
 
 
 class Dispatcher:
@@ -75,10 +70,8 @@ class Dispatcher:
         self._open: set[asyncio.Task[None]] = set()
         self._preparing: set[asyncio.Task[None]] = set()  # of these, those before their first bind
         self._waits = PreBindWaits()
-        self._unlanded: Counter[str] = Counter()  # binds by namespace, except those in a PreBind plugin
-        self._handed = 0  # binds of commitments that nobody has begun to carry out
+        self.backlog = NamespaceBacklog(self._slots.queue, limit, self._go_on)
         self._binding = 0  # in flight, or waiting for a slot
-        self._far = 0  # how far ahead of the API server we were when that last changed
         self._calm = asyncio.Event()  # nobody waits for a slot
         self._calm.set()
         self._closing = self._resting = False
@@ -87,26 +80,15 @@ class Dispatcher:
         self.rested: Callable[[], None] = lambda: None
 
     @property
-    def full(self) -> bool:
-        """Whether the loop should wait before it decides more: it is far enough ahead of the API server, or that is
-        away. `rested` is called when it may go on, or `land` where too many commitments were open. A commitment counts
-        from when it is handed over, for a burst hands over many before the first is begun; not while it waits in a
-        PreBind plugin (`crowded`)."""
-        looking = len(self._open) - self._waits.jobs
-        return self._handed + self._ahead >= AHEAD * self._limit or looking >= OPEN * self._limit or self._resting
-
-    @property
-    def _ahead(self) -> int:
-        """Binds that are in flight or wait for a slot, without those that only their own namespace waits for."""
-        return self._binding - self._slots.queue.late - self._slots.queue.held
+    def resting(self) -> bool:
+        """Whether the loop should wait before it decides more, since the API server is away. `rested` is called when
+        it may go on."""
+        return self._resting
 
     def crowded(self, pods: Sequence[Pod]) -> str:
-        """Why a job, of one namespace, is not to be decided now; "" if it may be. Those that may have to wait in a
-        PreBind plugin in which as many of their namespace wait as may; and those of a namespace whose binds hang or
-        fail, when it is as far ahead of the API server as its share of the slots allows."""
-        namespace, slots = pods[0].metadata.namespace, self._slots.queue
-        if slots.slow(namespace) and self._unlanded[namespace] >= AHEAD * slots.share(namespace):
-            return f'running Bind plugin "DefaultBinder": {FAILING if slots.failing(namespace) else UNANSWERED}'
+        """Why a job, of one namespace, is not to be decided now: it may have to wait in a PreBind plugin in which as
+        many of its namespace wait as may. "" if it may be decided."""
+        namespace = pods[0].metadata.namespace
         for point in self._points.pre_binds if self._waits.jobs else ():
             many = self._waits.reached(point.name, namespace)
             if many and any(point.may_concern(pod) for pod in pods):
@@ -133,8 +115,7 @@ class Dispatcher:
 
     def submit(self, commitment: Commitment) -> None:
         """Carry this out, beginning soon. Its end is told to `land`."""
-        self._handed += len(commitment.binds)
-        self._count(commitment.binds, 1)
+        self.backlog.begun(_namespace(commitment.binds), len(commitment.binds))
         task = asyncio.get_running_loop().create_task(self._carry_out(commitment))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
@@ -156,8 +137,7 @@ class Dispatcher:
     # --- one commitment -------------------------------------------------------------------------------------------
 
     async def _carry_out(self, commitment: Commitment) -> None:
-        self._handed -= len(commitment.binds)
-        self._count(commitment.binds, -1)
+        self.backlog.ended(_namespace(commitment.binds), len(commitment.binds))
         try:
             outcomes = await self._outcomes(commitment)
         except Exception as error:  # before the first bind: a mistake of ours, or of a plugin's, costs no pod
@@ -178,19 +158,13 @@ class Dispatcher:
         if problem:  # no need to stand in line for that
             return [Outcome(Fate.NEVER, problem)] * len(binds)
         self._begin(len(binds))
-        self._count(binds, 1)
+        self.backlog.begun(_namespace(binds), len(binds))
         try:
             if len(binds) == 1:
                 return [await self._bind(binds[0], progress)]
             return await asyncio.gather(*(self._bind(each, progress) for each in binds))
         finally:
-            self._count(binds, -1)
-
-    def _count(self, binds: tuple[Bind, ...], sign: int) -> None:
-        for namespace in {bind.pod.metadata.namespace for bind in binds[:1]}:
-            self._unlanded[namespace] += sign * len(binds)
-            if not self._unlanded[namespace]:
-                del self._unlanded[namespace]
+            self.backlog.ended(_namespace(binds), len(binds))
 
     async def _prepared(self, binds: tuple[Bind, ...]) -> Outcome | None:
         """What became of the whole job before its first bind, if it ends there."""
@@ -207,14 +181,16 @@ class Dispatcher:
             return Outcome(Fate.NEVER, ENDING)
         finally:
             self._preparing.discard(task)
-        return Outcome(Fate.REFUSED, problem) if problem else None
+        if not problem:
+            return None
+        self._slots.queue.failed(_namespace(binds), problem)
+        return Outcome(Fate.REFUSED, problem)
 
     async def _prepare(self, binds: tuple[Bind, ...]) -> str:
         for point in self._points.pre_binds:
             concerned = [each for each in binds if point.concerns(each)]
             if concerned:
                 with self._waits.waiting(point.name, binds[0].pod.metadata.namespace, len(concerned)):
-                    self._moved()
                     problem = await _all_pass(point, concerned)
                 if problem:
                     return f'running PreBind plugin "{point.name}": {problem}'
@@ -266,16 +242,15 @@ class Dispatcher:
         self._binding -= 1
         self._moved()
 
+    def _go_on(self) -> None:
+        self.rested()
+
     def _moved(self) -> None:
-        """Binds were begun or answered, or a namespace became slow, so that others need not wait for its binds."""
-        ahead = self._ahead
-        if ahead > self._limit:
+        """Binds were begun or answered, or a namespace became slow, so that less urgent calls need not wait for it."""
+        if self._binding - self._slots.queue.late - self._slots.queue.held > self._limit:
             self._calm.clear()
         else:
             self._calm.set()
-        before, self._far = self._far, self._handed + ahead
-        if before >= AHEAD * self._limit > self._far:
-            self.rested()
 
     # --- one bind -------------------------------------------------------------------------------------------------
 
@@ -310,8 +285,8 @@ class Dispatcher:
             if isinstance(error, Unreachable) and not isinstance(error, NoConnection):
                 self._take_a_rest()
             outcome = _said(outcome_of(error))
-            if isinstance(error, ApiError) and outcome.fate not in (Fate.GONE, Fate.TAKEN):
-                self._slots.queue.failed(bind.pod.metadata.namespace)
+            if outcome.fate in (Fate.REFUSED, Fate.BUSY):
+                self._slots.queue.failed(bind.pod.metadata.namespace, outcome.message)
             return outcome
         self._slots.queue.passed(bind.pod.metadata.namespace)
         return BOUND
@@ -345,8 +320,8 @@ class Dispatcher:
             if seen is not None and not seen.fate.open:
                 return seen
             if seen is None:
+                self._slots.queue.failed(bind.pod.metadata.namespace, outcome.message)
                 if outcome.fate is Fate.TAKEN:
-                    self._slots.queue.failed(bind.pod.metadata.namespace)
                     return Outcome(Fate.REFUSED, outcome.message)
                 if tries >= TRIES:
                     return Outcome(Fate.BUSY, outcome.message)
@@ -385,6 +360,10 @@ async def _all_pass(point: PreBind, binds: list[Bind]) -> str:
             each.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     return ""
+
+
+def _namespace(binds: tuple[Bind, ...]) -> str:
+    return binds[0].pod.metadata.namespace if binds else ""
 
 
 def _described(error: Exception) -> str:

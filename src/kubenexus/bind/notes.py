@@ -141,6 +141,8 @@ class Notes(Generic[Noted]):
             return "" if error.code in (404, 422) else str(error)
         except (Unreachable, Uncertain) as error:
             return str(error)
+        except Exception as error:  # a mistake of ours, or of the client's, costs one note and not the process
+            return f"{type(error).__name__}: {error}"
         finally:
             del self._on_the_way[uid]
             done.set()

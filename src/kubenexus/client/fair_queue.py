@@ -10,6 +10,10 @@ slow namespaces together hold at most `slow` slots, each an equal part of them, 
 namespaces that are answered. Calls that were sent before that was known and exceed this part no longer count; those in
 flight never exceed twice the limit.
 
+A namespace begins with `FIRST` calls in flight and may have one more for each that is answered in time: a webhook that
+hangs holds a few slots until that is known, and one that answers has them all after four rounds. Calls that concern no
+namespace pass no webhook of a tenant's; they have all slots from the beginning.
+
 A namespace whose calls take a quarter of a second on average is slow, too: 64 slots that are held for so long carry a
 quarter of what the server can do. One of which many calls fail (`failed`, `passed`) has one slot, whatever its share
 is: a webhook that answers at once with an error makes four binds and four looks of each pod.
@@ -28,9 +32,12 @@ T = TypeVar("T")
 LATE: Final = 1.0  # seconds without an answer that make a namespace slow; binds are answered within 0.1 s
 DOUBT: Final = 60.0  # seconds after its last late call for which a namespace stays slow without answers in time
 STALLED: Final = 30.0  # seconds without a call of a namespace going through, before that is reported
+FIRST: Final = 4  # calls of a namespace in flight before the first was answered
 PACE: Final = 0.25  # seconds that the calls of a namespace may take on average
 FAILING: Final = 16  # failures less successes that make a namespace fail; a failure counts twice, for it costs more
 _AVERAGED: Final = 16  # calls, about
+_WORDS: Final = 300  # characters of an error that are kept
+_EARLY: Final = 1e-3  # seconds by which a timer may run before its time
 _PAUSED: Final = 0.2  # seconds by which the timer is late when the loop itself stood still, so that answers lie unread
 _UNREAD: Final = 0.25  # seconds that these answers have then
 
@@ -46,7 +53,7 @@ class Flight(Generic[T]):
 
 class _Line(Generic[T]):
     """One namespace. `doubt`: how many answers in time it takes until it is not slow any more. `pace`: seconds that its
-    calls take, as a moving average."""
+    calls take, as a moving average. `window`: how many may be in flight. `why`: what the last failure was."""
 
     __slots__ = (
         "doubt",
@@ -59,13 +66,15 @@ class _Line(Generic[T]):
         "slow_until",
         "stands_since",
         "waiting",
+        "why",
+        "window",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, window: int) -> None:
         self.waiting: dict[Hashable, T] = {}
         self.resting: dict[Hashable, tuple[asyncio.TimerHandle, T]] = {}
         self.flights = self.late = self.doubt = self.failures = 0
-        self.failing = False
+        self.failing, self.why, self.window = False, "", window
         self.slow_until = self.pace = 0.0
         self.stands_since: float | None = None
 
@@ -91,7 +100,7 @@ class FairQueue(Generic[T]):
         self._delay, self._stalled = delay, stalled
         self.changed = changed
         self._lines: dict[str, _Line[T]] = {}
-        self._turns: dict[str, _Line[T]] = {}  # those in which somebody waits, in the order of their turns
+        self._turns: dict[str, _Line[T]] = {}  # those with calls that may be sent, in the order of their turns
         self._slow: dict[str, _Line[T]] = {}
         self._flights: set[Flight[T]] = set()
         self._count = 0  # waiting or resting
@@ -109,7 +118,8 @@ class FairQueue(Generic[T]):
 
     @property
     def waiting(self) -> bool:
-        return bool(self._turns)
+        """Whether anything waits, now or once something was answered."""
+        return any(line.waiting for line in self._lines.values())
 
     @property
     def late(self) -> int:
@@ -129,15 +139,16 @@ class FairQueue(Generic[T]):
     def slow(self, namespace: str) -> bool:
         return namespace in self._slow
 
-    def failing(self, namespace: str) -> bool:
+    def failing(self, namespace: str) -> str:
+        """What the last failure was of a namespace of which many calls fail; "" for all others."""
         line = self._slow.get(namespace)
-        return line is not None and line.failing
+        return line.why if line is not None and line.failing else ""
 
     # --- in and out -----------------------------------------------------------------------------------------------
 
     def put(self, namespace: str, key: Hashable, item: T) -> None:
         """At the end of its namespace's line; what waits there under the same key is replaced and keeps its place."""
-        line = self._lines.setdefault(namespace, _Line())
+        line = self._line(namespace)
         rested = line.resting.pop(key, None)
         if rested is not None:
             rested[0].cancel()
@@ -145,7 +156,7 @@ class FairQueue(Generic[T]):
         if key not in line.waiting:
             self._count += 1
         line.waiting[key] = item
-        self._turns.setdefault(namespace, line)
+        self._line_up(namespace, line)
         self.changed()
 
     def remove(self, namespace: str, key: Hashable) -> T | None:
@@ -188,20 +199,19 @@ class FairQueue(Generic[T]):
         line = self._turns.pop(namespace)
         key = next(iter(line.waiting))
         item = line.waiting.pop(key)
-        if line.waiting:
-            self._turns[namespace] = line
         self._count -= 1
         loop = asyncio.get_running_loop()
         flight = Flight(namespace, key, item, loop.time() + LATE + self._delay())
         line.flights += 1
         self._flights.add(flight)
+        self._line_up(namespace, line)
         if self._timer is None:
             self._timer = loop.call_at(flight.due, self._look)
         return flight
 
-    def done(self, flight: Flight[T], *, through: bool = True) -> None:
-        """The call has ended. `through`: it needs not be sent again."""
-        self._ended(flight, through=through)
+    def done(self, flight: Flight[T], *, through: bool = True, sent: bool = True) -> None:
+        """The call has ended. `through`: it needs not be sent again. `sent`: its end says something about answers."""
+        self._ended(flight, through=through, sent=sent)
         self._tidy(flight.namespace, self._lines[flight.namespace])
         self.changed()
 
@@ -213,10 +223,10 @@ class FairQueue(Generic[T]):
         self._count += 1
         self.done(flight, through=False)
 
-    def failed(self, namespace: str) -> None:
-        """A call of this namespace was answered with an error."""
-        line, loop = self._lines.setdefault(namespace, _Line()), asyncio.get_running_loop()
-        line.failures = min(line.failures + 2, FAILING)
+    def failed(self, namespace: str, why: str) -> None:
+        """A call of this namespace was answered with an error, or came to nothing."""
+        line, loop = self._line(namespace), asyncio.get_running_loop()
+        line.failures, line.why = min(line.failures + 2, FAILING), why[:_WORDS] or "without a reason"
         line.failing = line.failing or line.failures == FAILING
         line.slow_until = loop.time() + DOUBT
         if self._timer is None:
@@ -229,7 +239,7 @@ class FairQueue(Generic[T]):
         """A call of this namespace did what it was sent for."""
         line = self._lines.get(namespace)
         if line is not None and line.failures:
-            line.failures -= 1
+            line.failures = line.failures // 2 if line.failing else line.failures - 1
             line.failing = line.failing and line.failures > 0
 
     def _whose_turn(self) -> str | None:
@@ -241,17 +251,34 @@ class FairQueue(Generic[T]):
                 return namespace
         return None
 
-    def _ended(self, flight: Flight[T], *, through: bool) -> None:
+    def _line(self, namespace: str) -> _Line[T]:
+        line = self._lines.get(namespace)
+        if line is None:
+            line = self._lines[namespace] = _Line(min(FIRST, self._limit) if namespace else self._limit)
+        return line
+
+    def _line_up(self, namespace: str, line: _Line[T]) -> None:
+        if line.waiting and line.flights < line.window:
+            self._turns.setdefault(namespace, line)
+
+    def _ended(self, flight: Flight[T], *, through: bool, sent: bool) -> None:
         line, now = self._lines[flight.namespace], asyncio.get_running_loop().time()
         self._flights.remove(flight)
         line.flights -= 1
+        self._answered(flight, line, now, sent=sent)
+        self._line_up(flight.namespace, line)
         if through:
             line.stands_since = None
+
+    def _answered(self, flight: Flight[T], line: _Line[T], now: float, *, sent: bool) -> None:
         if flight.late:
             self._late -= 1
             line.late -= 1
             line.slow_until = now + DOUBT
             return
+        if not sent:
+            return
+        line.window = min(line.window + 1, self._limit)
         line.pace += (min(max(now - flight.due + LATE, 0.0), LATE) - line.pace) / _AVERAGED
         if line.pace > PACE:
             self._slow_down(flight.namespace, line, now)
@@ -281,7 +308,7 @@ class FairQueue(Generic[T]):
             return
         self._excused = False
         for flight in self._flights:
-            if not flight.late and flight.due <= now:
+            if not flight.late and flight.due <= now + _EARLY:
                 self._is_late(flight, now)
         self._forgive(now)
         self._report(now)
@@ -294,7 +321,7 @@ class FairQueue(Generic[T]):
         flight.late = True
         self._late += 1
         line.late += 1
-        line.doubt = self._limit
+        line.doubt = line.window = self._limit  # from now on its share is the bound
         self._slow_down(flight.namespace, line, now)
 
     def _slow_down(self, namespace: str, line: _Line[T], now: float) -> None:
@@ -322,7 +349,7 @@ class FairSlots:
     def __init__(
         self, limit: int, *, delay: Callable[[], float] = lambda: 0.0, changed: Callable[[], None] = lambda: None
     ) -> None:
-        self._changed = changed
+        self._changed, self._serving = changed, False
         self.queue = FairQueue[asyncio.Future["Slot"]](limit, delay=delay, changed=self._serve)
 
     async def take(self, namespace: str) -> "Slot":
@@ -332,7 +359,7 @@ class FairSlots:
             return await waiter
         except BaseException:
             if waiter.done() and not waiter.cancelled():
-                self.queue.done(waiter.result())
+                self.queue.done(waiter.result(), sent=False)
             else:
                 self.queue.remove(namespace, waiter)
             raise
@@ -341,11 +368,19 @@ class FairSlots:
         self.queue.done(slot)
 
     def _serve(self) -> None:
-        while (slot := self.queue.next()) is not None:
-            if slot.item.done():  # whoever waited was cancelled
-                self.queue.done(slot)
-            else:
-                slot.item.set_result(slot)
+        """Not from within itself: a thousand calls may have been cancelled at once, and each ends with a call of
+        this."""
+        if self._serving:
+            return
+        self._serving = True
+        try:
+            while (slot := self.queue.next()) is not None:
+                if slot.item.done():  # its call was cancelled
+                    self.queue.done(slot, sent=False)
+                else:
+                    slot.item.set_result(slot)
+        finally:
+            self._serving = False
         self._changed()
 
 

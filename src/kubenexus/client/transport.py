@@ -120,11 +120,13 @@ class Client:
         while True:
             authorization = await self._authorization(call, attempt)
             answer = await self._answered(call, authorization, attempt)
-            unknown = answer.status == 401 and await self._confirmed(call, authorization, attempt)
-            if unknown and known and await self._somebody_else(authorization):
-                known = False
-                continue
-            self._note(known=not unknown)
+            if answer.status != 401:
+                self._note(known=True)
+            elif await self._confirmed(call, authorization, attempt):
+                if known and await self._somebody_else(authorization):
+                    known = False
+                    continue
+                self._note(known=False)
             try:
                 return body_of(call, answer)
             except ApiError as error:
@@ -188,6 +190,8 @@ class Client:
         asked = Call("GET", "/version")
         await self._token(asked, attempt)
         answer = await self._exchanged(asked, self._request(asked, authorization), attempt)
+        if answer.status != 401:
+            self._note(known=True)
         return answer.status == 401
 
     def _note(self, *, known: bool) -> None:

@@ -4,6 +4,7 @@ The room looks here when it is about to hand a job out, which is the one place t
 a newcomer of the same kind, an event, a backoff that ends, a bind that failed. Jobs that are alike cost the same to
 decide and are late together, those of one namespace: a line may have jobs of several, and what one tenant does must not
 postpone the pods of another. So those of the namespace stand in a line apart, to which they move when their turn comes.
+The same is done with all jobs of a namespace that has to wait as a whole for a while (`set_apart`).
 """
 
 from typing import Final
@@ -13,6 +14,7 @@ from kubenexus.queue.kind import SIZE, Kind
 from kubenexus.queue.line import Line
 
 YIELDS: Final = 1.0  # seconds until it is looked again whether others are still ready
+APART: Final = 4096  # namespaces that are remembered as standing apart
 PATIENCE: Final = 600.0  # seconds that a job whose pause is over lets others go first
 
 
@@ -22,6 +24,7 @@ class LateJobs:
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
         self._kinds: dict[bytes, float] = {}
+        self._namespaces: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._until) + len(self._kinds)
@@ -45,10 +48,19 @@ class LateJobs:
         if entry is not None and entry.line is not None:
             self._kinds.pop(_apart(entry.line.kind, entry), None)
 
+    def set_apart(self, namespace: str) -> None:
+        """From now on its jobs are like none in other namespaces. That is not taken back: it would move them again."""
+        if len(self._namespaces) == APART:
+            self._namespaces.clear()
+        self._namespaces.add(namespace)
+
     def kind(self, kind: Kind, entry: Entry) -> Kind:
-        """What the job is like: nothing in other namespaces while it is late."""
-        apart = _apart(kind, entry) if self._kinds else b""
-        return Kind(apart, kind.specimens) if apart in self._kinds else kind
+        """What the job is like: nothing in other namespaces while it is late, or where its namespace stands apart."""
+        if not self._kinds and not self._namespaces:
+            return kind
+        apart = _apart(kind, entry)
+        separate = apart in self._kinds or entry.job.pods[0].metadata.namespace in self._namespaces
+        return Kind(apart, kind.specimens) if separate else kind
 
     def rests(self, line: Line, entry: Entry, now: float, *, alone: bool) -> float | None:
         """Until when the line is to wait, whose first job this is; None: it may be tried. `alone`: no other line is

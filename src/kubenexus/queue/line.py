@@ -27,11 +27,13 @@ class Line:
     not concern its kind. `flying` counts the members that are in flight; they are not among `members`. `ripens` is its
     slot among those that gain urgency, `lane` among those that have been tried or have not. `refused` is the order of
     the job that was refused. `flushed`: nothing but time has woken it since it was refused. `scope` is what its jobs
-    were signed in. `heard` is the number of the last event that it was asked about (`queue.watching`).
+    were signed in. `aside` is the namespace for which it waits, although it is active. `heard` is the number of the
+    last event that it was asked about (`queue.watching`).
     """
 
     __slots__ = (
         "alone",
+        "aside",
         "blamed",
         "decision",
         "failed",
@@ -64,6 +66,7 @@ class Line:
         self.priority = priority
         self.share = Share(priority, kind.specimens[0].metadata.namespace)
         self.alone = alone
+        self.aside = ""
         self.members: Heap[Entry] = Heap()
         self.pods = self.gangs = 0
         self.flying = 0

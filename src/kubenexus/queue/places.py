@@ -6,11 +6,13 @@ retries   the other active ones, by the profile's order of when they were refuse
 backoff   by the time their backoff ends, then by that order
 failing   the same, for those nobody is to blame for: not to be tried before the time, however idle we are
 parked    in the order they were parked, so that the first is the first to be flushed
+aside     the active ones that wait until their namespace is admitted again, by namespace
 ripening  the active ones whose jobs gain urgency by waiting, by the time when they do
 watching  those that an event may wake
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from kubenexus.base.clock import Clock
@@ -31,11 +33,14 @@ class Places:
         self.failing: Heap[Line] = Heap()
         self.ripening: Heap[Line] = Heap()
         self.parked: dict[Line, None] = {}
+        self.aside: dict[str, dict[Line, None]] = {}
         self.watching = Watching()
 
     def settle(self, line: Line) -> None:
         """Put the line where it says it is, by the order it now has. Called after anything about it changed; an empty
         line is nowhere."""
+        if line.aside and (line.place is not Place.ACTIVE or not line.members):
+            self._readmit(line)
         self._heaped(line)
         if line.place is not Place.UNSCHEDULABLE or not line.members:
             self.parked.pop(line, None)
@@ -45,12 +50,33 @@ class Places:
 
     def lift(self, line: Line) -> None:
         """Take the line out of everything, because its place, or who is blamed, is about to change."""
+        self._readmit(line)
         if line.slot is not None:
             self._heap(line).remove(line.slot)
             line.slot = None
         self._enlist(line, None)
         self.parked.pop(line, None)
         self.watching.drop(line)
+
+    def set_aside(self, line: Line, namespace: str) -> None:
+        """An active line is not to be tried until it is released."""
+        line.aside = namespace
+        self.aside.setdefault(namespace, {})[line] = None
+        self._heaped(line)
+
+    def release(self, namespace: str, lines: int) -> None:
+        """So many lines of this namespace may be tried, those that were set aside first."""
+        for line in list(islice(self.aside.get(namespace, ()), lines)):
+            self._readmit(line)
+            self._heaped(line)
+
+    def _readmit(self, line: Line) -> None:
+        lines = self.aside.get(line.aside)
+        if lines is not None:
+            del lines[line]
+            if not lines:
+                del self.aside[line.aside]
+            line.aside = ""
 
     def blame(self, line: Line, plugins: Iterable[str]) -> None:
         """These refused the line; where it is does not change."""
@@ -66,6 +92,8 @@ class Places:
     def __iter__(self) -> Iterator[Line]:
         """Every line that has waiting jobs."""
         yield from self.active
+        for lines in self.aside.values():
+            yield from lines
         yield from self.backoff
         yield from self.failing
         yield from self.parked
@@ -85,7 +113,7 @@ class Places:
     def _heaped(self, line: Line) -> None:
         now = self._clock.now()
         order: tuple[Any, ...] | None = None
-        if line.members and line.place is not Place.UNSCHEDULABLE:
+        if line.members and line.place is not Place.UNSCHEDULABLE and not line.aside:
             order = line.order(now) if line.place is Place.ACTIVE else (line.until, line.order(now))
             self._watch_age(line, now)
         self._enlist(line, order if line.place is Place.ACTIVE else None)

@@ -48,6 +48,11 @@ def _full() -> None:
     """Nobody has more jobs to bring in."""
 
 
+def _any(job: Job) -> bool:
+    """Every job is admitted."""
+    return True
+
+
 def _never() -> float | None:
     """No more jobs will come without news."""
     return None
@@ -150,9 +155,10 @@ class WaitingRoom(Board):
 
     # --- what the loop does ---------------------------------------------------------------------------------------
 
-    def pop(self) -> Turn | None:
-        """The job whose turn it is; it is in flight until `done`, `failed` or `delete`. None: nobody is ready, or
-        more jobs had to be looked at than one call may (then `ready` still says yes)."""
+    def pop(self, admits: Callable[[Job], bool] = _any) -> Turn | None:
+        """The job whose turn it is; it is in flight until `done`, `failed` or `delete`. None: none is ready, or more
+        jobs had to be looked at than one call may (then `ready` still says yes). A job that is not admitted is set
+        aside, with all of its kind in its namespace, until `release`."""
         self.refill()
         self._do_what_is_due()
         now, signed = self._clock.now(), 0
@@ -161,11 +167,20 @@ class WaitingRoom(Board):
             entry = None if line is None else line.head
             if line is None or entry is None:
                 break
+            admitted = admits(entry.job)
+            if not admitted:
+                self._late.set_apart(entry.job.pods[0].metadata.namespace)
             moves = self._reception.stands_with_others(entry, line)
+            if not admitted and not moves:
+                signed += 1
+                self._lines.places.set_aside(line, entry.job.pods[0].metadata.namespace)
+                if signed == self.policy.portion:
+                    break
+                continue
             if not moves and self._late and self._rests(line, entry, now):
                 continue
             if moves or self._lines.is_outdated(line):
-                if signed == self.policy.portion:
+                if signed >= self.policy.portion:
                     break
                 signed += 1
                 self._reception.sign_again(entry, now)
@@ -174,6 +189,10 @@ class WaitingRoom(Board):
             if self._turns.begin(entry, line, now):
                 return Turn(entry.turn, entry.job, entry.attempts, entry.since, flushed)
         return None
+
+    def release(self, namespace: str, kinds: int) -> None:
+        """So many kinds of jobs of this namespace that were set aside may be tried now."""
+        self._lines.places.release(namespace, kinds)
 
     def done(self, turn: Turn, decision: Decision | None = None) -> Place:
         """The end of a turn. Without a decision there was nothing to decide (the pod is being deleted, or has a node):
