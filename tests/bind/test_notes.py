@@ -204,3 +204,37 @@ def test_nothing_is_said_of_a_pod_whose_note_rests_when_it_is(parting: Callable[
 
     run(life())
     assert server.calls == [WHY]
+
+
+def test_what_is_written_while_a_note_is_about_to_go_follows_it() -> None:
+    """Both at once would be two patches of one pod, in any order; and the second to end would find nothing to end."""
+
+    class Slow(PodServer):
+        async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+            self.calls.append(call)
+            self.in_flight += 1
+            self.most = max(self.most, self.in_flight)
+            await elapse(0.1)
+            self.in_flight -= 1
+            return b"{}"
+
+    server, newer = Slow(WEB), Call("PATCH", WHY.path, b'{"newer":1}')
+
+    async def life() -> None:
+        notes: Notes[Pod] = Notes(server, Always(), lambda pod: True)
+
+        once = iter([newer])
+
+        async def room() -> None:
+            for call in once:  # before the task of the first note begins
+                asyncio.get_running_loop().call_soon(notes.write, WEB, call)
+
+        task = asyncio.ensure_future(notes.run(room))
+        notes.write(WEB, WHY)
+        await elapse(1.0)
+        assert not task.done()
+        assert (server.calls, server.most) == ([WHY, newer], 1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(life())

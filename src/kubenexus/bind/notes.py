@@ -107,13 +107,18 @@ class Notes(Generic[Noted]):
                 if self._queue.waiting:
                     await room()
                 while (flight := self._queue.next()) is not None:
+                    # From now on, not from when its task begins: what is written meanwhile follows it.
+                    self._on_the_way[flight.item.noted.metadata.uid] = asyncio.Event()
                     tasks.create_task(self._try(flight))
                 await self._work.wait()
 
     async def _try(self, flight: Flight[Note[Noted]]) -> None:
         """Once: it is written, or no longer true, or rests, or was refused too often."""
         note, uid = flight.item, flight.item.noted.metadata.uid
-        problem = await self._send(uid, note.call) if self._still(note.noted) else ""
+        try:
+            problem = await self._send(note.call) if self._still(note.noted) else ""
+        finally:
+            self._on_the_way.pop(uid).set()
         newer = self._following.pop(uid, None)
         if newer is not None:
             self._queue.put(flight.namespace, uid, newer)
@@ -128,12 +133,11 @@ class Notes(Generic[Noted]):
             if problem:
                 self._failed(note.noted, problem)
 
-    async def _send(self, uid: str, call: Call) -> str:
+    async def _send(self, call: Call) -> str:
         """What went wrong, "" if nothing did. Who does not lead now may lead again in a moment, and would not be told
         again what to write."""
         if not self._guard.may_write():
             return "this process does not lead any more"
-        done = self._on_the_way[uid] = asyncio.Event()
         try:
             await self._api.send(call, timeout=self._guard.write_timeout)
         except ApiError as error:
@@ -143,7 +147,4 @@ class Notes(Generic[Noted]):
             return str(error)
         except Exception as error:  # a mistake of ours, or of the client's, costs one note and not the process
             return f"{type(error).__name__}: {error}"
-        finally:
-            del self._on_the_way[uid]
-            done.set()
         return ""
