@@ -197,13 +197,13 @@ class Machine(RuleBasedStateMachine):
         if number in self.landed:
             self.wrong.append(f"{name} was sent after its job landed")
         left = [bind for bind in job.binds if bind.pod.metadata.name not in self.gone]
-        if not began and (len(left) < job.minimum or self.ending is not None):
+        if not began and (len(left) < job.minimum or self.dispatcher._closing):
             self.wrong.append(f"{name} was sent: {len(left)} of at least {job.minimum} are left")
         began.add(name)
 
     @invariant()
     def nothing_goes_wrong(self) -> None:
-        assert self.wrong == []
+        assert self.wrong == [], self.wrong
 
     @invariant()
     def who_has_landed_has_a_node_or_no_room(self) -> None:

@@ -111,6 +111,18 @@ RUNNING = st.lists(st.tuples(st.sampled_from(NAMESPACES), LABELS, OWN, st.intege
 WAITING = st.lists(st.tuples(st.sampled_from(NAMESPACES), LABELS), min_size=2, max_size=6)
 
 
+def test_a_term_that_means_every_pod_counts_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where too many terms would have to be looked at, a pod is signed by what they see of its labels: nothing, if they
+    ask for none. That is not the same as that no term speaks of it."""
+    monkeypatch.setattr(carriedterms, "MOST_LOOKED_AT", 1)
+    term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=LabelSelector(), namespace_selector=ANYWHERE)
+    terms = [("away", term), ("away", replace(term, namespaces=["victim"]))]
+    away = with_terms(a_pod("evil", namespace="mallory", node="n"), terms)
+    ledger = a_ledger([a_node("n", cpu=8), a_node("m", cpu=8)], [away])
+    member = Planner(lineup()).bench.look(a_pod("web", namespace="victim"), ledger.nodes)
+    assert member.table.ok.tolist() == [False, True]
+
+
 @pytest.mark.parametrize("most", [carriedterms.MOST_LOOKED_AT, 1], ids=["few terms", "more than are looked at"])
 @given(RUNNING, WAITING, OWN)
 def test_pods_of_one_class_are_judged_alike(most: int, running: Any, waiting: Any, own: Any) -> None:

@@ -79,7 +79,7 @@ class InterPodAffinity:
         affinity, meta, terms = pod.spec.affinity, pod.metadata, nodes.pods.terms
         said = terms.about(meta.namespace, meta.labels) if terms else ()
         if affinity is None or (affinity.pod_affinity or affinity.pod_anti_affinity) is None:
-            return [meta.namespace if isinstance(said, dict) else "", (), said] if said else None
+            return None if said == () else [meta.namespace if isinstance(said, dict) else "", (), said]
         try:
             own = usual_terms(pod)
         except Malformed:  # reported when nodes are asked about
