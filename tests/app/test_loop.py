@@ -1,6 +1,7 @@
 """From a pod that is seen to a pod that is bound, and what becomes of it when that does not work."""
 
 import asyncio
+from collections import Counter
 from itertools import pairwise
 from typing import Any
 
@@ -332,5 +333,21 @@ def test_the_loop_wakes_when_a_reservation_lapses() -> None:
         town.clock.advance(39.0)
         await town.work()
         assert town.bound()["late"] == "n"
+
+    in_town(life)
+
+
+@pytest.mark.parametrize("fits", [True, False], ids=["they are placed", "none of them fits"])
+def test_all_that_were_set_aside_are_tried_in_the_end(fits: bool) -> None:
+    """Jobs that come to no bind free none that stand behind them."""
+
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=2000, memory="4Ti", pods=2000))
+        pods = [a_pod(f"p{i}", cpu=1 if i < 300 or fits else 3000 + i, memory=f"{i + 1}Mi") for i in range(1000)]
+        town.pods(*pods)
+        await town.work()
+        places = Counter(town.room.place(pod.key) for pod in pods)
+        assert len(town.where()) == (1000 if fits else 300)
+        assert places[Place.ACTIVE] == 0, "none waits for a turn that never comes"
 
     in_town(life)

@@ -303,9 +303,13 @@ def test_a_namespace_is_admitted_again_when_half_of_its_binds_have_landed() -> N
         backlog.begun("a", AHEAD * LIMIT)
         for _ in range(LIMIT - 1):
             backlog.ended("a", 1)
-        assert (backlog.landed(), backlog.headroom("a"), woken) == ({"a"}, 0, [])
+        assert (backlog.freed(), backlog.headroom("a"), woken) == (["a"], 0, [])
+        backlog.more("a")
+        assert not backlog.any_freed, "binds of it are under way: their end frees the next ones"
         backlog.ended("a", 1)
-        assert (backlog.landed(), backlog.headroom("a"), woken) == ({"a"}, LIMIT, [LIMIT])
-        assert backlog.landed() == set()
+        assert (backlog.freed(), backlog.headroom("a"), woken) == (["a"], LIMIT, [LIMIT])
+        assert (backlog.any_freed, backlog.freed()) == (False, [])
+        backlog.more("a")
+        assert backlog.freed() == ["a"]
 
     lives(PodServer(), life)

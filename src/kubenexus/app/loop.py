@@ -85,7 +85,10 @@ class Loop:
     @property
     def idle(self) -> bool:
         """Whether nothing can be done before something happens, or before its time."""
-        return not self._herald.busy and (bool(self.outdated()) or self._dispatcher.resting or not self._room.ready)
+        if self._herald.busy:
+            return False
+        ready = self._room.ready or self._dispatcher.backlog.any_freed
+        return bool(self.outdated()) or self._dispatcher.resting or not ready
 
     def burst(self) -> int:
         """As many decisions as the budget allows; returns how many. Then some are told why they wait. None over nodes
@@ -94,8 +97,7 @@ class Loop:
             self._room.on_event(EVERYTHING)
         self.reservations.review()
         self._room.tick()
-        for namespace in self._dispatcher.backlog.landed():
-            self._room.release(namespace, self._dispatcher.backlog.headroom(namespace))
+        self._release()
         spent = count = 0
         now = self._clock.now()
         ends = now + LONGEST_BURST
@@ -112,6 +114,13 @@ class Loop:
         self._herald.portion()
         self.decisions += count
         return count
+
+    def _release(self) -> None:
+        """Jobs that were set aside are tried, as many as their namespaces may have under way."""
+        backlog = self._dispatcher.backlog
+        for namespace in backlog.freed() if backlog.any_freed else ():
+            if self._room.release(namespace, backlog.headroom(namespace)):
+                backlog.more(namespace)
 
     def _admits(self, job: Job) -> bool:
         """Whether its namespace is not too far ahead of the API server. If that is because its binds hang or fail, the

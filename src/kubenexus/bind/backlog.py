@@ -30,7 +30,7 @@ class NamespaceBacklog:
     def __init__(self, slots: FairQueue[Any], limit: int, wake: Callable[[], None]) -> None:
         self._slots, self._limit, self._wake = slots, limit, wake
         self._binds: Counter[str] = Counter()
-        self._landed: set[str] = set()
+        self._freed: set[str] = set()
 
     def begun(self, namespace: str, binds: int) -> None:
         self._binds[namespace] += binds
@@ -39,7 +39,7 @@ class NamespaceBacklog:
         self._binds[namespace] -= binds
         if not self._binds[namespace]:
             del self._binds[namespace]
-        self._landed.add(namespace)
+        self._freed.add(namespace)
         if self.headroom(namespace):
             self._wake()
 
@@ -52,10 +52,21 @@ class NamespaceBacklog:
         allowance, binds = self._allowance(namespace), self._binds[namespace]
         return allowance - binds if binds <= allowance // 2 else 0
 
-    def landed(self) -> set[str]:
-        """The namespaces of which binds ended since this was last asked."""
-        landed, self._landed = self._landed, set()
-        return landed
+    @property
+    def any_freed(self) -> bool:
+        """Whether jobs that were set aside may be tried now."""
+        return bool(self._freed)
+
+    def freed(self) -> list[str]:
+        """The namespaces of which binds ended, or of which more may be tried, since this was last asked."""
+        freed, self._freed = self._freed, set()
+        return sorted(freed)
+
+    def more(self, namespace: str) -> None:
+        """Other jobs of the namespace are still set aside. Those that were tried may come to no bind, whose end would
+        free the next ones."""
+        if self.headroom(namespace):
+            self._freed.add(namespace)
 
     def problem(self, namespace: str) -> str:
         """What is wrong with the binds of a namespace that is not admitted; "" if it only has many."""

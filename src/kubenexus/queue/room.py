@@ -190,9 +190,11 @@ class WaitingRoom(Board):
                 return Turn(entry.turn, entry.job, entry.attempts, entry.since, flushed)
         return None
 
-    def release(self, namespace: str, kinds: int) -> None:
-        """So many kinds of jobs of this namespace that were set aside may be tried now."""
+    def release(self, namespace: str, kinds: int) -> bool:
+        """So many kinds of jobs of this namespace that were set aside may be tried now. Returns whether some are left
+        aside."""
         self._lines.places.release(namespace, kinds)
+        return namespace in self._lines.places.aside
 
     def done(self, turn: Turn, decision: Decision | None = None) -> Place:
         """The end of a turn. Without a decision there was nothing to decide (the pod is being deleted, or has a node):
