@@ -68,6 +68,10 @@ class NamespaceBacklog:
         if self.headroom(namespace):
             self._freed.add(namespace)
 
+    def stuck(self, namespace: str) -> bool:
+        """Whether it may take long until a bind of this namespace lands."""
+        return self._slots.stuck(namespace)
+
     def problem(self, namespace: str) -> str:
         """What is wrong with the binds of a namespace that is not admitted; "" if it only has many."""
         if not self._slots.slow(namespace):

@@ -71,6 +71,7 @@ class Dispatcher:
         self._preparing: set[asyncio.Task[None]] = set()  # of these, those before their first bind
         self._waits = PreBindWaits()
         self.backlog = NamespaceBacklog(self._slots.queue, limit, self._go_on)
+        self._slow = 0  # namespaces
         self._binding = 0  # in flight, or waiting for a slot
         self._calm = asyncio.Event()  # nobody waits for a slot
         self._calm.set()
@@ -246,7 +247,10 @@ class Dispatcher:
         self.rested()
 
     def _moved(self) -> None:
-        """Binds were begun or answered, or a namespace became slow, so that less urgent calls need not wait for it."""
+        """Binds were begun or answered, or a namespace became slow, so that others need not wait for it."""
+        slow, self._slow = self._slow, self._slots.queue.slow_count
+        if self._slow > slow:
+            self.rested()
         if self._binding - self._slots.queue.late - self._slots.queue.held > self._limit:
             self._calm.clear()
         else:

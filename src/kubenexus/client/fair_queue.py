@@ -83,20 +83,22 @@ class _Line(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """`delay`: seconds for which a call that begins now is held back on our side, by the client's rate limit; they do
-    not count as waiting for an answer. `changed` is called when `next` may have something. `stalled` hears of each
-    namespace of which nothing has gone through for `STALLED` seconds, again and again, with how much of it waits."""
+    """`first`: how many calls of a namespace may be in flight before one was answered. `delay`: seconds for which a
+    call that begins now is held back on our side, by the client's rate limit; they do not count as waiting for an
+    answer. `changed` is called when `next` may have something. `stalled` hears of each namespace of which nothing has
+    gone through for `STALLED` seconds, again and again, with how much of it waits."""
 
     def __init__(
         self,
         limit: int,
         *,
         slow: int = 0,
+        first: int = FIRST,
         delay: Callable[[], float] = lambda: 0.0,
         changed: Callable[[], None] = lambda: None,
         stalled: Callable[[str, int], None] = lambda namespace, count: None,
     ) -> None:
-        self._limit, self._slow_limit = limit, slow or max(1, limit // 2)
+        self._limit, self._slow_limit, self._first = limit, slow or max(1, limit // 2), min(first, limit)
         self._delay, self._stalled = delay, stalled
         self.changed = changed
         self._lines: dict[str, _Line[T]] = {}
@@ -136,8 +138,18 @@ class FairQueue(Generic[T]):
         line = self._slow.get(namespace)
         return 1 if line is not None and line.failing else max(1, self._slow_limit // max(1, len(self._slow)))
 
+    @property
+    def slow_count(self) -> int:
+        """How many namespaces are slow."""
+        return len(self._slow)
+
     def slow(self, namespace: str) -> bool:
         return namespace in self._slow
+
+    def stuck(self, namespace: str) -> bool:
+        """Whether its calls fail, or some were not answered in time: it may take long until one goes through."""
+        line = self._slow.get(namespace)
+        return line is not None and (line.failing or line.late > 0)
 
     def failing(self, namespace: str) -> str:
         """What the last failure was of a namespace of which many calls fail; "" for all others."""
@@ -254,7 +266,7 @@ class FairQueue(Generic[T]):
     def _line(self, namespace: str) -> _Line[T]:
         line = self._lines.get(namespace)
         if line is None:
-            line = self._lines[namespace] = _Line(min(FIRST, self._limit) if namespace else self._limit)
+            line = self._lines[namespace] = _Line(self._first if namespace else self._limit)
         return line
 
     def _line_up(self, namespace: str, line: _Line[T]) -> None:
@@ -347,10 +359,15 @@ class FairSlots:
     """A `FairQueue` for those who wait in a coroutine: `take` a slot, `give` it back."""
 
     def __init__(
-        self, limit: int, *, delay: Callable[[], float] = lambda: 0.0, changed: Callable[[], None] = lambda: None
+        self,
+        limit: int,
+        *,
+        first: int = FIRST,
+        delay: Callable[[], float] = lambda: 0.0,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._changed, self._serving = changed, False
-        self.queue = FairQueue[asyncio.Future["Slot"]](limit, delay=delay, changed=self._serve)
+        self.queue = FairQueue[asyncio.Future["Slot"]](limit, first=first, delay=delay, changed=self._serve)
 
     async def take(self, namespace: str) -> "Slot":
         waiter: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()

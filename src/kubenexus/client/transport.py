@@ -69,7 +69,8 @@ class Client:
         self._credentials = access.credentials
         self._limiter = limiter or Limiter(clock)
         self._dial = Dialer(access.address, self._context, limits or Limits())
-        self._slots = FairSlots(connections, delay=lambda: self._limiter.delay)
+        # Those who call have begun with few: to begin with few here, too, would make binds wait on our side.
+        self._slots = FairSlots(connections, first=connections, delay=lambda: self._limiter.delay)
         self._pool = Pool(self._dial, size=2 * connections, idle=idle)
         self._streams: set[Stream] = set()
         self._fields = _common_fields(access)

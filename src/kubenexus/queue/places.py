@@ -6,13 +6,13 @@ retries   the other active ones, by the profile's order of when they were refuse
 backoff   by the time their backoff ends, then by that order
 failing   the same, for those nobody is to blame for: not to be tried before the time, however idle we are
 parked    in the order they were parked, so that the first is the first to be flushed
-aside     the active ones that wait until their namespace is admitted again, by namespace
+aside     the active ones that wait until their namespace is admitted again: by namespace, then as the active ones
+floors    those of them that no job of less priority may pass, the highest priority first
 ripening  the active ones whose jobs gain urgency by waiting, by the time when they do
 watching  those that an event may wake
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import Any
 
 from kubenexus.base.clock import Clock
@@ -33,7 +33,8 @@ class Places:
         self.failing: Heap[Line] = Heap()
         self.ripening: Heap[Line] = Heap()
         self.parked: dict[Line, None] = {}
-        self.aside: dict[str, dict[Line, None]] = {}
+        self.aside: dict[str, Heap[Line]] = {}
+        self.floors: Heap[Line] = Heap()
         self.watching = Watching()
 
     def settle(self, line: Line) -> None:
@@ -59,24 +60,49 @@ class Places:
         self.watching.drop(line)
 
     def set_aside(self, line: Line, namespace: str) -> None:
-        """An active line is not to be tried until it is released."""
+        """An active line is not to be tried until it is released, and none of less priority before it until `pass_by`:
+        what it needs may be gone then."""
         line.aside = namespace
-        self.aside.setdefault(namespace, {})[line] = None
+        line.floor = self.floors.push((-line.priority,), line)
         self._heaped(line)
 
+    def pass_by(self, line: Line) -> None:
+        """Lines of any priority may be tried before this one."""
+        if line.floor is not None:
+            self.floors.remove(line.floor)
+            line.floor = None
+
     def release(self, namespace: str, lines: int) -> None:
-        """So many lines of this namespace may be tried, those that were set aside first."""
-        for line in list(islice(self.aside.get(namespace, ()), lines)):
+        """So many lines of this namespace may be tried, in their order."""
+        for _ in range(lines):
+            heap = self.aside.get(namespace)
+            line = None if heap is None else heap.first()
+            if line is None:
+                return
             self._readmit(line)
             self._heaped(line)
 
+    def may_pass(self, line: Line, now: float) -> bool:
+        """Whether no line of more priority than this one has now waits for its namespace alone."""
+        floor = self.floors.first()
+        return floor is None or line.urgency(now) >= floor.priority
+
     def _readmit(self, line: Line) -> None:
-        lines = self.aside.get(line.aside)
-        if lines is not None:
-            del lines[line]
-            if not lines:
-                del self.aside[line.aside]
+        if line.aside:
+            self.pass_by(line)
+            self._stand_aside(line, None)
             line.aside = ""
+
+    def _stand_aside(self, line: Line, order: tuple[Any, ...] | None) -> None:
+        """At this place among those of its namespace; None: no longer there."""
+        heap = self.aside.setdefault(line.aside, Heap())
+        if line.aside_slot is not None and line.aside_slot[0] != order:
+            heap.remove(line.aside_slot)
+            line.aside_slot = None
+        if order is not None and line.aside_slot is None:
+            line.aside_slot = heap.push(order, line)
+        if not heap:
+            del self.aside[line.aside]
 
     def blame(self, line: Line, plugins: Iterable[str]) -> None:
         """These refused the line; where it is does not change."""
@@ -113,7 +139,9 @@ class Places:
     def _heaped(self, line: Line) -> None:
         now = self._clock.now()
         order: tuple[Any, ...] | None = None
-        if line.members and line.place is not Place.UNSCHEDULABLE and not line.aside:
+        if line.aside:
+            self._stand_aside(line, line.order(now))
+        elif line.members and line.place is not Place.UNSCHEDULABLE:
             order = line.order(now) if line.place is Place.ACTIVE else (line.until, line.order(now))
             self._watch_age(line, now)
         self._enlist(line, order if line.place is Place.ACTIVE else None)
