@@ -156,7 +156,6 @@ def test_term_in_the_middle_of_a_gang_finishes_it_and_begins_no_other() -> None:
         town.scheduler.loop.burst()
         await asyncio.sleep(0.001)
         town.pods(*(a_member(f"b{i:03}", "b", 100, cpu=1) for i in range(100)))
-        town.scheduler.dispatcher.backlog._limit = 1000  # so far ahead may it be decided
         town.scheduler.loop.burst()
         assert len(town.where()) == 300, "both are decided"
         await asyncio.sleep(0.03)

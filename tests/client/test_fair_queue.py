@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.client.calls import Call
-from kubenexus.client.fair_queue import DOUBT, FAILING, FIRST, LATE, PACE, STALLED, FairQueue, FairSlots, Flight
+from kubenexus.client.fair_queue import DOUBT, FAILING, FIRST, LATE, PACE, STALLED, FairQueue, Flight
+from kubenexus.client.fair_slots import FairSlots
 from kubenexus.sim.virtual.loop import run
 from tests.sim.virtual.passing import elapse
 from tests.turns import turns

@@ -93,21 +93,6 @@ def test_one_call_sets_aside_a_bounded_number() -> None:
     assert aside == [portion // 2, portion, portion + 1], "each moves to a line of its namespace first"
 
 
-@pytest.mark.parametrize("stuck", [False, True], ids=["its binds are only many", "its binds hang"])
-def test_less_priority_passes_only_what_may_wait_for_long(stuck: bool) -> None:
-    """What the others take is gone when those aside have their turn."""
-    easy = Easy()
-    easy.add("urgent", priority=10, namespace="shop")
-    easy.add("equal", priority=10, namespace="evil")
-    easy.add("less", priority=9, namespace="evil")
-    assert tried(easy, not_of("shop")) == ["equal"]
-    easy.room.pass_by(lambda namespace: stuck)
-    assert easy.room.ready is stuck
-    assert tried(easy, not_of("shop")) == (["less"] if stuck else [])
-    easy.room.release("shop", 1)
-    assert tried(easy, not_of("")) == (["urgent"] if stuck else ["urgent", "less"])
-
-
 def test_the_most_urgent_of_those_aside_are_released_first() -> None:
     easy = Easy()
     for i in range(3):

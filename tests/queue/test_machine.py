@@ -112,8 +112,6 @@ class Machine(RuleBasedStateMachine):
         if self.room.any_late:
             return None
         active = [e for e in self.room._entries.values() if e.place is Place.ACTIVE and not e.standing.aside]
-        if self._floor() is not None:
-            return None
         homes = [e for e in active if e.standing.alone or self.room._lines.is_home(e.standing)]
         if not active or len(homes) < len(active) or any(self.easy.gate.gate(p) for e in active for p in e.job.pods):
             return None
@@ -219,7 +217,6 @@ class Machine(RuleBasedStateMachine):
         for _ in range(1000):
             self.room.tick()
             assert self.room.pop(lambda job: False) is None
-            self.room.pass_by(lambda namespace: True)
             if not self.room.ready:
                 return
         raise AssertionError("some are never set aside")
@@ -232,7 +229,6 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def set_the_first_aside(self) -> None:
-        """And all of less priority wait with it."""
         self.room.tick()
         before = len(self._aside())
         refused = [False, True]
@@ -240,15 +236,6 @@ class Machine(RuleBasedStateMachine):
         if turn is not None:
             self.turns[turn.job.key] = turn
         assert len(self._aside()) >= before
-
-    @rule()
-    def pass_by(self) -> None:
-        self.room.pass_by(lambda namespace: True)
-        assert self._floor() is None
-
-    def _floor(self) -> int | None:
-        floor = self.room._lines.places.floors.first()
-        return None if floor is None else floor.priority
 
     def _aside(self) -> list[Line]:
         return [line for line in self._lines() if line.aside]
@@ -297,8 +284,7 @@ class Machine(RuleBasedStateMachine):
             entry = self.room._entries[key]
             match entry.place:
                 case Place.ACTIVE:
-                    floor = self._floor()
-                    assert self.room.ready or entry.standing.aside or (floor or 0) > entry.standing.priority
+                    assert self.room.ready or entry.standing.aside
                 case Place.BACKOFF:
                     assert due is not None
                     assert due <= entry.standing.until
@@ -329,7 +315,6 @@ class Machine(RuleBasedStateMachine):
         assert not any(line.tried for line in places.fresh)
         assert {line for lines in places.aside.values() for line in lines} == set(self._aside())
         assert all(lines for lines in places.aside.values())
-        assert set(places.floors) <= set(self._aside())
         shares = [lines for shares in places.watching._lines.values() for lines in shares.values()]
         assert all(lines for lines in shares)
         assert {line for lines in shares for line in lines} <= set(self._lines())

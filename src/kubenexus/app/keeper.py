@@ -21,7 +21,7 @@ from typing import TypeVar
 from kubenexus.app.holes import HELD, Holes
 from kubenexus.base.clock import Clock
 from kubenexus.client.calls import Api
-from kubenexus.client.fair_queue import FairSlots
+from kubenexus.client.fair_slots import FairSlots
 from kubenexus.client.verbs import evict
 from kubenexus.observe import events, logs
 from kubenexus.observe.recorder import EventRecorder

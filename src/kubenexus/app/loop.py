@@ -118,7 +118,6 @@ class Loop:
     def _release(self) -> None:
         """Jobs that were set aside are tried, as many as their namespaces may have under way."""
         backlog = self._dispatcher.backlog
-        self._room.pass_by(backlog.stuck)
         for namespace in backlog.freed() if backlog.any_freed else ():
             if self._room.release(namespace, backlog.headroom(namespace)):
                 backlog.more(namespace)

@@ -1,9 +1,11 @@
 """How far decisions may be ahead of the API server, for each namespace.
 
-A bind counts from when it is handed over until it lands, except while it waits in a PreBind plugin. The namespaces that
-have any share twice as many as there are slots, so that one with ten thousand pods, or with webhooks that take their
-time, is far enough ahead while others are still decided at once. A namespace always has a few, and one whose binds
-hang or fail no more than twice its slots. A job that is admitted goes whole, however large it is.
+A bind counts from when it is handed over until it lands, except while it waits in a PreBind plugin. As in
+kube-scheduler decisions run far ahead, so that jobs are decided in the order of their priorities however slowly binds
+are answered; what bounds them is memory, a few kilobytes for each. The namespaces that have any share that bound.
+
+A namespace whose binds hang or fail has no more than twice its slots: its jobs would keep room on nodes, and come to
+nothing. A job that is admitted goes whole, however large it is.
 
 A namespace that reached its allowance is admitted again when half of that has landed, not for each bind.
 """
@@ -14,8 +16,9 @@ from typing import Any, Final
 
 from kubenexus.client.fair_queue import FairQueue
 
-AHEAD: Final = 2  # times the slots
+UNDER_WAY: Final = 16_384  # binds, of all namespaces that are answered
 FEW: Final = 8  # binds that each namespace may have under way, however many namespaces have some
+AHEAD: Final = 2  # times its slots, of a namespace whose binds hang or fail
 
 UNANSWERED = (
     'running Bind plugin "DefaultBinder": the API server has not answered earlier binds of this namespace yet; an '
@@ -27,8 +30,8 @@ FAILING = "few binds of this namespace are tried at a time, since earlier ones f
 class NamespaceBacklog:
     """`wake` is called when a namespace may be admitted again."""
 
-    def __init__(self, slots: FairQueue[Any], limit: int, wake: Callable[[], None]) -> None:
-        self._slots, self._limit, self._wake = slots, limit, wake
+    def __init__(self, slots: FairQueue[Any], wake: Callable[[], None], most: int = UNDER_WAY) -> None:
+        self._slots, self._wake, self.most = slots, wake, most
         self._binds: Counter[str] = Counter()
         self._freed: set[str] = set()
 
@@ -68,19 +71,22 @@ class NamespaceBacklog:
         if self.headroom(namespace):
             self._freed.add(namespace)
 
-    def stuck(self, namespace: str) -> bool:
-        """Whether it may take long until a bind of this namespace lands."""
-        return self._slots.stuck(namespace)
+    def in_vain(self, namespace: str) -> str:
+        """Why a bind that was decided before its namespace began to fail is not to be sent: others of it are tried
+        first, and it would only keep its room meanwhile. "" if it is."""
+        failing = self._slots.failing(namespace) and self._slots.waits(namespace) >= AHEAD
+        return self.problem(namespace) if failing else ""
 
     def problem(self, namespace: str) -> str:
         """What is wrong with the binds of a namespace that is not admitted; "" if it only has many."""
-        if not self._slots.slow(namespace):
+        if not self._slots.stuck(namespace):
             return ""
         why = self._slots.failing(namespace)
         return FAILING + why if why else UNANSWERED
 
     def _allowance(self, namespace: str) -> int:
-        if self._slots.slow(namespace):
+        if self._slots.stuck(namespace):
             return AHEAD * self._slots.share(namespace)
-        others = len(self._binds) - (namespace in self._binds)
-        return max(min(FEW, AHEAD * self._limit), AHEAD * self._limit // (others + 1))
+        stuck = sum(each in self._binds for each in self._slots.stuck_namespaces)
+        others = len(self._binds) - stuck - (namespace in self._binds)
+        return max(FEW, self.most // (others + 1))

@@ -35,7 +35,7 @@ from kubenexus.bind.progress import NO_HOOKS, Hooks, Progress
 from kubenexus.bind.waits import PreBindWaits
 from kubenexus.client.backoff import Backoff
 from kubenexus.client.calls import Api, ApiError, Call, NoConnection, Uncertain, Unreachable
-from kubenexus.client.fair_queue import FairSlots
+from kubenexus.client.fair_slots import FairSlots
 from kubenexus.client.kinds import PODS
 from kubenexus.client.verbs import get
 
@@ -70,8 +70,7 @@ class Dispatcher:
         self._open: set[asyncio.Task[None]] = set()
         self._preparing: set[asyncio.Task[None]] = set()  # of these, those before their first bind
         self._waits = PreBindWaits()
-        self.backlog = NamespaceBacklog(self._slots.queue, limit, self._go_on)
-        self._slow = 0  # namespaces
+        self.backlog = NamespaceBacklog(self._slots.queue, self._go_on)
         self._binding = 0  # in flight, or waiting for a slot
         self._calm = asyncio.Event()  # nobody waits for a slot
         self._calm.set()
@@ -248,9 +247,6 @@ class Dispatcher:
 
     def _moved(self) -> None:
         """Binds were begun or answered, or a namespace became slow, so that others need not wait for it."""
-        slow, self._slow = self._slow, self._slots.queue.slow_count
-        if self._slow > slow:
-            self.rested()
         if self._binding - self._slots.queue.late - self._slots.queue.held > self._limit:
             self._calm.clear()
         else:
@@ -270,7 +266,8 @@ class Dispatcher:
         """Why this bind is not to be sent, "" if it is."""
         try:
             if progress.stopped or not progress.under_way:
-                progress.stopped = progress.stopped or self._unwanted(progress)
+                unwanted = self._unwanted(progress) or self.backlog.in_vain(bind.pod.metadata.namespace)
+                progress.stopped = progress.stopped or unwanted
                 return progress.stopped or self._hooks.still(bind)
             return self._hooks.still(bind) if self._guard.may_write() else NOT_LEADING
         except Exception as error:  # nothing was sent

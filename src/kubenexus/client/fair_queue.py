@@ -15,8 +15,9 @@ hangs holds a few slots until that is known, and one that answers has them all a
 namespace pass no webhook of a tenant's; they have all slots from the beginning.
 
 A namespace whose calls take a quarter of a second on average is slow, too: 64 slots that are held for so long carry a
-quarter of what the server can do. One of which many calls fail (`failed`, `passed`) has one slot, whatever its share
-is: a webhook that answers at once with an error makes four binds and four looks of each pod.
+quarter of what the server can do. These share three eighths of the slots, apart from those that may never be answered.
+One of which many calls fail (`failed`, `passed`) has one slot, whatever its share is: a webhook that answers at once
+with an error makes four binds and four looks of each pod.
 
 A namespace stops being slow when all its calls are answered, as many as `limit` in a row were answered in time, its
 average is short again and it has no failures left; or when a minute has passed without any of that.
@@ -81,6 +82,11 @@ class _Line(Generic[T]):
     def __len__(self) -> int:
         return len(self.waiting) + len(self.resting)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether its calls fail, or one was not answered in time and too few were since."""
+        return self.failing or self.late > 0 or self.doubt > 0
+
 
 class FairQueue(Generic[T]):
     """`first`: how many calls of a namespace may be in flight before one was answered. `delay`: seconds for which a
@@ -134,22 +140,39 @@ class FairQueue(Generic[T]):
         return sum(len(line.waiting) for line in self._slow.values())
 
     def share(self, namespace: str) -> int:
-        """How many slots a slow namespace may hold."""
+        """How many slots a slow namespace may hold: an equal part of those for its sort, one if its calls fail."""
         line = self._slow.get(namespace)
-        return 1 if line is not None and line.failing else max(1, self._slow_limit // max(1, len(self._slow)))
+        return self._slow_limit if line is None else self._share(line, self._pool(stuck=line.stuck))
 
-    @property
-    def slow_count(self) -> int:
-        """How many namespaces are slow."""
-        return len(self._slow)
+    def _share(self, line: _Line[T], pool: list[_Line[T]]) -> int:
+        if line.failing:
+            return 1
+        others = len(pool) - (line in pool)
+        return max(1, self._pool_limit(stuck=line.stuck) // (others + 1))
+
+    def _pool(self, *, stuck: bool) -> list[_Line[T]]:
+        """The slow namespaces of one sort that have calls: those that may never be answered, or the others."""
+        return [line for line in self._slow.values() if line.stuck is stuck and (line.flights or line.waiting)]
+
+    def _pool_limit(self, *, stuck: bool) -> int:
+        return self._slow_limit if stuck else max(1, self._slow_limit * 3 // 4)
 
     def slow(self, namespace: str) -> bool:
         return namespace in self._slow
 
     def stuck(self, namespace: str) -> bool:
-        """Whether its calls fail, or some were not answered in time: it may take long until one goes through."""
+        """Whether its calls fail, or some were lately not answered in time: it may take long until one goes through."""
         line = self._slow.get(namespace)
-        return line is not None and (line.failing or line.late > 0)
+        return line is not None and line.stuck
+
+    def waits(self, namespace: str) -> int:
+        """How many of its calls wait for a slot."""
+        line = self._lines.get(namespace)
+        return 0 if line is None else len(line.waiting)
+
+    @property
+    def stuck_namespaces(self) -> list[str]:
+        return [namespace for namespace, line in self._slow.items() if line.stuck]
 
     def failing(self, namespace: str) -> str:
         """What the last failure was of a namespace of which many calls fail; "" for all others."""
@@ -257,9 +280,14 @@ class FairQueue(Generic[T]):
     def _whose_turn(self) -> str | None:
         if not self._slow:
             return next(iter(self._turns), None)
-        none_left = sum(line.flights for line in self._slow.values()) >= self._slow_limit
+        pools = {stuck: self._pool(stuck=stuck) for stuck in (False, True)}
+        full = {
+            stuck: sum(line.flights for line in pool) >= self._pool_limit(stuck=stuck) for stuck, pool in pools.items()
+        }
         for namespace, line in self._turns.items():
-            if namespace not in self._slow or (not none_left and line.flights < self.share(namespace)):
+            if namespace not in self._slow:
+                return namespace
+            if not full[line.stuck] and line.flights < self._share(line, pools[line.stuck]):
                 return namespace
         return None
 
@@ -344,7 +372,7 @@ class FairQueue(Generic[T]):
         for namespace, line in list(self._lines.items()):
             if not line.late and line.slow_until <= now and (line.failures or namespace in self._slow):
                 self._slow.pop(namespace, None)
-                line.failures, line.failing, line.pace = 0, False, 0.0
+                line.failures, line.failing, line.pace, line.doubt = 0, False, 0.0, 0
                 self._tidy(namespace, line)
 
     def _report(self, now: float) -> None:
@@ -353,52 +381,3 @@ class FairQueue(Generic[T]):
                 line.stands_since = now if line or line.flights else None
             elif now - line.stands_since >= STALLED:
                 self._stalled(namespace, len(line) + line.flights)
-
-
-class FairSlots:
-    """A `FairQueue` for those who wait in a coroutine: `take` a slot, `give` it back."""
-
-    def __init__(
-        self,
-        limit: int,
-        *,
-        first: int = FIRST,
-        delay: Callable[[], float] = lambda: 0.0,
-        changed: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._changed, self._serving = changed, False
-        self.queue = FairQueue[asyncio.Future["Slot"]](limit, first=first, delay=delay, changed=self._serve)
-
-    async def take(self, namespace: str) -> "Slot":
-        waiter: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
-        self.queue.put(namespace, waiter, waiter)
-        try:
-            return await waiter
-        except BaseException:
-            if waiter.done() and not waiter.cancelled():
-                self.queue.done(waiter.result(), sent=False)
-            else:
-                self.queue.remove(namespace, waiter)
-            raise
-
-    def give(self, slot: "Slot") -> None:
-        self.queue.done(slot)
-
-    def _serve(self) -> None:
-        """Not from within itself: a thousand calls may have been cancelled at once, and each ends with a call of
-        this."""
-        if self._serving:
-            return
-        self._serving = True
-        try:
-            while (slot := self.queue.next()) is not None:
-                if slot.item.done():  # its call was cancelled
-                    self.queue.done(slot, sent=False)
-                else:
-                    slot.item.set_result(slot)
-        finally:
-            self._serving = False
-        self._changed()
-
-
-Slot = Flight[asyncio.Future["Slot"]]

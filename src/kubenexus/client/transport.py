@@ -14,7 +14,7 @@ from kubenexus.client.answers import Answer, Limits
 from kubenexus.client.calls import ApiError, Call, NoConnection, Uncertain, Unreachable
 from kubenexus.client.credentials import AccessError
 from kubenexus.client.dial import Dialer
-from kubenexus.client.fair_queue import FairSlots
+from kubenexus.client.fair_slots import FairSlots
 from kubenexus.client.limits import Limiter
 from kubenexus.client.pool import IDLE, Pool
 from kubenexus.client.status import READS, body_of
@@ -22,7 +22,7 @@ from kubenexus.client.wire import Connection, Lost, Stream
 
 USER_AGENT: Final = f"kubenexus/{__version__} ({platform.system().lower()}/{platform.machine()})"
 _PATH: Final = re.compile(r"/[!-~]*")
-CONNECTIONS = 64  # calls in flight, while they are answered in time
+CONNECTIONS = 128  # calls in flight: more than all that call together, so that none waits here for a slot as a rule
 _KNOWN = 1.0  # seconds for which an answer shows that the server knows us
 _STALE = 3  # kept connections in a row that may prove dead before we believe that it is the server
 

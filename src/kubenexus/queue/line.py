@@ -27,9 +27,8 @@ class Line:
     not concern its kind. `flying` counts the members that are in flight; they are not among `members`. `ripens` is its
     slot among those that gain urgency, `lane` among those that have been tried or have not. `refused` is the order of
     the job that was refused. `flushed`: nothing but time has woken it since it was refused. `scope` is what its jobs
-    were signed in. `aside` is the namespace for which it waits, although it is active; `aside_slot` its slot there,
-    `floor` among those that less priority must not pass. `heard` is the number of the last event that it was asked
-    about (`queue.watching`).
+    were signed in. `aside` is the namespace for which it waits, although it is active; `aside_slot` its slot there.
+    `heard` is the number of the last event that it was asked about (`queue.watching`).
     """
 
     __slots__ = (
@@ -39,7 +38,6 @@ class Line:
         "blamed",
         "decision",
         "failed",
-        "floor",
         "flushed",
         "flying",
         "gangs",
@@ -71,7 +69,6 @@ class Line:
         self.alone = alone
         self.aside = ""
         self.aside_slot: Slot | None = None
-        self.floor: Slot | None = None
         self.members: Heap[Entry] = Heap()
         self.pods = self.gangs = 0
         self.flying = 0

@@ -7,7 +7,6 @@ backoff   by the time their backoff ends, then by that order
 failing   the same, for those nobody is to blame for: not to be tried before the time, however idle we are
 parked    in the order they were parked, so that the first is the first to be flushed
 aside     the active ones that wait until their namespace is admitted again: by namespace, then as the active ones
-floors    those of them that no job of less priority may pass, the highest priority first
 ripening  the active ones whose jobs gain urgency by waiting, by the time when they do
 watching  those that an event may wake
 """
@@ -34,7 +33,6 @@ class Places:
         self.ripening: Heap[Line] = Heap()
         self.parked: dict[Line, None] = {}
         self.aside: dict[str, Heap[Line]] = {}
-        self.floors: Heap[Line] = Heap()
         self.watching = Watching()
 
     def settle(self, line: Line) -> None:
@@ -60,17 +58,9 @@ class Places:
         self.watching.drop(line)
 
     def set_aside(self, line: Line, namespace: str) -> None:
-        """An active line is not to be tried until it is released, and none of less priority before it until `pass_by`:
-        what it needs may be gone then."""
+        """An active line is not to be tried until it is released."""
         line.aside = namespace
-        line.floor = self.floors.push((-line.priority,), line)
         self._heaped(line)
-
-    def pass_by(self, line: Line) -> None:
-        """Lines of any priority may be tried before this one."""
-        if line.floor is not None:
-            self.floors.remove(line.floor)
-            line.floor = None
 
     def release(self, namespace: str, lines: int) -> None:
         """So many lines of this namespace may be tried, in their order."""
@@ -82,14 +72,8 @@ class Places:
             self._readmit(line)
             self._heaped(line)
 
-    def may_pass(self, line: Line, now: float) -> bool:
-        """Whether no line of more priority than this one has now waits for its namespace alone."""
-        floor = self.floors.first()
-        return floor is None or line.urgency(now) >= floor.priority
-
     def _readmit(self, line: Line) -> None:
         if line.aside:
-            self.pass_by(line)
             self._stand_aside(line, None)
             line.aside = ""
 

@@ -158,7 +158,7 @@ class WaitingRoom(Board):
     def pop(self, admits: Callable[[Job], bool] = _any) -> Turn | None:
         """The job whose turn it is; it is in flight until `done`, `failed` or `delete`. None: none is ready, or more
         jobs had to be looked at than one call may (then `ready` still says yes). A job that is not admitted is set
-        aside, with all of its kind in its namespace, until `release`; till then none of less priority is ready."""
+        aside, with all of its kind in its namespace, until `release`."""
         self.refill()
         self._do_what_is_due()
         now, signed = self._clock.now(), 0
@@ -166,8 +166,6 @@ class WaitingRoom(Board):
             line = self._lines.next(now)
             entry = None if line is None else line.head
             if line is None or entry is None:
-                break
-            if not self._lines.places.may_pass(line, now):
                 break
             admitted = admits(entry.job)
             if not admitted:
@@ -191,13 +189,6 @@ class WaitingRoom(Board):
             if self._turns.begin(entry, line, now):
                 return Turn(entry.turn, entry.job, entry.attempts, entry.since, flushed)
         return None
-
-    def pass_by(self, stuck: Callable[[str], bool]) -> None:
-        """Jobs that were set aside keep those of less priority waiting, unless their namespace is stuck: then it may
-        take long."""
-        floors = self._lines.places.floors
-        while (line := floors.first()) is not None and stuck(line.aside):
-            self._lines.places.pass_by(line)
 
     def release(self, namespace: str, kinds: int) -> bool:
         """So many kinds of jobs of this namespace that were set aside may be tried now. Returns whether some are left
@@ -332,8 +323,7 @@ class WaitingRoom(Board):
     def ready(self) -> bool:
         """Whether it is worth calling `pop` now."""
         places, due = self._lines.places, self.next_time()
-        first = places.active.first()
-        waits = self.policy.eager and bool(places.backoff) if first is None else places.may_pass(first, self.now())
+        waits = bool(places.active) or (self.policy.eager and bool(places.backoff))
         return waits or (due is not None and due <= self._clock.now())
 
     # --- what metrics tell ----------------------------------------------------------------------------------------

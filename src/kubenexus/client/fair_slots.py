@@ -1,0 +1,55 @@
+"""A `FairQueue` for those who wait in a coroutine."""
+
+import asyncio
+from collections.abc import Callable
+
+from kubenexus.client.fair_queue import FIRST, FairQueue, Flight
+
+
+class FairSlots:
+    """`take` a slot, `give` it back."""
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        first: int = FIRST,
+        delay: Callable[[], float] = lambda: 0.0,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._changed, self._serving = changed, False
+        self.queue = FairQueue[asyncio.Future["Slot"]](limit, first=first, delay=delay, changed=self._serve)
+
+    async def take(self, namespace: str) -> "Slot":
+        waiter: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
+        self.queue.put(namespace, waiter, waiter)
+        try:
+            return await waiter
+        except BaseException:
+            if waiter.done() and not waiter.cancelled():
+                self.queue.done(waiter.result(), sent=False)
+            else:
+                self.queue.remove(namespace, waiter)
+            raise
+
+    def give(self, slot: "Slot") -> None:
+        self.queue.done(slot)
+
+    def _serve(self) -> None:
+        """Not from within itself: a thousand calls may have been cancelled at once, and each ends with a call of
+        this."""
+        if self._serving:
+            return
+        self._serving = True
+        try:
+            while (slot := self.queue.next()) is not None:
+                if slot.item.done():  # its call was cancelled
+                    self.queue.done(slot, sent=False)
+                else:
+                    slot.item.set_result(slot)
+        finally:
+            self._serving = False
+        self._changed()
+
+
+Slot = Flight[asyncio.Future["Slot"]]
