@@ -18,6 +18,7 @@ from kubenexus.sim.perf.trial import WITHOUT
 from kubenexus.sim.virtual.decisions import DecisionLog
 from kubenexus.sim.virtual.loop import run
 from kubenexus.sim.virtual.world import Laws, World, live
+from tests.sim.virtual.passing import elapse
 
 REFUSED, FORBIDDEN, HANGS, WELL, ABSENT = "500", "403", "hangs", "well", "404"
 GARBAGE = {
@@ -73,9 +74,9 @@ class Served:
             self._watch.close()
 
     async def _answer(self, timeout: float) -> bytes:
-        await asyncio.sleep(0.001)
+        await elapse(0.001)
         if self.state == HANGS:
-            await asyncio.sleep(timeout)
+            await elapse(timeout)
             raise Uncertain("no answer in time")
         if self.state in GARBAGE:
             return GARBAGE[self.state]

@@ -342,6 +342,7 @@ def test_all_that_were_set_aside_are_tried_in_the_end(fits: bool) -> None:
     """Jobs that come to no bind free none that stand behind them."""
 
     async def life(town: Town) -> None:
+        town.scheduler.dispatcher.backlog.most = 128
         town.nodes(a_node("n", cpu=2000, memory="4Ti", pods=2000))
         pods = [a_pod(f"p{i}", cpu=1 if i < 300 or fits else 3000 + i, memory=f"{i + 1}Mi") for i in range(1000)]
         town.pods(*pods)
@@ -349,5 +350,19 @@ def test_all_that_were_set_aside_are_tried_in_the_end(fits: bool) -> None:
         places = Counter(town.room.place(pod.key) for pod in pods)
         assert len(town.where()) == (1000 if fits else 300)
         assert places[Place.ACTIVE] == 0, "none waits for a turn that never comes"
+
+    in_town(life)
+
+
+def test_priority_decides_who_gets_room_however_many_binds_are_under_way() -> None:
+    """Younger pods of less priority, in other namespaces, get what the others leave."""
+
+    async def life(town: Town) -> None:
+        town.nodes(a_node("n", cpu=320, pods=400))
+        urgent = [a_pod(f"urgent-{i}", namespace="shop", priority=1000, cpu=1) for i in range(300)]
+        others = [a_pod(f"other-{i}", namespace=f"evil-{i % 8}", cpu=1) for i in range(300)]
+        town.pods(*urgent, *others)
+        await town.work()
+        assert Counter(name.partition("-")[0] for name in town.where()) == {"urgent": 300, "other": 20}
 
     in_town(life)

@@ -25,6 +25,7 @@ from kubenexus.sim.statuses import running
 from kubenexus.sim.virtual.loop import LoopClock, run
 from kubenexus.sim.virtual.source import DirectSource
 from tests.api.gangs.small import LEAST, NAME
+from tests.sim.virtual.passing import elapse
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "job-uid", "controller": True}
 
@@ -45,7 +46,7 @@ class Cluster:
     async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
         name = call.path.split("/")[-2]
         if call.path.endswith("/binding"):
-            await asyncio.sleep(self.slow)
+            await elapse(self.slow)
             if name in self.refused:
                 raise ApiError(403, "Forbidden", 'admission webhook "policy" denied the request')
         answer = await self.api.send(call, timeout=timeout)
@@ -65,7 +66,7 @@ class Cluster:
         tasks = [asyncio.ensure_future(scheduler.watch())]
         try:
             while scheduler.unsynced:
-                await asyncio.sleep(0.001)
+                await elapse(0.001)
             tasks.append(asyncio.ensure_future(scheduler.schedule()))
             yield scheduler
         finally:
@@ -157,13 +158,13 @@ def test_a_gang_that_was_complete_keeps_its_running_members_under_the_next_sched
         for i in range(5):
             cluster.member(f"m{i}", 5)
         async with cluster.scheduler():
-            await asyncio.sleep(10)
+            await elapse(10)
         assert len(cluster.witnesses()) == 3
         cluster.start(*cluster.bound())
         cluster.lose(cluster.witnesses()[0])
         assert len(cluster.witnesses()) == 2
         async with cluster.scheduler():
-            await asyncio.sleep(3600)
+            await elapse(3600)
         assert (cluster.evicted, len(cluster.bound())) == ([], 4)
 
     play(story)
@@ -177,15 +178,15 @@ def test_a_gang_whose_members_finish_one_by_one_says_to_its_end_that_it_was_comp
             cluster.node(f"n{i}", 1)
             cluster.member(f"m{i}", 5)
         async with cluster.scheduler():
-            await asyncio.sleep(10)
+            await elapse(10)
             cluster.start(*cluster.bound())
             for name in cluster.witnesses():
                 cluster.finish(name)
-                await asyncio.sleep(5)
+                await elapse(5)
         assert len(cluster.witnesses()) == 5, "two more say so, beside the three that have finished"
         cluster.member("replacement", 5, cpu=2)  # so that the gang is one of which a member waits
         async with cluster.scheduler():
-            await asyncio.sleep(3600)
+            await elapse(3600)
         assert cluster.evicted == []
 
     play(story)
@@ -212,7 +213,7 @@ def test_a_gang_that_another_scheduler_started(waits: bool, evicted: list[str]) 
             cluster.lose("m3")
             cluster.member("m3", 4, cpu=2)
         async with cluster.scheduler():
-            await asyncio.sleep(3600)
+            await elapse(3600)
         assert sorted(set(cluster.evicted)) == evicted
 
     play(story)
@@ -229,15 +230,15 @@ def test_a_gang_that_never_was_complete_is_released_by_the_next_scheduler(starts
             cluster.member(f"m{i}", 4)
             cluster.member(f"w{i}", 4, "whole")
         async with cluster.scheduler():
-            await asyncio.sleep(100)
+            await elapse(100)
             half, whole = ([name for name in cluster.bound() if name[0] == each] for each in "mw")
             assert (len(half), len(whole)) == (3, 4)
             if starts:
                 cluster.start(*half)
         async with cluster.scheduler():
-            await asyncio.sleep(190)
+            await elapse(190)
             assert cluster.evicted == []
-            await asyncio.sleep(30)
+            await elapse(30)
         assert sorted(cluster.evicted) == half
         assert cluster.bound() == whole
 
@@ -252,11 +253,11 @@ def test_a_scheduler_killed_in_the_middle_of_a_gang_has_it_completed_by_the_next
             cluster.member(f"m{i:03}", 150)
         cluster.slow = 1.0
         async with cluster.scheduler():
-            await asyncio.sleep(1.5)
+            await elapse(1.5)
         assert 0 < len(cluster.bound()) < 150
         cluster.slow = 0.0
         async with cluster.scheduler():
-            await asyncio.sleep(30)
+            await elapse(30)
         assert (len(cluster.bound()), cluster.evicted) == (150, [])
         assert len(cluster.witnesses()) == 3
 

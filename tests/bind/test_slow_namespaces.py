@@ -69,6 +69,15 @@ def loop_over(dispatcher: Dispatcher, pods: list[Pod]) -> None:
     pods[:] = aside
 
 
+async def keep_trying(dispatcher: Dispatcher, pods: list[Pod], seconds: float) -> None:
+    """All pods again and again, as the queue does with those whose binds failed."""
+    waiting = list(pods)
+    for _ in range(round(10 * seconds)):
+        loop_over(dispatcher, waiting)
+        waiting = waiting or list(pods)
+        await elapse(0.1)
+
+
 def held(dispatcher: Dispatcher, pod: Pod) -> str:
     """Why the pod is not admitted; "" if it is, or others of its namespace are only many."""
     admitted = dispatcher.backlog.admits(pod.metadata.namespace)
@@ -227,17 +236,10 @@ def test_binds_that_fail_at_once_cost_few_calls_and_keep_no_other_namespaces_pod
     server = Refusing(*evil, *good, code=code)
 
     async def life(dispatcher: Dispatcher) -> None:
-        waiting = list(evil)
-        for _ in range(30):
-            loop_over(dispatcher, waiting)
-            waiting = waiting or list(evil)
-            await elapse(0.1)
+        await keep_trying(dispatcher, evil, 3.0)
         assert (dispatcher.resting, dispatcher.calm) == (False, True)
         before = server.asked
-        for _ in range(100):
-            loop_over(dispatcher, waiting)
-            waiting = waiting or list(evil)
-            await elapse(0.1)
+        await keep_trying(dispatcher, evil, 10.0)
         assert server.asked - before <= 60 * 10, "a few at a time, in ten seconds"
         assert dispatcher.open <= AHEAD
         dispatcher.submit(committed(*good))
@@ -252,12 +254,8 @@ def test_a_namespace_whose_binds_fail_is_told_why_its_jobs_wait_and_goes_on_once
     server = Refusing(*evil, code=500)
 
     async def life(dispatcher: Dispatcher) -> None:
-        waiting = list(evil)
-        for _ in range(60):
-            loop_over(dispatcher, waiting)
-            waiting = waiting or list(evil)
-            await elapse(0.1)
-        loop_over(dispatcher, waiting)
+        await keep_trying(dispatcher, evil, 6.0)
+        loop_over(dispatcher, list(evil))
         assert held(dispatcher, evil[-1]) == f'{FAILING}running Bind plugin "DefaultBinder": {DENIED}'
         server.mended = True
         left = list(evil)
@@ -299,16 +297,17 @@ def test_a_namespace_is_admitted_again_when_half_of_its_binds_have_landed() -> N
     async def life(dispatcher: Dispatcher) -> None:
         backlog, woken = dispatcher.backlog, list[int]()
         dispatcher.rested = lambda: woken.append(backlog.headroom("a"))
-        backlog.begun("a", UNDER_WAY)
+        backlog.begun("a", UNDER_WAY + 1)
+        backlog.ended("a", 1)
+        assert (backlog.admits("a"), backlog.any_freed) == (False, False), "no job of it was held"
+        backlog.hold("a")
         for _ in range(UNDER_WAY // 2 - 1):
             backlog.ended("a", 1)
-        assert (backlog.freed(), backlog.headroom("a"), woken) == (["a"], 0, [])
-        backlog.more("a")
-        assert not backlog.any_freed, "binds of it are under way: their end frees the next ones"
+        assert (backlog.freed(), backlog.headroom("a"), woken) == ([], 0, [])
         backlog.ended("a", 1)
-        assert (backlog.freed(), backlog.headroom("a"), woken) == (["a"], UNDER_WAY // 2, [UNDER_WAY // 2])
-        assert (backlog.any_freed, backlog.freed()) == (False, [])
-        backlog.more("a")
-        assert backlog.freed() == ["a"]
+        assert (backlog.any_freed, backlog.headroom("a"), woken) == (True, UNDER_WAY // 2, [UNDER_WAY // 2])
+        assert (backlog.freed(), backlog.any_freed) == (["a"], False)
+        backlog.hold("a")
+        assert backlog.freed() == ["a"], "others of it are left, and may be tried"
 
     lives(PodServer(), life)

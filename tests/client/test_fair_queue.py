@@ -232,6 +232,29 @@ def test_a_namespace_of_which_many_calls_fail_has_one_slot(answers: str, failing
     run(life())
 
 
+def test_those_that_answer_slowly_do_not_share_the_slots_of_those_that_may_never_answer() -> None:
+    async def life() -> None:
+        queue = Queue(16)
+        for i in range(20):
+            for j in range(4):
+                queue.put(f"evil-{i}", j, j)
+        for _ in range(10):  # each is found out to hang, four at a time
+            begun(queue)
+            await elapse(LATE)
+        for i in range(1000):
+            queue.put("slow", i, i)
+        for _ in range(8):
+            flights = [each for each in begun(queue) if each.namespace == "slow"]
+            await elapse(2 * PACE)
+            for flight in flights:
+                queue.done(flight)
+        assert (queue.slow("slow"), queue.stuck("slow"), queue.stuck("evil-0")) == (True, False, True)
+        assert (queue.share("slow"), queue.share("evil-0")) == (6, 1)
+        assert len([each for each in begun(queue) if each.namespace == "slow"]) == 6
+
+    run(life())
+
+
 def test_failures_are_forgiven_after_a_minute() -> None:
     async def life() -> None:
         queue = Queue(4)

@@ -118,9 +118,9 @@ class Loop:
     def _release(self) -> None:
         """Jobs that were set aside are tried, as many as their namespaces may have under way."""
         backlog = self._dispatcher.backlog
-        for namespace in backlog.freed() if backlog.any_freed else ():
+        for namespace in backlog.freed():
             if self._room.release(namespace, backlog.headroom(namespace)):
-                backlog.more(namespace)
+                backlog.hold(namespace)
 
     def _admits(self, job: Job) -> bool:
         """Whether its namespace is not too far ahead of the API server. If that is because its binds hang or fail, the
@@ -128,6 +128,7 @@ class Loop:
         backlog, namespace = self._dispatcher.backlog, job.pods[0].metadata.namespace
         if backlog.admits(namespace):
             return True
+        backlog.hold(namespace)
         problem = backlog.problem(namespace)
         if problem:
             self._herald.held(job, problem)

@@ -33,7 +33,8 @@ class NamespaceBacklog:
     def __init__(self, slots: FairQueue[Any], wake: Callable[[], None], most: int = UNDER_WAY) -> None:
         self._slots, self._wake, self.most = slots, wake, most
         self._binds: Counter[str] = Counter()
-        self._freed: set[str] = set()
+        self._held: set[str] = set()  # namespaces with jobs that were not admitted
+        self._freed: set[str] = set()  # of these, those that may be tried again
 
     def begun(self, namespace: str, binds: int) -> None:
         self._binds[namespace] += binds
@@ -42,13 +43,20 @@ class NamespaceBacklog:
         self._binds[namespace] -= binds
         if not self._binds[namespace]:
             del self._binds[namespace]
-        self._freed.add(namespace)
-        if self.headroom(namespace):
+        if namespace in self._held and self.headroom(namespace):
+            self._freed.add(namespace)
             self._wake()
 
     def admits(self, namespace: str) -> bool:
         """Whether another job of this namespace may be decided now."""
         return self._binds[namespace] < self._allowance(namespace)
+
+    def hold(self, namespace: str) -> None:
+        """A job of the namespace was not admitted, and others are not tried: `freed` says when they may be. That need
+        not be the end of a bind: those that are tried next may come to none."""
+        self._held.add(namespace)
+        if self.headroom(namespace):
+            self._freed.add(namespace)
 
     def headroom(self, namespace: str) -> int:
         """How many of a namespace that was not admitted may be tried now."""
@@ -57,19 +65,14 @@ class NamespaceBacklog:
 
     @property
     def any_freed(self) -> bool:
-        """Whether jobs that were set aside may be tried now."""
+        """Whether jobs that were not admitted may be tried now."""
         return bool(self._freed)
 
     def freed(self) -> list[str]:
-        """The namespaces of which binds ended, or of which more may be tried, since this was last asked."""
-        freed, self._freed = self._freed, set()
-        return sorted(freed)
-
-    def more(self, namespace: str) -> None:
-        """Other jobs of the namespace are still set aside. Those that were tried may come to no bind, whose end would
-        free the next ones."""
-        if self.headroom(namespace):
-            self._freed.add(namespace)
+        """The namespaces of which jobs that were not admitted may be tried now. They are not held any more."""
+        freed, self._freed = sorted(self._freed), set()
+        self._held.difference_update(freed)
+        return freed
 
     def in_vain(self, namespace: str) -> str:
         """Why a bind that was decided before its namespace began to fail is not to be sent: others of it are tried

@@ -10,8 +10,8 @@
 stand next to each other in the line of its namespace. A job goes out whole, however large. Each write asks the guard
 first and ends within its timeout, so that it has ended when another process may lead.
 
-No namespace is decided far ahead of the API server (`backlog`). One whose binds hang, since its admission webhook does
-not answer, leaves half of the slots to the others, and one whose binds fail all but one.
+A namespace whose binds hang, since its admission webhook does not answer, leaves half of the slots to the others, and
+one whose binds fail all but one. How far ahead of the answers each namespace is decided is counted in `backlog`.
 
 While no bind of a job is on its way or done, the job is checked as a whole before each of its binds: if fewer than it
 needs can still be bound, or the process ends, none is sent. From its first bind on a job is carried through.

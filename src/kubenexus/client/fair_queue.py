@@ -24,6 +24,7 @@ average is short again and it has no failures left; or when a minute has passed 
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from itertools import chain
 from typing import Final, Generic, TypeVar
@@ -72,7 +73,7 @@ class _Line(Generic[T]):
     )
 
     def __init__(self, window: int) -> None:
-        self.waiting: dict[Hashable, T] = {}
+        self.waiting: OrderedDict[Hashable, T] = OrderedDict()  # of thousands, the first is taken again and again
         self.resting: dict[Hashable, tuple[asyncio.TimerHandle, T]] = {}
         self.flights = self.late = self.doubt = self.failures = 0
         self.failing, self.why, self.window = False, "", window
@@ -232,8 +233,7 @@ class FairQueue(Generic[T]):
         if namespace is None:
             return None
         line = self._turns.pop(namespace)
-        key = next(iter(line.waiting))
-        item = line.waiting.pop(key)
+        key, item = line.waiting.popitem(last=False)
         self._count -= 1
         loop = asyncio.get_running_loop()
         flight = Flight(namespace, key, item, loop.time() + LATE + self._delay())

@@ -14,6 +14,7 @@ an event gives to a job of more priority; shares of one priority take turns line
 """
 
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
@@ -27,12 +28,14 @@ from kubenexus.queue.rules import NOBODY, Rules
 LIMIT: Final = 4096
 
 _Key = tuple[Rules, str]
+_NONE: Final[OrderedDict[Line, None]] = OrderedDict()
 
 
 class Watching:
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
-        self._lines: dict[_Key, dict[Share, dict[Line, None]]] = {}
+        # Ordered, since the first of thousands is taken again and again: a plain dictionary would skip all before it.
+        self._lines: dict[_Key, dict[Share, OrderedDict[Line, None]]] = {}
         self._events: dict[_Key, list[tuple[int, Event]]] = {}
         self._unheard: dict[int, dict[Share, None]] = {}
         self._count = 0
@@ -57,7 +60,7 @@ class Watching:
         """The line waits for events from now on; one that already does stays where it is."""
         for plugin in line.blamed:
             shares = self._lines.setdefault((line.rules, plugin), {})
-            lines = shares.setdefault(line.share, {})
+            lines = shares.setdefault(line.share, OrderedDict())
             if line not in lines:
                 lines[line] = None
                 line.heard = self._count
@@ -65,7 +68,7 @@ class Watching:
     def drop(self, line: Line) -> None:
         for plugin in line.blamed:
             shares = self._lines.get((line.rules, plugin), {})
-            lines = shares.get(line.share, {})
+            lines = shares.get(line.share, _NONE)
             if line in lines:
                 del lines[line]
                 if not lines:
@@ -97,9 +100,9 @@ class Watching:
         """The line was asked about all that happened. If it still waits it comes last of its share."""
         line.heard = self._count
         for plugin in line.blamed:
-            lines = self._lines.get((line.rules, plugin), {}).get(line.share, {})
+            lines = self._lines.get((line.rules, plugin), {}).get(line.share, _NONE)
             if line in lines:
-                lines[line] = lines.pop(line)
+                lines.move_to_end(line)
 
     def next(self) -> Line | None:
         """The line to be asked next; None: each knows all that happened, which is then forgotten."""
