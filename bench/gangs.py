@@ -10,9 +10,10 @@ from collections.abc import Callable
 from bench.cluster import BenchError
 from bench.measure import Round, clock
 from kubenexus.api.core import Pod
+from kubenexus.api.gangs.claim import UNSAID, Nearness
 from kubenexus.app.known import Known, sharing
 from kubenexus.framework.decision import Decision
-from kubenexus.framework.job import ANYWHERE, Job, Topology
+from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plan.gang import limits
 from kubenexus.plugins import lineup
@@ -24,7 +25,7 @@ RACK_OF = 100
 INDEX = "batch.kubernetes.io/job-completion-index"
 RACK = "topology.kubernetes.io/rack"
 EACH = 11  # members that a node holds
-IN_A_RACK = Topology(required="rack")
+IN_A_RACK = Nearness(required="rack")
 MANY = 1000
 _numbers = itertools.count()
 
@@ -38,7 +39,7 @@ class Gangs:
         self,
         nodes: int,
         members: int,
-        topology: Topology = ANYWHERE,
+        topology: Nearness = UNSAID,
         *,
         large: int = 0,
         kinds: int = 1,

@@ -7,7 +7,6 @@ import pytest
 
 from kubenexus.api.core import Pod, SchedulingGroup
 from kubenexus.api.gangs.claim import POD_GROUP, Nearness
-from kubenexus.framework.job import Topology
 from kubenexus.queue.entry import Place
 from kubenexus.testing.builders import a_pod
 from tests.api.gangs.small import LEAST, NAME, a_member, pod_group
@@ -135,7 +134,7 @@ def test_a_group_that_asks_for_less_lets_them_go(hall: Hall) -> None:
     hall.group(pod_group("llama", 3, "topology.kubernetes.io/rack"))
     turn = turned(hall)
     assert turn.job.minimum == 3
-    assert turn.job.topology == Topology(required="topology.kubernetes.io/rack")
+    assert turn.job.topology == Nearness(required="topology.kubernetes.io/rack")
 
 
 def test_a_group_that_is_deleted_is_waited_for_again(hall: Hall) -> None:
@@ -391,7 +390,7 @@ def test_what_is_usual_goes_for_gangs_that_say_nothing_of_their_own() -> None:
         hall.waits(*(a_member(f"{gang}{i}", gang, annotations=notes) for i in range(2)))
     hall.waits(a_member("alone", "single", 1))
     found = {gang: job.topology for gang in said if (job := hall.job(f"gang/{gang}")) is not None}
-    assert found == {"quiet": Topology("rack", "clique"), "none": Topology(), "own": Topology(preferred="zone")}
+    assert found == {"quiet": Nearness("rack", "clique"), "none": Nearness(), "own": Nearness(preferred="zone")}
     assert hall.job("alone") is not None, "one is no gang, whatever is usual"
 
 

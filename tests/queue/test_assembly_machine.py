@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kubenexus.api.core import Pod, SchedulingGroup
-from kubenexus.api.gangs.claim import POD_GROUP
-from kubenexus.framework.job import Job, Topology
+from kubenexus.api.gangs.claim import POD_GROUP, Nearness
+from kubenexus.framework.job import Job
 from kubenexus.queue.entry import Place, Turn
 from kubenexus.queue.policy import Policy
 from kubenexus.state.footprint import Footprint
@@ -180,7 +180,7 @@ class Machine(RuleBasedStateMachine):
             ready = tuple(pod for pod in waiting if not pod.spec.scheduling_gates)
             gated = tuple(pod for pod in waiting if pod.spec.scheduling_gates)
             if ready:
-                jobs[key] = Job(key, ready, max(1, (least or 1) - len(nodes)), Topology(level), nodes)
+                jobs[key] = Job(key, ready, max(1, (least or 1) - len(nodes)), Nearness(level), nodes)
             if gated:
                 jobs[f"{key}+gated"] = Job(f"{key}+gated", gated)
         alone = [k for k in self.live.values() if k.pod.key not in in_gangs and not self._node(k)]

@@ -28,8 +28,8 @@ def test_a_gated_job_is_not_tried() -> None:
 def test_it_comes_in_when_its_gates_are_taken_away() -> None:
     easy = Easy()
     easy.add("p", gates=["g", "h"], since=1.0)
-    assert easy.room.update(job_of("p", gates=["h"])) is Place.GATED
-    assert easy.room.update(job_of("p")) is Place.ACTIVE
+    assert easy.room.add(job_of("p", gates=["h"])) is Place.GATED
+    assert easy.room.add(job_of("p")) is Place.ACTIVE
     assert easy.pop().since == 1.0
     assert easy.room.waiting(Place.GATED) == (0, 0)
 
@@ -40,7 +40,7 @@ def test_one_gated_member_gates_its_gang() -> None:
     gated = job_of("g-2", kind="g", gates=["x"]).pods[0]
     assert easy.room.add(Job(gang.key, (*gang.pods[:2], gated), 3)) is Place.GATED
     assert easy.room.waiting(Place.GATED) == (1, 3)
-    assert easy.room.update(gang) is Place.ACTIVE
+    assert easy.room.add(gang) is Place.ACTIVE
 
 
 def test_events_of_the_gates_plugin_have_it_asked_again() -> None:
@@ -92,9 +92,9 @@ def test_a_waiting_job_whose_update_gates_it_leaves_its_line() -> None:
     easy.add("p", kind="k")
     easy.add("q", kind="k")
     easy.refuse("Room")
-    assert easy.room.update(job_of("p", kind="k", gates=["g"])) is Place.GATED
+    assert easy.room.add(job_of("p", kind="k", gates=["g"])) is Place.GATED
     assert easy.room.waiting(Place.UNSCHEDULABLE) == (1, 1)
-    assert easy.room.update(job_of("p", kind="k")) is Place.UNSCHEDULABLE, "its kind is still refused"
+    assert easy.room.add(job_of("p", kind="k")) is Place.UNSCHEDULABLE, "its kind is still refused"
 
 
 def test_a_gate_that_fails_is_shut() -> None:

@@ -80,7 +80,7 @@ def test_an_update_during_a_decision_is_what_comes_back() -> None:
     easy = Easy()
     key = easy.add("p", kind="old")
     turn = easy.pop()
-    assert easy.room.update(job_of("p", kind="new")) is Place.IN_FLIGHT
+    assert easy.room.add(job_of("p", kind="new")) is Place.IN_FLIGHT
     easy.refuse("Room", turn=turn)
     assert easy.room.place(key) is Place.ACTIVE, "the decision was about another kind of job"
     assert easy.pop().job.pods[0].spec.containers[0].image == "new"
@@ -90,7 +90,7 @@ def test_an_update_that_makes_no_difference_changes_nothing() -> None:
     easy = Easy()
     key = easy.add("p")
     turn = easy.pop()
-    easy.room.update(job_of("p", annotations={"seen": "yes"}))
+    easy.room.add(job_of("p", annotations={"seen": "yes"}))
     easy.refuse("Room", turn=turn)
     assert easy.room.place(key) is Place.UNSCHEDULABLE
     job = easy.room.job(key)

@@ -138,7 +138,7 @@ def test_no_way_back_leads_past_the_pause(how: str) -> None:
         case "flush":
             easy.clock.advance(400.0)
         case "update":
-            easy.room.update(turn.job)
+            easy.room.add(turn.job)
             easy.room.on_event(NODE)
     assert tried(easy) == []
     easy.clock.advance_to(1000.0)

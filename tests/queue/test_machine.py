@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kubenexus.api.core import Pod
+from kubenexus.api.gangs.claim import UNSAID, Nearness
 from kubenexus.framework.events import Event
-from kubenexus.framework.job import ANYWHERE, Job, Topology
+from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
 from kubenexus.queue.changes import EVERYTHING
 from kubenexus.queue.entry import Entry, Place, Turn
@@ -82,7 +83,7 @@ class Machine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(["gang", "horde"]), size=st.integers(1, 4), near=st.booleans(), there=st.integers(0, 1))
     def gang(self, name: str, size: int, near: bool, there: int) -> None:
         """Made, or changed: it has other members, and some where they are."""
-        topology = Topology(required="rack") if near else ANYWHERE
+        topology = Nearness(required="rack") if near else UNSAID
         made = a_gang(name, size, minimum=max(1, size - there))
         self._add(msgspec.structs.replace(made, topology=topology, anchors=("n",) * there))
 

@@ -38,7 +38,7 @@ def test_a_gated_job_comes_in_as_an_unschedulable_one_but_is_counted_apart() -> 
     easy.add("p", gates=["g"])
     assert incoming(easy) == {("unschedulable", "UnscheduledPodAdd"): (1, 1)}
     assert (easy.room.waiting(Place.GATED).pods, easy.room.waiting(Place.UNSCHEDULABLE).pods) == (1, 0)
-    easy.room.update(job_of("p"))
+    easy.room.add(job_of("p"))
     assert incoming(easy) == {("active", "TargetPodUpdatePodSchedulingGatesEliminated"): (1, 1)}
 
 

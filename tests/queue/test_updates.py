@@ -10,7 +10,7 @@ def test_a_change_that_helps_has_the_job_tried_after_its_backoff() -> None:
     easy = Easy()
     easy.add("p", kind="big", cpu=8)
     easy.refuse("Room")
-    assert easy.room.update(job_of("p", kind="small", cpu=1)) is Place.BACKOFF
+    assert easy.room.add(job_of("p", kind="small", cpu=1)) is Place.BACKOFF
     assert easy.room.next_time() == 101.0
 
 
@@ -19,7 +19,7 @@ def test_and_at_once_if_that_is_over() -> None:
     easy.add("p", kind="big", cpu=8)
     easy.refuse("Room")
     easy.clock.advance(60)
-    assert easy.room.update(job_of("p", kind="small", cpu=1)) is Place.ACTIVE
+    assert easy.room.add(job_of("p", kind="small", cpu=1)) is Place.ACTIVE
 
 
 def test_a_change_that_cannot_help_whoever_refused_it_leaves_it_waiting() -> None:
@@ -27,7 +27,7 @@ def test_a_change_that_cannot_help_whoever_refused_it_leaves_it_waiting() -> Non
     easy.add("p", kind="small", cpu=1)
     easy.refuse("Room")
     easy.clock.advance(60)
-    assert easy.room.update(job_of("p", kind="big", cpu=8)) is Place.UNSCHEDULABLE
+    assert easy.room.add(job_of("p", kind="big", cpu=8)) is Place.UNSCHEDULABLE
     easy.room.on_event(NODE)
     assert easy.room.place("default/p") is Place.ACTIVE, "for the same events as before"
 
@@ -36,7 +36,7 @@ def test_but_another_job_of_the_new_kind_is_tried_since_that_kind_never_was() ->
     easy = Easy()
     easy.add("p", kind="small", cpu=1)
     easy.refuse("Room")
-    easy.room.update(job_of("p", kind="big", cpu=8))
+    easy.room.add(job_of("p", kind="big", cpu=8))
     assert easy.room.place(easy.add("q", kind="big", cpu=8)) is Place.ACTIVE
 
 
@@ -47,7 +47,7 @@ def test_a_change_into_a_kind_that_is_refused_needs_no_attempt() -> None:
     easy.add("p", kind="big", cpu=8)
     easy.refuse("Room")
     easy.clock.advance(60)
-    assert easy.room.update(job_of("p", kind="small", cpu=1)) is Place.UNSCHEDULABLE
+    assert easy.room.add(job_of("p", kind="small", cpu=1)) is Place.UNSCHEDULABLE
     easy.room.on_event(LEFT)
     assert easy.room.place("default/p") is Place.ACTIVE, "now it waits for what its new kind waits for"
 
@@ -59,7 +59,7 @@ def test_two_that_changed_into_one_kind_wait_for_what_may_help_either() -> None:
         easy.refuse(plugin)
     easy.clock.advance(60)
     for name in ("p", "q"):
-        assert easy.room.update(job_of(name, kind="new")) is Place.UNSCHEDULABLE
+        assert easy.room.add(job_of(name, kind="new")) is Place.UNSCHEDULABLE
     easy.room.on_event(LEFT)
     assert easy.room.waiting(Place.ACTIVE).jobs == 2
 
@@ -70,7 +70,7 @@ def test_a_change_that_helps_but_leaves_the_kind_as_it_is_concerns_this_job_alon
     easy.add("q", kind="k", cpu=8)
     easy.refuse("Room")
     easy.clock.advance(60)
-    assert easy.room.update(job_of("q", kind="k", cpu=1)) is Place.ACTIVE
+    assert easy.room.add(job_of("q", kind="k", cpu=1)) is Place.ACTIVE
     assert easy.room.place("default/p") is Place.UNSCHEDULABLE
 
 
@@ -78,7 +78,7 @@ def test_an_active_job_that_changes_stays_active_and_keeps_its_turn() -> None:
     easy = Easy()
     easy.add("p", since=1.0)
     easy.add("q", since=2.0)
-    assert easy.room.update(job_of("p", kind="other")) is Place.ACTIVE
+    assert easy.room.add(job_of("p", kind="other")) is Place.ACTIVE
     assert easy.popped() == ["p", "q"]
 
 
@@ -87,7 +87,7 @@ def test_an_active_job_that_becomes_like_a_refused_one_is_refused_with_it() -> N
     easy.add("q", kind="k")
     easy.refuse("Room")
     easy.add("p")
-    assert easy.room.update(job_of("p", kind="k")) is Place.UNSCHEDULABLE
+    assert easy.room.add(job_of("p", kind="k")) is Place.UNSCHEDULABLE
 
 
 def test_a_job_that_backs_off_goes_on_doing_so() -> None:
@@ -95,7 +95,7 @@ def test_a_job_that_backs_off_goes_on_doing_so() -> None:
     easy.add("p")
     easy.refuse("Room")
     easy.room.on_event(NODE)
-    assert easy.room.update(job_of("p", kind="other")) is Place.BACKOFF
+    assert easy.room.add(job_of("p", kind="other")) is Place.BACKOFF
     assert easy.room.next_time() == 101.0
 
 
@@ -103,13 +103,13 @@ def test_a_job_whose_bind_failed_goes_on_backing_off_alone() -> None:
     easy = Easy()
     easy.add("p")
     easy.room.failed(easy.pop())
-    assert easy.room.update(job_of("p", kind="other")) is Place.BACKOFF
+    assert easy.room.add(job_of("p", kind="other")) is Place.BACKOFF
     assert easy.room.place(easy.add("q", kind="other")) is Place.ACTIVE
 
 
 def test_an_update_of_a_job_we_do_not_know_adds_it() -> None:
     easy = Easy()
-    assert easy.room.update(job_of("p")) is Place.ACTIVE
+    assert easy.room.add(job_of("p")) is Place.ACTIVE
 
 
 def test_a_pod_made_again_under_its_name_is_another_job() -> None:
@@ -135,7 +135,7 @@ def test_a_gang_whose_last_member_is_gone_is_gone() -> None:
     easy = Easy()
     gang = a_gang("g", 2)
     easy.room.add(gang)
-    assert easy.room.update(type(gang)(gang.key, (), 2)) is Place.GONE
+    assert easy.room.add(type(gang)(gang.key, (), 2)) is Place.GONE
     assert (len(easy.room), len(easy.room._lines)) == (0, 0)
 
 
@@ -144,7 +144,7 @@ def test_a_refused_gang_that_shrinks_waits_on() -> None:
     gang = a_gang("g", 3, minimum=1)
     easy.room.add(gang)
     easy.refuse("Room")
-    assert easy.room.update(type(gang)(gang.key, gang.pods[:2], 1)) is Place.UNSCHEDULABLE
+    assert easy.room.add(type(gang)(gang.key, gang.pods[:2], 1)) is Place.UNSCHEDULABLE
     assert easy.room.waiting(Place.UNSCHEDULABLE) == (1, 2)
 
 

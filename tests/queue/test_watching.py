@@ -135,7 +135,7 @@ def test_gates_are_asked_again_in_portions_after_an_event_for_all() -> None:
     easy = Easy(Policy(eager=False, portion=PORTION))
     for i in range(3 * PORTION):
         easy.gate.shut.add(easy.add(f"p{i}", gates=["g"]))
-        easy.room.update(job_of(f"p{i}"))
+        easy.room.add(job_of(f"p{i}"))
     easy.gate.shut.clear()
     easy.room.tick()
     gated = []
@@ -148,12 +148,12 @@ def test_gates_are_asked_again_in_portions_after_an_event_for_all() -> None:
 
 def _moves(easy: Easy) -> None:
     """It is of another kind now, of which nothing is known."""
-    easy.room.update(job_of("a", "another", labels={"c": "d"}))
+    easy.room.add(job_of("a", "another", labels={"c": "d"}))
 
 
 def _comes_to(easy: Easy) -> None:
     """Another job becomes one of its kind, which was refused by others."""
-    easy.room.update(job_of("b", "kind", labels={"c": "d"}))
+    easy.room.add(job_of("b", "kind", labels={"c": "d"}))
 
 
 def _is_refused_again(easy: Easy) -> None:
@@ -166,7 +166,7 @@ def _is_refused_again(easy: Easy) -> None:
 
 def _is_made_again(easy: Easy) -> None:
     """It is another pod of the same name, which is tried for the first time."""
-    easy.room.update(job_of("a", "kind", uid="another"))
+    easy.room.add(job_of("a", "kind", uid="another"))
 
 
 def _is_gone(easy: Easy) -> None:

@@ -14,11 +14,14 @@ import ssl
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from kubenexus.api.codec import from_json
 from kubenexus.api.meta import Object
+from kubenexus.base.clock import WallClock
 from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
 from kubenexus.client.kinds import CONFIG_MAPS
@@ -110,8 +113,6 @@ def _make(host: str) -> bytes:
     if program is not None:
         return _by_program(program, host)
     if importlib.util.find_spec("cryptography") is not None:
-        from kubenexus.app.self_made import by_package
-
         return by_package(host, _YEAR)
     raise KubeNexusError(NO_WAY)
 
@@ -161,3 +162,22 @@ def _as_file(pem: bytes) -> Iterator[str]:
             file.write(pem)
             file.flush()
             yield file.name
+
+
+def by_package(host: str, days: int) -> bytes:
+    """Returns key and certificate as PEM, one after the other. The `cryptography` package is optional: it is
+    imported by name, and its types are not known."""
+    x509: Any = import_module("cryptography.x509")
+    hashes: Any = import_module("cryptography.hazmat.primitives.hashes")
+    forms: Any = import_module("cryptography.hazmat.primitives.serialization")
+    ec: Any = import_module("cryptography.hazmat.primitives.asymmetric.ec")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host[:60])])
+    now = datetime.fromtimestamp(WallClock().now(), UTC)  # others judge it by theirs
+    names = x509.SubjectAlternativeName([x509.DNSName(host), x509.DNSName("localhost")])
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(x509.random_serial_number()).add_extension(names, critical=False)
+    builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(days=days))
+    certificate = builder.sign(key, hashes.SHA256())
+    private = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+    return bytes(private + certificate.public_bytes(forms.Encoding.PEM))

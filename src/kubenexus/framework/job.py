@@ -3,19 +3,9 @@
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.api.gangs.claim import UNSAID, Nearness
 from kubenexus.state.devices import Take
 from kubenexus.state.volumes.mounts import Pick
-
-
-class Topology(msgspec.Struct, frozen=True, gc=False):
-    """How close the members must be, or should be: within one domain of a level. Levels are named as in the
-    configuration (`rack`) or by the label of the nodes (`topology.kubernetes.io/zone`); "" asks for nothing."""
-
-    required: str = ""
-    preferred: str = ""
-
-
-ANYWHERE = Topology()
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
@@ -29,7 +19,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     key: str
     pods: tuple[Pod, ...]
     minimum: int = 1
-    topology: Topology = ANYWHERE
+    topology: Nearness = UNSAID
     anchors: tuple[str, ...] = ()
     holes: tuple[str, ...] = ()
 

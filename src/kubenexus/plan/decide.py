@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
+from kubenexus.api.gangs.claim import UNSAID
 from kubenexus.api.gangs.levels import LEVELS, Level
 from kubenexus.base.errors import Malformed
 from kubenexus.cycle.bench import Bench
 from kubenexus.framework.contract import PluginFailedError
 from kubenexus.framework.decision import Certificate, Decision, Diagnosis
-from kubenexus.framework.job import ALONE, ANYWHERE, Job, JobView
+from kubenexus.framework.job import ALONE, Job, JobView
 from kubenexus.framework.profile import Lineup
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.planner import GangPlanner
@@ -87,7 +88,7 @@ class Planner:
             missing = f"{len(job.pods)} of at least {job.minimum} members exist"
             diagnosis = Diagnosis(snapshot.nodes.count, message=missing)
             return Decision(job.key, Code.PENDING, snapshot.generation, now, diagnosis=diagnosis)
-        if len(job.pods) > 1 or job.topology != ANYWHERE:
+        if len(job.pods) > 1 or job.topology != UNSAID:
             return self._gang(job, snapshot, now, within)
         view = JobView(seated=frozenset(job.holes)) if job.holes else ALONE
         seat = self._usher.seat(job.pods[0], snapshot, view, within)  # nobody after it has to see it: no need to write

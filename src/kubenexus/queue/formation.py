@@ -13,7 +13,7 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.claim import Claim, Nearness
 from kubenexus.api.gangs.resolver import Gang
-from kubenexus.framework.job import Job, Topology
+from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.queue.standing import Bound, Incomplete
 
@@ -66,7 +66,7 @@ def formed(gang: Gang, seated: Seated, holes: tuple[str, ...] = ()) -> Formation
         member.since for member, node in seated if member.ours and not node and not member.pod.spec.scheduling_gates
     ]
     anchors = tuple([node for _, node in seated if node])
-    topology = Topology(gang.nearness.required, gang.nearness.preferred)
+    topology = Nearness(gang.nearness.required, gang.nearness.preferred)
     jobs = {}
     if ready:
         jobs[gang.key] = Job(gang.key, ready, max(1, gang.minimum - len(anchors)), topology, anchors, holes)

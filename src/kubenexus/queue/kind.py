@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kubenexus.api.core import Pod, Volume
-from kubenexus.framework.job import ANYWHERE, Job
+from kubenexus.api.gangs.claim import UNSAID
+from kubenexus.framework.job import Job
 from kubenexus.state.pods import of_daemon_set
 
 # A pod's class as bytes, its pins included (`Signer.sign` without `unpinned`).
@@ -34,7 +35,7 @@ class Kind(NamedTuple):
 def kind_of(job: Job, sign: Sign) -> Kind:
     """A gang is like another one if it has as many members of each sort, needs as many of them, as close to each other,
     and has the others where that one has them. One for which room is held is like no other."""
-    if len(job.pods) == 1 and job.topology == ANYWHERE and not job.holes:
+    if len(job.pods) == 1 and job.topology == UNSAID and not job.holes:
         return Kind(_digest(_member(job.pods[0], sign)), job.pods)
     sorts: dict[bytes, Pod] = {}
     counts: Counter[bytes] = Counter()
@@ -42,7 +43,7 @@ def kind_of(job: Job, sign: Sign) -> Kind:
         signature = _digest(_member(pod, sign))
         sorts.setdefault(signature, pod)
         counts[signature] += 1
-    topology = None if job.topology == ANYWHERE else (job.topology, sorted(job.anchors))
+    topology = None if job.topology == UNSAID else (job.topology, sorted(job.anchors))
     return Kind(_digest((job.minimum, sorted(counts.items()), topology, job.holes)), tuple(sorts.values()))
 
 

@@ -14,7 +14,7 @@ A line is ACTIVE, in BACKOFF or UNSCHEDULABLE with all the jobs that stand in it
 leads to GONE from everywhere.
 
 Single-threaded, without I/O and without a clock of its own. The loop begins each of its turns with `tick`, at
-`next_time` at the latest, calls `pop`, decides, and calls `done`; the watches call `add`, `update`, `delete` and
+`next_time` at the latest, calls `pop`, decides, and calls `done`; the watches call `add`, `delete` and
 `on_event`. Whatever changes the ledger in anybody's favour (a bind that failed, too) has to be told as an event
 (`queue.changes`), or those it helps wait for the flush.
 """
@@ -26,9 +26,8 @@ from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.events import Action, Event, Resource
 from kubenexus.framework.job import Job
-from kubenexus.framework.verdict import Retry
+from kubenexus.framework.verdict import Retry, Verdict
 from kubenexus.queue.allowance import Allowance
-from kubenexus.queue.board import Board
 from kubenexus.queue.changes import EVERYTHING
 from kubenexus.queue.entry import Entry, Place, Turn
 from kubenexus.queue.late import LateJobs
@@ -36,8 +35,8 @@ from kubenexus.queue.line import Line
 from kubenexus.queue.lines import Lines
 from kubenexus.queue.policy import Policy
 from kubenexus.queue.reception import FORCED, Hold, Reception
-from kubenexus.queue.refusals import Refusal, refusals
 from kubenexus.queue.rules import Rules
+from kubenexus.queue.tally import Incoming, Refusal, Tally, Waiting, refusals
 from kubenexus.queue.turns import Turns
 
 ADDED = Event(Resource.UNSCHEDULED_POD, Action.ADD).label
@@ -58,7 +57,7 @@ def _never() -> float | None:
     return None
 
 
-class WaitingRoom(Board):
+class WaitingRoom:
     """`rules` by the name of the profile (`spec.schedulerName`), those under "" for all other names.
 
     `refill` is called before a job is popped: what has yet to be brought in comes in first (`queue.assembly`);
@@ -66,7 +65,8 @@ class WaitingRoom(Board):
     """
 
     def __init__(self, rules: Mapping[str, Rules], clock: Clock, policy: Policy | None = None) -> None:
-        super().__init__()
+        self._entries: dict[str, Entry] = {}
+        self._tally = Tally()
         self.policy = policy or Policy()
         self._clock = clock
         self._lines = Lines(self.policy, self._tally, clock)
@@ -123,10 +123,6 @@ class WaitingRoom(Board):
         place = self._reception.enter(entry, ADDED, now)
         self._late.mark(entry)
         return place
-
-    def update(self, job: Job) -> Place:
-        """A job changed: a pod of it, or which pods it has. One that we do not know is added."""
-        return self.add(job)
 
     def delete(self, key: str) -> bool:
         """A job is gone: deleted, or bound by somebody else. Says whether it was here."""
@@ -326,7 +322,54 @@ class WaitingRoom(Board):
         waits = bool(places.active) or (self.policy.eager and bool(places.backoff))
         return waits or (due is not None and due <= self._clock.now())
 
-    # --- what metrics tell ----------------------------------------------------------------------------------------
+    # --- what can be read off it -------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """All jobs, those in flight included."""
+        return len(self._entries)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def place(self, key: str) -> Place:
+        entry = self._entries.get(key)
+        return Place.GONE if entry is None else entry.place
+
+    def job(self, key: str) -> Job | None:
+        """The job as it is now; a turn has it as it was when it was popped."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.job
+
+    def attempts(self, key: str) -> int:
+        entry = self._entries.get(key)
+        return 0 if entry is None else entry.attempts
+
+    def gate(self, key: str) -> Verdict | None:
+        """Why the job may not be tried, if it is at a gate."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.gate
+
+    def verdict(self, key: str) -> Decision | None:
+        """The last refusal of this job or of one like it: why it waits. It names the job that was tried."""
+        entry = self._entries.get(key)
+        return None if entry is None or entry.line is None else entry.line.decision
+
+    def alike(self, key: str) -> list[str]:
+        """All that wait in the same line, this one included: what is decided for one has to be told to all."""
+        entry = self._entries.get(key)
+        return [] if entry is None or entry.line is None else [each.job.key for each in entry.line.members]
+
+    def waiting(self, place: Place) -> Waiting:
+        """How many jobs and pods are there: `pending_pods{queue}`."""
+        return self._tally.waiting(place)
+
+    def gangs(self, place: Place) -> int:
+        """How many of those jobs are gangs."""
+        return self._tally.gangs(place)
+
+    def incoming(self) -> list[Incoming]:
+        """How many came into each place by which event, since this was last asked: `queue_incoming_pods_total`."""
+        return self._tally.drain()
 
     def refusals(self) -> Iterator[Refusal]:
         """Why jobs wait, line by line: `unschedulable_pods`."""

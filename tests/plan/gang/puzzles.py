@@ -11,8 +11,9 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from kubenexus.api.core import Node, Pod, TopologySpreadConstraint
+from kubenexus.api.gangs.claim import Nearness
 from kubenexus.api.selectors import LabelSelector
-from kubenexus.framework.job import Job, Topology
+from kubenexus.framework.job import Job
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod
 
 RACK = "topology.kubernetes.io/rack"
@@ -66,7 +67,7 @@ class Puzzle(NamedTuple):
 
     def job(self) -> Job:
         pods = [self._member(k, i) for k, kind in enumerate(self.kinds) for i in range(kind.number)]
-        return Job("default/gang", tuple(pods), self.minimum, Topology(required=self.required))
+        return Job("default/gang", tuple(pods), self.minimum, Nearness(required=self.required))
 
     def _member(self, k: int, i: int) -> Pod:
         kind, term = self.kinds[k], f"app=gang per {self.key}"

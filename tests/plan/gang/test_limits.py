@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Pod, TopologySpreadConstraint
+from kubenexus.api.gangs.claim import Nearness
 from kubenexus.api.selectors import LabelSelector
 from kubenexus.app.known import Known, sharing
 from kubenexus.cycle.bench import Bench, Member
 from kubenexus.framework.decision import Decision
-from kubenexus.framework.job import Job, JobView, Topology
+from kubenexus.framework.job import Job, JobView
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang import limits
@@ -55,11 +56,11 @@ def spread_over(*keys: str) -> list[TopologySpreadConstraint]:
 
 
 def decided(
-    pods: list[Pod], minimum: int = 0, nodes: int = NODES, topology: Topology | None = None, cpu: int | str = 64
+    pods: list[Pod], minimum: int = 0, nodes: int = NODES, topology: Nearness | None = None, cpu: int | str = 64
 ) -> tuple[Decision, Counting]:
     made = [a_node(f"n{i}", cpu=cpu, zone=f"z{i % 3}", labels={RACK: f"r{i % 5}"}, pods=1000) for i in range(nodes)]
     bench = Counting(RULES)
-    job = Job("ns/gang/wide", tuple(pods), minimum or len(pods), topology or Topology())
+    job = Job("ns/gang/wide", tuple(pods), minimum or len(pods), topology or Nearness())
     return Planner(RULES, bench).decide(job, a_ledger(made).snapshot(), 0.0), bench
 
 
@@ -99,7 +100,7 @@ def test_a_gang_of_as_many_kinds_as_may_be_is_placed_with_one_table_for_each() -
 def test_with_as_many_kinds_as_may_be_something_is_tried_whatever_the_site(cpu: int | str, required: str) -> None:
     """One order of the kinds is always left in the budget: nothing is refused for having looked at narrow sites."""
     most = kinds_within(200)
-    decision, _ = decided(of_kinds(most), nodes=200, topology=Topology(required), cpu=cpu)
+    decision, _ = decided(of_kinds(most), nodes=200, topology=Nearness(required), cpu=cpu)
     assert decision.placed or (decision.certificate is not None and decision.certificate.fit > 0)
 
 

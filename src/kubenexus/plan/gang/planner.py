@@ -12,9 +12,9 @@ from kubenexus.framework.bonds import Tie
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import Job, JobView
 from kubenexus.framework.verdict import Code
+from kubenexus.plan.gang.axes import beside, levels_for
 from kubenexus.plan.gang.crews import Crew, bonds, count_room, muster
 from kubenexus.plan.gang.ground import Budget
-from kubenexus.plan.gang.levels import beside, levels_for
 from kubenexus.plan.gang.limits import LIMITS, MEMBERS, BeyondLimitError, too_many_members
 from kubenexus.plan.gang.quest import Outcome, Quest
 from kubenexus.plan.gang.search import FailedError, Search

@@ -12,17 +12,17 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
+from kubenexus.api.gangs.claim import Nearness
 from kubenexus.api.gangs.levels import Level
 from kubenexus.base.errors import shown, shown_key
 from kubenexus.cycle.bench import Bench
 from kubenexus.framework.bonds import Bond, Tie
 from kubenexus.framework.decision import Certificate, Decision, Placement
 from kubenexus.framework.events import Action, Event, Resource, Wake
-from kubenexus.framework.job import Job, Topology
-from kubenexus.plan.gang.axes import Axis
+from kubenexus.framework.job import Job
+from kubenexus.plan.gang.axes import Axis, levels_for
 from kubenexus.plan.gang.capacity import if_empty
 from kubenexus.plan.gang.crews import Crew, asked_by, bonds, count_room, counts, muster
-from kubenexus.plan.gang.levels import levels_for
 from kubenexus.plan.gang.replacement import held_for, replacements
 from kubenexus.plan.gang.search import member_record
 from kubenexus.state.footprint import Footprint, footprint_of
@@ -53,7 +53,7 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
 
     gang: str
     sorts: tuple[tuple[Pod, int], ...]
-    topology: Topology
+    topology: Nearness
     level: str = ""
     domain: str = ""
     promised: tuple[Mapping[str, int], ...] = ()
