@@ -1,6 +1,7 @@
 """An answer is the same however its bytes are cut: for every border, in the head, in a chunk's size, within a line."""
 
 import contextlib
+import gc
 import itertools
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import handwritten_reader
 from kubenexus.client.answers import Answer, Garbled, Limits, Reader
 from kubenexus.client.lines import Lines
 from tests.client.server import chunk, http
@@ -58,6 +60,82 @@ def test_anything_is_read_or_refused(data: bytes, borders: list[int]) -> None:
     for start in (b"", b"HTTP/1.1 200 OK\r\n", HEAD):
         with contextlib.suppress(Garbled):
             read(cut(start + data, borders))
+
+
+STARTS = [
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.0 200 OK\r\n",
+    b"HTTP/1.1 204 No\r\n",
+    b"HTTP/1.1 100 C\r\n\r\nHTTP/1.1 409 C\r\n",
+]
+FIELDS = [
+    *[b"Content-Length: 5\r\n", b"content-length:0 \r\n", b"Transfer-Encoding: chunked\r\n", b"Retry-After: 3\r\n"],
+    *[b"Connection: close\r\n", b"Connection: keep-alive\r\n", b"Connection: Upgrade\r\nUpgrade: h2c\r\n", b"X:\r\n"],
+]
+ENDS = [b"hello", b"5\r\nhello\r\n0\r\n\r\n", b"5;x=1\r\nhello\r\n0\r\nRetry-After: 9\r\n\r\n", b"", b"helloHTTP/1.1 2"]
+
+
+@given(st.sampled_from(STARTS), st.lists(st.sampled_from(FIELDS), max_size=3), st.sampled_from(ENDS), st.data())
+def test_what_is_read_at_all_is_read_as_by_the_twin(start: bytes, fields: list[bytes], end: bytes, drawn: Any) -> None:
+    """The twin takes a little more: two equal lengths, a length beside chunks."""
+    data = start + b"".join(fields) + b"\r\n" + end
+    pieces = cut(data, drawn.draw(st.lists(st.integers(0, 10**6))))
+    streaming = drawn.draw(st.booleans())
+    with contextlib.suppress(Garbled):
+        assert _all_of(Reader, pieces, streaming) == _all_of(handwritten_reader.Reader, pieces, streaming)
+
+
+def _all_of(reader: Any, pieces: list[bytes], streaming: bool) -> list[Any]:
+    got: list[bytes] = []
+    it = reader(Limits(head=300, body=1000), got.append if streaming else None)
+    for piece in pieces:
+        it.feed(piece)
+    before = it.done
+    complete = it.eof()
+    kept = complete and it.keep and not it.extra
+    return [before, complete, kept, it.streaming, it.answer() if complete else None, b"".join(got)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"RTSP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", id="a protocol that is like HTTP"),
+        pytest.param(b"\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", id="a line break before the answer"),
+        pytest.param(b"HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n", id="another version"),
+        pytest.param(b"HTTP/1.1 600 OK\r\nContent-Length: 0\r\n\r\n", id="no such status"),
+        pytest.param(b"HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n", id="a status below all"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n", id="a coding with a tab"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n", id="two ends"),
+        pytest.param(HEAD + b"0\r\nX: " + b"x" * 2000, id="an endless trailer"),
+        pytest.param(HEAD + b"1;" + b"x" * 2000, id="an endless line before a chunk"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1000 + b"\r\n\r\n", id="a head that ends beyond its limit"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 500])
+def test_what_the_parser_takes_and_we_do_not(data: bytes, size: int) -> None:
+    with pytest.raises(Garbled):
+        read([data[at : at + size] for at in range(0, len(data), size)], head=1000)
+
+
+@pytest.mark.parametrize("more", [b"x", b"HTTP/1.1 2", http(b"another")])
+@pytest.mark.parametrize("fields", [{}, {"Connection": "close"}])
+def test_what_comes_after_the_answer_is_seen_and_is_not_part_of_it(more: bytes, fields: dict[str, str]) -> None:
+    reader, answer = read([http(b"{}", "201 Created", **fields) + more])
+    assert reader.done
+    assert reader.extra
+    assert (answer.status, answer.body, answer.fields[b"content-length"]) == (201, b"{}", b"2")
+
+
+def test_what_is_done_with_leaves_nothing_to_the_collector() -> None:
+    gc.collect()
+    read([http()])
+    read([HEAD, b"0\r\n\r\n"])
+    reader, _ = read([b"HTTP/1.1 200 OK\r\n\r\n{}"])
+    assert reader.eof()
+    reader, _ = read([HEAD])
+    reader.drop()
+    del reader
+    assert gc.collect() == 0
 
 
 @pytest.mark.parametrize("code", ["204 No Content", "304 Not Modified"])

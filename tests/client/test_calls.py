@@ -176,10 +176,15 @@ def _once(answer: bytes):
         pytest.param(http(b"x" * 2000), "longer than 1000 bytes", id="a body beyond the limit"),
         pytest.param(chunked(*[b"x" * 400] * 3), "longer than 1000 bytes", id="chunks beyond the limit"),
         pytest.param(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 3000, "head of the answer is longer", id="an endless head"),
-        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "length is b'-1'", id="a negative length"),
         pytest.param(
-            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", "there twice", id="two lengths"
+            b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+            "Invalid character in Content-Length",
+            id="a negative length",
         ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", "Duplicate", id="two lengths"
+        ),
+        pytest.param(b"HTTP/1.1 429 Later\r\nRetry-After: 1\r\nRetry-After: 2\r\n\r\n", "there twice", id="two waits"),
         pytest.param(
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nx", "which was not asked for", id="an unknown coding"
         ),

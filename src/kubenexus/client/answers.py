@@ -1,28 +1,20 @@
-"""Reading HTTP/1.1 answers from bytes that come in pieces of any size.
+"""Reading HTTP/1.1 answers from bytes that come in pieces of any size. The parser is llhttp, by way of `httptools`.
 
-Pure Python, and no slower for it: a small answer, which is nearly every answer, is one search for the end of its head
-and one pattern for the four fields that matter. What is not HTTP/1.1 as the API server speaks it is refused, never
-guessed at, since a misread border between two answers would hand one call the answer of another.
+Ours are the limits, the few fields that matter and where a body goes. What is not HTTP/1.1 as the API server speaks it
+is refused, never guessed at, since a misread border between two answers would hand one call the answer of another.
 """
 
-import re
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from kubenexus.client.calls import Uncertain
 
 Sink = Callable[[bytes], None]
 
-_STATUS: Final = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])[ \r]")
-_FIELDS: Final = re.compile(
-    rb"\r\n(content-length|transfer-encoding|connection|retry-after)[ \t]*:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)",
-    re.IGNORECASE,
-)
-_LENGTH: Final = re.compile(rb"[0-9]{1,18}")
-_CHUNK: Final = re.compile(rb"\r\n([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
-_CHUNK_LINE = 4096  # more than any size with extensions
+_FIELDS: Final = frozenset((b"content-length", b"transfer-encoding", b"connection", b"retry-after"))
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -53,7 +45,7 @@ class Reader:
 
     # fmt: off
     __slots__ = (
-        "_held", "_left", "_limits", "_pieces", "_room", "_sink", "_step", "_stream",
+        "_bare", "_endless", "_limits", "_parser", "_pieces", "_room", "_sink", "_stream",
         "begun", "done", "extra", "fields", "keep", "status",
     )
     # fmt: on
@@ -63,17 +55,16 @@ class Reader:
         self._stream = stream
         self._pieces: list[bytes] = []
         self._sink: Sink = self._pieces.append
-        # A function, not a bound method: that would be a cycle, and garbage for the collector with each call.
-        self._step: Callable[[Reader, bytes], bytes] = Reader._head
-        self._held = b""
-        self._left = 0
+        self._bare = 0  # bytes since the last read that had the end of a head or some of the body
         self._room = limits.body
+        self._endless = False
         self.status = 0
         self.fields: dict[bytes, bytes] = {}
         self.keep = False
         self.begun = False
         self.done = False
         self.extra = False
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
 
     @property
     def streaming(self) -> bool:
@@ -85,128 +76,120 @@ class Reader:
 
     def feed(self, data: bytes) -> None:
         """The next bytes. Raises Garbled; after that nothing more may be fed."""
-        self.begun = True
-        if self._held:
-            data, self._held = self._held + data, b""
-        while data and not self.done:
-            data = self._step(self, data)
-        self.extra = bool(data)
+        if not self.begun:
+            self.begun = True
+            if data[:1] != b"H":  # llhttp would skip line breaks, and take ICE and RTSP as well
+                raise Garbled(f"not an HTTP/1.1 answer: {data[:40]!r}")
+        self._bare += len(data)
+        if self._bare > self._limits.head and not self.status:
+            data = self._end_of_head(data)
+        self._parse(data)
+        if self._bare > self._limits.head and not self.done:
+            raise Garbled("the end of the answer is longer than its limit")
 
     def eof(self) -> bool:
         """The server has closed its side. True if the answer is complete by that: it had no other end."""
-        self.done = self.done or self._step is Reader._rest
+        if self._endless:
+            self.done = True
+            self.drop()
         return self.done
 
-    def _head(self, data: bytes) -> bytes:
-        end = data.find(b"\r\n\r\n")
-        if end < 0 or end > self._limits.head:
-            if len(data) > self._limits.head:
-                raise Garbled(f"the head of the answer is longer than {self._limits.head} bytes")
-            self._held = data
-            return b""
-        line = _STATUS.match(data)
-        if line is None:
-            raise Garbled(f"not an HTTP/1.1 answer: {data[:40]!r}")
-        self.status = int(line[2])
-        self._read_fields(_FIELDS.findall(data, 0, end + 2), line[1] == b"1")
-        return self._body(data, end)
+    def drop(self) -> None:
+        """Nothing more will be fed. The parser holds our methods: with each call a cycle, left to the collector."""
+        self._parser = None
 
-    def _read_fields(self, found: list[tuple[bytes, bytes]], lasting: bool) -> None:
-        fields = self.fields = {name.lower(): value for name, value in found}
-        if len(fields) < len(found) and any(fields[name.lower()] != value for name, value in found):
-            raise Garbled("a field of the answer's head is there twice, with different values")
-        self.keep = lasting and b"close" not in fields.get(b"connection", b"").lower()
+    def _end_of_head(self, data: bytes) -> bytes:
+        """The head may end within this read, but not beyond its limit."""
+        room = max(self._limits.head + 4 + len(data) - self._bare, 0)
+        self._parse(data[:room])
+        if not self.status:
+            raise Garbled(f"the head of the answer is longer than {self._limits.head} bytes")
+        return data[room:]
 
-    def _body(self, data: bytes, end: int) -> bytes:
-        """What comes after the head. In chunks, its last line break is left in: each chunk begins with one."""
-        if self.status < 200:
-            return self._interim(data[end + 4 :])
-        if self._stream is not None and self.status < 300:
+    def _parse(self, data: bytes) -> None:
+        parser = self._parser
+        if parser is None:
+            self.extra = self.extra or bool(data)
+            return
+        try:
+            parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self._failed(error, data)
+        if self.done:
+            self.drop()
+
+    def _failed(self, error: Exception, data: bytes) -> None:
+        if self.done:  # what failed is what came after the answer
+            self.extra = True
+        elif isinstance(error, HttpParserCallbackError) and error.__context__ is not None:
+            raise error.__context__
+        elif not self.status:
+            raise Garbled(f"not an HTTP/1.1 answer: {error}: {data[:40]!r}") from None
+        else:
+            raise Garbled(f"a chunk of the answer cannot be read: {error}: {data[:40]!r}") from None
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        if self.done:
+            raise Garbled("more than was asked for")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        if name in _FIELDS and not self.status:  # what a trailer says is not read
+            value = value.rstrip(b" ")  # as the parser does: to it, a tab makes another coding of "chunked"
+            if self.fields.setdefault(name, value) != value:
+                raise Garbled("a field of the answer's head is there twice, with different values")
+
+    def on_headers_complete(self) -> None:
+        parser, fields = self._parser, self.fields
+        assert parser is not None
+        self._bare = 0
+        status, self.keep = parser.get_status_code(), parser.should_keep_alive()
+        if not self.keep or b"connection" in fields:  # by itself only 1.1 keeps a connection
+            self._look_closer(parser.get_http_version())
+        if not 200 <= status < 600:
+            self._interim(status)
+            return
+        self.status = status
+        if self._stream is not None and status < 300:
             self._sink = self._stream
             self._room = 1 << 62  # a watch has no length; its lines have a limit of their own
-        if self.status in (204, 304):
-            self.done = True
-        elif self._chunked():
-            self._step = Reader._chunks
-            return data[end + 2 :]
-        else:
-            self._plain(self.fields.get(b"content-length"))
-        return data[end + 4 :]
+        length = fields.get(b"content-length")
+        if length is None:
+            self._unforeseen(fields.get(b"transfer-encoding", b"identity").lower())
+        elif int(length) > self._room and status not in (204, 304):
+            raise self._too_long()
 
-    def _interim(self, rest: bytes) -> bytes:
-        if self.status == 101:
+    def _look_closer(self, version: str) -> None:
+        if version not in ("1.1", "1.0"):
+            raise Garbled(f"not an HTTP/1.1 answer: HTTP/{version}")
+        self.keep = self.keep and version == "1.1" and b"close" not in self.fields.get(b"connection", b"").lower()
+
+    def _interim(self, status: int) -> None:
+        if status == 101:
             raise Garbled("the server changed the protocol without being asked")
-        return rest
+        if not 100 <= status < 200:
+            raise Garbled(f"not an HTTP/1.1 answer: its status is {status}")
+        self.fields = {}
 
-    def _chunked(self) -> bool:
-        coding = self.fields.get(b"transfer-encoding", b"identity").lower()
+    def _unforeseen(self, coding: bytes) -> None:
+        """A body without a length comes in chunks, or ends with the connection; some answers have none."""
+        if self.status in (204, 304):
+            return
         if coding not in (b"chunked", b"identity"):
             raise Garbled(f"the answer is coded as {coding!r}, which was not asked for")
-        return coding == b"chunked"
+        self._endless = coding == b"identity"
 
-    def _plain(self, length: bytes | None) -> None:
-        if length is None:
-            self.keep = False
-            self._step = Reader._rest
-            return
-        if _LENGTH.fullmatch(length) is None:
-            raise Garbled(f"the answer's length is {length[:40]!r}")
-        self._left = int(length)
-        self._reserve(self._left)
-        self._step = Reader._fixed
-        self.done = self._left == 0
-
-    def _reserve(self, size: int) -> None:
-        self._room -= size
+    def on_body(self, piece: bytes) -> None:
+        self._bare = 0
+        self._room -= len(piece)
         if self._room < 0:
-            raise Garbled(f"the body of the answer is longer than {self._limits.body} bytes")
+            raise self._too_long()
+        self._sink(piece)
 
-    def _fixed(self, data: bytes) -> bytes:
-        left = self._left
-        self._sink(data if len(data) <= left else data[:left])
-        self._left = max(left - len(data), 0)
-        self.done = self._left == 0
-        return data[left:]
+    def on_message_complete(self) -> None:
+        self.done = self.status > 0
 
-    def _rest(self, data: bytes) -> bytes:
-        self._reserve(len(data))
-        self._sink(data)
-        return b""
-
-    def _chunks(self, data: bytes) -> bytes:
-        # By position, not by cutting: a read may hold a hundred chunks.
-        at, end = 0, len(data)
-        while at < end:
-            if self._left:
-                piece = data[at : at + self._left]
-                self._left -= len(piece)
-                at += len(piece)
-                self._sink(piece)
-                continue
-            start = _CHUNK.match(data, at)
-            if start is None:
-                return self._unfinished(data[at:])
-            self._left, at = int(start[1], 16), start.end()
-            self._reserve(self._left)
-            if not self._left:
-                self._step = Reader._trailer
-                return data[at - 2 :]
-        return b""
-
-    def _unfinished(self, rest: bytes) -> bytes:
-        """The line before a chunk is not all there yet; or it never will be one."""
-        whole = rest.find(b"\r\n", 2) >= 0
-        if whole or len(rest) > _CHUNK_LINE or not rest.startswith(b"\r\n"[: len(rest)]):
-            raise Garbled(f"a chunk of the answer begins with {rest[:40]!r}")
-        self._held = rest
-        return b""
-
-    def _trailer(self, data: bytes) -> bytes:
-        end = data.find(b"\r\n\r\n")
-        if end >= 0:
-            self.done = True
-            return data[end + 4 :]
-        if len(data) > self._limits.head:
-            raise Garbled("the end of the answer is longer than its limit")
-        self._held = data
-        return b""
+    def _too_long(self) -> Garbled:
+        return Garbled(f"the body of the answer is longer than {self._limits.body} bytes")

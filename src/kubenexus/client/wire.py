@@ -120,7 +120,9 @@ class Connection(asyncio.Protocol):
             self._stream.end(None)
 
     def _fail(self, error: Uncertain) -> None:
-        self._reader = None
+        if self._reader is not None:
+            self._reader.drop()
+            self._reader = None
         self.abort()
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(error)

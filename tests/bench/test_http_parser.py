@@ -1,0 +1,13 @@
+"""The comparison of the two readers of answers runs and prints a line for each case."""
+
+import pytest
+
+from bench import http_parser
+from kubenexus.client import answers, wire
+
+
+def test_both_readers_are_compared_in_each_case(capsys: pytest.CaptureFixture[str]) -> None:
+    http_parser.run(rounds=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(http_parser.CASES) + 4
+    assert vars(wire)["Reader"] is answers.Reader
