@@ -60,7 +60,7 @@ chaos: controlplane ## many seeds of faults through a real socket, judged by a c
 conformance: controlplane ## run Kubernetes' own scheduling specs against us (SCHEDULER=kube-scheduler for comparison)
 	$(PY) -m tests.conformance.run $(SCHEDULER)
 
-lint: $(READY) ## check style, formatting, types and the order of the rooms
+lint: $(READY) ## check style, formatting, types and the order of the packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

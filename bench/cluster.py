@@ -16,7 +16,7 @@ from kubenexus.api.core import Node, Pod
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner
-from kubenexus.plugins import lineup
+from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Cluster:
 
     def planner(self) -> Planner:
         """With all built-in plugins, and knowing no class yet."""
-        return Planner(lineup())
+        return Planner(profile_plugins())
 
     def pods(self, templates: Iterable[Template]) -> list[Pod]:
         """One new pod of each template, decoded from its own bytes."""
@@ -118,7 +118,7 @@ def spread(nodes: int, pods: int, wish: str = "") -> Iterator[tuple[Template, st
 def fill_nodes(ledger: Ledger, nodes: int, kind: NodeKind) -> None:
     for page in _pages(range(nodes)):
         for node in decode_list(objects.node_page([objects.node(i, kind) for i in page]), Node).items:
-            ledger.node_seen(node)
+            ledger.upsert_node(node)
 
 
 def fill_pods(ledger: Ledger, where: Iterable[tuple[Template, str]], numbers: Iterator[int]) -> None:
@@ -126,7 +126,7 @@ def fill_pods(ledger: Ledger, where: Iterable[tuple[Template, str]], numbers: It
     for page in _pages(where):
         texts = [objects.pod(template, next(numbers), node) for template, node in page]
         for pod in decode_list(objects.pod_page(texts), Pod).items:
-            ledger.pod_seen(pod)
+            ledger.upsert_pod(pod)
 
 
 def _pages(things: Iterable[T]) -> Iterator[list[T]]:

@@ -38,7 +38,7 @@ class PodEvents:
 
     def added(self) -> float:
         pods = self._pods()
-        spent = per_event(self._ledger.pod_seen, pods)
+        spent = per_event(self._ledger.upsert_pod, pods)
         self._remove(pods)
         return spent
 
@@ -46,7 +46,7 @@ class PodEvents:
         """Something changed that scheduling does not count: the status, as happens several times in a pod's life."""
         pods = self._pods()
         self._add(pods)
-        spent = per_event(self._ledger.pod_seen, self._pods())
+        spent = per_event(self._ledger.upsert_pod, self._pods())
         self._remove(pods)
         return spent
 
@@ -55,22 +55,22 @@ class PodEvents:
         pods = self._pods()
         for pod in pods:
             self._ledger.assume(pod, pod.spec.node_name, 0.0)
-        spent = per_event(self._ledger.pod_seen, self._pods())
+        spent = per_event(self._ledger.upsert_pod, self._pods())
         self._remove(pods)
         return spent
 
     def deleted(self) -> float:
         pods = self._pods()
         self._add(pods)
-        return per_event(self._ledger.pod_gone, [pod.key for pod in pods])
+        return per_event(self._ledger.remove_pod, [pod.key for pod in pods])
 
     def _add(self, pods: list[Pod]) -> None:
         for pod in pods:
-            self._ledger.pod_seen(pod)
+            self._ledger.upsert_pod(pod)
 
     def _remove(self, pods: list[Pod]) -> None:
         for pod in pods:
-            self._ledger.pod_gone(pod.key)
+            self._ledger.remove_pod(pod.key)
 
 
 class NodeEvents:
@@ -89,7 +89,7 @@ class NodeEvents:
     def heartbeat(self) -> float:
         """Says that the kubelet is alive, and nothing else."""
         nodes, before = self._nodes(0), self._ledger.generation
-        spent = per_event(self._ledger.node_seen, nodes)
+        spent = per_event(self._ledger.upsert_node, nodes)
         if self._ledger.generation != before:
             raise BenchError("a heartbeat was taken for a change")
         return spent
@@ -97,11 +97,11 @@ class NodeEvents:
     def changed(self) -> float:
         """A label is new; and back again."""
         changed, before = self._nodes(1), self._ledger.generation
-        spent = per_event(self._ledger.node_seen, changed)
+        spent = per_event(self._ledger.upsert_node, changed)
         if self._ledger.generation == before:
             raise BenchError("a changed label was overlooked")
         for node in self._nodes(0):
-            self._ledger.node_seen(node)
+            self._ledger.upsert_node(node)
         return spent
 
 

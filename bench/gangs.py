@@ -10,13 +10,13 @@ from collections.abc import Callable
 from bench.cluster import BenchError
 from bench.measure import Round, clock
 from kubenexus.api.core import Pod
-from kubenexus.api.gangs.claim import UNSAID, Nearness
-from kubenexus.app.known import Known, sharing
+from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
+from kubenexus.app.watch.object_cache import ObjectCache, with_shared_parts
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner, commit
-from kubenexus.plan.gang import limits
-from kubenexus.plugins import lineup
+from kubenexus.plan.gang import gang_limits
+from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
@@ -25,7 +25,7 @@ RACK_OF = 100
 INDEX = "batch.kubernetes.io/job-completion-index"
 RACK = "topology.kubernetes.io/rack"
 EACH = 11  # members that a node holds
-IN_A_RACK = Nearness(required="rack")
+IN_A_RACK = TopologyRequest(required="rack")
 MANY = 1000
 _numbers = itertools.count()
 
@@ -39,7 +39,7 @@ class Gangs:
         self,
         nodes: int,
         members: int,
-        topology: Nearness = UNSAID,
+        topology: TopologyRequest = NO_TOPOLOGY_REQUEST,
         *,
         large: int = 0,
         kinds: int = 1,
@@ -50,7 +50,7 @@ class Gangs:
         self.ledger = _cluster(nodes, busy, spare)
         self.members, self.large, self.apart, self.topology = members, large, apart, topology
         self.kinds = kinds
-        self.planner, self._known = Planner(lineup()), Known()
+        self.planner, self._cache = Planner(profile_plugins()), ObjectCache()
 
     def plan(self) -> float:
         job = self.job()
@@ -86,7 +86,7 @@ class Gangs:
         if self.apart:
             return a_pod(name, cpu=cpu, memory="1Gi", labels=labels)
         pod = a_pod(name, cpu=cpu, memory="1Gi", labels={**labels, INDEX: str(index)}, phase="Pending")
-        return sharing(pod, self._known.slim(pod))
+        return with_shared_parts(pod, self._cache.stripped_pod(pod))
 
 
 def _cluster(nodes: int, busy: int, spare: int) -> Ledger:
@@ -101,7 +101,9 @@ def _cluster(nodes: int, busy: int, spare: int) -> Ledger:
 def most_kinds(nodes: int) -> int:
     """How many kinds of such members one gang may have there."""
     gangs = Gangs(1, 1)
-    return limits.most_kinds(gangs.planner.bench.signature(gangs.job().pods[0], gangs.ledger.nodes), nodes)
+    return gang_limits.max_member_classes(
+        gangs.planner.class_cache.signature(gangs.job().pods[0], gangs.ledger.nodes), nodes
+    )
 
 
 def _of_kinds(nodes: int, kinds: int) -> Round | None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from kubenexus.client.answers import Answer, Garbled, Limits, Sink
+from kubenexus.client.http_response import HttpResponse, MalformedResponse, ResponseLimits, Sink
 
 _STATUS: Final = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])[ \r]")
 _FIELDS: Final = re.compile(
@@ -28,12 +28,24 @@ class Reader:
 
     # fmt: off
     __slots__ = (
-        "_held", "_left", "_limits", "_pieces", "_room", "_sink", "_step", "_stream",
-        "begun", "done", "extra", "fields", "keep", "status",
+        "_capacity",
+        "_held",
+        "_left",
+        "_limits",
+        "_pieces",
+        "_sink",
+        "_step",
+        "_stream",
+        "begun",
+        "done",
+        "extra",
+        "fields",
+        "keep",
+        "status",
     )
     # fmt: on
 
-    def __init__(self, limits: Limits, stream: Sink | None = None) -> None:
+    def __init__(self, limits: ResponseLimits, stream: Sink | None = None) -> None:
         self._limits = limits
         self._stream = stream
         self._pieces: list[bytes] = []
@@ -42,7 +54,7 @@ class Reader:
         self._step: Callable[[Reader, bytes], bytes] = Reader._head
         self._held = b""
         self._left = 0
-        self._room = limits.body
+        self._capacity = limits.body
         self.status = 0
         self.fields: dict[bytes, bytes] = {}
         self.keep = False
@@ -55,8 +67,8 @@ class Reader:
         """The head is there, and the body goes to `stream`."""
         return self._stream is not None and self._sink is self._stream
 
-    def answer(self) -> Answer:
-        return Answer(self.status, self.fields, b"".join(self._pieces))
+    def answer(self) -> HttpResponse:
+        return HttpResponse(self.status, self.fields, b"".join(self._pieces))
 
     def feed(self, data: bytes) -> None:
         """The next bytes. Raises Garbled; after that nothing more may be fed."""
@@ -76,12 +88,12 @@ class Reader:
         end = data.find(b"\r\n\r\n")
         if end < 0 or end > self._limits.head:
             if len(data) > self._limits.head:
-                raise Garbled(f"the head of the answer is longer than {self._limits.head} bytes")
+                raise MalformedResponse(f"the head of the answer is longer than {self._limits.head} bytes")
             self._held = data
             return b""
         line = _STATUS.match(data)
         if line is None:
-            raise Garbled(f"not an HTTP/1.1 answer: {data[:40]!r}")
+            raise MalformedResponse(f"not an HTTP/1.1 answer: {data[:40]!r}")
         self.status = int(line[2])
         self._read_fields(_FIELDS.findall(data, 0, end + 2), line[1] == b"1")
         return self._body(data, end)
@@ -89,7 +101,7 @@ class Reader:
     def _read_fields(self, found: list[tuple[bytes, bytes]], lasting: bool) -> None:
         fields = self.fields = {name.lower(): value for name, value in found}
         if len(fields) < len(found) and any(fields[name.lower()] != value for name, value in found):
-            raise Garbled("a field of the answer's head is there twice, with different values")
+            raise MalformedResponse("a field of the answer's head is there twice, with different values")
         self.keep = lasting and b"close" not in fields.get(b"connection", b"").lower()
 
     def _body(self, data: bytes, end: int) -> bytes:
@@ -98,7 +110,7 @@ class Reader:
             return self._interim(data[end + 4 :])
         if self._stream is not None and self.status < 300:
             self._sink = self._stream
-            self._room = 1 << 62  # a watch has no length; its lines have a limit of their own
+            self._capacity = 1 << 62  # a watch has no length; its lines have a limit of their own
         if self.status in (204, 304):
             self.done = True
         elif self._chunked():
@@ -110,13 +122,13 @@ class Reader:
 
     def _interim(self, rest: bytes) -> bytes:
         if self.status == 101:
-            raise Garbled("the server changed the protocol without being asked")
+            raise MalformedResponse("the server changed the protocol without being asked")
         return rest
 
     def _chunked(self) -> bool:
         coding = self.fields.get(b"transfer-encoding", b"identity").lower()
         if coding not in (b"chunked", b"identity"):
-            raise Garbled(f"the answer is coded as {coding!r}, which was not asked for")
+            raise MalformedResponse(f"the answer is coded as {coding!r}, which was not asked for")
         return coding == b"chunked"
 
     def _plain(self, length: bytes | None) -> None:
@@ -125,16 +137,16 @@ class Reader:
             self._step = Reader._rest
             return
         if _LENGTH.fullmatch(length) is None:
-            raise Garbled(f"the answer's length is {length[:40]!r}")
+            raise MalformedResponse(f"the answer's length is {length[:40]!r}")
         self._left = int(length)
         self._reserve(self._left)
         self._step = Reader._fixed
         self.done = self._left == 0
 
     def _reserve(self, size: int) -> None:
-        self._room -= size
-        if self._room < 0:
-            raise Garbled(f"the body of the answer is longer than {self._limits.body} bytes")
+        self._capacity -= size
+        if self._capacity < 0:
+            raise MalformedResponse(f"the body of the answer is longer than {self._limits.body} bytes")
 
     def _fixed(self, data: bytes) -> bytes:
         left = self._left
@@ -172,7 +184,7 @@ class Reader:
         """The line before a chunk is not all there yet; or it never will be one."""
         whole = rest.find(b"\r\n", 2) >= 0
         if whole or len(rest) > _CHUNK_LINE or not rest.startswith(b"\r\n"[: len(rest)]):
-            raise Garbled(f"a chunk of the answer begins with {rest[:40]!r}")
+            raise MalformedResponse(f"a chunk of the answer begins with {rest[:40]!r}")
         self._held = rest
         return b""
 
@@ -182,6 +194,6 @@ class Reader:
             self.done = True
             return data[end + 4 :]
         if len(data) > self._limits.head:
-            raise Garbled("the end of the answer is longer than its limit")
+            raise MalformedResponse("the end of the answer is longer than its limit")
         self._held = data
         return b""

@@ -16,20 +16,20 @@ from typing import Any
 from bench import handwritten_reader
 from bench.measure import clock, settle_down
 from kubenexus.base.clock import WallClock
-from kubenexus.client import answers, wire
-from kubenexus.client.access import Access
-from kubenexus.client.credentials import Fixed
-from kubenexus.client.dial import Address
-from kubenexus.client.limits import Limiter
-from kubenexus.client.lines import Lines
-from kubenexus.client.tls import Trust
-from kubenexus.client.transport import Client
+from kubenexus.client import http_connection, http_response
+from kubenexus.client.client_config import ClientConfig
+from kubenexus.client.credentials import StaticCredentials
+from kubenexus.client.dial import ServerAddress
+from kubenexus.client.line_buffer import LineBuffer
+from kubenexus.client.rate_limiter import RateLimiter
+from kubenexus.client.tls import TlsContextFactory
+from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import bind
 
 Read = Callable[[Any], None]
 
-READERS = (handwritten_reader.Reader, answers.Reader)
-LIMITS = answers.Limits()
+READERS = (handwritten_reader.Reader, http_response.ResponseParser)
+LIMITS = http_response.ResponseLimits()
 READ = 64 * 1024  # bytes of one read from a socket
 FIELDS = (
     b"Audit-Id: 8c3f6a0e-6a4b-4b0f-9a38-1d7b7b0f0f5e\r\n"
@@ -76,7 +76,7 @@ def whole(data: bytes) -> Read:
 
 def watch(pieces: list[bytes]) -> Read:
     def read(reader: Any) -> None:
-        lines = Lines(LIMITS.line)
+        lines = LineBuffer(LIMITS.line)
         it = reader(LIMITS, lines.feed)
         it.feed(CHUNKED)
         for piece in pieces:
@@ -115,9 +115,11 @@ def pairs(read: Read, rounds: int, calls: int) -> list[tuple[float, ...]]:
 
 
 async def call_times(port: int, rounds: int, calls: int, at_once: int) -> list[tuple[float, ...]]:
-    access = Access(Address("127.0.0.1", port, False), Trust(), Fixed("Bearer " + "t" * 900), "bench")
+    access = ClientConfig(
+        ServerAddress("127.0.0.1", port, False), TlsContextFactory(), StaticCredentials("Bearer " + "t" * 900), "bench"
+    )
     wall = WallClock()
-    client = Client(access, wall, limiter=Limiter(wall, qps=-1))
+    client = ApiClient(access, wall, rate_limiter=RateLimiter(wall, qps=-1))
     call = bind("default", "pod-1", "8c3f6a0e-6a4b-4b0f-9a38-1d7b7b0f0f5e", "node-1")
 
     async def some() -> None:
@@ -125,7 +127,7 @@ async def call_times(port: int, rounds: int, calls: int, at_once: int) -> list[t
             await client.send(call)
 
     async def one_round(reader: Any) -> float:
-        wire.Reader = reader  # type: ignore[attr-defined]
+        http_connection.ResponseParser = reader  # type: ignore[attr-defined]
         start = clock()
         await asyncio.gather(*(some() for _ in range(at_once)))
         return (clock() - start) / calls
@@ -135,7 +137,7 @@ async def call_times(port: int, rounds: int, calls: int, at_once: int) -> list[t
         order = READERS if number % 2 else READERS[::-1]
         pair = [await one_round(reader) for reader in order]
         found.append(tuple(pair if number % 2 else pair[::-1]))
-    wire.Reader = answers.Reader  # type: ignore[attr-defined]
+    http_connection.ResponseParser = http_response.ResponseParser  # type: ignore[attr-defined]
     await client.close()
     return found[2:]
 

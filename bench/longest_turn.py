@@ -9,8 +9,8 @@ scene played three times the least.
 from collections.abc import AsyncIterator, Iterator
 
 from bench.measure import Longest
-from kubenexus.testing.large.scenes import Scene, dimensions, play
-from kubenexus.testing.large.stage import Stage, on_stage
+from kubenexus.testing.large.large_cluster import LargeCluster, run_on_large_cluster
+from kubenexus.testing.large.scenarios import LargeScenario, dimensions, play
 
 BENCH, MEMORY = "longest turn", "largest turn"
 FIRST, FACTOR = 50, 3
@@ -30,7 +30,7 @@ def measure(nodes: int, most: int | None = None) -> list[Longest]:
     """The longest turn and the most memory for each field. `most`: no more entries than that."""
     found: list[Longest] = []
 
-    async def all_scenes(stage: Stage) -> None:
+    async def all_scenes(stage: LargeCluster) -> None:
         for about, dimension in dimensions():
             scenes = [pair async for pair in _scenes(stage, about, dimension, most)]
             entries, worst = max(scenes, key=lambda pair: pair[1].longest.seconds)
@@ -38,11 +38,13 @@ def measure(nodes: int, most: int | None = None) -> list[Longest]:
             case = f"{about}: {entries:,} {dimension}"
             found.append(Longest(BENCH, case, nodes, round(worst.longest.seconds * 1e3, 1), round(megabytes, 1)))
 
-    on_stage(all_scenes, nodes)
+    run_on_large_cluster(all_scenes, nodes)
     return found
 
 
-async def _scenes(stage: Stage, about: str, dimension: str, most: int | None) -> AsyncIterator[tuple[int, Scene]]:
+async def _scenes(
+    stage: LargeCluster, about: str, dimension: str, most: int | None
+) -> AsyncIterator[tuple[int, LargeScenario]]:
     entries = FIRST
     while most is None or entries <= most:
         scene = await play(stage, about, dimension, entries)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from kubenexus.base import garbage
+from kubenexus.base import gc_tuning
 
 Round = Callable[[], float]
 
@@ -125,5 +125,5 @@ def timing(bench: str, case: str, nodes: int, pairs: list[Pair]) -> Timing:
 def settle_down() -> None:
     """The garbage collector as in a scheduler that runs. Called before each bench, after its cluster was built."""
     gc.unfreeze()
-    garbage.settle_down()
-    garbage.look_seldom()
+    gc_tuning.freeze_after_list()
+    gc_tuning.freeze_after_import()

@@ -13,16 +13,16 @@ from bench.cluster import BenchError, mixture
 from bench.measure import Round
 from kubenexus.api.codec import decode_pod
 from kubenexus.base.clock import VirtualClock
-from kubenexus.framework.decision import Decision, Diagnosis, Placement
-from kubenexus.framework.events import Event
+from kubenexus.framework.cluster_events import ClusterEvent
+from kubenexus.framework.decision import Decision, Diagnosis, PodPlacement
 from kubenexus.framework.job import Job
-from kubenexus.framework.signature import Signer
+from kubenexus.framework.pod_signature import PodSigner
 from kubenexus.framework.verdict import Code
-from kubenexus.plugins import lineup
-from kubenexus.queue.changes import pod_gone
-from kubenexus.queue.entry import Place, Turn
-from kubenexus.queue.room import WaitingRoom
-from kubenexus.queue.rules import Rules
+from kubenexus.plugins import profile_plugins
+from kubenexus.queue.object_events import pod_gone
+from kubenexus.queue.queue_profile import QueueProfile
+from kubenexus.queue.queued_job import QueueState, SchedulingAttempt
+from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.footprint import Footprint
 
 WAITING = 100_000
@@ -34,15 +34,17 @@ class Crowd:
     """So many jobs of ten workloads, all refused; and as many workloads whose jobs find a place."""
 
     def __init__(self, waiting: int = WAITING) -> None:
-        plugins = lineup()
+        plugins = profile_plugins()
         self.clock = VirtualClock(0.0)
-        self.room = WaitingRoom({"": Rules.of(plugins, Signer(plugins.reads).sign)}, self.clock)
+        self.queue = SchedulingQueue({"": QueueProfile.of(plugins, PodSigner(plugins.reads).sign)}, self.clock)
         self._numbers = itertools.count()
         templates = mixture(2 * WORKLOADS)
         self._refused, self._welcome = templates[:WORKLOADS], templates[WORKLOADS:]
-        self.left: Event = pod_gone(decode_pod(objects.pod(templates[0], next(self._numbers), "worker").encode()))
+        self.left: ClusterEvent = pod_gone(
+            decode_pod(objects.pod(templates[0], next(self._numbers), "worker").encode())
+        )
         for job in self.jobs(waiting):
-            self.room.add(job)
+            self.queue.add(job)
         self.refuse_all()
 
     def jobs(self, count: int, welcome: bool = False) -> list[Job]:
@@ -52,10 +54,10 @@ class Crowd:
 
     def refuse_all(self) -> int:
         """Whoever may be tried is refused. Returns how many were."""
-        tried, room = 0, self.room
-        room.tick()
-        while (turn := room.pop()) is not None:
-            room.done(turn, _refusal(turn))
+        tried, queue = 0, self.queue
+        queue.tick()
+        while (attempt := queue.pop()) is not None:
+            queue.done(attempt, _refusal(attempt))
             tried += 1
         return tried
 
@@ -65,17 +67,17 @@ def churn(calls: int, waiting: int = WAITING) -> Round:
     crowd = Crowd(waiting)
 
     def round_() -> float:
-        room, jobs = crowd.room, crowd.jobs(calls, welcome=True)
+        queue, jobs = crowd.queue, crowd.jobs(calls, welcome=True)
         placements = {job.key: _placement(job) for job in jobs}
         start = time.perf_counter()
         for job in jobs:
-            room.add(job)
-        room.tick()
-        while (turn := room.pop()) is not None:
-            room.done(turn, placements[turn.job.key])
+            queue.add(job)
+        queue.tick()
+        while (attempt := queue.pop()) is not None:
+            queue.done(attempt, placements[attempt.job.key])
         spent = time.perf_counter() - start
-        if len(room) != waiting:
-            raise BenchError(f"{len(room)} jobs are left of {waiting}")
+        if len(queue) != waiting:
+            raise BenchError(f"{len(queue)} jobs are left of {waiting}")
         return spent / calls
 
     return round_
@@ -86,16 +88,16 @@ def newcomer(calls: int, waiting: int = WAITING) -> Round:
     crowd = Crowd(waiting)
 
     def round_() -> float:
-        room, jobs = crowd.room, crowd.jobs(calls)
+        queue, jobs = crowd.queue, crowd.jobs(calls)
         start = time.perf_counter()
         for job in jobs:
-            room.add(job)
-        turn = room.pop()
+            queue.add(job)
+        attempt = queue.pop()
         spent = time.perf_counter() - start
-        if turn is not None or room.waiting(Place.UNSCHEDULABLE).jobs != waiting + calls:
+        if attempt is not None or queue.pending(QueueState.UNSCHEDULABLE).jobs != waiting + calls:
             raise BenchError("a job was tried whose kind is refused")
         for job in jobs:
-            room.delete(job.key)
+            queue.delete(job.key)
         return spent / calls
 
     return round_
@@ -110,7 +112,7 @@ def event(calls: int, waiting: int = WAITING) -> Round:
         for _ in range(calls):
             crowd.clock.advance(_PAUSE)
             start = time.perf_counter()
-            crowd.room.on_event(crowd.left)
+            crowd.queue.on_event(crowd.left)
             tried = crowd.refuse_all()
             spent += time.perf_counter() - start
             if tried != WORKLOADS:
@@ -137,11 +139,11 @@ CASES: dict[tuple[str, str], tuple[int, Make]] = {
 }
 
 
-def _refusal(turn: Turn) -> Decision:
+def _refusal(attempt: SchedulingAttempt) -> Decision:
     diagnosis = Diagnosis(nodes=5_000, counts=(("Insufficient cpu", 5_000),), refused_by=("NodeResourcesFit",))
-    return Decision(turn.job.key, Code.UNSCHEDULABLE, 0, 0.0, diagnosis=diagnosis)
+    return Decision(attempt.job.key, Code.UNSCHEDULABLE, 0, 0.0, diagnosis=diagnosis)
 
 
 def _placement(job: Job) -> Decision:
-    seats = tuple(Placement(pod.key, pod.metadata.uid, "worker", Footprint()) for pod in job.pods)
+    seats = tuple(PodPlacement(pod.key, pod.metadata.uid, "worker", Footprint()) for pod in job.pods)
     return Decision(job.key, Code.SUCCESS, 0, 0.0, placements=seats)

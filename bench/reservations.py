@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from kubenexus.api.core import Pod
-from kubenexus.queue.entry import Place
+from kubenexus.queue.queued_job import QueueState
 from kubenexus.testing.builders import a_node, a_pod
-from tests.api.gangs.small import a_member
-from tests.app.hamlet import PROFILE, Hamlet
+from tests.api.gangs.builders import a_member
+from tests.app.decision_fixture import PROFILE, DecisionFixture
 
 STEP = 10.0  # seconds between two looks
 HOUR = 3600.0
@@ -74,23 +74,23 @@ class Scene(msgspec.Struct):
 
 class Story:
     def __init__(self, scene: Scene, seed: int) -> None:
-        self.scene, self.dice, self.hamlet = scene, random.Random(seed), Hamlet()
+        self.scene, self.dice, self.fixture = scene, random.Random(seed), DecisionFixture()
         self.looks: list[Look] = []
         self.ends: dict[str, float] = {}
         self.gangs: dict[str, list[Pod]] = {}
         self.started = self.numbers = 0
         self.longest_wait = 0.0
         self._stretch: Stretch | None = None
-        self.hamlet.nodes(*(a_node(f"n{i}", cpu=64, gpu=GPUS) for i in range(scene.nodes)))
-        self.hamlet.come(*(a_pod(f"stays-{i}", gpu=1, restart_policy=scene.policy) for i in range(scene.held)))
-        self.hamlet.work()
+        self.fixture.nodes(*(a_node(f"n{i}", cpu=64, gpu=GPUS) for i in range(scene.nodes)))
+        self.fixture.come(*(a_pod(f"stays-{i}", gpu=1, restart_policy=scene.policy) for i in range(scene.held)))
+        self.fixture.work()
         for name, size in scene.gangs.items():
             self.gang(name, size)
-            self.hamlet.clock.advance(1.0)
+            self.fixture.clock.advance(1.0)
 
     @property
     def now(self) -> float:
-        return self.hamlet.clock.now()
+        return self.fixture.clock.now()
 
     @property
     def total(self) -> int:
@@ -106,16 +106,16 @@ class Story:
             if self.scene.probes and self.now >= probe:
                 probe = self.now + 600.0
                 self._come("urgent", 60.0, priority=1000)
-            self.hamlet.work()
+            self.fixture.work()
             self._look()
-            self.hamlet.clock.advance(STEP)
+            self.fixture.clock.advance(STEP)
 
     # --- what happens ---------------------------------------------------------------------------------------------
 
     def gang(self, name: str, size: int, namespace: str = "default", priority: int = 0) -> None:
         fields = {"gpu": 1, "namespace": namespace, "priority": priority, "restart_policy": FINITE}
         self.gangs[name] = [a_member(f"{name}-{i}", name, size, **fields) for i in range(size)]
-        self.hamlet.come(*self.gangs[name])
+        self.fixture.come(*self.gangs[name])
 
     def shrink(self, name: str, size: int) -> None:
         """So many members stay, and need no others."""
@@ -124,15 +124,15 @@ class Story:
         self.gang(name, size, namespace)
 
     def drop(self, name: str) -> None:
-        self.hamlet.end(*(pod.key for pod in self.gangs.pop(name)))
+        self.fixture.end(*(pod.key for pod in self.gangs.pop(name)))
 
     def runs(self, name: str) -> bool:
-        return bool(self.hamlet.pods[self.gangs[name][0].key].spec.node_name)
+        return bool(self.fixture.pods[self.gangs[name][0].key].spec.node_name)
 
     def _come(self, kind: str, seconds: float, priority: int = 0) -> None:
         self.numbers += 1
         name = f"{kind}-{self.numbers}"
-        self.hamlet.come(a_pod(name, gpu=1, priority=priority, restart_policy=FINITE))
+        self.fixture.come(a_pod(name, gpu=1, priority=priority, restart_policy=FINITE))
         self.ends[name] = -seconds  # it has not begun
 
     def _stream(self) -> None:
@@ -142,26 +142,26 @@ class Story:
 
     def _over(self) -> None:
         """Jobs that began are given their end, and those whose time has come end."""
-        placed = self.hamlet.where()
+        placed = self.fixture.where()
         for name in [name for name in self.ends if name in placed]:
             if self.ends[name] < 0:
                 self.ends[name] = self.now - self.ends[name]
             elif self.ends[name] <= self.now:
                 del self.ends[name]
-                self.hamlet.end(name)
+                self.fixture.end(name)
         for name in [name for name in self.gangs if self.runs(name)]:
             due = self.ends.setdefault(f"gang {name}", self.now + self.dice.uniform(300.0, 1200.0))
             if due <= self.now:
                 self.drop(name)
 
     def _waiting(self, kind: str) -> list[str]:
-        placed = self.hamlet.where(kind)
+        placed = self.fixture.where(kind)
         return [name for name in self.ends if name.startswith(kind) and name not in placed]
 
     # --- what is seen ---------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        placed = self.hamlet.where()
+        placed = self.fixture.where()
         free = self.total - len(placed)
         others = sum(not name.startswith(("small", "urgent")) for name in placed)
         held_back = sum(self._held_back(name) for name in self._waiting("small"))
@@ -172,17 +172,17 @@ class Story:
             self.longest_wait = max(self.longest_wait, self._waited(name) if free else 0.0)
 
     def _held_back(self, name: str) -> bool:
-        decision = self.hamlet.room.verdict(f"default/{name}")
-        waits = self.hamlet.room.place(f"default/{name}") in (Place.UNSCHEDULABLE, Place.BACKOFF)
+        decision = self.fixture.queue.last_decision(f"default/{name}")
+        waits = self.fixture.queue.state(f"default/{name}") in (QueueState.UNSCHEDULABLE, QueueState.BACKOFF)
         return waits and decision is not None and decision.diagnosis.held_back
 
     def _waited(self, name: str) -> float:
-        entry = self.hamlet.room._entries[f"default/{name}"]
-        return self.now - entry.since
+        queued = self.fixture.queue._queued_jobs[f"default/{name}"]
+        return self.now - queued.added_at
 
     def _follow(self) -> None:
         """Which gang keeps room, and whether it has come closer."""
-        held, last = self.hamlet.reservations.held(PROFILE), self._stretch
+        held, last = self.fixture.reservations.held(PROFILE), self._stretch
         if last is not None and (held is None or held.gang != last.hold.gang):
             name = last.hold.gang.rpartition("/")[2]
             last.hold.placed = name in self.gangs and self.runs(name) and len(self.gangs[name]) >= last.hold.size
@@ -246,14 +246,14 @@ def seeming(every: float = 280.0, own: int = 14) -> Callable[[Story], None]:
             return
         due[0] = story.now + every
         if len(left) > 2:
-            story.hamlet.end(left.pop(), left.pop())
+            story.fixture.end(left.pop(), left.pop())
             return
-        story.hamlet.end(*left)
+        story.fixture.end(*left)
         for name in list(story.gangs):
             story.drop(name)
         rounds[0] += 1
         left[:] = [f"own{rounds[0]}-{i}" for i in range(own)]
-        story.hamlet.come(*(a_pod(name, gpu=1, priority=10, restart_policy=FINITE) for name in left))
+        story.fixture.come(*(a_pod(name, gpu=1, priority=10, restart_policy=FINITE) for name in left))
         story.gang(f"round{rounds[0]}", story.total - story.scene.held)
 
     return arrive
@@ -271,7 +271,7 @@ def shrinking(after: float = 280.0, gangs: int = 6, size: int = 24) -> Callable[
         while len(story.gangs) < gangs:
             story.numbers += 1
             story.gang(f"g{story.numbers}", size, "tenant")
-        held = story.hamlet.reservations.held(PROFILE)
+        held = story.fixture.reservations.held(PROFILE)
         name = "" if held is None else held.title.partition("/")[2]
         if name != holds:
             holds, since = name, story.now

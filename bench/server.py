@@ -19,7 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from kubenexus.base.clock import WallClock
-from kubenexus.sim.apiserver.answers import Request
+from kubenexus.sim.apiserver.http_types import Request
 from kubenexus.sim.apiserver.listening import listen
 from kubenexus.sim.apiserver.server import ApiServer
 

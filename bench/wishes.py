@@ -77,11 +77,11 @@ WISHES: Final[dict[str, Callable[[Data], None]]] = {
 def surroundings(ledger: Ledger) -> None:
     """What is there before any pod: the deployment's owners, and a class of volumes."""
     meta = {"name": WORKLOAD, "namespace": "default"}
-    ledger.owner_seen(from_data({"metadata": meta, "spec": {"selector": {"app": WORKLOAD}}}, Service))
+    ledger.upsert_owner(from_data({"metadata": meta, "spec": {"selector": {"app": WORKLOAD}}}, Service))
     labels = {"app": WORKLOAD, "pod-template-hash": "5d4c"}
-    ledger.owner_seen(from_data({"metadata": meta, "spec": {"selector": {"matchLabels": labels}}}, ReplicaSet))
+    ledger.upsert_owner(from_data({"metadata": meta, "spec": {"selector": {"matchLabels": labels}}}, ReplicaSet))
     late = {"provisioner": "disk.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
-    ledger.storage_seen(from_data({"metadata": {"name": "late"}, **late}, storage.StorageClass))
+    ledger.upsert_storage(from_data({"metadata": {"name": "late"}, **late}, storage.StorageClass))
 
 
 def claim_for(ledger: Ledger, number: int) -> None:
@@ -92,4 +92,4 @@ def claim_for(ledger: Ledger, number: int) -> None:
         "resources": {"requests": {"storage": "10Gi"}},
     }
     meta = {"name": CLAIM.replace("@NUMBER@", str(number)), "namespace": "default", "uid": f"claim-{number}"}
-    ledger.storage_seen(from_data({"metadata": meta, "spec": spec}, storage.PersistentVolumeClaim))
+    ledger.upsert_storage(from_data({"metadata": meta, "spec": spec}, storage.PersistentVolumeClaim))

@@ -9,7 +9,7 @@ from bench.soak.churn import NAMESPACE, insist
 from bench.soak.lookout import CLOCK, Lookout, Seen
 from bench.soak.objects import SCHEDULER
 from kubenexus.client import kinds
-from kubenexus.client.transport import Client
+from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import create
 
 NAME = "pod-group.scheduling.kubenexus.io/name"
@@ -34,7 +34,7 @@ class Wait(msgspec.Struct, frozen=True):
 class Load:
     """Gangs have the labels that docs/gangs.md begins with, and need all their members."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ApiClient) -> None:
         self._client = client
         self._left: dict[str, set[str]] = {}  # members without a node, by gang
         self._bound: dict[str, asyncio.Future[float]] = {}

@@ -11,7 +11,7 @@ from bench.latency.load import Load, Wait
 from bench.soak.flaps import Flaps
 from bench.soak.programs import embedded, scheduler
 from bench.soak.run import beside, connected
-from kubenexus.testing.controlplane import Program
+from kubenexus.testing.controlplane import ManagedProcess
 
 PATIENCE = 120.0  # seconds for any one part
 LARGE_ONES = 5
@@ -72,7 +72,7 @@ async def all_at_once(load: Load, plan: Plan) -> list[Wait]:
     return list(await asyncio.gather(*(load.gang(f"rush-{number}", plan.size) for number in range(plan.rush))))
 
 
-async def _within(doing: Coroutine[Any, Any, Found], ours: Program, more: float = 0.0) -> Found:
+async def _within(doing: Coroutine[Any, Any, Found], ours: ManagedProcess, more: float = 0.0) -> Found:
     try:
         async with asyncio.timeout(PATIENCE + more):
             return await doing

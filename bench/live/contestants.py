@@ -8,7 +8,7 @@ from typing import Final
 import bench
 import kubenexus
 from bench.live.cases import SCHEDULER
-from kubenexus.testing.controlplane import ControlPlane, Program, free_ports
+from kubenexus.testing.controlplane import ControlPlane, ManagedProcess, free_ports
 from tests.e2e.controlplane import build
 
 OURS: Final = "kubenexus"
@@ -30,7 +30,7 @@ def as_installed() -> None:
         compileall.compile_dir(package.__path__[0], quiet=1)
 
 
-def start(who: str, plane: ControlPlane, gates: Sequence[str] = ()) -> Program:
+def start(who: str, plane: ControlPlane, gates: Sequence[str] = ()) -> ManagedProcess:
     """The process, just started. It ends with the control plane, or when it is stopped. kube-scheduler has the same
     `gates` open as the API server; the others have none."""
     opened = [f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}"] if gates and who == THEIRS else []

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kubenexus.testing.controlplane import ControlPlane, Program
+from kubenexus.testing.controlplane import ControlPlane, ManagedProcess
 
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 _SAMPLE: Final = re.compile(
@@ -38,7 +38,7 @@ def memory_of(pid: int, what: str = "VmRSS") -> float:
     return int(Path(f"/proc/{pid}/status").read_text().split(f"{what}:")[1].split()[0]) / 1024
 
 
-def program(plane: ControlPlane, name: str) -> Program:
+def program(plane: ControlPlane, name: str) -> ManagedProcess:
     return next(each for each in plane.family.programs if each.name == name)
 
 

@@ -11,7 +11,7 @@ from bench.live.cases import Case
 from bench.live.meters import Asked, asked, cpu_of, memory_of, program
 from bench.live.stage import CLOCK, Stage
 from bench.live.witness import Testimony, Witness
-from kubenexus.testing.controlplane import Program
+from kubenexus.testing.controlplane import ManagedProcess
 
 Mode = Literal["drain", "burst"]
 PATIENCE = 900.0  # seconds until the last bind
@@ -57,7 +57,7 @@ class Meter:
         self._asked: Asked = asked(stage.plane)
         self._sent = stage.sent
 
-    def begin(self, contestant: Program, *, fresh: bool) -> None:
+    def begin(self, contestant: ManagedProcess, *, fresh: bool) -> None:
         """From now. `fresh`: the contestant has just been started, and what that takes is its own."""
         self._pids["scheduler"] = contestant.pid
         self._before = {name: cpu_of(pid) for name, pid in self._pids.items()}
@@ -79,7 +79,7 @@ async def drain(stage: Stage, case: Case, who: str, pods: int, pair: int) -> Run
     """The pods are there before the contestant is."""
     namespace = await stage.namespace()
     witness = Witness(stage.plane, namespace, pods)
-    contestant: Program | None = None
+    contestant: ManagedProcess | None = None
     try:
         await witness.ready()
         await stage.pod_groups(case, namespace, pods)
@@ -129,7 +129,7 @@ async def burst(stage: Stage, case: Case, who: str, pods: int, pair: int) -> Run
 MODES = {"drain": drain, "burst": burst}
 
 
-async def _all_bound(witness: Witness, contestant: Program, who: str) -> None:
+async def _all_bound(witness: Witness, contestant: ManagedProcess, who: str) -> None:
     waited = 0.0
     while not await witness.whole(10.0):
         waited += 10.0
@@ -139,7 +139,7 @@ async def _all_bound(witness: Witness, contestant: Program, who: str) -> None:
             raise NotBound(f"{who}: {missing} pods are not bound after {waited:.0f} s\n{contestant.tail()}")
 
 
-async def _settled(meter: Meter, contestant: Program) -> tuple[dict[str, float], float]:
+async def _settled(meter: Meter, contestant: ManagedProcess) -> tuple[dict[str, float], float]:
     """CPU by process and the largest memory, when the contestant has nothing more to tell."""
     calm, waited, before = 0, 0.0, cpu_of(contestant.pid)
     while calm < 3 and waited < LONGEST_CALM:
@@ -150,13 +150,13 @@ async def _settled(meter: Meter, contestant: Program) -> tuple[dict[str, float],
     return meter.cpu(), memory_of(contestant.pid, "VmHWM")
 
 
-def must_run(contestant: Program) -> None:
+def must_run(contestant: ManagedProcess) -> None:
     """What a process has used cannot be read when it is gone."""
     if not contestant.running:
         raise NotBound(f"{contestant.log.stem} has ended\n{contestant.tail()}")
 
 
-async def _end(stage: Stage, namespace: str, witness: Witness, contestant: Program | None) -> None:
+async def _end(stage: Stage, namespace: str, witness: Witness, contestant: ManagedProcess | None) -> None:
     witness.close()
     if contestant is not None:
         contestant.stop()

@@ -15,12 +15,12 @@ from bench.live.cases import Case
 from bench.live.witness import PREFIX
 from kubenexus.base.clock import WallClock
 from kubenexus.client import kinds
-from kubenexus.client.access import Wish, find_access
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
-from kubenexus.client.kinds import Resource
-from kubenexus.client.limits import Limiter
-from kubenexus.client.transport import Client
-from kubenexus.client.verbs import create, get, listing, patch
+from kubenexus.client.client_config import ClientOptions, load_client_config
+from kubenexus.client.kinds import ApiResource
+from kubenexus.client.rate_limiter import RateLimiter
+from kubenexus.client.transport import ApiClient
+from kubenexus.client.verbs import create, get, list_call, patch
 from kubenexus.testing.controlplane import ControlPlane
 from tests.e2e.controlplane import build
 
@@ -42,7 +42,7 @@ class Stage:
     """`sent` counts the bytes of what was created here, since the API server does not tell us from the contestant.
     `gates` are open for gangs; then nodes have racks, too."""
 
-    def __init__(self, plane: ControlPlane, client: Client, gates: tuple[str, ...] = ()) -> None:
+    def __init__(self, plane: ControlPlane, client: ApiClient, gates: tuple[str, ...] = ()) -> None:
         self.plane, self._client, self.gates = plane, client, gates
         self.sent = 0
         self._runs = 0
@@ -89,7 +89,7 @@ class Stage:
         """Of how many gangs that were to be in one rack, and are all bound, that is not so."""
         if case.gangs is None or not case.gangs.rack:
             return 0
-        listed = await self._client.send(listing(kinds.PODS, namespace=namespace), timeout=120)
+        listed = await self._client.send(list_call(kinds.PODS, namespace=namespace), timeout=120)
         return cases.scattered(msgspec.json.decode(listed)["items"])
 
     async def until_awake(self, namespace: str, program_runs: Callable[[], bool]) -> None:
@@ -109,7 +109,7 @@ class Stage:
                 with contextlib.suppress(ApiError, Uncertain, Unreachable):
                     everything = f"{resource.at(namespace)}?gracePeriodSeconds=0"
                     await self._client.send(Call("DELETE", everything), timeout=120)
-                    page = await self._client.send(listing(resource, namespace=namespace, limit=1), timeout=60)
+                    page = await self._client.send(list_call(resource, namespace=namespace, limit=1), timeout=60)
                     left = bool(msgspec.json.decode(page)["items"])
 
     @contextlib.asynccontextmanager
@@ -141,7 +141,7 @@ class Stage:
                 where = resource.at(namespace if resource.namespaced else "", name)
                 await self._client.send(Call("DELETE", f"{where}?gracePeriodSeconds=0"), timeout=60)
 
-    async def _create(self, resource: Resource, body: dict[str, Any], namespace: str = "") -> None:
+    async def _create(self, resource: ApiResource, body: dict[str, Any], namespace: str = "") -> None:
         """Until it is there, however busy the server is."""
         call = create(resource, body, namespace)
         self.sent += len(call.body)
@@ -168,8 +168,8 @@ async def staged(*, gangs: bool = False) -> AsyncIterator[Stage]:
         tempfile.TemporaryDirectory(prefix="kubenexus-live-") as folder,
         ControlPlane(build.assets(), Path(folder), apiserver_flags=flags) as plane,
     ):
-        access = find_access(Wish(kubeconfig=str(plane.kubeconfig())), CLOCK)
-        client = Client(access, CLOCK, limiter=Limiter(CLOCK, qps=-1))
+        access = load_client_config(ClientOptions(kubeconfig=str(plane.kubeconfig())), CLOCK)
+        client = ApiClient(access, CLOCK, rate_limiter=RateLimiter(CLOCK, qps=-1))
         try:
             yield Stage(plane, client, GATES if gangs else ())
         finally:

@@ -8,7 +8,7 @@ from bench.soak import objects
 from bench.soak.lookout import Lookout, Seen
 from kubenexus.client import kinds
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
-from kubenexus.client.transport import Client
+from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import create, delete, patch_pod_status
 
 NAMESPACE = "default"
@@ -37,7 +37,7 @@ async def insist(send: Callable[[], Awaitable[Any]]) -> None:
 class Churn:
     """`alive` pods at most at a time, `job` of them alike. `done` counts those whose life is over."""
 
-    def __init__(self, client: Client, alive: int, job: int) -> None:
+    def __init__(self, client: ApiClient, alive: int, job: int) -> None:
         self._client, self._job = client, job
         self._room = asyncio.Semaphore(alive)
         self._bound: asyncio.Queue[Seen] = asyncio.Queue()

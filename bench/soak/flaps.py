@@ -7,7 +7,7 @@ from bench.soak import objects
 from bench.soak.churn import insist
 from kubenexus.client import kinds
 from kubenexus.client.calls import STRATEGIC_PATCH, Call
-from kubenexus.client.transport import Client
+from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import create, patch
 
 EVERY = 0.5  # seconds
@@ -17,7 +17,7 @@ AWAY = 3.0
 class Flaps:
     """`count` says how many there were."""
 
-    def __init__(self, client: Client, nodes: int) -> None:
+    def __init__(self, client: ApiClient, nodes: int) -> None:
         self._client, self._nodes = client, nodes
         self._acts: tuple[Callable[[str], Awaitable[None]], ...] = (
             self._gone, self._silent, self._relabelled, self._cordoned,

@@ -5,47 +5,47 @@ from collections.abc import Callable
 from typing import Any
 
 from kubenexus.api.codec import Unreadable
-from kubenexus.api.meta import Object, ObjectMeta
+from kubenexus.api.meta import ApiObject, ObjectMeta
 from kubenexus.base.clock import WallClock
 from kubenexus.client import kinds
-from kubenexus.client.changes import DELETED, Change
-from kubenexus.client.topics import Source, Topic, Trouble
-from kubenexus.client.watch import Reflector
+from kubenexus.client.reflector import Reflector
+from kubenexus.client.watch_events import DELETED, WatchEvent
+from kubenexus.client.watch_protocols import WatchClient, WatchProblem, WatchTarget
 
 CLOCK = WallClock()
 
 
-class _Spec(Object):
+class _Spec(ApiObject):
     node_name: str = ""
 
 
-class Seen(Object):
+class Seen(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
 
 
 class Lookout:
-    """A `Receiver`. `see` is told of each pod that lives, and again when it has changed; never that one is gone."""
+    """A `WatchHandler`. `see` is told of each pod that lives, and again when it has changed; never that one is gone."""
 
     def __init__(self, see: Callable[[Seen], None]) -> None:
         self._see = see
 
-    async def run(self, client: Source) -> None:
+    async def run(self, client: WatchClient) -> None:
         """Until cancelled."""
-        topic = Topic(kinds.PODS, Seen, kinds.LIVE)
-        await Reflector(client, topic, self, clock=CLOCK, rng=random.Random(0)).run()
+        target = WatchTarget(kinds.PODS, Seen, kinds.LIVE_PODS_FIELD_SELECTOR)
+        await Reflector(client, target, self, clock=CLOCK, rng=random.Random(0)).run()
 
-    def begin(self) -> None: ...
+    def list_started(self) -> None: ...
 
-    def end(self) -> None: ...
+    def list_finished(self) -> None: ...
 
-    def troubled(self, trouble: Trouble) -> None: ...
+    def problem_changed(self, trouble: WatchProblem) -> None: ...
 
-    def listed(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
+    def list_page(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
         for pod in items:
             self._see(pod)
 
-    def changed(self, changes: list[Change]) -> None:
-        for change in changes:
-            if change.type != DELETED and not isinstance(change.object, Unreadable):
-                self._see(change.object)
+    def events(self, changes: list[WatchEvent]) -> None:
+        for event in changes:
+            if event.type != DELETED and not isinstance(event.object, Unreadable):
+                self._see(event.object)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.soak.objects import SCHEDULER
-from kubenexus.testing.controlplane import ControlPlane, Family, Program, free_ports
+from kubenexus.testing.controlplane import ControlPlane, ManagedProcess, ProcessGroup, free_ports
 from tests.e2e.controlplane import build
 
 OURS = [sys.executable, "-m", "kubenexus"]
@@ -19,18 +19,18 @@ class Server(NamedTuple):
 
     kubeconfig: Path
     token: str
-    family: Family
+    family: ProcessGroup
 
 
 class Scheduler(NamedTuple):
-    program: Program
+    program: ManagedProcess
     address: str  # of its /metrics
 
 
 @contextlib.contextmanager
 def embedded(folder: Path) -> Iterator[Server]:
     """Ours, in memory. It believes every token."""
-    family, (port,), kubeconfig = Family(folder), free_ports(1), folder / "kubeconfig"
+    family, (port,), kubeconfig = ProcessGroup(folder), free_ports(1), folder / "kubeconfig"
     try:
         command = [*OURS, "cluster", "serve", f"--port={port}", f"--kubeconfig-out={kubeconfig}"]
         family.start(command, "server").until(lambda: _answers(f"http://127.0.0.1:{port}/version"))

@@ -12,9 +12,9 @@ from bench.soak.lookout import CLOCK
 from bench.soak.programs import SERVERS, Scheduler, Server, scheduler
 from bench.soak.report import Plan, Soak
 from bench.soak.samples import Page, Sample, read_page, sample
-from kubenexus.client.access import Wish, find_access
-from kubenexus.client.limits import Limiter
-from kubenexus.client.transport import Client
+from kubenexus.client.client_config import ClientOptions, load_client_config
+from kubenexus.client.rate_limiter import RateLimiter
+from kubenexus.client.transport import ApiClient
 
 Say = Callable[[str], None]
 
@@ -89,9 +89,9 @@ async def _serving(which: Scheduler, token: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def connected(server: Server) -> AsyncIterator[Client]:
-    access = find_access(Wish(kubeconfig=str(server.kubeconfig)), CLOCK)
-    client = Client(access, CLOCK, limiter=Limiter(CLOCK, qps=-1))
+async def connected(server: Server) -> AsyncIterator[ApiClient]:
+    access = load_client_config(ClientOptions(kubeconfig=str(server.kubeconfig)), CLOCK)
+    client = ApiClient(access, CLOCK, rate_limiter=RateLimiter(CLOCK, qps=-1))
     try:
         yield client
     finally:

@@ -7,6 +7,7 @@ import pytest
 
 from kubenexus.api.codec import (
     Unreadable,
+    as_unreadable,
     decode_list,
     decode_node,
     decode_pod,
@@ -14,14 +15,13 @@ from kubenexus.api.codec import (
     from_data,
     from_json,
     read_object,
-    unreadable,
 )
 from kubenexus.api.core import Node, Pod, Toleration
 from kubenexus.api.resources import footprint
-from kubenexus.api.workloads import Named
+from kubenexus.api.workloads import NameOnly
 from kubenexus.base.errors import Malformed
-from kubenexus.client.changes import read_batch
-from kubenexus.state.intake import KINDS
+from kubenexus.client.watch_events import decode_watch_lines
+from kubenexus.state.object_kinds import KINDS
 
 Json = dict[str, Any]
 
@@ -202,9 +202,9 @@ def test_nothing_fails_because_of_a_field_that_is_not_read(fields: bytes, nulls:
     assert [(pod.key, pod.spec.node_name) for pod in listing.items] == [("default/web-0", "n1")] * 3
     assert decode_pod(body) == listing.items[1]
     assert listing.items[1].spec.containers == decode_pod(other).spec.containers
-    (change,) = read_batch([b'{"object":%s,"type":"ADDED"}' % body], Pod).changes
-    assert (change.type, change.object) == ("ADDED", listing.items[1])
-    assert from_json(body, Named).metadata.name == "web-0"
+    (event,) = decode_watch_lines([b'{"object":%s,"type":"ADDED"}' % body], Pod).changes
+    assert (event.type, event.object) == ("ADDED", listing.items[1])
+    assert from_json(body, NameOnly).metadata.name == "web-0"
 
 
 @pytest.mark.parametrize("kind", [KINDS[name].type for name in KINDS], ids=list(KINDS))
@@ -316,7 +316,7 @@ def test_every_pod_that_an_api_server_stores_is_read(parts: Json) -> None:
 
 
 def test_what_could_be_decoded_but_not_used_has_an_identity_too() -> None:
-    lost = unreadable(decode_pod(raw(a_pod())), Malformed("is not a quantity", field="spec.overhead[cpu]"))
+    lost = as_unreadable(decode_pod(raw(a_pod())), Malformed("is not a quantity", field="spec.overhead[cpu]"))
     assert (lost.subject, lost.node, lost.uid) == ("Pod default/web-0", "n1", "u-1")
     assert str(lost.error) == "Pod default/web-0: spec.overhead[cpu]: is not a quantity"
 

@@ -8,12 +8,19 @@ from typing import Any
 
 import pytest
 
-from kubenexus.api import offers, quantity
+from kubenexus.api import allocatable as offers
+from kubenexus.api import quantity
+from kubenexus.api.allocatable import allocatable
 from kubenexus.api.codec import Unreadable, decode_list, decode_node, decode_pod, from_data, read_object
 from kubenexus.api.core import Node, NodeSelector, Pod, PreferredSchedulingTerm
 from kubenexus.api.features import required_features
-from kubenexus.api.node_selectors import exactly, matches, named, preferred, required
-from kubenexus.api.offers import allocatable
+from kubenexus.api.node_selectors import (
+    matches,
+    node_selector_term,
+    parse_preferred,
+    parse_required,
+    required_node_names,
+)
 from kubenexus.api.quantity import INT64_MAX, Quantity, to_milli, to_nano, to_units
 from kubenexus.api.resources import demand, footprint, pod_limits
 from kubenexus.api.selectors import LabelSelector, compile_selector
@@ -127,14 +134,14 @@ def use_pod(pod: Pod) -> None:
     """Everything this room does with a pod."""
     for use in (footprint, demand, pod_limits, required_features):
         attempt(use, pod)
-    assert matches(exactly(pod.spec.node_selector), "n1", {}) in (True, False)
+    assert matches(node_selector_term(pod.spec.node_selector), "n1", {}) in (True, False)
     untolerated(pod.spec.tolerations, from_data(NODE, Node).spec.taints)
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     if affinity and affinity.required:
-        assert required(affinity.required).matches("n1", {"zone": "a"}) in (True, False)
-        named(affinity.required)
+        assert parse_required(affinity.required).matches("n1", {"zone": "a"}) in (True, False)
+        required_node_names(affinity.required)
     if affinity:
-        attempt(preferred, affinity.preferred)
+        attempt(parse_preferred, affinity.preferred)
 
 
 def attempt(use: Callable[..., object], *arguments: Any) -> object:
@@ -231,7 +238,7 @@ def test_a_megabyte_of_label() -> None:
     promptly(lambda: compile_selector(from_data({"matchLabels": {"a." * 500_000 + "/b": "a"}}, LabelSelector)))
     pod = json.dumps(POD | {"metadata": {"name": "p", "namespace": "n", "labels": {"app": huge}}}).encode()
     promptly(lambda: decode_pod(pod))
-    numeric = required(
+    numeric = parse_required(
         from_data(
             {"nodeSelectorTerms": [{"matchExpressions": [{"key": "app", "operator": "Gt", "values": ["1"]}]}]},
             NodeSelector,
@@ -245,15 +252,15 @@ def test_ten_thousand_terms() -> None:
         {"matchExpressions": [{"key": f"k{i}", "operator": "In", "values": [f"v{i}", "w"]}]} for i in range(10_000)
     ]
     selector = from_data({"nodeSelectorTerms": terms}, NodeSelector)
-    promptly(lambda: required(selector))
-    parsed = required(selector)
+    promptly(lambda: parse_required(selector))
+    parsed = parse_required(selector)
     assert parsed.matches("n1", {"k9999": "v9999"})
     promptly(lambda: parsed.matches("n1", {}))
 
 
 def test_ten_thousand_broken_preferences_fit_into_one_event() -> None:
     broken = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "?"}]}}
-    attempt(preferred, from_data([broken] * 10_000, list[PreferredSchedulingTerm]))
+    attempt(parse_preferred, from_data([broken] * 10_000, list[PreferredSchedulingTerm]))
 
 
 def test_ten_thousand_values() -> None:
@@ -278,7 +285,7 @@ def test_a_message_about_a_megabyte_is_short(text: str) -> None:
 
 def test_missing_everything() -> None:
     assert footprint(Pod()).amounts == ()
-    assert demand(Pod()).scored == ()
+    assert demand(Pod()).with_defaults == ()
     assert allocatable(Node()) == ()
     assert required_features(Pod()) == frozenset()
     with pytest.raises(Malformed, match=r"metadata\.name: missing"):

@@ -8,7 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubenexus.api import keys
-from kubenexus.api.keys import Entry, Kind, Spelling, gang, gpu, numa, read, read_indexed, tenant, workload
+from kubenexus.api.keys import (
+    KeyEntry,
+    KeyKind,
+    Spelling,
+    gang,
+    gpu,
+    numa,
+    read_indexed_key,
+    read_key,
+    tenant,
+    workload,
+)
 from kubenexus.api.keys.entry import slots
 from kubenexus.api.keys.values import OneOf
 
@@ -30,11 +41,11 @@ QUALIFIED_NAME = re.compile(r"(?:(?=.{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 
-def filled(entry: Entry[Any]) -> Entry[Any]:
+def filled(entry: KeyEntry[Any]) -> KeyEntry[Any]:
     return entry.at(*(INDEX[slot] for slot in entry.slots))
 
 
-def sample(entry: Entry[Any], spelling: Spelling) -> tuple[str, Any]:
+def sample(entry: KeyEntry[Any], spelling: Spelling) -> tuple[str, Any]:
     """A text that this spelling may carry, and the value it stands for."""
     for word, means in spelling.says.items():
         if means:
@@ -46,31 +57,31 @@ EVERY_WAY = [
     pytest.param(filled(entry), spelling, kind, id=f"{entry.on[0]}: {spelling.key} as {kind}")
     for entry in ENTRIES
     for spelling in filled(entry).spellings
-    for kind in (Kind.LABEL, Kind.ANNOTATION)
+    for kind in (KeyKind.LABEL, KeyKind.ANNOTATION)
     if kind in spelling.kind
 ]
 
 
 @pytest.mark.parametrize(("entry", "spelling", "kind"), EVERY_WAY)
-def test_every_spelling_is_read_wherever_it_may_stand(entry: Entry[Any], spelling: Spelling, kind: Kind) -> None:
+def test_every_spelling_is_read_wherever_it_may_stand(entry: KeyEntry[Any], spelling: Spelling, kind: KeyKind) -> None:
     text, value = sample(entry, spelling)
     said, nothing = {spelling.key: text}, {"unrelated": "label"}
-    reading = read(entry, said, nothing) if kind is Kind.LABEL else read(entry, nothing, said)
-    assert reading == keys.Reading(value, spelling.key)
+    reading = read_key(entry, said, nothing) if kind is KeyKind.LABEL else read_key(entry, nothing, said)
+    assert reading == keys.KeyReading(value, spelling.key)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.on[0]}: {entry.key}")
-def test_an_object_without_the_key_gives_the_default(entry: Entry[Any]) -> None:
-    reading = read(filled(entry), {"app": "web"}, {})
-    assert reading == keys.Reading(entry.default)
+def test_an_object_without_the_key_gives_the_default(entry: KeyEntry[Any]) -> None:
+    reading = read_key(filled(entry), {"app": "web"}, {})
+    assert reading == keys.KeyReading(entry.default)
     assert not reading.is_set
 
 
 @pytest.mark.parametrize("entry", [each for each in ENTRIES if each.slots], ids=lambda entry: entry.key)
-def test_every_spelling_with_slots_is_found_by_its_index(entry: Entry[Any]) -> None:
+def test_every_spelling_with_slots_is_found_by_its_index(entry: KeyEntry[Any]) -> None:
     index = tuple(INDEX[slot] for slot in entry.slots)
     for spelling in filled(entry).spellings:
-        assert list(read_indexed(entry, {spelling.key: entry.values.example}, {})) == [index]
+        assert list(read_indexed_key(entry, {spelling.key: entry.values.example}, {})) == [index]
 
 
 @pytest.mark.parametrize(
@@ -111,9 +122,9 @@ def test_every_spelling_with_slots_is_found_by_its_index(entry: Entry[Any]) -> N
     ],
 )
 def test_a_conflict_is_reported_and_the_first_spelling_counts(
-    entry: Entry[Any], labels: dict[str, str], annotations: dict[str, str], value: object, source: str
+    entry: KeyEntry[Any], labels: dict[str, str], annotations: dict[str, str], value: object, source: str
 ) -> None:
-    reading = read(entry, labels, annotations)
+    reading = read_key(entry, labels, annotations)
     assert (reading.value, reading.source_key, len(reading.conflicts)) == (value, source, 1)
     assert source in reading.warnings[0]
 
@@ -148,20 +159,20 @@ def test_a_conflict_is_reported_and_the_first_spelling_counts(
         pytest.param(gang.NAME, {"pod-group.scheduling.kubenexus.io/name": " "}, None, id="a blank name is no name"),
     ],
 )
-def test_no_conflict(entry: Entry[Any], labels: dict[str, str], value: object) -> None:
-    reading = read(entry, labels, {})
+def test_no_conflict(entry: KeyEntry[Any], labels: dict[str, str], value: object) -> None:
+    reading = read_key(entry, labels, {})
     assert (reading.value, reading.warnings) == (value, ())
 
 
 def test_a_malformed_value_is_a_problem_that_names_the_key_and_the_next_spelling_counts() -> None:
     canonical, alias = gang.MIN_AVAILABLE.key, gang.MIN_AVAILABLE.aliases[0].key
-    reading = read(gang.MIN_AVAILABLE, {canonical: "eight", alias: "4"}, {})
+    reading = read_key(gang.MIN_AVAILABLE, {canonical: "eight", alias: "4"}, {})
     assert (reading.value, reading.source_key, reading.conflicts) == (4, alias, ())
     assert reading.warnings == (f"label {canonical}: must be a whole number from 1, not 'eight'",)
 
 
 def test_with_nothing_readable_the_default_counts() -> None:
-    reading = read(numa.DISTANCE_WEIGHT, {}, {"scheduling.kubenexus.io/numa-distance-weight": "101"})
+    reading = read_key(numa.DISTANCE_WEIGHT, {}, {"scheduling.kubenexus.io/numa-distance-weight": "101"})
     assert (reading.value, reading.is_set) == (50, False)
     assert reading.warnings == (
         "annotation scheduling.kubenexus.io/numa-distance-weight: must be a whole number from 0 to 100, not '101'",
@@ -171,7 +182,7 @@ def test_with_nothing_readable_the_default_counts() -> None:
 def test_indexes_come_in_numerical_order_from_labels_and_annotations() -> None:
     labels = {"numa.kubenexus.io/node-10-cpus": "8-9", "numa.kubenexus.io/node-2-cpus": "0-3_6"}
     annotations = {"numa.kubenexus.io/node-3-cpus": "1,4-5", "numa.kubenexus.io/node-03-cpus": "1"}
-    readings = read_indexed(numa.CPUS, labels, annotations)
+    readings = read_indexed_key(numa.CPUS, labels, annotations)
     assert {index: reading.value for index, reading in readings.items()} == {
         (2,): (0, 1, 2, 3, 6),
         (3,): (1, 4, 5),
@@ -182,12 +193,14 @@ def test_indexes_come_in_numerical_order_from_labels_and_annotations() -> None:
 
 def test_an_index_may_have_two_parts() -> None:
     labels = {"numa.kubenexus.io/node-0-distance-1": "21", "numa.kubenexus.io/node-0-distance-x": "21"}
-    assert read_indexed(numa.DISTANCE, labels, {}) == {(0, 1): keys.Reading(21, "numa.kubenexus.io/node-0-distance-1")}
+    assert read_indexed_key(numa.DISTANCE, labels, {}) == {
+        (0, 1): keys.KeyReading(21, "numa.kubenexus.io/node-0-distance-1")
+    }
 
 
 def test_aliases_of_an_index_are_one_index() -> None:
     labels = {"gpu.kubenexus.io/numa-node-3": "0", "gpu.kubenexus.io/gpu3-numa": "1"}
-    (reading,) = read_indexed(numa.GPU, labels, {}).values()
+    (reading,) = read_indexed_key(numa.GPU, labels, {}).values()
     assert (reading.value, len(reading.conflicts)) == (0, 1)
 
 
@@ -197,7 +210,7 @@ def read_everywhere(text: str) -> list[str]:
         warning
         for entry in map(filled, ENTRIES)
         for spelling in entry.spellings
-        for warning in read(entry, {spelling.key: text}, {spelling.key: text}).warnings
+        for warning in read_key(entry, {spelling.key: text}, {spelling.key: text}).warnings
     ]
 
 
@@ -227,10 +240,10 @@ def test_hostile_text_costs_little_and_its_warning_is_short(text: str) -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.on[0]}: {entry.key}")
-def test_the_table_is_sound(entry: Entry[Any]) -> None:
+def test_the_table_is_sound(entry: KeyEntry[Any]) -> None:
     for spelling in filled(entry).spellings:
         assert QUALIFIED_NAME.fullmatch(spelling.key), f"{spelling.key} is not a key that the API server takes"
-        if Kind.LABEL in spelling.kind:
+        if KeyKind.LABEL in spelling.kind:
             assert LABEL_VALUE.fullmatch(sample(entry, spelling)[0]), f"{spelling.key} cannot say this as a label"
     assert len({slots(each.key) for each in entry.spellings}) == 1, "all spellings have the same slots"
     hints = [each.hint for each in entry.spellings]

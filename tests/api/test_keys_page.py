@@ -6,18 +6,18 @@ from click.testing import CliRunner
 
 from kubenexus import __version__
 from kubenexus.api import keys
-from kubenexus.api.keys import page
+from kubenexus.api.keys import render
 from kubenexus.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "keys.md"
 
 
 def test_the_page_in_the_repository_is_what_the_registry_says() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page.markdown(keys.SECTIONS), "run `make docs`"
+    assert PAGE.read_text(encoding="utf-8") == render.render_markdown(keys.SECTIONS), "run `make docs`"
 
 
 def test_the_page_names_every_spelling_once_per_entry() -> None:
-    text = page.markdown(keys.SECTIONS)
+    text = render.render_markdown(keys.SECTIONS)
     for section in keys.SECTIONS:
         for entry in section.entries:
             for spelling in entry.spellings:
@@ -25,13 +25,13 @@ def test_the_page_names_every_spelling_once_per_entry() -> None:
 
 
 def test_a_table_row_has_as_many_cells_as_its_head() -> None:
-    rows = [line for line in page.markdown(keys.SECTIONS).splitlines() if line.startswith("|")]
+    rows = [line for line in render.render_markdown(keys.SECTIONS).splitlines() if line.startswith("|")]
     assert {row.count("|") for row in rows} == {7}
 
 
 def test_the_command_prints_the_page() -> None:
     printed = CliRunner().invoke(main, ["keys", "--markdown"])
-    assert (printed.exit_code, printed.output) == (0, page.markdown(keys.SECTIONS))
+    assert (printed.exit_code, printed.output) == (0, render.render_markdown(keys.SECTIONS))
 
 
 def test_without_an_option_it_prints_lines_to_search() -> None:

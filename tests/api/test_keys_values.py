@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubenexus.api.keys import Entry, gang, gpu, network, numa, tenant, workload
+from kubenexus.api.keys import KeyEntry, gang, gpu, network, numa, tenant, workload
 from kubenexus.base.errors import Malformed
 
 GI = 2**30
@@ -43,7 +43,7 @@ GI = 2**30
         pytest.param(workload.DRIVER_CPU, "0.5", 500, id="cores in thousandths"),
     ],
 )
-def test_reads(entry: Entry[Any], text: str, value: object) -> None:
+def test_reads(entry: KeyEntry[Any], text: str, value: object) -> None:
     assert entry.values.parse(text) == value
 
 
@@ -67,6 +67,6 @@ def test_reads(entry: Entry[Any], text: str, value: object) -> None:
         pytest.param(gpu.MODEL_SIZE, "x" * 1000, "not 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'", id="cut"),
     ],
 )
-def test_refuses(entry: Entry[Any], text: str, says: str) -> None:
+def test_refuses(entry: KeyEntry[Any], text: str, says: str) -> None:
     with pytest.raises(Malformed, match=says.replace("?", r"\?").replace("...", r"\.\.\.")):
         entry.values.parse(text)

@@ -8,9 +8,16 @@ from hypothesis import strategies as st
 
 from kubenexus.api.codec import from_data
 from kubenexus.api.core import NodeSelector, PreferredSchedulingTerm
-from kubenexus.api.node_selectors import Term, exactly, matches, named, preferred, required
+from kubenexus.api.node_selectors import (
+    NodeTerm,
+    matches,
+    node_selector_term,
+    parse_preferred,
+    parse_required,
+    required_node_names,
+)
 from kubenexus.base.errors import Malformed
-from tests.api import naive
+from tests.api import reference
 from tests.api.oracle import steady
 
 Json = dict[str, Any]
@@ -49,8 +56,8 @@ def naively(term: Json, name: str, labels: dict[str, str]) -> bool:
     if not term["matchExpressions"] and not term["matchFields"]:
         return False
     node = {"metadata.name": name, "metadata.uid": ""}
-    return all(naive.holds(each, labels) for each in term["matchExpressions"]) and all(
-        naive.holds(each, node) for each in term["matchFields"]
+    return all(reference.holds(each, labels) for each in term["matchExpressions"]) and all(
+        reference.holds(each, node) for each in term["matchFields"]
     )
 
 
@@ -59,7 +66,7 @@ def naively(term: Json, name: str, labels: dict[str, str]) -> bool:
 def test_terms_are_alternatives_as_the_naive_twin_reads_them(
     data: list[Json], name: str, labels: dict[str, str]
 ) -> None:
-    parsed = required(from_data({"nodeSelectorTerms": data}, NodeSelector))
+    parsed = parse_required(from_data({"nodeSelectorTerms": data}, NodeSelector))
     assert not parsed.problem
     assert parsed.matches(name, labels) == any(naively(term, name, labels) for term in data)
 
@@ -68,9 +75,9 @@ def test_terms_are_alternatives_as_the_naive_twin_reads_them(
 @given(st.lists(terms, max_size=3), labels)
 def test_a_pinned_selector_matches_no_other_node(data: list[Json], labels: dict[str, str]) -> None:
     selector = from_data({"nodeSelectorTerms": data}, NodeSelector)
-    pinned = named(selector)
+    pinned = required_node_names(selector)
     if pinned is not None:
-        assert not any(required(selector).matches(name, labels) for name in {"n1", "n2", "n3"} - pinned)
+        assert not any(parse_required(selector).matches(name, labels) for name in {"n1", "n2", "n3"} - pinned)
 
 
 def selector(*terms: Json) -> NodeSelector:
@@ -86,18 +93,18 @@ def field(key: str, operator: str, *values: str) -> Json:
 
 
 def test_no_term_and_empty_terms_match_nothing() -> None:
-    assert not required(NodeSelector()).matches("n1", {"a": "b"})
-    assert not required(selector({}, {})).matches("n1", {"a": "b"})
+    assert not parse_required(NodeSelector()).matches("n1", {"a": "b"})
+    assert not parse_required(selector({}, {})).matches("n1", {"a": "b"})
 
 
 def test_a_term_without_requirements_left_matches_everything() -> None:
     # Only parsing can leave such a term: the API's empty term is gone before.
-    assert matches(Term(), "n1", {})
-    assert required(selector(field("metadata.uid", "In", ""))).matches("n1", {})
+    assert matches(NodeTerm(), "n1", {})
+    assert parse_required(selector(field("metadata.uid", "In", ""))).matches("n1", {})
 
 
 def test_an_unparsable_term_is_passed_over() -> None:
-    parsed = required(selector(expression("gen", "Gt", "x"), expression("zone", "In", "a")))
+    parsed = parse_required(selector(expression("gen", "Gt", "x"), expression("zone", "In", "a")))
     assert parsed.matches("n1", {"zone": "a"})
     assert not parsed.matches("n1", {"zone": "b", "gen": "9"})
     assert parsed.problem.startswith("nodeSelectorTerms[0].matchExpressions[0].values[0]: Invalid value:")
@@ -125,28 +132,28 @@ def test_an_unparsable_term_is_passed_over() -> None:
 )
 def test_what_cannot_be_parsed_says_why(term: Json, problem: str) -> None:
     kind = next(iter(term))
-    assert required(selector(term)).problem == f"nodeSelectorTerms[0].{kind}[0].{problem}"
+    assert parse_required(selector(term)).problem == f"nodeSelectorTerms[0].{kind}[0].{problem}"
     with pytest.raises(Malformed) as raised:
-        preferred([from_data({"weight": 1, "preference": term}, PreferredSchedulingTerm)])
+        parse_preferred([from_data({"weight": 1, "preference": term}, PreferredSchedulingTerm)])
     assert str(raised.value) == f"[0].{kind}[0].{problem}"
 
 
 def test_a_negative_operand_is_no_label_value() -> None:
-    problem = required(selector(expression("gen", "Lt", "-5"))).problem
+    problem = parse_required(selector(expression("gen", "Lt", "-5"))).problem
     assert problem.startswith('nodeSelectorTerms[0].matchExpressions[0].values[0][gen]: Invalid value: "-5": a valid')
 
 
 def test_preferences_without_weight_or_content_are_skipped_even_if_broken() -> None:
     skipped = [{"weight": 0, "preference": expression("gen", "Gt", "x")}, {"weight": 5, "preference": {}}]
     counted = {"weight": 7, "preference": expression("zone", "In", "a")}
-    parsed = preferred(from_data([*skipped, counted], list[PreferredSchedulingTerm]))
+    parsed = parse_preferred(from_data([*skipped, counted], list[PreferredSchedulingTerm]))
     assert [each.weight for each in parsed] == [7]
 
 
 def test_two_problems_are_told_together_and_each_once() -> None:
     broken = {"weight": 1, "preference": expression("gen", "Gt", "x")}
     with pytest.raises(Malformed) as raised:
-        preferred(from_data([broken, broken], list[PreferredSchedulingTerm]))
+        parse_preferred(from_data([broken, broken], list[PreferredSchedulingTerm]))
     assert str(raised.value).startswith("[[0].matchExpressions")
     assert str(raised.value).count("must be an integer") == 2
 
@@ -169,12 +176,12 @@ def test_two_problems_are_told_together_and_each_once() -> None:
     ],
 )
 def test_named_nodes(terms: list[Json], expected: set[str] | None) -> None:
-    assert named(selector(*terms)) == expected
+    assert required_node_names(selector(*terms)) == expected
 
 
 def test_a_node_selector_of_a_pod_must_hold_exactly() -> None:
-    term = exactly({"zone": "a", "disk": ""})
+    term = node_selector_term({"zone": "a", "disk": ""})
     assert matches(term, "n1", {"zone": "a", "disk": "", "more": "x"})
     assert not matches(term, "n1", {"zone": "a"})
-    assert matches(exactly({}), "n1", {})
+    assert matches(node_selector_term({}), "n1", {})
     assert term.keys == {"zone", "disk"}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubenexus.api import codec, outline
-from kubenexus.api.codec import PORTION, Listing, Unreadable, decode_list, read_object, split_list
+from kubenexus.api import codec, json_outline
+from kubenexus.api.codec import PORTION, ListPage, Unreadable, decode_list, read_object, split_list
 from kubenexus.api.core import Pod
-from kubenexus.api.outline import finished
+from kubenexus.api.json_outline import run_steps
 from kubenexus.base.errors import Malformed
 
 
@@ -48,11 +48,11 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(codec, "SPLIT_AT_ONCE", 0)
 
 
-def as_one(items: list[bytes]) -> Listing[Pod]:
+def as_one(items: list[bytes]) -> ListPage[Pod]:
     """What the page comes to, item by item."""
     answers = [read_object(item, Pod) for item in items]
     bad = tuple(answer for answer in answers if isinstance(answer, Unreadable))
-    return Listing([answer for answer in answers if isinstance(answer, Pod)], "42", "next", bad)
+    return ListPage([answer for answer in answers if isinstance(answer, Pod)], "42", "next", bad)
 
 
 @pytest.mark.usefixtures("way")
@@ -92,9 +92,9 @@ def test_only_the_deep_item_of_a_page_is_cut(monkeypatch: pytest.MonkeyPatch) ->
 
     def counting(raw: bytes) -> bytes:
         lengths.append(len(raw))
-        return outline.cut(raw)
+        return json_outline.without_deep_parts(raw)
 
-    monkeypatch.setattr(codec, "cut", counting)
+    monkeypatch.setattr(codec, "without_deep_parts", counting)
     ordinary, deep = ITEMS["a long string"], ITEMS["a deep one"]
     assert len(decode_list(a_page([*[ordinary] * 10, deep, *[ordinary] * 10]), Pod).items) == 21
     assert sum(lengths) < 2 * len(deep)
@@ -119,7 +119,7 @@ def large(name: str, size: int, fields: bytes = b"{}") -> bytes:
     ],
 )
 def test_the_portions_of_a_page(items: list[bytes], portions: list[int]) -> None:
-    page = finished(split_list(a_page(items), Pod))
+    page = run_steps(split_list(a_page(items), Pod))
     found = list(page.portions)
     assert [len(each.items) + len(each.unreadable) for each in found] == portions
     assert {(each.resource_version, each.more) for each in found} == {("42", "next")}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.api.quantity import INT64_MAX, Quantity, read, to_milli, to_nano, to_units
+from kubenexus.api.quantity import INT64_MAX, Quantity, read_quantity, to_milli, to_nano, to_units
 from kubenexus.base.errors import Malformed
 from tests.api.oracle import steady
 
@@ -172,7 +172,7 @@ def test_what_is_no_quantity_is_malformed(text: str) -> None:
 
 
 def test_objects_may_have_blanks_around_a_quantity_as_in_go() -> None:
-    assert (to_units(" 1Ki\n"), to_milli(" 1 "), read("\t2").units()) == (1024, 1000, 2)
+    assert (to_units(" 1Ki\n"), to_milli(" 1 "), read_quantity("\t2").units()) == (1024, 1000, 2)
 
 
 @pytest.mark.parametrize("text", ["1e30", "9" * 40, "9" * 40 + "Ei", "1e2147483647", "9" * 5000, 10**40, 1e300])

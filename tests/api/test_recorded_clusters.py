@@ -8,9 +8,15 @@ import pytest
 from kubenexus.api.codec import from_data
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.features import required_features
-from kubenexus.api.node_selectors import exactly, matches, named, preferred, required
+from kubenexus.api.node_selectors import (
+    matches,
+    node_selector_term,
+    parse_preferred,
+    parse_required,
+    required_node_names,
+)
 from kubenexus.api.resources import demand, footprint
-from kubenexus.api.tolerations import SOFT, untolerated
+from kubenexus.api.tolerations import SOFT_EFFECTS, untolerated
 from kubenexus.base.errors import Malformed
 from tests.api.oracle import recorded
 
@@ -49,7 +55,7 @@ def test_taints_that_cost_points() -> None:
         if "scores" not in expected or "TaintToleration" in expected.get("skipScore", ()):
             continue
         counted = [
-            len(untolerated(pod.spec.tolerations, by_name[name].spec.taints, effects=SOFT))
+            len(untolerated(pod.spec.tolerations, by_name[name].spec.taints, effects=SOFT_EFFECTS))
             for name in expected["feasible"]
         ]
         assert counted == expected["scores"]["TaintToleration"]["raw"], pod.key
@@ -73,7 +79,7 @@ def test_required_node_affinity() -> None:
             continue
         affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
         selector = affinity.required if affinity else None
-        terms, fixed = required(selector) if selector else None, exactly(pod.spec.node_selector)
+        terms, fixed = parse_required(selector) if selector else None, node_selector_term(pod.spec.node_selector)
         off = {
             node.metadata.name
             for node in nodes
@@ -86,7 +92,7 @@ def test_required_node_affinity() -> None:
 def test_nodes_named_by_every_term() -> None:
     for pod, _, expected in pods("mini", "nodeaffinity"):
         affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-        names = named(affinity.required) if affinity and affinity.required else None
+        names = required_node_names(affinity.required) if affinity and affinity.required else None
         verdict = expected.get("preFilter", {}).get("NodeAffinity", {})
         if names is None:
             assert not verdict, pod.key
@@ -102,7 +108,7 @@ def test_preferred_node_affinity() -> None:
             continue
         assert pod.spec.affinity
         assert pod.spec.affinity.node_affinity
-        preferences = preferred(pod.spec.affinity.node_affinity.preferred)
+        preferences = parse_preferred(pod.spec.affinity.node_affinity.preferred)
         by_name = {node.metadata.name: node for node in nodes}
         scores = [
             sum(each.weight for each in preferences if matches(each.term, name, by_name[name].metadata.labels))
@@ -119,7 +125,7 @@ def test_preferences_that_cannot_be_parsed_fail_in_upstreams_words() -> None:
         assert pod.spec.affinity
         assert pod.spec.affinity.node_affinity
         with pytest.raises(Malformed) as raised:
-            preferred(pod.spec.affinity.node_affinity.preferred)
+            parse_preferred(pod.spec.affinity.node_affinity.preferred)
         told.append(str(raised.value))
         assert f'running PreScore plugin "NodeAffinity": {raised.value}' == expected["scoreError"]
     assert any(text.startswith("[[") for text in told), "a case with two problems was recorded, too"

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubenexus.api.allocatable import allocatable
 from kubenexus.api.codec import from_data
 from kubenexus.api.core import Node, Pod
-from kubenexus.api.offers import allocatable
 from kubenexus.api.resource_names import is_extended, is_scalar
 from kubenexus.api.resources import demand, footprint, pod_requests
 from kubenexus.base.errors import Malformed
-from tests.api import naive
+from tests.api import reference
 from tests.api.oracle import steady
 
 Json = dict[str, Any]
@@ -106,9 +106,11 @@ def test_a_demand_counts_in_three_ways() -> None:
     pod = a_pod(asks(cpu="1"), resources={"requests": {"cpu": "2", "memory": "1Gi"}}, status=resized("5", "5"))
     asked = demand(pod)
     assert dict(asked.amounts) == {"cpu": 2000, "memory": 2**30}, "the filter reads the spec"
-    assert dict(asked.scored) == {"cpu": 1000, "memory": 200 * 2**20}, "the scorers know no pod level and no status"
+    assert dict(asked.with_defaults) == {"cpu": 1000, "memory": 200 * 2**20}, (
+        "the scorers know no pod level and no status"
+    )
     assert (asked.nonzero_cpu, asked.nonzero_memory) == (1000, 200 * 2**20)
-    assert asked.plain == footprint(pod).amounts, "BalancedAllocation reads all"
+    assert asked.with_resize == footprint(pod).amounts, "BalancedAllocation reads all"
 
 
 @pytest.mark.parametrize("cpu", ["100m", "1", 2, "1.0001", "100u", "1e30", "0"])
@@ -227,7 +229,7 @@ def test_names_of_resources(name: str, extended: bool, scalar: bool) -> None:
 
 
 amounts = st.sampled_from(["0", "1", "100m", "250m", "2", "1500u", "1Gi", "512Mi", "3k", "1G", 7])
-listings = st.none() | st.dictionaries(st.sampled_from(naive.NAMES), amounts, max_size=4)
+listings = st.none() | st.dictionaries(st.sampled_from(reference.NAMES), amounts, max_size=4)
 restarts = st.sampled_from([{}, {}, {"restartPolicy": "Always"}])
 
 
@@ -273,11 +275,13 @@ def without_nulls(value: Any) -> Any:
 @given(pods())
 def test_a_footprint_is_what_the_naive_twin_counts(data: Json) -> None:
     counted = footprint(from_data(data, Pod))
-    plain = naive.requests(data, status=True, pod_level=True, fill={})
-    assert dict(counted.amounts) == naive.rounded(plain)
+    plain = reference.requests(data, status=True, pod_level=True, fill={})
+    assert dict(counted.amounts) == reference.rounded(plain)
     whole = (data["spec"].get("resources") or {}).get("requests") or {}
-    missing = {name: amount for name, amount in naive.DEFAULTS.items() if not whole_names(whole) or name not in plain}
-    filled = naive.rounded(naive.requests(data, status=True, pod_level=True, fill=missing))
+    missing = {
+        name: amount for name, amount in reference.DEFAULTS.items() if not whole_names(whole) or name not in plain
+    }
+    filled = reference.rounded(reference.requests(data, status=True, pod_level=True, fill=missing))
     assert (counted.nonzero_cpu, counted.nonzero_memory) == (filled.get("cpu", 0), filled.get("memory", 0))
 
 
@@ -289,10 +293,10 @@ def whole_names(whole: Json) -> bool:
 @given(pods())
 def test_a_demand_is_what_the_naive_twin_counts(data: Json) -> None:
     asked = demand(from_data(data, Pod))
-    assert dict(asked.amounts) == naive.rounded(naive.requests(data, status=False, pod_level=True, fill={}))
-    assert dict(asked.plain) == naive.rounded(naive.requests(data, status=True, pod_level=True, fill={}))
-    scored = naive.rounded(naive.requests(data, status=False, pod_level=False, fill=naive.DEFAULTS))
-    assert dict(asked.scored) == scored
+    assert dict(asked.amounts) == reference.rounded(reference.requests(data, status=False, pod_level=True, fill={}))
+    assert dict(asked.with_resize) == reference.rounded(reference.requests(data, status=True, pod_level=True, fill={}))
+    scored = reference.rounded(reference.requests(data, status=False, pod_level=False, fill=reference.DEFAULTS))
+    assert dict(asked.with_defaults) == scored
     assert (asked.nonzero_cpu, asked.nonzero_memory) == (scored.get("cpu", 0), scored.get("memory", 0))
 
 
@@ -300,5 +304,5 @@ def test_a_demand_is_what_the_naive_twin_counts(data: Json) -> None:
 @given(pods(), st.booleans(), st.booleans(), st.booleans())
 def test_quantities_are_what_the_naive_twin_counts(data: Json, status: bool, pod_level: bool, fill: bool) -> None:
     counted = pod_requests(from_data(data, Pod), status=status, pod_level=pod_level, fill=fill)
-    expected = naive.requests(data, status=status, pod_level=pod_level, fill=naive.DEFAULTS if fill else {})
+    expected = reference.requests(data, status=status, pod_level=pod_level, fill=reference.DEFAULTS if fill else {})
     assert {name: quantity.nano for name, quantity in counted.items()} == {n: a * 10**9 for n, a in expected.items()}

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.api.codec import from_data
-from kubenexus.api.selectors import LabelSelector, Op, Requirement, compile_selector, is_label_key, parse_int64
+from kubenexus.api.selectors import LabelSelector, Operator, Requirement, compile_selector, is_label_key, parse_int64
 from kubenexus.base.errors import Malformed
-from tests.api import naive
+from tests.api import reference
 from tests.api.oracle import steady
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ selectors = st.none() | st.fixed_dictionaries(
 @given(selectors, st.lists(labels, min_size=1, max_size=4))
 def test_a_selector_selects_what_the_naive_twin_selects(data: Json | None, sets: list[dict[str, str]]) -> None:
     selector = compile_selector(None if data is None else from_data(data, LabelSelector))
-    assert [selector.matches(each) for each in sets] == [naive.selects(data, each) for each in sets]
+    assert [selector.matches(each) for each in sets] == [reference.selects(data, each) for each in sets]
 
 
 @steady
@@ -57,7 +57,7 @@ def test_two_ways_to_say_the_same_give_equal_requirements() -> None:
     long = compile_selector(
         from_data({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}, LabelSelector)
     )
-    assert short.requirements == long.requirements == (Requirement("app", Op.IN, ("web",)),)
+    assert short.requirements == long.requirements == (Requirement("app", Operator.IN, ("web",)),)
     assert (str(short), str(long)) == ("app=web", "app in (web)")
 
 
@@ -122,7 +122,7 @@ def test_integers_are_gos(text: str, number: int | None) -> None:
 
 
 def test_many_values_are_found_as_few_are() -> None:
-    many = Requirement("app", Op.IN, tuple(sorted(f"v{i}" for i in range(1000))))
+    many = Requirement("app", Operator.IN, tuple(sorted(f"v{i}" for i in range(1000))))
     assert many.accepts("v0")
     assert many.accepts("v999")
     assert not many.accepts("v1000")

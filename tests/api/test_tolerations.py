@@ -3,7 +3,7 @@
 import pytest
 
 from kubenexus.api.core import Taint, Toleration
-from kubenexus.api.tolerations import HARD, SOFT, tolerated, tolerates, untolerated
+from kubenexus.api.tolerations import HARD_EFFECTS, SOFT_EFFECTS, tolerated, tolerates, untolerated
 
 GPU = Taint(key="gpu", value="a100", effect="NoSchedule")
 
@@ -61,5 +61,5 @@ def test_only_taints_with_the_asked_effects_are_listed() -> None:
     odd = Taint(key="odd", effect="Whatever")
     taints = [soft, GPU, odd, gone]
     assert untolerated([], taints) == (GPU, gone)
-    assert untolerated([], taints, effects=SOFT) == (soft,)
-    assert untolerated([Toleration(key="gpu", operator="Exists")], taints, effects=HARD) == (gone,)
+    assert untolerated([], taints, effects=SOFT_EFFECTS) == (soft,)
+    assert untolerated([Toleration(key="gpu", operator="Exists")], taints, effects=HARD_EFFECTS) == (gone,)

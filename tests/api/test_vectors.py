@@ -4,7 +4,7 @@ from typing import Any
 
 from kubenexus.api.codec import from_data
 from kubenexus.api.core import NodeSelector, Pod
-from kubenexus.api.node_selectors import required
+from kubenexus.api.node_selectors import parse_required
 from kubenexus.api.quantity import Quantity, to_milli, to_units
 from kubenexus.api.resources import footprint, pod_limits, pod_requests
 from kubenexus.api.selectors import LabelSelector, compile_selector
@@ -69,7 +69,7 @@ def selector_facts(vector: dict[str, Any]) -> dict[str, Any]:
 
 def test_node_selectors_match_as_recorded() -> None:
     for vector in recorded("vectors-nodeselectors"):
-        terms = required(from_data(vector["selector"], NodeSelector))
+        terms = parse_required(from_data(vector["selector"], NodeSelector))
         for node, expected in zip(vector["nodes"], vector["match"], strict=True):
             matched = terms.matches(node["metadata"]["name"], node["metadata"].get("labels", {}))
             assert (matched or ("error" if terms.problem else False)) == expected, (vector["selector"], node)

@@ -5,20 +5,20 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from kubenexus.app.gauges import Gauges
-from kubenexus.app.health import root_page
-from kubenexus.app.ports import _checks, _warnings
+from kubenexus.app.http.endpoints import _checks, _warnings
+from kubenexus.app.http.health import root_page
+from kubenexus.app.report.gauge_collector import GaugeCollector
 from kubenexus.client import kinds
 from kubenexus.client.calls import ApiError, Call, Uncertain
-from kubenexus.client.kinds import Resource
+from kubenexus.client.kinds import ApiResource
 from kubenexus.config import defaults
-from kubenexus.framework.registry import with_entry_points
+from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN
-from kubenexus.sim.perf.trial import WITHOUT
+from kubenexus.sim.perf.workload_run import WITHOUT
 from kubenexus.sim.virtual.decisions import DecisionLog
 from kubenexus.sim.virtual.loop import run
-from kubenexus.sim.virtual.world import Laws, World, live
-from tests.sim.virtual.passing import elapse
+from kubenexus.sim.virtual.simulation import Simulation, SimulationOptions, run_scenario
+from tests.sim.virtual.virtual_time import elapse
 
 REFUSED, FORBIDDEN, HANGS, WELL, ABSENT = "500", "403", "hangs", "well", "404"
 GARBAGE = {
@@ -50,7 +50,7 @@ class Quiet:
 class Served:
     """Stands before the embedded server for one kind: `state` is one of the faults, WELL or ABSENT."""
 
-    def __init__(self, world: World, resource: Resource, state: str) -> None:
+    def __init__(self, world: Simulation, resource: ApiResource, state: str) -> None:
         self.state, self.objects, self._resource = state, list[dict[str, Any]](), resource
         self._watch: Quiet | None = None
         self._send, self._stream = world.api.send, world.api.stream
@@ -90,10 +90,10 @@ class Served:
 class Place:
     """What a test does in such a cluster, and what it sees."""
 
-    def __init__(self, world: World, served: Served) -> None:
+    def __init__(self, world: Simulation, served: Served) -> None:
         self.world, self.served = world, served
         self.scheduler = world.scheduler
-        self._gauges = Gauges(world.scheduler, None, world.clock)
+        self._gauges = GaugeCollector(world.scheduler, None, world.clock)
 
     def post(self, path: str, body: dict[str, Any]) -> None:
         answer = self.world.api.now(Call("POST", path, json.dumps(body).encode()))
@@ -130,29 +130,29 @@ class Place:
     async def synced(self, kind: str) -> float:
         """The metric."""
         self._gauges.read()
-        return self.scheduler.metrics.watch_synced.at(kind).value
+        return self.scheduler.metrics.watch_synced.labels(kind).value
 
 
 class Known:
-    unknown_since = None
+    unauthorized_since = None
 
 
-def in_place(resource: Resource, state: str, story: Callable[[Place], Awaitable[None]]) -> None:
+def in_place(resource: ApiResource, state: str, story: Callable[[Place], Awaitable[None]]) -> None:
     """One node and the plain pod `plain`, then the story. The scheduler has waited for what it has to wait for."""
 
     async def life() -> None:
-        plugins = with_entry_points(BUILT_IN)
-        world = World(defaults(plugins), plugins, Laws(seed=1, without=WITHOUT), DecisionLog())
+        plugins = load_plugins(BUILT_IN)
+        world = Simulation(defaults(plugins), plugins, SimulationOptions(seed=1, without=WITHOUT), DecisionLog())
         place = Place(world, Served(world, resource, state))
         place.node("n1")
         place.pod("plain")
         async with asyncio.timeout(1000):
-            await live(world, lambda _: story(place))
+            await run_scenario(world, lambda _: story(place))
 
     run(life())
 
 
-def group_of(resource: Resource, name: str = "g") -> dict[str, Any]:
+def group_of(resource: ApiResource, name: str = "g") -> dict[str, Any]:
     """An object of a kind, which asks for one member."""
     kind = {"kind": resource.kind, "apiVersion": resource.api_version}
     spec: dict[str, Any] = {"minMember": 1}

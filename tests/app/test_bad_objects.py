@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from kubenexus.api.codec import decode_list
-from kubenexus.app.hearing import WATCHED, Hearing
+from kubenexus.app.watch.informers import WATCHED_KINDS, InformerHandler
 from kubenexus.client import kinds
-from kubenexus.client.changes import ADDED, DELETED, Change, read_batch
-from kubenexus.client.kinds import Resource
-from kubenexus.state.intake import KINDS, named
+from kubenexus.client.kinds import ApiResource
+from kubenexus.client.watch_events import ADDED, DELETED, WatchEvent, decode_watch_lines
+from kubenexus.state.object_kinds import KINDS, kind_name
 from kubenexus.testing.builders import a_node
-from tests.api.gangs.small import a_member
-from tests.app.town import Town, in_town
+from tests.api.gangs.builders import a_member
+from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
 
 STRANGE: dict[str, dict[str, Any]] = {
     "metadata that is a number": {"metadata": 5},
@@ -22,7 +22,7 @@ STRANGE: dict[str, dict[str, Any]] = {
     "nothing at all": {},
 }
 # What only some kinds have, and what the ledger refuses though it can be decoded.
-DEEPER: dict[Resource, dict[str, Any]] = {
+DEEPER: dict[ApiResource, dict[str, Any]] = {
     kinds.NODES: {"status": {"allocatable": {"cpu": "12 apples"}}},
     kinds.PODS: {"spec": {"nodeName": "n", "containers": [{"resources": {"requests": {"cpu": "12 apples"}}}]}},
     kinds.NAMESPACES: {"metadata": {"name": "bad", "labels": {"a": 5}}},
@@ -47,90 +47,90 @@ DEEPER: dict[Resource, dict[str, Any]] = {
 }
 CASES = [
     pytest.param(resource, bad, id=f"{resource}: {what}")
-    for resource in WATCHED
+    for resource in WATCHED_KINDS
     for what, bad in (STRANGE | {"a field of its own": DEEPER[resource]}).items()
 ]
 
 
-def good(name: str, resource: Resource) -> dict[str, Any]:
+def good(name: str, resource: ApiResource) -> dict[str, Any]:
     namespace = {"namespace": "default"} if resource.namespaced else {}
     return {"metadata": {"name": name, "uid": f"u-{name}", **namespace}}
 
 
-def bad_one(bad: dict[str, Any], resource: Resource) -> dict[str, Any]:
+def bad_one(bad: dict[str, Any], resource: ApiResource) -> dict[str, Any]:
     return {**({} if "metadata" in bad or not bad else good("bad", resource)), **bad}
 
 
-def keys(hearing: Hearing) -> set[str]:
-    return {key.rpartition("/")[2] for key in hearing._keys()}
+def keys(informer: InformerHandler) -> set[str]:
+    return {key.rpartition("/")[2] for key in informer._keys()}
 
 
 @pytest.mark.parametrize(("resource", "bad"), CASES)
-def test_a_bad_object_keeps_no_other_out(resource: Resource, bad: dict[str, Any]) -> None:
-    kind = KINDS[named(resource.kind, resource.group)].type
+def test_a_bad_object_keeps_no_other_out(resource: ApiResource, bad: dict[str, Any]) -> None:
+    kind = KINDS[kind_name(resource.kind, resource.group)].type
 
-    async def life(town: Town) -> None:
-        hearing = Hearing(town.feed, resource)
+    async def life(fixture: SchedulerFixture) -> None:
+        informer = InformerHandler(fixture.handlers, resource)
         items = [good("first", resource), bad_one(bad, resource), good("second", resource)]
         raw = {"kind": f"{resource.kind}List", "metadata": {"resourceVersion": "1"}, "items": items}
         page = decode_list(json.dumps(raw).encode(), kind)
-        hearing.begin()
-        hearing.listed(page.items, page.unreadable)
-        hearing.end()
-        assert {"first", "second"} <= keys(hearing)
-        assert sum(town.feed.unusable.values()) == 1
+        informer.list_started()
+        informer.list_page(page.items, page.unreadable)
+        informer.list_finished()
+        assert {"first", "second"} <= keys(informer)
+        assert sum(fixture.handlers.unusable.values()) == 1
         lines = [
             json.dumps({"type": "ADDED", "object": each}).encode()
             for each in (bad_one(bad, resource), good("third", resource))
         ]
-        hearing.changed(read_batch(lines, kind).changes)
-        assert {"first", "second", "third"} <= keys(hearing)
+        informer.events(decode_watch_lines(lines, kind).changes)
+        assert {"first", "second", "third"} <= keys(informer)
 
-    in_town(life)
+    scheduler_test(life)
 
 
-@pytest.mark.parametrize("resource", [pytest.param(each, id=str(each)) for each in WATCHED])
+@pytest.mark.parametrize("resource", [pytest.param(each, id=str(each)) for each in WATCHED_KINDS])
 @pytest.mark.parametrize("broken", ["_seen", "_gone", "both, and setting aside"])
-def test_a_handler_that_fails_does_not_end_the_watch(resource: Resource, broken: str) -> None:
+def test_a_handler_that_fails_does_not_end_the_watch(resource: ApiResource, broken: str) -> None:
     """Whatever is wrong in what follows: the task of a watch ends with an exception, and the process with the task."""
-    kind = KINDS[named(resource.kind, resource.group)].type
+    kind = KINDS[kind_name(resource.kind, resource.group)].type
 
     def fail(*_: Any) -> None:
         raise RuntimeError("a mistake of ours")
 
-    async def life(town: Town) -> None:
-        hearing = Hearing(town.feed, resource)
+    async def life(fixture: SchedulerFixture) -> None:
+        informer = InformerHandler(fixture.handlers, resource)
         things = decode_list(
             json.dumps({"kind": "List", "items": [good("a", resource), good("b", resource)]}).encode(), kind
         ).items
-        hearing.changed([Change(ADDED, each) for each in things])
+        informer.events([WatchEvent(ADDED, each) for each in things])
         for name in ("_seen", "_gone") if broken.startswith("both") else (broken,):
-            setattr(hearing, name, fail)
+            setattr(informer, name, fail)
         if broken.startswith("both"):
-            for name in ("pod_unreadable", "pod_gone", "complain"):
-                setattr(town.feed, name, fail)
-        hearing.changed([Change(ADDED, things[0]), Change(DELETED, things[1])])
-        hearing.begin()
-        hearing.listed(things, ())
-        hearing.end()
+            for name in ("block_unreadable_pod", "remove_pod", "complain"):
+                setattr(fixture.handlers, name, fail)
+        informer.events([WatchEvent(ADDED, things[0]), WatchEvent(DELETED, things[1])])
+        informer.list_started()
+        informer.list_page(things, ())
+        informer.list_finished()
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_gang_that_cannot_be_formed_keeps_no_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def life(town: Town) -> None:
-        assembly = town.feed.assembly
-        form = assembly._form
+    async def life(fixture: SchedulerFixture) -> None:
+        assembler = fixture.handlers.assembler
+        form = assembler._form
 
         def broken(key: str) -> None:
             if key.endswith("/odd"):
                 raise RuntimeError("a mistake of ours")
             form(key)
 
-        monkeypatch.setattr(assembly, "_form", broken)
-        town.nodes(a_node("n"))
-        town.pods(*(a_member(f"{gang}-{i}", gang=gang, least=2) for gang in ("odd", "even") for i in range(2)))
-        await town.work()
-        assert set(town.where()) == {"even-0", "even-1"}
+        monkeypatch.setattr(assembler, "_form", broken)
+        fixture.nodes(a_node("n"))
+        fixture.pods(*(a_member(f"{gang}-{i}", gang=gang, least=2) for gang in ("odd", "even") for i in range(2)))
+        await fixture.work()
+        assert set(fixture.where()) == {"even-0", "even-1"}
 
-    in_town(life)
+    scheduler_test(life)

@@ -8,8 +8,8 @@ import pytest
 
 from kubenexus.api.core import Pod
 from kubenexus.testing.builders import a_node
-from tests.api.gangs.small import a_member
-from tests.app.hamlet import Hamlet
+from tests.api.gangs.builders import a_member
+from tests.app.decision_fixture import DecisionFixture
 
 SEEDS, PARTS = 1000, 4
 
@@ -25,37 +25,37 @@ def seeds(part: int) -> range:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_f01_of_two_gangs_that_need_all_nodes_one_runs_and_the_other_has_nothing(part: int) -> None:
     for seed in seeds(part):
-        dice, hamlet = random.Random(seed), Hamlet()
+        dice, fixture = random.Random(seed), DecisionFixture()
         size = dice.randint(2, 5)
-        hamlet.nodes(*(a_node(f"n{i}", cpu=1) for i in range(size)))
+        fixture.nodes(*(a_node(f"n{i}", cpu=1) for i in range(size)))
         pods = gang("left", size, cpu=1) + gang("right", size, cpu=1)
         dice.shuffle(pods)
         for pod in pods:
-            hamlet.come(pod)
+            fixture.come(pod)
             if dice.random() < 0.3:
-                hamlet.work()
-        hamlet.work()
-        assert sorted((len(hamlet.where("left")), len(hamlet.where("right")))) == [0, size], f"seed {seed}"
+                fixture.work()
+        fixture.work()
+        assert sorted((len(fixture.where("left")), len(fixture.where("right")))) == [0, size], f"seed {seed}"
 
 
 def drained(seed: int, gangs: int) -> None:
     """Gangs of one to eight GPUs on two machines of eight, which end in any order."""
-    dice, hamlet = random.Random(seed), Hamlet()
-    hamlet.nodes(a_node("n0", gpu=8), a_node("n1", gpu=8))
+    dice, fixture = random.Random(seed), DecisionFixture()
+    fixture.nodes(a_node("n0", gpu=8), a_node("n1", gpu=8))
     sizes = {f"g{i:02}": dice.randint(1, 8) for i in range(gangs)}
     pods = [pod for name, size in sizes.items() for pod in gang(name, size, gpu=1)]
     dice.shuffle(pods)
-    hamlet.come(*pods)
+    fixture.come(*pods)
     left = set(sizes)
     while left:
-        hamlet.work()
-        running = Counter(name.partition("-")[0] for name in hamlet.where())
+        fixture.work()
+        running = Counter(name.partition("-")[0] for name in fixture.where())
         assert running, f"seed {seed}: nobody runs, and {sorted(left)} wait"
         assert all(sizes[name] == count for name, count in running.items()), f"seed {seed}: half of a gang"
         name = dice.choice(sorted(running))
-        hamlet.end(*(f"{name}-{i}" for i in range(sizes[name])))
+        fixture.end(*(f"{name}-{i}" for i in range(sizes[name])))
         left.discard(name)
-        hamlet.clock.advance(dice.choice([0.1, 1.0, 30.0]))
+        fixture.clock.advance(dice.choice([0.1, 1.0, 30.0]))
 
 
 @pytest.mark.parametrize("part", range(PARTS))

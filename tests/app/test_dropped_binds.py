@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from kubenexus.testing.builders import a_node, a_pod
-from tests.app.town import Town, in_town
+from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
 from tests.bind.server import AWAY, FORBIDDEN
 
 
@@ -17,35 +17,35 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_the_first_bind_that_a_leader_cannot_send_is_an_error_until_one_is_answered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n"))
-        town.server.script.extend([AWAY] * 3)
-        town.pods(*(a_pod(f"p{i}") for i in range(3)))
-        await town.work()
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n"))
+        fixture.server.script.extend([AWAY] * 3)
+        fixture.pods(*(a_pod(f"p{i}") for i in range(3)))
+        await fixture.work()
         assert errors(caplog) == ["Failed to send a bind; later ones are logged with -v 2"]
-        town.clock.advance(5)
-        await town.work()
-        assert len(town.bound()) == 3
-        town.server.script.append(AWAY)
-        town.pods(a_pod("late"))
-        await town.work()
+        fixture.clock.advance(5)
+        await fixture.work()
+        assert len(fixture.bound()) == 3
+        fixture.server.script.append(AWAY)
+        fixture.pods(a_pod("late"))
+        await fixture.work()
         assert len(errors(caplog)) == 2
 
     with caplog.at_level(logging.ERROR):
-        in_town(life)
+        scheduler_test(life)
 
 
 def test_binds_that_are_held_back_on_purpose_are_no_error(caplog: pytest.LogCaptureFixture) -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n"))
-        town.pods(a_pod("p"))
-        town.guard.leads = False
-        await town.work()
-        assert town.server.binds == []
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n"))
+        fixture.pods(a_pod("p"))
+        fixture.guard.leads = False
+        await fixture.work()
+        assert fixture.server.binds == []
         assert errors(caplog) == []
 
     with caplog.at_level(logging.ERROR):
-        in_town(life)
+        scheduler_test(life)
 
 
 def test_refused_binds_are_one_line_a_minute_for_each_namespace(caplog: pytest.LogCaptureFixture) -> None:
@@ -53,17 +53,17 @@ def test_refused_binds_are_one_line_a_minute_for_each_namespace(caplog: pytest.L
         keys = [record.__dict__["keys"] for record in caplog.records if record.name == "kubenexus.bind"]
         return [(each["pod"].metadata.namespace, each["leftOut"]) for each in keys]
 
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n"))
-        town.server.script.extend([FORBIDDEN] * 6)
-        town.pods(*(a_pod(f"p{i}", namespace="evil") for i in range(5)), a_pod("web", namespace="good"))
-        await town.work()
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n"))
+        fixture.server.script.extend([FORBIDDEN] * 6)
+        fixture.pods(*(a_pod(f"p{i}", namespace="evil") for i in range(5)), a_pod("web", namespace="good"))
+        await fixture.work()
         assert sorted(logged()) == [("evil", 0), ("good", 0)]
-        town.clock.advance(61)
-        town.server.script.extend([FORBIDDEN] * 2)
-        await town.work()
+        fixture.clock.advance(61)
+        fixture.server.script.extend([FORBIDDEN] * 2)
+        await fixture.work()
         assert sorted(logged()) == [("evil", 0), ("evil", 4), ("good", 0)]
-        assert len(town.bound()) == 4
+        assert len(fixture.bound()) == 4
 
     with caplog.at_level(logging.ERROR):
-        in_town(life)
+        scheduler_test(life)

@@ -13,17 +13,17 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.app.hearing import Hearing
-from kubenexus.bind.dispatcher import REST
+from kubenexus.app.watch.informers import InformerHandler
+from kubenexus.bind.dispatcher import OUTAGE_PAUSE
 from kubenexus.client.kinds import PODS
-from kubenexus.queue.entry import Place
+from kubenexus.queue.queued_job import QueueState
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger, on_node
-from tests.app.town import Town, in_real_town, in_town
+from tests.app.scheduler_fixture import SchedulerFixture, in_real_town, scheduler_test
+from tests.async_helpers import FakeSleep, wait_until, yield_to_loop
 from tests.bind.server import AWAY, LOST, SILENT
 from tests.client import cluster
-from tests.turns import Sleeper, turns, until
 
 
 def leaving(pod: Pod) -> Pod:
@@ -52,14 +52,14 @@ LEFT = cluster.page(OLD[1], version=20)
     ],
 )
 def test_f32_a_deletion_in_a_gap_of_the_watch_frees_its_room(lists: list[bytes], watches: list[cluster.Watch]) -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=2))
-        async with cluster.following(lists, watches, receiver=Hearing(town.feed, PODS)) as it:
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=2))
+        async with cluster.following(lists, watches, receiver=InformerHandler(fixture.handlers, PODS)) as it:
             await it.until(lambda: it.reflector.version == "20")
-        assert town.where() == {"old-1": "n"}
-        town.pods(a_pod("new", cpu=1))
-        await town.work()
-        assert town.where() == {"old-1": "n", "new": "n"}
+        assert fixture.where() == {"old-1": "n"}
+        fixture.pods(a_pod("new", cpu=1))
+        await fixture.work()
+        assert fixture.where() == {"old-1": "n", "new": "n"}
 
     in_real_town(life)
 
@@ -69,27 +69,27 @@ def test_f32_a_deletion_in_a_gap_of_the_watch_frees_its_room(lists: list[bytes],
 
 @pytest.mark.parametrize("arrived", [False, True], ids=["the bind comes too late", "the bind was in time"])
 def test_f33_a_pod_deleted_during_a_slow_bind_holds_no_room(arrived: bool) -> None:
-    async def life(town: Town) -> None:
-        town.server.held = asyncio.Event()
-        town.nodes(a_node("n", cpu=2))
-        town.pods(a_pod("first", cpu=2), a_pod("second", cpu=2))
-        town.scheduler.loop.burst()
-        await until(lambda: town.server.in_flight == 1)
-        assert town.where() == {"first": "n"}
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.server.held = asyncio.Event()
+        fixture.nodes(a_node("n", cpu=2))
+        fixture.pods(a_pod("first", cpu=2), a_pod("second", cpu=2))
+        fixture.scheduler.loop.run_burst()
+        await wait_until(lambda: fixture.server.in_flight == 1)
+        assert fixture.where() == {"first": "n"}
         if arrived:
-            town.feed.pod_seen(on_node(town.server.pods["default/first"], "n"))
-        town.delete("default/first")
-        assert town.where() == {}
-        town.server.held.set()
-        await town.work()
-        town.clock.advance(60)
-        await town.work()
-        town.echo()
-        assert town.where() == {"second": "n"}
-        assert digest(town.ledger) == digest(a_ledger([a_node("n", cpu=2)], [on_node(a_pod("second", cpu=2), "n")]))
-        assert len(town.room) == 0
+            fixture.handlers.on_pod_update(on_node(fixture.server.pods["default/first"], "n"))
+        fixture.delete("default/first")
+        assert fixture.where() == {}
+        fixture.server.held.set()
+        await fixture.work()
+        fixture.clock.advance(60)
+        await fixture.work()
+        fixture.echo()
+        assert fixture.where() == {"second": "n"}
+        assert digest(fixture.ledger) == digest(a_ledger([a_node("n", cpu=2)], [on_node(a_pod("second", cpu=2), "n")]))
+        assert len(fixture.queue) == 0
 
-    in_town(life)
+    scheduler_test(life)
 
 
 # --- 34: pods that are leaving ----------------------------------------------------------------------------------------
@@ -97,24 +97,24 @@ def test_f33_a_pod_deleted_during_a_slow_bind_holds_no_room(arrived: bool) -> No
 
 @pytest.mark.parametrize("known", ["while it ran", "since a restart"])
 def test_f34_a_pod_that_is_leaving_counts_until_it_has_left(known: str) -> None:
-    async def life(town: Town) -> None:
+    async def life(fixture: SchedulerFixture) -> None:
         victim = a_pod("victim", cpu=2, node="n")
-        town.nodes(a_node("n", cpu=2))
+        fixture.nodes(a_node("n", cpu=2))
         if known == "while it ran":
-            town.feed.pod_seen(victim)
-        town.feed.pod_seen(leaving(victim))
-        town.pods(a_pod("next", cpu=1))
+            fixture.handlers.on_pod_update(victim)
+        fixture.handlers.on_pod_update(leaving(victim))
+        fixture.pods(a_pod("next", cpu=1))
         for _ in range(5):
-            await town.work()
-            town.clock.advance(600)
-        assert town.server.binds == []
-        assert town.room.place("default/next") in (Place.UNSCHEDULABLE, Place.BACKOFF)
-        town.delete("default/victim")
-        town.clock.advance(60)
-        await town.work()
-        assert town.where() == {"next": "n"}
+            await fixture.work()
+            fixture.clock.advance(600)
+        assert fixture.server.binds == []
+        assert fixture.queue.state("default/next") in (QueueState.UNSCHEDULABLE, QueueState.BACKOFF)
+        fixture.delete("default/victim")
+        fixture.clock.advance(60)
+        await fixture.work()
+        assert fixture.where() == {"next": "n"}
 
-    in_town(life)
+    scheduler_test(life)
 
 
 # --- 40: the server away in the middle of a burst ---------------------------------------------------------------------
@@ -127,34 +127,34 @@ def test_f40_an_outage_in_a_burst_of_binds_leaves_no_phantom(seed: int) -> None:
     """Ten seconds in which calls are refused, get lost, or are done and the answer gets lost."""
     rng, faults = random.Random(seed), Counter[str]()
 
-    async def life(town: Town) -> None:
-        begins = town.clock.now() + 0.1
+    async def life(fixture: SchedulerFixture) -> None:
+        begins = fixture.clock.now() + 0.1
 
         def outage() -> Exception | str | None:
-            if not begins <= town.clock.now() < begins + 10:
+            if not begins <= fixture.clock.now() < begins + 10:
                 return None
             fault = rng.choice((AWAY, SILENT, LOST))
             faults[str(fault)] += 1
             return fault
 
-        dispatcher, time = town.scheduler.dispatcher, Sleeper(town.clock)
-        dispatcher.rest, dispatcher._sleep, town.server.outage = REST, time.sleep, outage
+        dispatcher, time = fixture.scheduler.dispatcher, FakeSleep(fixture.clock)
+        dispatcher.rest, dispatcher._sleep, fixture.server.outage = OUTAGE_PAUSE, time.sleep, outage
         nodes = [a_node(f"n{i}", cpu=EACH) for i in range(NODES)]
-        town.nodes(*nodes)
-        town.pods(*(a_pod(f"p{i}", cpu=1) for i in range(NODES * EACH)))
+        fixture.nodes(*nodes)
+        fixture.pods(*(a_pod(f"p{i}", cpu=1) for i in range(NODES * EACH)))
         bound_at_first = 0
-        while len(town.room) or dispatcher.open:
-            town.scheduler.loop.burst()
-            await turns(5)
+        while len(fixture.queue) or dispatcher.open_count:
+            fixture.scheduler.loop.run_burst()
+            await yield_to_loop(5)
             await time.advance(0.05)
-            bound_at_first = bound_at_first if faults else len(town.bound())
+            bound_at_first = bound_at_first if faults else len(fixture.bound())
         assert 0 < bound_at_first < NODES * EACH, "it was in the middle of it"
         assert len(faults) == 3
-        assert Counter(town.bound().values()) == {f"n{i}": EACH for i in range(NODES)}, "all run, none is overbooked"
-        town.echo()
-        assert digest(town.ledger) == digest(a_ledger(nodes, town.server.pods.values()))
+        assert Counter(fixture.bound().values()) == {f"n{i}": EACH for i in range(NODES)}, "all run, none is overbooked"
+        fixture.echo()
+        assert digest(fixture.ledger) == digest(a_ledger(nodes, fixture.server.pods.values()))
 
-    in_town(life)
+    scheduler_test(life)
 
 
 # --- 61, 62: memory ---------------------------------------------------------------------------------------------------
@@ -178,44 +178,44 @@ def held(*roots: object) -> Counter[str]:
     return found
 
 
-async def come_and_go(town: Town, wave: int, number: int) -> None:
+async def come_and_go(fixture: SchedulerFixture, wave: int, number: int) -> None:
     """Pods that are bound, refused, deleted in flight, made again under their names, and end. All are gone after it."""
     pods = [
         a_pod(f"w{wave}-{i}", uid=f"u{wave}-{i}", cpu=1 + i % 3, labels={"wave": f"{wave % 4}", "i": f"{i}"})
         for i in range(number)
     ]
-    town.pods(*pods)
-    town.scheduler.loop.burst()
+    fixture.pods(*pods)
+    fixture.scheduler.loop.run_burst()
     for pod in pods[::5]:
-        town.delete(pod.key)  # some of them in flight
+        fixture.delete(pod.key)  # some of them in flight
     again = [a_pod(pod.metadata.name, uid=f"again {pod.metadata.uid}", cpu=1) for pod in pods[::10]]
-    town.pods(*again)
-    await town.work()
-    town.echo()
-    await town.notes()
+    fixture.pods(*again)
+    await fixture.work()
+    fixture.echo()
+    await fixture.notes()
     for pod in pods:
-        town.delete(pod.key)
-    town.clock.advance(1000)
-    await town.work()
-    await town.scheduler.inquest.step()
-    await town.scheduler.recorder.drain(town.server)
-    town.scheduler.recorder.tick()
-    town.server.calls.clear()
+        fixture.delete(pod.key)
+    fixture.clock.advance(1000)
+    await fixture.work()
+    await fixture.scheduler.bind_verifier.step()
+    await fixture.scheduler.recorder.drain(fixture.server)
+    fixture.scheduler.recorder.tick()
+    fixture.server.calls.clear()
 
 
 @pytest.mark.parametrize(("waves", "number"), [(40, 10), (4, 250)], ids=["many small", "some large"])
 def test_f61_f62_pods_that_come_and_go_leave_nothing_behind(waves: int, number: int) -> None:
-    async def life(town: Town) -> None:
-        town.nodes(*(a_node(f"n{i}", cpu=16, pods=20) for i in range(4)))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(*(a_node(f"n{i}", cpu=16, pods=20) for i in range(4)))
         sizes = []
         for wave in range(2 * waves):
             if wave in (waves, 2 * waves - 1):
-                sizes.append(held(town.scheduler))
-            await come_and_go(town, wave, number)
+                sizes.append(held(fixture.scheduler))
+            await come_and_go(fixture, wave, number)
         grown = sizes[1] - sizes[0]
         assert grown.total() < waves, f"it grows with every wave: {grown}"
 
-    in_town(life)
+    scheduler_test(life)
 
 
 # --- 63: one writer ---------------------------------------------------------------------------------------------------
@@ -234,18 +234,18 @@ def test_f63_state_belongs_to_one_thread_whoever_looks(monkeypatch: pytest.Monke
 
         monkeypatch.setattr(owner, name, noted)
 
-    async def life(town: Town) -> None:
-        for name in ("pod_seen", "pod_gone", "node_seen", "attempt", "forget"):
-            watched(town.ledger, name)
-        for name in ("pop", "done", "failed", "add", "delete", "on_event", "waiting"):
-            watched(town.room, name)
-        town.nodes(a_node("n", cpu=2))
-        town.pods(a_pod("a", cpu=1), a_pod("b", cpu=1), a_pod("c", cpu=1))
+    async def life(fixture: SchedulerFixture) -> None:
+        for name in ("upsert_pod", "remove_pod", "upsert_node", "transaction", "forget"):
+            watched(fixture.ledger, name)
+        for name in ("pop", "done", "bind_failed", "add", "delete", "on_event", "pending"):
+            watched(fixture.queue, name)
+        fixture.nodes(a_node("n", cpu=2))
+        fixture.pods(a_pod("a", cpu=1), a_pod("b", cpu=1), a_pod("c", cpu=1))
         _, pages = await asyncio.gather(
-            town.work(), asyncio.gather(*(town.scheduler.metrics.text("") for _ in range(20)))
+            fixture.work(), asyncio.gather(*(fixture.scheduler.metrics.text("") for _ in range(20)))
         )
-        town.delete("default/a")
-        await town.work()
+        fixture.delete("default/a")
+        await fixture.work()
         assert all("scheduler_pending_pods" in str(page) for page in pages)
         assert threads == {threading.get_ident()}
 

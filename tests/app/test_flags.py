@@ -2,20 +2,20 @@
 
 import pytest
 
-from kubenexus.app.flags import Flags, overridden
-from kubenexus.app.lease import Terms
+from kubenexus.app.election.lease import LeaseConfig
+from kubenexus.app.flags import Flags, apply_flags
 from kubenexus.config import InvalidConfiguration, defaults
 from kubenexus.config.durations import Duration
-from kubenexus.framework.registry import with_entry_points
+from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN
 
-PLUGINS = with_entry_points(BUILT_IN)
+PLUGINS = load_plugins(BUILT_IN)
 
 
-def terms(lease: str, renew: str, retry: str = "2s") -> Terms:
+def terms(lease: str, renew: str, retry: str = "2s") -> LeaseConfig:
     said = {"lease_duration": lease, "renew_deadline": renew, "retry_period": retry}
     flags = Flags(leader_election={name: Duration.of(text) for name, text in said.items()})
-    return Terms.of(overridden(defaults(PLUGINS), flags).document.leader_election)
+    return LeaseConfig.of(apply_flags(defaults(PLUGINS), flags).document.leader_election)
 
 
 @pytest.mark.parametrize(

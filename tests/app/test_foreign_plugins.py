@@ -12,18 +12,25 @@ import numpy as np
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.framework.bonds import Bond
-from kubenexus.framework.events import Action, Resource, Wake
+from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
+from kubenexus.framework.extension_points import (
+    AS_IS,
+    CodedScores,
+    Depends,
+    Normalize,
+    PreFilterResult,
+    custom_normalize,
+)
 from kubenexus.framework.job import Assignment
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import KEEP, Coded, Depends, Normalize, Only, own
+from kubenexus.framework.member_constraints import MemberConstraint
+from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason, Verdict
 from kubenexus.sim.virtual.loop import run
-from kubenexus.state.devices import Take
+from kubenexus.state.devices import DeviceShare
 from kubenexus.state.view import Nodes
 from kubenexus.testing.builders import a_node, a_pod
-from tests.api.gangs.small import LEAST, NAME
-from tests.app.town import Town
+from tests.api.gangs.builders import LEAST, NAME
+from tests.app.scheduler_fixture import SchedulerFixture
 
 ODD = "3"  # cpu that only the odd pod asks for
 CONFIG = """
@@ -90,8 +97,8 @@ SCORES = {
     "NaN for a node": lambda pod, nodes, job: np.full(nodes.width, np.nan),
     "a number that no int64 holds": lambda pod, nodes, job: [10**30] * nodes.width,
     "a row too few": lambda pod, nodes, job: np.zeros(nodes.width - 1),
-    "codes beyond all values": lambda pod, nodes, job: Coded(np.full(nodes.width, 9), np.zeros(2)),
-    "codes that are words": lambda pod, nodes, job: Coded("codes", "values"),
+    "codes beyond all values": lambda pod, nodes, job: CodedScores(np.full(nodes.width, 9), np.zeros(2)),
+    "codes that are words": lambda pod, nodes, job: CodedScores("codes", "values"),
     "a verdict that says success": returning(Verdict(Code.SUCCESS)),
     "writes into what is used": lambda pod, nodes, job: nodes.used("cpu").fill(0),
     "writes into what is feasible": lambda pod, nodes, job: nodes.feasible.fill(True),
@@ -130,30 +137,31 @@ ROOMS = {
 ASSIGNS = {
     "nothing": returning(None),
     "a dict": returning({"gpu": 1}),
-    "takes that are none": returning(Assignment(takes=({"slot": 0},))),  # type: ignore[arg-type]
-    "a take of a word": returning(Assignment(takes=(Take("first"),))),  # type: ignore[arg-type]
-    "a huge take": returning(Assignment(takes=(Take(0, 10**30),))),
-    "takes that are no tuple": returning(Assignment(takes="all")),  # type: ignore[arg-type]
+    "takes that are none": returning(Assignment(device_shares=({"slot": 0},))),  # type: ignore[arg-type]
+    "a take of a word": returning(Assignment(device_shares=(DeviceShare("first"),))),  # type: ignore[arg-type]
+    "a huge take": returning(Assignment(device_shares=(DeviceShare(0, 10**30),))),
+    "takes that are no tuple": returning(Assignment(device_shares="all")),  # type: ignore[arg-type]
     "volumes that are none": returning(Assignment(volumes=("v",))),  # type: ignore[arg-type]
     "notes that are none": returning(Assignment(annotations=(("a", 5),))),  # type: ignore[arg-type]
     "a verdict that says success": returning(Verdict(Code.SUCCESS)),
 }
 NUMBERS = ("a number", "True", "a column", "a code")  # are scores
 POINTS: dict[str, dict[str, Way]] = {
-    "gate": RAISES | NO_VERDICTS,
+    "pre_enqueue": RAISES | NO_VERDICTS,
     "sign": RAISES | {"an object": returning(object()), "a set of columns": returning([np.zeros(3), object()])},
-    "pins": RAISES | NO_VERDICTS | NAMES,
-    "prepare": RAISES | NO_VERDICTS | {"only a list": returning(Only(["n1"]))},  # type: ignore[arg-type]
+    "node_names": RAISES | NO_VERDICTS | NAMES,
+    "pre_filter": RAISES | NO_VERDICTS | {"only a list": returning(PreFilterResult(["n1"]))},  # type: ignore[arg-type]
     "filter": RAISES | FILTERS | {"returns a mask": lambda pod, nodes, verdict: np.ones(nodes.width, bool)},
     "score": {name: way for name, way in (RAISES | NO_VERDICTS | SCORES).items() if name not in NUMBERS},
     "normalize": RAISES | NORMALIZES,
     "extremes": RAISES | EXTREMES,
     "assign": RAISES | ASSIGNS,
-    "room": RAISES | ROOMS,
-    "bonds": RAISES | {"a word": returning("no"), "bonds that are none": returning([Bond("no")])},  # type: ignore[arg-type]
+    "capacity": RAISES | ROOMS,
+    "member_constraints": RAISES
+    | {"a word": returning("no"), "bonds that are none": returning([MemberConstraint("no")])},  # type: ignore[arg-type]
     "amounts": RAISES | {"a word": returning("no"), "amounts that are words": returning({"cpu": "1"})},
 }
-OF_GANGS = ("room", "bonds", "amounts")
+OF_GANGS = ("capacity", "member_constraints", "amounts")
 CASES = [pytest.param(point, way, id=f"{point} {name}") for point, ways in POINTS.items() for name, way in ways.items()]
 
 
@@ -184,13 +192,15 @@ class Bad:
             members["normalize"] = self._normalize(point)
             members["score"] = lambda plugin, pod, nodes, job: nodes.used("pods") % 2 + odd(pod) * 1000
         else:
-            members[point] = method(well.get(point, _nothing if point not in ("bonds", "amounts") else _none_of(point)))
+            members[point] = method(
+                well.get(point, _nothing if point not in ("member_constraints", "amounts") else _none_of(point))
+            )
         if point == "score":
-            members["normalize"] = KEEP
-        if point in (*OF_GANGS, "sign", "prepare"):
+            members["normalize"] = AS_IS
+        if point in (*OF_GANGS, "sign", "pre_filter"):
             members["filter"] = _lets_in
         if point == "amounts":
-            members["room"] = _nothing
+            members["capacity"] = _nothing
         return type("Foreign", (), members)
 
     def _normalize(self, point: str) -> Normalize:
@@ -206,7 +216,7 @@ class Bad:
                 return self.way(raw)
             return (int(np.max(raw, initial=0)),)
 
-        return own(reduce, apply)
+        return custom_normalize(reduce, apply)
 
 
 def _nothing(*_: Any) -> None:
@@ -214,7 +224,7 @@ def _nothing(*_: Any) -> None:
 
 
 def _none_of(point: str) -> Callable[..., Any]:
-    return lambda *_: [] if point == "bonds" else {}
+    return lambda *_: [] if point == "member_constraints" else {}
 
 
 def _lets_in(plugin: Any, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
@@ -230,31 +240,31 @@ def pods(gang: bool) -> list[Pod]:
     return [a_pod(f"odd-{i}", cpu=ODD, memory=f"{i}Gi", labels=labels, requires=there) for i in range(2)]
 
 
-def told(town: Town) -> list[str]:
-    return [each for each in town.told() if each.startswith("FailedScheduling odd")]
+def told(fixture: SchedulerFixture) -> list[str]:
+    return [each for each in fixture.told() if each.startswith("FailedScheduling odd")]
 
 
 def play(point: str, way: Way, gang: bool) -> None:
     async def life() -> None:
         bad = Bad()
-        town = Town(CONFIG, {"Foreign": bad.plugin(point)})
+        fixture = SchedulerFixture(CONFIG, {"Foreign": bad.plugin(point)})
         bad.way = way
-        town.nodes(a_node("n1"), a_node("n2"), a_node("n3"))
-        before = town.ledger.nodes.resources.used.tobytes()
-        town.pods(*pods(gang))
-        town.feed.assembly.flush()
-        await town.work()
-        assert town.ledger.nodes.resources.used.tobytes() == before
-        assert told(town), "the pod is told why it waits"
-        assert "Foreign" in told(town)[0], "a pod by itself is told, and the first of a gang"
-        assert town.scheduler.plugin_failures["Foreign"] >= 1
-        town.pods(a_pod("innocent", cpu=1))
-        await town.work()
-        assert set(town.where()) == {"innocent"}
+        fixture.nodes(a_node("n1"), a_node("n2"), a_node("n3"))
+        before = fixture.ledger.nodes.resources.used.tobytes()
+        fixture.pods(*pods(gang))
+        fixture.handlers.assembler.build_changed()
+        await fixture.work()
+        assert fixture.ledger.nodes.resources.used.tobytes() == before
+        assert told(fixture), "the pod is told why it waits"
+        assert "Foreign" in told(fixture)[0], "a pod by itself is told, and the first of a gang"
+        assert fixture.scheduler.plugin_failures["Foreign"] >= 1
+        fixture.pods(a_pod("innocent", cpu=1))
+        await fixture.work()
+        assert set(fixture.where()) == {"innocent"}
         bad.way = None
-        town.clock.advance(400)
-        await town.work()
-        assert {name.partition("-")[0] for name in town.where()} == {"innocent", "odd"}
+        fixture.clock.advance(400)
+        await fixture.work()
+        assert {name.partition("-")[0] for name in fixture.where()} == {"innocent", "odd"}
 
     run(life())
 
@@ -266,7 +276,7 @@ def test_a_plugin_that_misbehaves_for_a_pod_is_named_and_others_go_on(point: str
 
 @pytest.mark.parametrize(
     ("point", "way"),
-    [case for case in CASES if case.values[0] in (*OF_GANGS, "gate") or case.values[1] is RAISES["raises"]],
+    [case for case in CASES if case.values[0] in (*OF_GANGS, "pre_enqueue") or case.values[1] is RAISES["raises"]],
 )
 def test_a_plugin_that_misbehaves_for_a_gang_is_named_and_others_go_on(point: str, way: Way) -> None:
     play(point, way, gang=True)
@@ -290,16 +300,16 @@ def test_an_order_that_is_none_is_first_come_first_served(way: Way) -> None:
         def __init__(self, args: Mapping[str, Any]) -> None:
             pass
 
-        def order(self, priority: int, since: float) -> Any:
+        def sort_key(self, priority: int, since: float) -> Any:
             return way() if priority == 7 else (-priority, since)
 
     async def life() -> None:
-        town = Town(SORTING, {"Foreign": Sorting})
-        town.nodes(a_node("n1"))
-        town.pods(a_pod("odd", cpu=1, priority=7), a_pod("innocent", cpu=1), a_pod("other", cpu=1, priority=9))
-        await town.work()
-        assert set(town.where()) == {"odd", "innocent", "other"}
-        assert town.scheduler.plugin_failures["Foreign"] >= 1
+        fixture = SchedulerFixture(SORTING, {"Foreign": Sorting})
+        fixture.nodes(a_node("n1"))
+        fixture.pods(a_pod("odd", cpu=1, priority=7), a_pod("innocent", cpu=1), a_pod("other", cpu=1, priority=9))
+        await fixture.work()
+        assert set(fixture.where()) == {"odd", "innocent", "other"}
+        assert fixture.scheduler.plugin_failures["Foreign"] >= 1
 
     run(life())
 
@@ -312,7 +322,9 @@ def test_a_hint_that_fails_wakes_the_pod(way: Way) -> None:
         name: ClassVar[str] = "Foreign"
         reads: ClassVar[tuple[str, ...]] = ()
         depends = Depends.USAGE
-        wakes = (Wake(Resource.ASSIGNED_POD, Action.ADD, lambda plugin, pod, event: way()),)
+        events_to_register = (
+            ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.ADD, lambda plugin, pod, event: way()),
+        )
         full = True
 
         def __init__(self, args: Mapping[str, Any]) -> None:
@@ -323,17 +335,17 @@ def test_a_hint_that_fails_wakes_the_pod(way: Way) -> None:
             verdict.reject(np.full(nodes.width, refused), Reason("full"))
 
     async def life() -> None:
-        town = Town(CONFIG, {"Foreign": Hinting})
-        town.nodes(a_node("n1"))
-        town.pods(a_pod("odd", cpu=ODD))
-        await town.work()
-        town.clock.advance(20)
+        fixture = SchedulerFixture(CONFIG, {"Foreign": Hinting})
+        fixture.nodes(a_node("n1"))
+        fixture.pods(a_pod("odd", cpu=ODD))
+        await fixture.work()
+        fixture.clock.advance(20)
         Hinting.full = False
-        town.feed.node_seen(a_node("n1", labels={"more": "1"}))
-        await town.work()
-        assert town.where() == {}
-        town.pods(a_pod("other", cpu=1, node="n1", scheduler_name="another"))
-        await town.work()
-        assert set(town.where()) == {"odd", "other"}
+        fixture.handlers.on_node_update(a_node("n1", labels={"more": "1"}))
+        await fixture.work()
+        assert fixture.where() == {}
+        fixture.pods(a_pod("other", cpu=1, node="n1", scheduler_name="another"))
+        await fixture.work()
+        assert set(fixture.where()) == {"odd", "other"}
 
     run(life())

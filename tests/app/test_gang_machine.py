@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from kubenexus.api.core import Pod
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
-from kubenexus.queue.entry import Place
+from kubenexus.queue.queued_job import QueueState
 from kubenexus.testing.builders import a_node
 from kubenexus.testing.harness import on_node
-from tests.api.gangs.small import a_member
-from tests.app.town import ANYWHERE, Step, Town, play
+from tests.api.gangs.builders import a_member
+from tests.app.scheduler_fixture import ANYWHERE, SchedulerFixture, Step, play
 
 LEAST = {"a": 2, "b": 3}
 MEMBER = st.tuples(st.sampled_from("ab"), st.integers(0, 4))
@@ -31,10 +31,10 @@ STEP = st.one_of(
 
 class Chaos:
     def __init__(self) -> None:
-        self.town, self.made = Town(), Counter[str]()
+        self.fixture, self.made = SchedulerFixture(), Counter[str]()
         self.halves: list[str] = []
-        self.town.nodes(a_node("n", cpu=100))
-        for planner in self.town.scheduler.planners.values():
+        self.fixture.nodes(a_node("n", cpu=100))
+        for planner in self.fixture.scheduler.planners.values():
             planner.decide = self._witnessed(planner.decide)  # type: ignore[method-assign]
 
     def _witnessed(self, decide: Any) -> Any:
@@ -44,7 +44,7 @@ class Chaos:
             decision: Decision = decide(job, *rest)
             if decision.placed:
                 gang = job.pods[0].metadata.name[0]
-                there = [r for r in self.town.ledger.pods.values() if r.name.startswith(gang) and not r.terminating]
+                there = [r for r in self.fixture.ledger.pods.values() if r.name.startswith(gang) and not r.terminating]
                 if len(there) + len(decision.placements) < LEAST[gang]:
                     self.halves.append(f"{len(decision.placements)} of {gang} beside {len(there)}")
             return decision
@@ -57,46 +57,46 @@ class Chaos:
         return a_member(name, gang, LEAST[gang], cpu=1, uid=uid, gates=["kueue"] if gated else [])
 
     async def step(self, what: str, which: Any) -> None:
-        if not await self.town.step(what, which):
+        if not await self.fixture.step(what, which):
             self._to_a_member(what, *which)
 
     def _to_a_member(self, what: str, gang: str, number: int) -> None:
-        town, name = self.town, f"{gang}{number}"
-        here = town.server.pods.get(f"default/{name}")
+        fixture, name = self.fixture, f"{gang}{number}"
+        here = fixture.server.pods.get(f"default/{name}")
         match what:
             case "member" if here is None:
                 self.made[name] += 1
-                town.pods(self.pod(gang, number, gated=number == 4))
+                fixture.pods(self.pod(gang, number, gated=number == 4))
             case "ungated" if here is not None and here.spec.scheduling_gates:
-                town.pods(self.pod(gang, number))
+                fixture.pods(self.pod(gang, number))
             case "delete":
-                town.delete(f"default/{name}")
+                fixture.delete(f"default/{name}")
             case "delete unheard":
-                town.server.pods.pop(f"default/{name}", None)
+                fixture.server.pods.pop(f"default/{name}", None)
             case "somebody binds" if here is not None and not here.spec.node_name and not here.spec.scheduling_gates:
-                town.server.pods[here.key] = on_node(here, "n")
+                fixture.server.pods[here.key] = on_node(here, "n")
 
     async def calm_down(self) -> None:
-        self.town.server.script.clear()
-        await self.town.calm_down()
-        await self.town.work()
+        self.fixture.server.script.clear()
+        await self.fixture.calm_down()
+        await self.fixture.work()
 
     def check(self) -> None:
-        town = self.town
+        fixture = self.fixture
         assert self.halves == []
         for gang, least in LEAST.items():
-            live = [pod for pod in town.server.pods.values() if pod.metadata.name.startswith(gang)]
+            live = [pod for pod in fixture.server.pods.values() if pod.metadata.name.startswith(gang)]
             ready = [pod for pod in live if not pod.spec.scheduling_gates]
             waiting = [pod for pod in ready if not pod.spec.node_name]
-            place = town.room.place(f"default/gang/{gang}")
+            state = fixture.queue.state(f"default/gang/{gang}")
             if len(ready) >= least:
-                assert not waiting, f"{gang} is complete, and some of it wait: {place}"
+                assert not waiting, f"{gang} is complete, and some of it wait: {state}"
             if not waiting:
-                assert place is Place.GONE
+                assert state is QueueState.GONE
             else:
-                assert place is Place.GATED
-        assert town.where() == town.bound(), "what counts is what is"
-        assert town.scheduler.dispatcher.open == 0
+                assert state is QueueState.GATED
+        assert fixture.where() == fixture.bound(), "what counts is what is"
+        assert fixture.scheduler.dispatcher.open_count == 0
 
 
 @given(st.lists(STEP, max_size=40))

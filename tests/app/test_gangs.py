@@ -8,17 +8,17 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod, SchedulingGroup
-from kubenexus.queue.entry import Place
-from kubenexus.queue.formation import INCOMPLETE
+from kubenexus.queue.gangs.gang_jobs import INCOMPLETE
+from kubenexus.queue.queued_job import QueueState
 from kubenexus.state.digest import digest
-from kubenexus.state.pods import Stage
+from kubenexus.state.pods import PodStage
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
-from tests.api.gangs.small import LEAST, NAME, a_member, pod_group
-from tests.app.town import Town, in_town
+from tests.api.gangs.builders import LEAST, NAME, a_member, pod_group
+from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
+from tests.async_helpers import wait_until
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT
-from tests.queue.hall import short
-from tests.turns import until
+from tests.queue.assembler_fixture import short
 
 GANG = "default/gang/llama"
 
@@ -28,9 +28,9 @@ def gang(name: str, size: int, least: int | None = None, **fields: object) -> li
     return [a_member(f"{name}-{i}", name, number, **fields) for i in range(size)]
 
 
-def bound(town: Town, name: str) -> int:
+def bound(fixture: SchedulerFixture, name: str) -> int:
     """How many of a gang have a node, by the server's word."""
-    return sum(1 for pod in town.server.pods.values() if pod.spec.node_name and pod.metadata.name.startswith(name))
+    return sum(1 for pod in fixture.server.pods.values() if pod.spec.node_name and pod.metadata.name.startswith(name))
 
 
 # --- who belongs to it --------------------------------------------------------------------------------------------
@@ -54,205 +54,205 @@ def said(gang: str = "", node: str = "", uid: str = "x") -> Pod:
     ],
 )
 def test_a_bound_member_that_is_seen_again_is_in_the_gang_that_it_says_now(then: Pod, job: str) -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n"))
-        town.pods(said("llama", "n"))
-        assert town.feed.assembly.job_of("default/x") == GANG
-        town.pods(then)
-        assert town.feed.assembly.job_of("default/x") == job
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n"))
+        fixture.pods(said("llama", "n"))
+        assert fixture.handlers.assembler.job_key("default/x") == GANG
+        fixture.pods(then)
+        assert fixture.handlers.assembler.job_key("default/x") == job
 
-    in_town(life)
+    scheduler_test(life)
 
 
 # --- waiting and starting -----------------------------------------------------------------------------------------
 
 
 def test_a_gang_waits_until_it_is_there_and_is_then_bound_as_one_job() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(*(a_node(f"n{i}", cpu=2) for i in range(4)))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(*(a_node(f"n{i}", cpu=2) for i in range(4)))
         members = gang("llama", 8, cpu=1)
-        town.pods(*members[:7])
-        assert await town.work() == 0
-        assert town.where() == {}
-        assert len(town.room) == 1
-        town.pods(members[7])
-        assert await town.work() == 1, "one decision for all"
-        assert Counter(town.where().values()) == {f"n{i}": 2 for i in range(4)}
-        assert bound(town, "llama") == 8
-        assert len(town.room) == 0
+        fixture.pods(*members[:7])
+        assert await fixture.work() == 0
+        assert fixture.where() == {}
+        assert len(fixture.queue) == 1
+        fixture.pods(members[7])
+        assert await fixture.work() == 1, "one decision for all"
+        assert Counter(fixture.where().values()) == {f"n{i}": 2 for i in range(4)}
+        assert bound(fixture, "llama") == 8
+        assert len(fixture.queue) == 0
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_members_that_come_later_join_it() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=8))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=8))
         members = gang("llama", 5, least=3, cpu=1)
-        town.pods(*members[:3])
-        await town.work()
-        town.echo()
-        town.pods(*members[3:])
-        await town.work()
-        assert bound(town, "llama") == 5
+        fixture.pods(*members[:3])
+        await fixture.work()
+        fixture.echo()
+        fixture.pods(*members[3:])
+        await fixture.work()
+        assert bound(fixture, "llama") == 5
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_gang_in_a_pod_group_waits_for_the_group() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=8))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=8))
         pods = [a_pod(f"m{i}", cpu=1, scheduling_group=SchedulingGroup(pod_group_name="g")) for i in range(3)]
-        town.pods(*pods)
-        await town.work()
-        assert town.where() == {}
-        town.things(pod_group("g", 4))
-        await town.work()
-        assert town.where() == {}
-        town.things(pod_group("g", 3))
-        await town.work()
-        assert bound(town, "m") == 3
+        fixture.pods(*pods)
+        await fixture.work()
+        assert fixture.where() == {}
+        fixture.things(pod_group("g", 4))
+        await fixture.work()
+        assert fixture.where() == {}
+        fixture.things(pod_group("g", 3))
+        await fixture.work()
+        assert bound(fixture, "m") == 3
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_gang_that_must_be_close_is_and_its_replacements_go_where_it_is() -> None:
-    async def life(town: Town) -> None:
+    async def life(fixture: SchedulerFixture) -> None:
         rack = "network.kubenexus.io/rack-id"
-        town.nodes(*(a_node(f"a{i}", cpu=2, labels={rack: "a"}) for i in range(2)))
-        town.nodes(*(a_node(f"b{i}", cpu=2, labels={rack: "b"}) for i in range(2)))
-        town.pods(a_pod("other", cpu=1, node="a0"))
+        fixture.nodes(*(a_node(f"a{i}", cpu=2, labels={rack: "a"}) for i in range(2)))
+        fixture.nodes(*(a_node(f"b{i}", cpu=2, labels={rack: "b"}) for i in range(2)))
+        fixture.pods(a_pod("other", cpu=1, node="a0"))
         notes = {"kueue.x-k8s.io/podset-required-topology": "rack"}
-        town.pods(*gang("llama", 4, cpu=1, annotations=notes))
-        await town.work()
-        town.echo()
-        assert {node[0] for name, node in town.where().items() if name.startswith("llama")} == {"b"}
-        town.delete("default/llama-2")
-        town.pods(a_member("llama-2", "llama", 4, cpu=1, annotations=notes, uid="its successor"))
-        await town.work()
-        assert town.where()["llama-2"].startswith("b")
+        fixture.pods(*gang("llama", 4, cpu=1, annotations=notes))
+        await fixture.work()
+        fixture.echo()
+        assert {node[0] for name, node in fixture.where().items() if name.startswith("llama")} == {"b"}
+        fixture.delete("default/llama-2")
+        fixture.pods(a_member("llama-2", "llama", 4, cpu=1, annotations=notes, uid="its successor"))
+        await fixture.work()
+        assert fixture.where()["llama-2"].startswith("b")
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_gang_that_no_rack_holds_waits_though_the_cluster_would() -> None:
-    async def life(town: Town) -> None:
+    async def life(fixture: SchedulerFixture) -> None:
         rack = "network.kubenexus.io/rack-id"
-        town.nodes(a_node("a", cpu=3, labels={rack: "a"}), a_node("b", cpu=3, labels={rack: "b"}))
-        town.pods(*gang("llama", 4, cpu=1, annotations={"kueue.x-k8s.io/podset-required-topology": "rack"}))
-        await town.work()
-        assert town.where() == {}
-        assert town.room.place(GANG) is Place.UNSCHEDULABLE
-        town.nodes(a_node("c", cpu=4, labels={rack: "c"}))
-        town.clock.advance(20.0)
-        await town.work()
-        assert Counter(town.where().values()) == {"c": 4}
+        fixture.nodes(a_node("a", cpu=3, labels={rack: "a"}), a_node("b", cpu=3, labels={rack: "b"}))
+        fixture.pods(*gang("llama", 4, cpu=1, annotations={"kueue.x-k8s.io/podset-required-topology": "rack"}))
+        await fixture.work()
+        assert fixture.where() == {}
+        assert fixture.queue.state(GANG) is QueueState.UNSCHEDULABLE
+        fixture.nodes(a_node("c", cpu=4, labels={rack: "c"}))
+        fixture.clock.advance(20.0)
+        await fixture.work()
+        assert Counter(fixture.where().values()) == {"c": 4}
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_pod_of_the_same_name_as_a_gang_is_another_job() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=8))
-        town.pods(a_pod("llama", cpu=1), *gang("llama", 2, cpu=1))
-        assert await town.work() == 2
-        assert len(town.where()) == 3
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=8))
+        fixture.pods(a_pod("llama", cpu=1), *gang("llama", 2, cpu=1))
+        assert await fixture.work() == 2
+        assert len(fixture.where()) == 3
 
-    in_town(life)
+    scheduler_test(life)
 
 
 # --- what is said -------------------------------------------------------------------------------------------------
 
 
-def conditions(town: Town) -> list[tuple[str, str, str]]:
-    found = [body["status"]["conditions"][0] for body in town.server.said("/status")]
+def conditions(fixture: SchedulerFixture) -> list[tuple[str, str, str]]:
+    found = [body["status"]["conditions"][0] for body in fixture.server.said("/status")]
     return [(each["status"], each["reason"], each["message"]) for each in found]
 
 
 def test_every_member_is_told_once_no_more_have_come_for_a_moment_and_the_first_how_many_there_are() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n"))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n"))
         members = gang("llama", 5)
-        town.pods(*members[:2])
-        await town.work()
-        await town.notes()
-        assert conditions(town) == []
-        town.clock.advance(0.9)
-        town.pods(members[2])
-        await town.work()
-        town.clock.advance(0.9)
-        await town.work()
-        await town.notes()
-        assert conditions(town) == [], "one came meanwhile"
-        town.clock.advance(0.2)
-        assert not town.scheduler.loop.idle
-        await town.work()
-        await town.notes()
+        fixture.pods(*members[:2])
+        await fixture.work()
+        await fixture.notes()
+        assert conditions(fixture) == []
+        fixture.clock.advance(0.9)
+        fixture.pods(members[2])
+        await fixture.work()
+        fixture.clock.advance(0.9)
+        await fixture.work()
+        await fixture.notes()
+        assert conditions(fixture) == [], "one came meanwhile"
+        fixture.clock.advance(0.2)
+        assert not fixture.scheduler.loop.idle
+        await fixture.work()
+        await fixture.notes()
         sentences = [short("llama", 3, 5), INCOMPLETE, INCOMPLETE]
-        assert conditions(town) == [("False", "SchedulingGated", sentence) for sentence in sentences]
-        assert town.told() == [f"FailedScheduling llama-{i}: {text}" for i, text in enumerate(sentences)]
+        assert conditions(fixture) == [("False", "SchedulingGated", sentence) for sentence in sentences]
+        assert fixture.told() == [f"FailedScheduling llama-{i}: {text}" for i, text in enumerate(sentences)]
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_gang_that_is_complete_in_a_moment_is_told_nothing() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n"))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n"))
         members = gang("llama", 5)
-        town.pods(*members[:4])
-        await town.work()
-        town.pods(members[4])
-        await town.work()
-        town.clock.advance(5.0)
-        await town.work()
-        await town.notes()
-        assert conditions(town) == []
+        fixture.pods(*members[:4])
+        await fixture.work()
+        fixture.pods(members[4])
+        await fixture.work()
+        fixture.clock.advance(5.0)
+        await fixture.work()
+        await fixture.notes()
+        assert conditions(fixture) == []
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_malformed_minimum_is_told_to_the_pod() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n"))
-        town.pods(a_member("m", least="abc"))
-        await town.work()
-        town.clock.advance(2.0)
-        await town.work()
-        await town.notes()
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n"))
+        fixture.pods(a_member("m", least="abc"))
+        await fixture.work()
+        fixture.clock.advance(2.0)
+        await fixture.work()
+        await fixture.notes()
         said = f"label {LEAST}: must be a whole number from 1, not 'abc'"
-        assert conditions(town) == [("False", "SchedulingGated", said)]
-        assert town.told() == [f"FailedScheduling m: {said}"]
-        assert town.where() == {}
+        assert conditions(fixture) == [("False", "SchedulingGated", said)]
+        assert fixture.told() == [f"FailedScheduling m: {said}"]
+        assert fixture.where() == {}
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_conflict_is_an_event() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n"))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n"))
         labels = {"kueue.x-k8s.io/pod-group-name": "other"}
         notes = {"kueue.x-k8s.io/pod-group-total-count": "2"}
-        town.pods(*(a_member(f"m{i}", labels=labels, annotations=notes) for i in range(2)))
-        await town.work()
-        (said,) = [text for text in town.told() if text.startswith("GangUnclear")]
+        fixture.pods(*(a_member(f"m{i}", labels=labels, annotations=notes) for i in range(2)))
+        await fixture.work()
+        (said,) = [text for text in fixture.told() if text.startswith("GangUnclear")]
         assert "kueue.x-k8s.io/pod-group-name says otherwise: gang default/other, at least 2" in said
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_gang_that_is_refused_is_told_and_its_first_member_why() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=1))
-        town.pods(*gang("llama", 3, cpu=1))
-        await town.work()
-        await town.notes()
-        assert town.where() == {}
-        assert town.room.place(GANG) is Place.UNSCHEDULABLE
-        assert [reason for _, reason, _ in conditions(town)] == ["Unschedulable"] * 3
-        first, *others = [message for _, _, message in conditions(town)]
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=1))
+        fixture.pods(*gang("llama", 3, cpu=1))
+        await fixture.work()
+        await fixture.notes()
+        assert fixture.where() == {}
+        assert fixture.queue.state(GANG) is QueueState.UNSCHEDULABLE
+        assert [reason for _, reason, _ in conditions(fixture)] == ["Unschedulable"] * 3
+        first, *others = [message for _, _, message in conditions(fixture)]
         assert first.startswith("0/1 nodes are available: 1 of at least 3 members fit in the whole cluster; 2 more")
         assert others == ["its gang was refused as a whole: pod llama-0 says why"] * 2
 
-    in_town(life)
+    scheduler_test(life)
 
 
 # --- never half of one --------------------------------------------------------------------------------------------
@@ -260,85 +260,85 @@ def test_a_gang_that_is_refused_is_told_and_its_first_member_why() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_f01_of_two_gangs_that_need_all_nodes_one_runs_and_the_other_has_nothing(seed: int) -> None:
-    async def life(town: Town) -> None:
+    async def life(fixture: SchedulerFixture) -> None:
         dice = random.Random(seed)
-        town.nodes(*(a_node(f"n{i}", cpu=1) for i in range(6)))
+        fixture.nodes(*(a_node(f"n{i}", cpu=1) for i in range(6)))
         pods = gang("left", 6, cpu=1) + gang("right", 6, cpu=1)
         dice.shuffle(pods)
         for pod in pods:
-            town.pods(pod)
+            fixture.pods(pod)
             if dice.random() < 0.3:
-                await town.work()
-        await town.work()
-        assert sorted((bound(town, "left"), bound(town, "right"))) == [0, 6]
+                await fixture.work()
+        await fixture.work()
+        assert sorted((bound(fixture, "left"), bound(fixture, "right"))) == [0, 6]
 
-    in_town(life)
+    scheduler_test(life)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_f04_many_gangs_on_two_machines_always_drain(seed: int) -> None:
-    async def life(town: Town) -> None:
+    async def life(fixture: SchedulerFixture) -> None:
         dice = random.Random(seed)
-        town.nodes(a_node("n0", gpu=8), a_node("n1", gpu=8))
+        fixture.nodes(a_node("n0", gpu=8), a_node("n1", gpu=8))
         sizes = {f"g{i:02}": dice.randint(1, 8) for i in range(30)}
         pods = [pod for name, size in sizes.items() for pod in gang(name, size, gpu=1)]
         dice.shuffle(pods)
-        town.pods(*pods)
+        fixture.pods(*pods)
         done: set[str] = set()
         for _ in range(200):
-            await town.work()
-            town.echo()
-            running = {name for name in sizes if bound(town, name + "-")}
-            assert all(bound(town, name + "-") == sizes[name] for name in running)
+            await fixture.work()
+            fixture.echo()
+            running = {name for name in sizes if bound(fixture, name + "-")}
+            assert all(bound(fixture, name + "-") == sizes[name] for name in running)
             for name in sorted(running)[:2]:
                 for i in range(sizes[name]):
-                    town.delete(f"default/{name}-{i}")
+                    fixture.delete(f"default/{name}-{i}")
                 done.add(name)
-            town.clock.advance(1.0)
+            fixture.clock.advance(1.0)
             if len(done) == len(sizes):
                 return
         raise AssertionError(f"stuck: {sorted(sizes.keys() - done)}")
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_f05_a_member_that_fits_nowhere_leaves_nobody_assumed() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(*(a_node(f"n{i}", cpu=4) for i in range(10)))
-        town.pods(*gang("llama", 10, cpu=1)[:9], a_member("llama-9", "llama", 10, cpu=64))
-        await town.work()
-        assert town.where() == {}
-        town.pods(a_pod("other", cpu=4))
-        await town.work()
-        assert bound(town, "other") == 1
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(*(a_node(f"n{i}", cpu=4) for i in range(10)))
+        fixture.pods(*gang("llama", 10, cpu=1)[:9], a_member("llama-9", "llama", 10, cpu=64))
+        await fixture.work()
+        assert fixture.where() == {}
+        fixture.pods(a_pod("other", cpu=4))
+        await fixture.work()
+        assert bound(fixture, "other") == 1
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_f06_half_of_a_gang_is_never_bound() -> None:
     """Five hundred gangs of two on room for one, with members that come, leave and are looked at in any order."""
 
-    async def life(town: Town) -> None:
+    async def life(fixture: SchedulerFixture) -> None:
         dice = random.Random(6)
-        town.nodes(a_node("n", cpu=1))
+        fixture.nodes(a_node("n", cpu=1))
         for i in range(500):
             members = gang(f"g{i}", 2, cpu=1)
             for pod in dice.sample(members, 2):
-                town.pods(pod)
+                fixture.pods(pod)
                 if dice.random() < 0.5:
-                    town.scheduler.loop.burst()
-            await town.work()
+                    fixture.scheduler.loop.run_burst()
+            await fixture.work()
             for pod in dice.sample(members, dice.randint(0, 2)):
-                town.delete(pod.key)
-            town.clock.advance(dice.choice([0.0, 1.0, 15.0]))
-        await town.work()
-        assert town.server.binds == []
-        assert town.where() == {}
-        town.pods(a_pod("alone", cpu=1, priority=10))
-        await town.work()
-        assert town.server.binds == ["alone to n"]
+                fixture.delete(pod.key)
+            fixture.clock.advance(dice.choice([0.0, 1.0, 15.0]))
+        await fixture.work()
+        assert fixture.server.binds == []
+        assert fixture.where() == {}
+        fixture.pods(a_pod("alone", cpu=1, priority=10))
+        await fixture.work()
+        assert fixture.server.binds == ["alone to n"]
 
-    in_town(life)
+    scheduler_test(life)
 
 
 # --- when binds fail ----------------------------------------------------------------------------------------------
@@ -346,21 +346,21 @@ def test_f06_half_of_a_gang_is_never_bound() -> None:
 
 @pytest.mark.parametrize("failing", [1, 2, 3, 4])
 def test_f08_members_whose_binds_are_refused_follow_the_others(failing: int) -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=8))
-        town.pods(*gang("llama", 4, cpu=1))
-        town.server.script.extend([FORBIDDEN] * failing)
-        await town.work()
-        assert all(town.stage(name) is not Stage.NOMINATED for name in town.where())
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=8))
+        fixture.pods(*gang("llama", 4, cpu=1))
+        fixture.server.script.extend([FORBIDDEN] * failing)
+        await fixture.work()
+        assert all(fixture.stage(name) is not PodStage.NOMINATED for name in fixture.where())
         for _ in range(3):
-            town.clock.advance(20.0)
-            await town.work()
-            town.echo()
-        assert bound(town, "llama") == 4
-        assert len(town.room) == 0
-        assert town.scheduler.feed.assembly.job_of("default/llama-0") == GANG
+            fixture.clock.advance(20.0)
+            await fixture.work()
+            fixture.echo()
+        assert bound(fixture, "llama") == 4
+        assert len(fixture.queue) == 0
+        assert fixture.scheduler.handlers.assembler.job_key("default/llama-0") == GANG
 
-    in_town(life)
+    scheduler_test(life)
 
 
 @pytest.mark.parametrize("fault", [AWAY, BUSY, FORBIDDEN, LOST, SILENT], ids=str)
@@ -368,123 +368,123 @@ def test_f08_members_whose_binds_are_refused_follow_the_others(failing: int) -> 
 def test_f14_what_was_decided_reaches_the_server_or_is_taken_back(fault: Exception | str, turn: int) -> None:
     """Whatever becomes of one bind of a gang: the ledger has nobody on a node where the server will not have it."""
 
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=4))
-        town.pods(*gang("llama", 4, cpu=1))
-        town.server.script.extend([*[None] * turn, fault])
-        await town.calm_down()
-        assert town.where() == town.bound() == {f"llama-{i}": "n" for i in range(4)}
-        assert (len(town.room), town.scheduler.dispatcher.open) == (0, 0)
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=4))
+        fixture.pods(*gang("llama", 4, cpu=1))
+        fixture.server.script.extend([*[None] * turn, fault])
+        await fixture.calm_down()
+        assert fixture.where() == fixture.bound() == {f"llama-{i}": "n" for i in range(4)}
+        assert (len(fixture.queue), fixture.scheduler.dispatcher.open_count) == (0, 0)
 
-    in_town(life)
+    scheduler_test(life)
 
 
 @pytest.mark.parametrize("leads", [True, False], ids=["refused for ever", "no longer the leader"])
 def test_f14_a_decision_that_never_reaches_the_server_holds_no_room(leads: bool) -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=4))
-        town.pods(*gang("llama", 4, cpu=1))
-        town.server.outage = lambda: FORBIDDEN
-        town.scheduler.loop.burst()
-        assert len(town.where()) == 4, "decided"
-        town.guard.leads = leads
-        await until(lambda: town.scheduler.dispatcher.open == 0)
-        assert town.where() == town.bound() == {}
-        assert town.room.place(GANG) in (Place.BACKOFF, Place.ACTIVE)
-        assert digest(town.ledger) == digest(a_ledger([a_node("n", cpu=4)], []))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=4))
+        fixture.pods(*gang("llama", 4, cpu=1))
+        fixture.server.outage = lambda: FORBIDDEN
+        fixture.scheduler.loop.run_burst()
+        assert len(fixture.where()) == 4, "decided"
+        fixture.guard.leads = leads
+        await wait_until(lambda: fixture.scheduler.dispatcher.open_count == 0)
+        assert fixture.where() == fixture.bound() == {}
+        assert fixture.queue.state(GANG) in (QueueState.BACKOFF, QueueState.ACTIVE)
+        assert digest(fixture.ledger) == digest(a_ledger([a_node("n", cpu=4)], []))
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_while_some_are_missing_the_rest_of_the_gang_is_asked_for_beside_those_that_are_there() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=8))
-        town.pods(*gang("llama", 4, cpu=1))
-        town.server.script.extend([FORBIDDEN, FORBIDDEN])
-        town.scheduler.loop.burst()
-        town.nodes(a_node("n", cpu=8, cordoned=True))  # what comes back finds no room
-        await town.work()
-        job = town.room.job(GANG)
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=8))
+        fixture.pods(*gang("llama", 4, cpu=1))
+        fixture.server.script.extend([FORBIDDEN, FORBIDDEN])
+        fixture.scheduler.loop.run_burst()
+        fixture.nodes(a_node("n", cpu=8, cordoned=True))  # what comes back finds no room
+        await fixture.work()
+        job = fixture.queue.job(GANG)
         assert job is not None
-        assert (len(job.pods), job.minimum, job.anchors) == (2, 2, ("n", "n"))
+        assert (len(job.pods), job.minimum, job.bound_nodes) == (2, 2, ("n", "n"))
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_f09_a_member_that_is_being_deleted_between_decision_and_bind() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=8))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=8))
         pods = gang("llama", 3, cpu=1)
-        town.pods(*pods)
-        town.scheduler.loop.burst()
+        fixture.pods(*pods)
+        fixture.scheduler.loop.run_burst()
         leaving = msgspec.structs.replace(pods[1].metadata, deletion_timestamp="2026-01-01T00:00:00Z")
-        town.pods(msgspec.structs.replace(pods[1], metadata=leaving))
-        await town.work()
-        town.delete("default/llama-1")
-        town.pods(a_member("llama-1", "llama", 3, cpu=1, uid="its successor"))
-        await town.work()
-        assert bound(town, "llama") == 3
-        assert len(town.room) == 0
+        fixture.pods(msgspec.structs.replace(pods[1], metadata=leaving))
+        await fixture.work()
+        fixture.delete("default/llama-1")
+        fixture.pods(a_member("llama-1", "llama", 3, cpu=1, uid="its successor"))
+        await fixture.work()
+        assert bound(fixture, "llama") == 3
+        assert len(fixture.queue) == 0
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_gang_that_is_deleted_as_a_whole_leaves_its_room_to_the_next_at_once() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=3))
-        town.pods(*gang("llama", 3, cpu=1))
-        await town.work()
-        town.echo()
-        town.pods(*gang("next", 3, cpu=1))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=3))
+        fixture.pods(*gang("llama", 3, cpu=1))
+        await fixture.work()
+        fixture.echo()
+        fixture.pods(*gang("next", 3, cpu=1))
         for i in range(3):  # first all are told to go, then they are gone
-            pod = town.server.pods[f"default/llama-{i}"]
+            pod = fixture.server.pods[f"default/llama-{i}"]
             leaving = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
-            town.pods(msgspec.structs.replace(pod, metadata=leaving))
-        await town.work()
+            fixture.pods(msgspec.structs.replace(pod, metadata=leaving))
+        await fixture.work()
         for i in range(3):
-            town.delete(f"default/llama-{i}")
-        await town.work()
-        assert bound(town, "next") == 3
+            fixture.delete(f"default/llama-{i}")
+        await fixture.work()
+        assert bound(fixture, "next") == 3
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_f41_a_restart_in_the_middle_of_a_gang_completes_it() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n0", cpu=2), a_node("n1", cpu=2))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n0", cpu=2), a_node("n1", cpu=2))
         pods = gang("llama", 4, cpu=1)
         there = [msgspec.structs.replace(p, spec=msgspec.structs.replace(p.spec, node_name="n0")) for p in pods[:2]]
-        town.pods(*there, *pods[2:])
-        await town.work()
-        assert Counter(town.where().values()) == {"n0": 2, "n1": 2}
-        assert bound(town, "llama") == 4
+        fixture.pods(*there, *pods[2:])
+        await fixture.work()
+        assert Counter(fixture.where().values()) == {"n0": 2, "n1": 2}
+        assert bound(fixture, "llama") == 4
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_f35_members_that_have_ended_are_not_there_after_a_restart() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=8))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=8))
         pods = gang("llama", 3, cpu=1)
-        town.pods(a_member("llama-0", "llama", 3, phase="Succeeded"), *pods[1:])
-        await town.work()
-        assert bound(town, "llama") == 0
-        held = town.room.gate(GANG)
+        fixture.pods(a_member("llama-0", "llama", 3, phase="Succeeded"), *pods[1:])
+        await fixture.work()
+        assert bound(fixture, "llama") == 0
+        held = fixture.queue.gate_verdict(GANG)
         assert held is not None
         assert held.reasons == (short("llama", 2, 3),)
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_busy_binds_leave_no_member_behind() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=8))
-        town.pods(*gang("llama", 4, cpu=1))
-        town.server.script.extend([None, BUSY, None, BUSY])
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=8))
+        fixture.pods(*gang("llama", 4, cpu=1))
+        fixture.server.script.extend([None, BUSY, None, BUSY])
         for _ in range(5):
-            await town.work()
-            town.clock.advance(20.0)
-            town.echo()
-        assert bound(town, "llama") == 4
+            await fixture.work()
+            fixture.clock.advance(20.0)
+            fixture.echo()
+        assert bound(fixture, "llama") == 4
 
-    in_town(life)
+    scheduler_test(life)

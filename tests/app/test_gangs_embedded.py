@@ -11,17 +11,22 @@ import msgspec
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.base.clock import WallClock
 from kubenexus.client import kinds
-from kubenexus.client.transport import Client
-from kubenexus.client.verbs import create, listing
+from kubenexus.client.transport import ApiClient
+from kubenexus.client.verbs import create, list_call
 from kubenexus.config import defaults
-from kubenexus.framework.registry import with_entry_points
+from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN
-from kubenexus.queue.formation import INCOMPLETE
-from kubenexus.sim.agents import Settings
-from kubenexus.sim.apiserver.serving import Door
-from kubenexus.sim.box import Box, Wanted, background, opened
-from kubenexus.sim.nodes import Template
-from tests.api.gangs.small import LEAST, NAME
+from kubenexus.queue.gangs.gang_jobs import INCOMPLETE
+from kubenexus.sim.apiserver.serving import ServingOptions
+from kubenexus.sim.embedded_cluster import (
+    EmbeddedCluster,
+    EmbeddedClusterSpec,
+    open_embedded_cluster,
+    run_in_background,
+)
+from kubenexus.sim.kubelets.agents import AgentSettings
+from kubenexus.sim.kubelets.node_calls import NodeTemplate
+from tests.api.gangs.builders import LEAST, NAME
 
 Pods = dict[str, dict[str, Any]]
 
@@ -41,42 +46,44 @@ def why(pod: dict[str, Any]) -> str:
     return str(said[0].get("message", "")) if said and said[0]["status"] == "False" else ""
 
 
-async def until(client: Client, true: Callable[[Pods], bool]) -> Pods:
+async def until(client: ApiClient, true: Callable[[Pods], bool]) -> Pods:
     async with asyncio.timeout(20):
         while True:
-            items = msgspec.json.decode(await client.send(listing(kinds.PODS)))["items"]
+            items = msgspec.json.decode(await client.send(list_call(kinds.PODS)))["items"]
             pods = {each["metadata"]["name"]: each for each in items}
             if true(pods):
                 return pods
             await asyncio.sleep(0)  # the server and the scheduler live in this loop, too
 
 
-async def play(story: Callable[[Client], Any], count: int = 2, cpu: str = "2") -> None:
+async def play(story: Callable[[ApiClient], Any], count: int = 2, cpu: str = "2") -> None:
     """On so many nodes of so many CPUs."""
     async with cluster(count, cpu) as box, scheduled(box):
         await story(box.client)
 
 
 @contextlib.asynccontextmanager
-async def cluster(count: int, cpu: str) -> AsyncIterator[Box]:
+async def cluster(count: int, cpu: str) -> AsyncIterator[EmbeddedCluster]:
     clock = WallClock()
-    nodes = Template(prefix="n", capacity={"cpu": cpu, "memory": "8Gi", "pods": "110"}).nodes(count, clock.now())
-    async with opened(Door(), clock, random.Random(5), Wanted(nodes, Settings(), controllers=False)) as box:
+    nodes = NodeTemplate(prefix="n", capacity={"cpu": cpu, "memory": "8Gi", "pods": "110"}).nodes(count, clock.now())
+    async with open_embedded_cluster(
+        ServingOptions(), clock, random.Random(5), EmbeddedClusterSpec(nodes, AgentSettings(), controllers=False)
+    ) as box:
         yield box
 
 
 @contextlib.asynccontextmanager
-async def scheduled(box: Box) -> AsyncIterator[None]:
-    plugins = with_entry_points(BUILT_IN)
+async def scheduled(box: EmbeddedCluster) -> AsyncIterator[None]:
+    plugins = load_plugins(BUILT_IN)
     scheduler = Scheduler(defaults(plugins), plugins, box.client, WallClock(), random.Random(5))
-    async with background(scheduler.watch()):
-        await scheduler.caught_up()
-        async with background(scheduler.schedule()):
+    async with run_in_background(scheduler.watch()):
+        await scheduler.wait_until_current()
+        async with run_in_background(scheduler.schedule()):
             yield
 
 
 def test_a_gang_waits_on_the_server_and_starts_when_its_last_member_is_made() -> None:
-    async def story(client: Client) -> None:
+    async def story(client: ApiClient) -> None:
         labels = {NAME: "llama", LEAST: "4"}
         for i in range(3):
             await client.send(create(kinds.PODS, member(f"llama-{i}", labels), "default"))
@@ -92,7 +99,7 @@ def test_a_gang_waits_on_the_server_and_starts_when_its_last_member_is_made() ->
 
 
 def test_of_two_gangs_that_need_the_whole_cluster_one_starts() -> None:
-    async def story(client: Client) -> None:
+    async def story(client: ApiClient) -> None:
         for i in range(4):
             for gang in ("left", "right"):
                 labels = {NAME: gang, LEAST: "4"}

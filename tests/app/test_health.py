@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubenexus.app.health import Checks, check_page, ping, root_page
+from kubenexus.app.http.health import Checks, check_page, ping, root_page
 
 
 def broken() -> str:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 from kubenexus.client import kinds
-from kubenexus.client.transport import Client
+from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import bind, create, delete
-from kubenexus.sim.box import Box
-from tests import turns
-from tests.api.gangs.small import LEAST, NAME
+from kubenexus.sim.embedded_cluster import EmbeddedCluster
+from tests import async_helpers
+from tests.api.gangs.builders import LEAST, NAME
 from tests.app.test_gangs_embedded import Pods, cluster, member, node_of, scheduled, until, why
 from tests.chaos.checker import Checker
 
@@ -19,7 +19,7 @@ NODES, CPUS = 30, 16
 DEADLINE = 10.0  # seconds that a gang may take from its first bind to its last, on a slow machine
 
 
-async def come(client: Client) -> None:
+async def come(client: ApiClient) -> None:
     """The first member of each gang, then the second of each: nobody is complete before almost all are there."""
     for i in range(SIZE):
         made = [member(f"g{gang:02}-{i}", {NAME: f"g{gang:02}", LEAST: str(SIZE)}) for gang in range(GANGS)]
@@ -38,7 +38,7 @@ def settled(pods: Pods) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def watched(box: Box, deadline: float) -> AsyncIterator[Checker]:
+async def watched(box: EmbeddedCluster, deadline: float) -> AsyncIterator[Checker]:
     """With a judge who has the server's word alone. It lives in threads: the server needs this loop to answer it."""
     host = box.served.address.removeprefix("http://")
     checker = Checker(host, "", None, scheduler="kubenexus-scheduler", deadline=deadline)
@@ -52,11 +52,11 @@ async def watched(box: Box, deadline: float) -> AsyncIterator[Checker]:
 async def seen(checker: Checker, pods: Pods) -> None:
     """Until the judge has heard of all this."""
     versions = {pod["metadata"]["uid"]: node_of(pod) for pod in pods.values()}
-    await turns.until(lambda: {pod.uid: pod.node for pod in checker.pods()} == versions, patience=20)
+    await async_helpers.wait_until(lambda: {pod.uid: pod.node for pod in checker.pods()} == versions, patience=20)
 
 
 def test_sixty_run_whole_forty_wait_whole_and_the_next_start_when_some_end() -> None:
-    async def story(client: Client, checker: Checker) -> None:
+    async def story(client: ApiClient, checker: Checker) -> None:
         await come(client)
         pods = await until(client, lambda pods: len(pods) == GANGS * SIZE and settled(pods))
         first = sizes(pods)
@@ -88,7 +88,9 @@ def test_the_judge_goes_red_on_a_scheduler_that_binds_half_of_a_gang() -> None:
             for i in range(SIZE):
                 await box.client.send(create(kinds.PODS, member(f"g-{i}", {NAME: "g", LEAST: str(SIZE)}), "default"))
             pods = await until(box.client, lambda pods: len(pods) == SIZE)
-            await turns.until(checker.free, patience=20)  # it watches in a thread of its own, and may be behind
+            await async_helpers.wait_until(
+                checker.free, patience=20
+            )  # it watches in a thread of its own, and may be behind
             node = next(iter(checker.free()))
             for name in sorted(pods)[: SIZE // 2]:
                 await box.client.send(bind("default", name, pods[name]["metadata"]["uid"], node))

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from kubenexus.app.candidate import Candidate
-from kubenexus.app.leader import Fenced, LeaderElection, LeadershipLost
-from kubenexus.app.lease import Terms
+from kubenexus.app.election.candidate import Candidate
+from kubenexus.app.election.leader import LeaderElector, LeadershipLost, NotLeaderError
+from kubenexus.app.election.lease import LeaseConfig
 from kubenexus.base.clock import VirtualClock
 from kubenexus.client.calls import ApiError, Uncertain, Unreachable
 from kubenexus.config.v1 import LeaderElection as Configured
 from tests.app.leases import CONFLICT, LeaseServer, Line
 from tests.observe.answers import Sleeper
 
-TERMS = Terms(namespace="kubenexus-system", name="kubenexus-scheduler")
+TERMS = LeaseConfig(namespace="kubenexus-system", name="kubenexus-scheduler")
 START = 1_794_792_257.0
 
 
@@ -28,7 +28,7 @@ class Replica:
         self.problems: list[str] = []
         self.leaders: list[str] = []
         self.candidate = Candidate(name, TERMS)
-        self.election = LeaderElection(
+        self.elector = LeaderElector(
             self.line,
             clock,
             self.candidate,
@@ -39,14 +39,14 @@ class Replica:
         )
 
     def acquire(self) -> "Replica":
-        asyncio.run(self.election.acquire())
+        asyncio.run(self.elector.acquire())
         return self
 
     def hold(self, rounds: int) -> None:
         """Renew so many times."""
 
         async def for_a_while() -> None:
-            task: Coroutine[Any, Any, Any] = self.election.hold()
+            task: Coroutine[Any, Any, Any] = self.elector.hold()
             running = asyncio.create_task(task)
             before = len(self.line.calls)
             while len(self.line.calls) < before + rounds and not running.done():
@@ -94,7 +94,7 @@ def test_the_first_candidate_makes_the_lease(a: Replica, server: LeaseServer) ->
         },
     }
     assert a.leaders == ["host-a_1"]
-    assert a.election.may_write()
+    assert a.elector.may_write()
 
 
 def test_renewing_moves_the_renew_time_and_nothing_else(a: Replica, server: LeaseServer) -> None:
@@ -138,8 +138,8 @@ def test_a_lease_that_was_given_up_is_taken_at_once(
     a: Replica, b: Replica, server: LeaseServer, clock: VirtualClock
 ) -> None:
     a.acquire()
-    assert asyncio.run(a.election.release())
-    assert not a.election.may_write()
+    assert asyncio.run(a.elector.release())
+    assert not a.elector.may_write()
     assert (server.spec["holderIdentity"], server.spec["leaseDurationSeconds"]) == ("", 1)
     b.acquire()
     assert (clock.now(), server.spec["leaseTransitions"]) == (START, 1)
@@ -148,32 +148,32 @@ def test_a_lease_that_was_given_up_is_taken_at_once(
 def test_giving_up_survives_a_conflict_and_an_outage(a: Replica, server: LeaseServer) -> None:
     a.acquire()
     a.line.script.extend([None, CONFLICT, Unreachable("down"), None, None])
-    assert asyncio.run(a.election.release())
+    assert asyncio.run(a.elector.release())
     assert server.spec["holderIdentity"] == ""
 
 
 def test_giving_up_ends_even_when_the_server_is_gone(a: Replica, clock: VirtualClock) -> None:
     a.acquire()
     a.line.always = Unreachable("down")
-    assert not asyncio.run(a.election.release())
+    assert not asyncio.run(a.elector.release())
     assert clock.now() <= START + 6
 
 
 def test_who_does_not_hold_the_lease_gives_nothing_up(a: Replica, b: Replica, server: LeaseServer) -> None:
     a.acquire()
-    assert asyncio.run(b.election.release())
+    assert asyncio.run(b.elector.release())
     assert server.spec["holderIdentity"] == "host-a_1"
 
 
 def test_no_write_starts_after_the_renew_deadline(a: Replica, clock: VirtualClock) -> None:
     a.acquire()
     clock.advance(9.999)
-    a.election.fence()
+    a.elector.require_leadership()
     clock.advance(0.001)
-    assert not a.election.may_write()
-    with pytest.raises(Fenced):
-        a.election.fence()
-    assert a.election.write_timeout == 5
+    assert not a.elector.may_write()
+    with pytest.raises(NotLeaderError):
+        a.elector.require_leadership()
+    assert a.elector.write_timeout == 5
 
 
 @pytest.mark.parametrize(
@@ -190,11 +190,11 @@ def test_a_write_has_no_more_time_than_the_lease(a: Replica, clock: VirtualClock
     """A process may be stopped after it asked whether it may write: the time it then gives the write says so."""
     a.acquire()
     clock.advance(stopped)
-    assert a.election.write_timeout == left
+    assert a.elector.write_timeout == left
 
 
 def test_who_does_not_lead_has_no_time_for_a_write(a: Replica) -> None:
-    assert a.election.write_timeout == 0
+    assert a.elector.write_timeout == 0
 
 
 def test_the_fence_counts_from_when_the_renewal_was_sent(a: Replica, clock: VirtualClock) -> None:
@@ -204,8 +204,8 @@ def test_the_fence_counts_from_when_the_renewal_was_sent(a: Replica, clock: Virt
     sent = clock.now()
     clock.advance(8)
     a.candidate.on_written(a.candidate._lease, sent, clock.now())  # type: ignore[arg-type]
-    assert a.election.may_write(sent + 9.9)
-    assert not a.election.may_write(sent + 10)
+    assert a.elector.may_write(sent + 9.9)
+    assert not a.elector.may_write(sent + 10)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_an_outage_shorter_than_the_deadline_is_survived(a: Replica) -> None:
     a.acquire()
     a.line.script.extend([Unreachable("down"), Uncertain("slow"), "lost"])
     a.hold(rounds=6)
-    assert a.election.may_write()
+    assert a.elector.may_write()
 
 
 def test_a_leader_that_was_robbed_stops_at_once(a: Replica, server: LeaseServer, clock: VirtualClock) -> None:
@@ -234,7 +234,7 @@ def test_a_leader_that_was_robbed_stops_at_once(a: Replica, server: LeaseServer,
     with pytest.raises(LeadershipLost, match="held by thief"):
         a.hold(rounds=100)
     assert clock.now() == START + 2
-    assert not a.election.may_write()
+    assert not a.elector.may_write()
 
 
 def test_why_the_lease_cannot_be_had_is_said_once(a: Replica) -> None:
@@ -274,14 +274,14 @@ def test_a_lease_that_was_deleted_is_made_again_by_its_holder_only(
 ) -> None:
     a.acquire()
     b.candidate.on_read(None, clock.now())
-    asyncio.run(b.election._round(5))  # sees who holds it
+    asyncio.run(b.elector._round(5))  # sees who holds it
     server.lease = None
-    assert not asyncio.run(b.election._round(5))
+    assert not asyncio.run(b.elector._round(5))
     a.hold(rounds=3)
     assert server.spec["holderIdentity"] == "host-a_1"
     server.lease = None
     clock.advance(16)
-    assert asyncio.run(b.election._round(5))
+    assert asyncio.run(b.elector._round(5))
 
 
 @pytest.mark.parametrize(
@@ -297,11 +297,11 @@ def test_a_deleted_lease_keeps_none_waiting_for_longer_than_their_own_lasts(
     a.acquire()
     assert server.lease is not None
     server.lease["spec"]["leaseDurationSeconds"] = 1_000_000_000
-    assert not asyncio.run(b.election._round(5))  # sees who holds it, and for how long
+    assert not asyncio.run(b.elector._round(5))  # sees who holds it, and for how long
     clock.advance(seconds)
-    assert not asyncio.run(b.election._round(5)), "while it is there it counts"
+    assert not asyncio.run(b.elector._round(5)), "while it is there it counts"
     server.lease = None
-    assert asyncio.run(b.election._round(5)) is taken
+    assert asyncio.run(b.elector._round(5)) is taken
 
 
 def test_an_answer_that_was_lost_still_counts_when_it_is_read(a: Replica, server: LeaseServer) -> None:
@@ -313,13 +313,13 @@ def test_an_answer_that_was_lost_still_counts_when_it_is_read(a: Replica, server
 
 def test_a_sick_leader_is_reported_after_a_while(a: Replica, clock: VirtualClock) -> None:
     a.acquire()
-    assert a.election.check() is None
+    assert a.elector.check() is None
     clock.advance(35)
-    assert a.election.check() is None
+    assert a.elector.check() is None
     clock.advance(1)
-    assert a.election.check() == "failed election to renew leadership on lease kubenexus-scheduler"
+    assert a.elector.check() == "failed election to renew leadership on lease kubenexus-scheduler"
 
 
 def test_the_terms_come_from_the_configuration() -> None:
-    assert Terms.of(Configured()) == TERMS
-    assert Terms.of(Configured()).write_timeout == 5
+    assert LeaseConfig.of(Configured()) == TERMS
+    assert LeaseConfig.of(Configured()).write_timeout == 5

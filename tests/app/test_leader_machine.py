@@ -11,12 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kubenexus.app.candidate import Candidate
-from kubenexus.app.lease import Lease, Terms, get_call
+from kubenexus.app.election.candidate import Candidate
+from kubenexus.app.election.lease import Lease, LeaseConfig, get_call
 from kubenexus.client.calls import ApiError, Call
 from tests.app.leases import LeaseServer
 
-TERMS = Terms(namespace="ns", name="lease")
+TERMS = LeaseConfig(namespace="ns", name="lease")
 WHO = st.integers(0, 2)
 SHORT = st.sampled_from([0.0, 0.0, 0.5, 3.0])
 SELDOM = st.sampled_from([*[False] * 15, True])

@@ -11,21 +11,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubenexus.app import leader_thread
-from kubenexus.app.activity import BEAT, STILL, LoopActivity, Stillness
-from kubenexus.app.candidate import Candidate
-from kubenexus.app.leader import LeaderElection, LeadershipLost
-from kubenexus.app.leader_thread import LeaderElectionThread
-from kubenexus.app.lease import Terms
+from kubenexus.app.election import leader_thread
+from kubenexus.app.election.candidate import Candidate
+from kubenexus.app.election.leader import LeaderElector, LeadershipLost
+from kubenexus.app.election.leader_thread import LeaderElectionThread
+from kubenexus.app.election.lease import LeaseConfig
+from kubenexus.app.election.loop_activity import HEARTBEAT_SECONDS, MAX_STALL_SECONDS, LoopActivity, StallDetector
 from kubenexus.base.clock import VirtualClock, WallClock
-from kubenexus.client.access import Wish, find_access
 from kubenexus.client.calls import ApiError, Call, Unreachable
+from kubenexus.client.client_config import ClientOptions, load_client_config
 from tests.app.leases import LeaseServer
+from tests.async_helpers import FakeSleep as Waking
+from tests.async_helpers import wait_until, yield_to_loop
 from tests.observe.answers import Sleeper
-from tests.turns import Sleeper as Waking
-from tests.turns import turns, until
 
-TERMS = Terms(namespace="kubenexus-system", name="kubenexus-scheduler")
+TERMS = LeaseConfig(namespace="kubenexus-system", name="kubenexus-scheduler")
 START = 1_794_792_257.0
 NOTE = "scheduling.kubenexus.io/slow-jobs"
 PATIENCE = 20.0  # seconds that a test waits for another thread before it fails
@@ -70,11 +70,11 @@ class Stage:
             await moving(seconds)
 
         self.candidate = Candidate(identity, TERMS, self.activity.note)
-        self.election = LeaderElection(
+        self.elector = LeaderElector(
             self.wire, self.clock, self.candidate, random.Random(1), sleep=moving if renews else asleep
         )
         self.thread = LeaderElectionThread(
-            self.election, self.activity, self.clock, sleep=watching if watches else asleep, exit=self.exit, grace=grace
+            self.elector, self.activity, self.clock, sleep=watching if watches else asleep, exit=self.exit, grace=grace
         )
 
     def exit(self, code: int) -> None:
@@ -103,7 +103,7 @@ def test_the_lease_is_renewed_while_the_main_thread_is_busy() -> None:
         await asyncio.sleep(0)
         assert stage.wire.renewed.wait(PATIENCE), "this thread does nothing else, as in a long decision"
         assert not holding.done()
-        assert stage.thread.election.may_write()
+        assert stage.thread.elector.may_write()
         holding.cancel()
         await asyncio.gather(holding, return_exceptions=True)
         assert await stage.thread.release()
@@ -111,7 +111,7 @@ def test_the_lease_is_renewed_while_the_main_thread_is_busy() -> None:
 
     asyncio.run(life())
     assert stage.server.spec["holderIdentity"] == "", "given up at the end"
-    assert not stage.election.may_write()
+    assert not stage.elector.may_write()
     assert threading.get_ident() not in stage.wire.threads, "every call was made by the lease thread"
     assert stage.wire.closed
     assert "lease" not in [each.name for each in threading.enumerate()]
@@ -126,7 +126,7 @@ def test_a_main_loop_that_stands_still_ends_the_process_and_its_job_is_named(cap
     async def life() -> None:
         await stage.thread.acquire()
         holding = asyncio.ensure_future(stage.thread.hold())
-        await until(lambda: stage.thread._holding is not None)
+        await wait_until(lambda: stage.thread._holding is not None)
         stage.still.set()
         assert stage.ended.wait(PATIENCE)  # the main loop stands still in this line
         lost.extend(each for each in await asyncio.gather(holding, return_exceptions=True) if each is not None)
@@ -139,11 +139,11 @@ def test_a_main_loop_that_stands_still_ends_the_process_and_its_job_is_named(cap
     assert line.getMessage() == "Main loop stands still; ending"
     said = line.keys  # type: ignore[attr-defined]
     assert (said["job"], said["released"]) == ("shop/monster", True)
-    assert said["seconds"] > STILL
+    assert said["seconds"] > MAX_STALL_SECONDS
     assert "life" in said["where"], "and where in the code it stands"
     assert stage.server.spec["holderIdentity"] == "", "another process may lead at once"
     assert [each["job"] for each in msgspec.json.decode(stage.note)] == ["shop/monster"]
-    assert not stage.election.may_write()
+    assert not stage.elector.may_write()
     assert isinstance(lost[0], LeadershipLost), "should the loop come to life again, it ends all the same"
 
 
@@ -152,7 +152,7 @@ def test_a_main_loop_that_shows_life_is_left_alone_until_it_shows_none() -> None
     stage, ended = Stage(), list[float]()
     sleeper = Waking(stage.clock)
     watched = LeaderElectionThread(
-        stage.election,
+        stage.elector,
         stage.activity,
         stage.clock,
         sleep=sleeper.sleep,
@@ -160,19 +160,19 @@ def test_a_main_loop_that_shows_life_is_left_alone_until_it_shows_none() -> None
     )
 
     async def life() -> None:
-        await stage.election.acquire()
+        await stage.elector.acquire()
         beating = asyncio.ensure_future(stage.activity.beat(lambda: None, sleeper.sleep))
         watching = asyncio.ensure_future(watched._watch())
-        await turns()
+        await yield_to_loop()
         await sleeper.advance(3_600.0)
         assert ended == []
         beating.cancel()
         while not watching.done():
             await sleeper.advance(1.0)
-            await turns()
+            await yield_to_loop()
 
     asyncio.run(life())
-    assert ended == [pytest.approx(3_600.0 + STILL, abs=2 * BEAT)]
+    assert ended == [pytest.approx(3_600.0 + MAX_STALL_SECONDS, abs=2 * HEARTBEAT_SECONDS)]
 
 
 def test_the_process_ends_even_if_its_log_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,12 +242,12 @@ def test_the_next_leader_learns_what_the_one_before_was_busy_with() -> None:
     stage.activity.slow_jobs.inherit("", START)
     stage.activity.deciding = ("shop/monster", START - 5.0)
 
-    async def renewed(election: LeaderElection) -> None:
-        await election._round(1.0)
+    async def renewed(elector: LeaderElector) -> None:
+        await elector._round(1.0)
 
-    asyncio.run(stage.election.acquire())
+    asyncio.run(stage.elector.acquire())
     assert stage.note == "", "a lease that is made has none"
-    asyncio.run(renewed(stage.election))
+    asyncio.run(renewed(stage.elector))
     assert "shop/monster" in stage.note, "and so it stays should the process be killed now"
     other = Stage(identity="b_2")
     other.wire.server = stage.server
@@ -256,7 +256,7 @@ def test_the_next_leader_learns_what_the_one_before_was_busy_with() -> None:
     async def life() -> str:
         other.candidate.on_read(None, START)
         other.clock.advance(1_000.0)
-        await other.election._round(1.0)
+        await other.elector._round(1.0)
         other.clock.advance(16.0)
         noted = await other.thread.acquire()
         await other.close()
@@ -264,10 +264,10 @@ def test_the_next_leader_learns_what_the_one_before_was_busy_with() -> None:
 
     noted = asyncio.run(life())
     assert [each["job"] for each in msgspec.json.decode(noted)] == ["shop/monster"]
-    asyncio.run(renewed(other.election))
+    asyncio.run(renewed(other.elector))
     assert "shop/monster" in stage.note, "nothing is overwritten before it was read"
     other.activity.slow_jobs.inherit("", START)
-    asyncio.run(renewed(other.election))
+    asyncio.run(renewed(other.elector))
     assert stage.note == "", "and now it is the new leader's to write"
 
 
@@ -283,17 +283,17 @@ def test_the_next_leader_learns_what_the_one_before_was_busy_with() -> None:
 def test_a_note_stands_beside_what_others_wrote(annotations: Any, expected: dict[str, str]) -> None:
     stage = Stage()
     stage.activity.slow_jobs.inherit("", START)
-    asyncio.run(stage.election.acquire())
+    asyncio.run(stage.elector.acquire())
     assert stage.server.lease is not None
     stage.server.lease["metadata"]["annotations"] = annotations
     stage.server.lease["metadata"]["resourceVersion"] = "9"
     stage.activity.deciding = ("shop/monster", START - 5.0)
-    asyncio.run(stage.election._round(1.0))
+    asyncio.run(stage.elector._round(1.0))
     written = stage.server.lease["metadata"]["annotations"]
     assert {key: value for key, value in written.items() if key != NOTE} == expected
     assert "shop/monster" in stage.note
     stage.activity.deciding = None
-    asyncio.run(stage.election._round(1.0))
+    asyncio.run(stage.elector._round(1.0))
     assert stage.server.lease["metadata"].get("annotations", {}) == expected
 
 
@@ -306,26 +306,31 @@ def test_a_note_stands_beside_what_others_wrote(annotations: Any, expected: dict
         pytest.param([(1.0, True)] * 100, 0.0, id="a loop that beats"),
         pytest.param([(1.0, False)] * 31, 31.0, id="a loop that stands still"),
         pytest.param([(1.0, False)] * 31 + [(1.0, True)], 0.0, id="a loop that comes to life again"),
-        pytest.param([(3_600.0, False)], 2 * BEAT, id="a process that was stopped, or suspended, for an hour"),
+        pytest.param(
+            [(3_600.0, False)], 2 * HEARTBEAT_SECONDS, id="a process that was stopped, or suspended, for an hour"
+        ),
         pytest.param([(3_600.0, True)], 0.0, id="the same, and the loop was sooner awake"),
     ],
 )
 def test_how_long_a_loop_has_stood_still(looks: list[tuple[float, bool]], expected: float) -> None:
     activity, now = LoopActivity(), START
-    stillness, still = Stillness(activity, now), 0.0
+    stillness, still = StallDetector(activity, now), 0.0
     for passed, beats in looks:
         now += passed
         activity.beats += beats
-        still = stillness.look(now)
+        still = stillness.seconds_stalled(now)
     assert still == expected
 
 
 def test_a_write_that_may_take_longer_is_waited_for() -> None:
     """Nothing that a loop sent before it stood still may arrive after another leads."""
     stage = Stage()
-    assert stage.thread._patience == STILL
-    slow = LeaderElection(
-        stage.wire, stage.clock, Candidate("a", Terms(namespace="n", name="l", lease=90, renew=30.0)), random.Random(1)
+    assert stage.thread._patience == MAX_STALL_SECONDS
+    slow = LeaderElector(
+        stage.wire,
+        stage.clock,
+        Candidate("a", LeaseConfig(namespace="n", name="l", lease=90, renew=30.0)),
+        random.Random(1),
     )
     assert LeaderElectionThread(slow, stage.activity, stage.clock)._patience == 65.0
 
@@ -345,7 +350,7 @@ def test_a_login_program_can_be_asked_by_the_lease_thread(tmp_path: Path) -> Non
         "current-context": "x",
     }
     file.write_bytes(msgspec.json.encode(config))
-    mine, theirs = (find_access(Wish(kubeconfig=str(file)), WallClock()) for _ in range(2))
+    mine, theirs = (load_client_config(ClientOptions(kubeconfig=str(file)), WallClock()) for _ in range(2))
     assert mine.credentials is not theirs.credentials
     assert mine.trust is not theirs.trust
     stage = Stage()
@@ -361,7 +366,7 @@ def test_a_login_program_can_be_asked_by_the_lease_thread(tmp_path: Path) -> Non
 def test_conflicts_are_no_reason_to_lose_a_note() -> None:
     stage = Stage()
     stage.activity.slow_jobs.inherit("", START)
-    asyncio.run(stage.election.acquire())
+    asyncio.run(stage.elector.acquire())
     stage.activity.deciding = ("shop/monster", START - 5.0)
     answers = [ApiError(409, "Conflict"), None]
     send = stage.wire.send
@@ -373,5 +378,5 @@ def test_conflicts_are_no_reason_to_lose_a_note() -> None:
         return await send(call, timeout=timeout)
 
     stage.wire.send = refusing  # type: ignore[method-assign]
-    asyncio.run(stage.election._round(1.0))
+    asyncio.run(stage.elector._round(1.0))
     assert "shop/monster" in stage.note

@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import SchedulingGroup
-from kubenexus.app import gauges
-from kubenexus.app.gauges import Gauges
+from kubenexus.app.report import gauge_collector
+from kubenexus.app.report.gauge_collector import GaugeCollector
 from kubenexus.client import kinds
-from kubenexus.observe.recorder import Limits
+from kubenexus.observe.recorder import RecorderLimits
 from kubenexus.testing.builders import a_node, a_pod
-from tests.api.gangs.small import a_member, pod_group
-from tests.app.test_keeper import bound
-from tests.app.town import Town, in_real_town, in_town
+from tests.api.gangs.builders import a_member, pod_group
+from tests.app.scheduler_fixture import SchedulerFixture, in_real_town, scheduler_test
+from tests.app.test_stale_gang_evictor import bound
 from tests.bind.server import BUSY
 
 
@@ -31,9 +31,9 @@ class Elected:
 class Day:
     """What happens, and what was seen of it on `/metrics`."""
 
-    def __init__(self, town: Town) -> None:
-        self.town, self.metrics = town, town.scheduler.metrics
-        self.gauges = Gauges(town.scheduler, Elected(), town.clock)  # type: ignore[arg-type]
+    def __init__(self, fixture: SchedulerFixture) -> None:
+        self.fixture, self.metrics = fixture, fixture.scheduler.metrics
+        self.gauges = GaugeCollector(fixture.scheduler, Elected(), fixture.clock)  # type: ignore[arg-type]
         self.seen: dict[tuple[str, ...], float] = {}
 
     async def look(self) -> None:
@@ -61,88 +61,88 @@ class Day:
 
 async def gangs(day: Day) -> None:
     """One starts, one does not fit, one is half there and stays so, and one waits for its members."""
-    town = day.town
-    town.pods(*(a_member(f"good-{i}", "good", 2, cpu=1) for i in range(2)))
+    fixture = day.fixture
+    fixture.pods(*(a_member(f"good-{i}", "good", 2, cpu=1) for i in range(2)))
     named = SchedulingGroup(pod_group_name="large")
     group = pod_group("large", 9)
-    town.things(msgspec.structs.replace(group, metadata=msgspec.structs.replace(group.metadata, uid="large")))
-    town.pods(*(a_pod(f"large-{i}", cpu=1, scheduling_group=named) for i in range(9)))
-    town.pods(bound("half-0", "n"), bound("half-1", "n"))
-    town.pods(a_member("alone", "lonely", 2))
-    await town.work()
-    await town.notes()
+    fixture.things(msgspec.structs.replace(group, metadata=msgspec.structs.replace(group.metadata, uid="large")))
+    fixture.pods(*(a_pod(f"large-{i}", cpu=1, scheduling_group=named) for i in range(9)))
+    fixture.pods(bound("half-0", "n"), bound("half-1", "n"))
+    fixture.pods(a_member("alone", "lonely", 2))
+    await fixture.work()
+    await fixture.notes()
     await day.look()
-    town.clock.advance(400)
-    await town.scheduler.keeper.step()
+    fixture.clock.advance(400)
+    await fixture.scheduler.stale_gangs.step()
 
 
 async def flushed(day: Day) -> None:
     """The node has grown, and nobody was told."""
-    town = day.town
-    town.pods(a_pod("patient", cpu=12))
-    await town.work()
+    fixture = day.fixture
+    fixture.pods(a_pod("patient", cpu=12))
+    await fixture.work()
     await day.look()
     for i in range(9):
-        town.delete(f"default/large-{i}")
-    town.ledger.node_seen(a_node("n", cpu=20))
-    town.clock.advance(400)
-    await town.work()
-    assert "patient" in town.where()
+        fixture.delete(f"default/large-{i}")
+    fixture.ledger.upsert_node(a_node("n", cpu=20))
+    fixture.clock.advance(400)
+    await fixture.work()
+    assert "patient" in fixture.where()
 
 
 async def in_flight(day: Day) -> None:
     """Something happens while a bind is on its way."""
-    town = day.town
-    town.server.held = asyncio.Event()
-    town.pods(a_pod("flying", cpu="10m"))
-    town.scheduler.loop.burst()
-    town.nodes(a_node("m", cpu=1))
+    fixture = day.fixture
+    fixture.server.held = asyncio.Event()
+    fixture.pods(a_pod("flying", cpu="10m"))
+    fixture.scheduler.loop.run_burst()
+    fixture.nodes(a_node("m", cpu=1))
     await day.look()
-    town.server.held.set()
-    await town.work()
-    town.server.held = None
+    fixture.server.held.set()
+    await fixture.work()
+    fixture.server.held = None
 
 
 async def reserved(day: Day) -> None:
     """A gang waits for room, and keeps what there is."""
     for i in range(2):
-        day.town.pods(a_member(f"keeps-{i}", "keeps", 2, cpu=8, scheduler_name="packing"))
-    await day.town.work()
+        day.fixture.pods(a_member(f"keeps-{i}", "keeps", 2, cpu=8, scheduler_name="packing"))
+    await day.fixture.work()
 
 
 async def miscounted(day: Day) -> None:
     """A node seems to offer less than it does."""
-    day.town.ledger.nodes.resources.alloc[0, 0] -= 1
-    day.town.scheduler.auditor.step()
+    day.fixture.ledger.nodes.resources.alloc[0, 0] -= 1
+    day.fixture.scheduler.ledger_auditor.step()
 
 
 async def broken(day: Day) -> None:
     """An object cannot be used, and a plugin failed."""
-    day.town.feed.complain("Node n", "makes no sense")
-    day.town.scheduler.planners["packing"].bench.work.failures["Foreign"] += 1
+    day.fixture.handlers.log_bad_object("Node n", "makes no sense")
+    day.fixture.scheduler.planners["packing"].class_cache.work.failures["Foreign"] += 1
 
 
 async def process(day: Day) -> None:
     """What the process knows of itself."""
-    town = day.town
-    (watch,) = [each for each in town.scheduler.reflectors if each.resource == kinds.PODS]
-    watch.synced, watch.heard_at = True, town.clock.now() - 5
-    town.scheduler.loop.activity.slow_jobs.decided("default/slow", town.clock.now() - 5, town.clock.now())
-    feeling = asyncio.ensure_future(day.gauges.feel())
+    fixture = day.fixture
+    (watch,) = [each for each in fixture.scheduler.reflectors if each.resource == kinds.PODS]
+    watch.synced, watch.last_event_at = True, fixture.clock.now() - 5
+    fixture.scheduler.loop.activity.slow_jobs.decided("default/slow", fixture.clock.now() - 5, fixture.clock.now())
+    feeling = asyncio.ensure_future(day.gauges.measure_loop_lag())
     for _ in range(5):
         await asyncio.sleep(0)
     feeling.cancel()
 
 
 def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def life(town: Town) -> None:
-        monkeypatch.setattr(gauges, "PERIOD", 0)
-        town.scheduler.recorder.limits = Limits(waiting=1)  # so that some events are dropped
-        day = Day(town)
-        town.nodes(a_node("n", cpu=8))
-        town.pods(a_pod("fits", cpu=1), a_pod("gated", gates=["wait"]))
-        town.server.script.append(BUSY)
-        await town.work()
+    async def life(fixture: SchedulerFixture) -> None:
+        monkeypatch.setattr(gauge_collector, "PERIOD", 0)
+        fixture.scheduler.recorder.limits = RecorderLimits(waiting=1)  # so that some events are dropped
+        day = Day(fixture)
+        fixture.nodes(a_node("n", cpu=8))
+        fixture.pods(a_pod("fits", cpu=1), a_pod("gated", gates=["wait"]))
+        fixture.server.script.append(BUSY)
+        await fixture.work()
         for part in (gangs, flushed, in_flight, reserved, miscounted, broken, process):
             await part(day)
         await day.look()
@@ -179,36 +179,36 @@ def check(day: Day) -> None:
 
 
 def test_a_gang_is_given_up_once_however_often_its_members_are_asked() -> None:
-    async def life(town: Town) -> None:
+    async def life(fixture: SchedulerFixture) -> None:
         heard: list[Any] = []
-        town.scheduler.keeper.gave_up = heard.append
-        town.nodes(a_node("n", cpu=8))
-        town.pods(bound("half-0", "n"), bound("half-1", "n"))
-        await town.work()
+        fixture.scheduler.stale_gangs.on_timeout = heard.append
+        fixture.nodes(a_node("n", cpu=8))
+        fixture.pods(bound("half-0", "n"), bound("half-1", "n"))
+        await fixture.work()
         for _ in range(3):
-            town.clock.advance(400)
-            await town.scheduler.keeper.step()
+            fixture.clock.advance(400)
+            await fixture.scheduler.stale_gangs.step()
         assert [gang.title for gang in heard] == ["default/llama"]
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_the_cache_is_as_large_as_it_is() -> None:
     """Nodes, pods that have one, and those of them that the watch has yet to confirm."""
 
-    async def life(town: Town) -> None:
-        gauges, size = Gauges(town.scheduler, None, town.clock), town.scheduler.metrics.cache_size
+    async def life(fixture: SchedulerFixture) -> None:
+        gauges, size = GaugeCollector(fixture.scheduler, None, fixture.clock), fixture.scheduler.metrics.cache_size
 
         def seen() -> list[float]:
             gauges.read()
-            return [size.at(each).value for each in ("nodes", "pods", "assumed_pods")]
+            return [size.labels(each).value for each in ("nodes", "pods", "assumed_pods")]
 
         assert seen() == [0, 0, 0]
-        town.nodes(a_node("n", cpu=8))
-        town.pods(bound("old", "n"), a_pod("new"), a_pod("too-large", cpu=99))
-        await town.work()
+        fixture.nodes(a_node("n", cpu=8))
+        fixture.pods(bound("old", "n"), a_pod("new"), a_pod("too-large", cpu=99))
+        await fixture.work()
         assert seen() == [1, 2, 1]
-        town.echo()
+        fixture.echo()
         assert seen() == [1, 2, 0]
 
-    in_town(life)
+    scheduler_test(life)

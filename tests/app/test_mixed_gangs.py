@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.queue.entry import Place
+from kubenexus.queue.queued_job import QueueState
 from kubenexus.testing.builders import a_node
-from tests.api.gangs.small import a_member
-from tests.app.town import Town, in_town
+from tests.api.gangs.builders import a_member
+from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
 
 OURS, ALSO_OURS = "default-scheduler", "packing"
 
@@ -37,63 +37,63 @@ def mixed(*names: str) -> str:
     ],
 )
 def test_a_gang_of_several_schedulers_is_held_and_says_so(others: list[Pod], why: str) -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=50))
-        town.pods(member("a"), member("b"), *others)
-        await town.work()
-        town.clock.advance(60)
-        await town.work()
-        assert town.server.binds == []
-        assert town.room.place("default/gang/g") is Place.GATED
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=50))
+        fixture.pods(member("a"), member("b"), *others)
+        await fixture.work()
+        fixture.clock.advance(60)
+        await fixture.work()
+        assert fixture.server.binds == []
+        assert fixture.queue.state("default/gang/g") is QueueState.GATED
         own = [pod.metadata.name for pod in (*others,) if pod.spec.scheduler_name in (OURS, ALSO_OURS)]
         said = {f"FailedScheduling {name}: {why}" for name in ("a", "b", *own)}
-        assert set(town.told()) == said, "those that are ours, and no others"
+        assert set(fixture.told()) == said, "those that are ours, and no others"
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_gang_is_one_again_when_the_stranger_is_gone() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=50))
-        town.pods(member("a"), member("b"), member("c"), member("x", ALSO_OURS))
-        await town.work()
-        assert town.server.binds == []
-        town.delete("default/x")
-        await town.work()
-        assert sorted(town.bound()) == ["a", "b", "c"]
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=50))
+        fixture.pods(member("a"), member("b"), member("c"), member("x", ALSO_OURS))
+        await fixture.work()
+        assert fixture.server.binds == []
+        fixture.delete("default/x")
+        await fixture.work()
+        assert sorted(fixture.bound()) == ["a", "b", "c"]
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_several_gangs_do_not_concern_each_other() -> None:
     """One is mixed, one is another scheduler's alone, one is ours; and a gang of one is no gang."""
 
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=50))
-        town.pods(member("a"), member("b"), member("x", ALSO_OURS))
-        town.pods(*(member(f"v{i}", "volcano", gang="theirs") for i in range(3)))
-        town.pods(*(member(f"o{i}", gang="ours") for i in range(3)))
-        town.pods(member("one", gang="loose", least=1), member("other", ALSO_OURS, gang="loose", least=1))
-        await town.work()
-        assert sorted(town.bound()) == ["o0", "o1", "o2", "one", "other"]
-        assert town.feed.assembly.incomplete == {}
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=50))
+        fixture.pods(member("a"), member("b"), member("x", ALSO_OURS))
+        fixture.pods(*(member(f"v{i}", "volcano", gang="theirs") for i in range(3)))
+        fixture.pods(*(member(f"o{i}", gang="ours") for i in range(3)))
+        fixture.pods(member("one", gang="loose", least=1), member("other", ALSO_OURS, gang="loose", least=1))
+        await fixture.work()
+        assert sorted(fixture.bound()) == ["o0", "o1", "o2", "one", "other"]
+        assert fixture.handlers.assembler.incomplete == {}
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_gang_that_runs_is_left_alone_by_a_stranger() -> None:
     """Another tenant's pod with the gang's label: no member is evicted for it, and it is not waited for."""
 
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=50))
-        town.pods(*(member(name, node="n") for name in "abc"), member("x", "volcano"))
-        town.feed.assembly.flush()
-        town.clock.advance(600)
-        await town.scheduler.keeper.step()
-        assert (town.server.calls, town.feed.assembly.incomplete) == ([], {})
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=50))
+        fixture.pods(*(member(name, node="n") for name in "abc"), member("x", "volcano"))
+        fixture.handlers.assembler.build_changed()
+        fixture.clock.advance(600)
+        await fixture.scheduler.stale_gangs.step()
+        assert (fixture.server.calls, fixture.handlers.assembler.incomplete) == ([], {})
         for name in "abcx":
-            town.delete(f"default/{name}")
-        town.feed.assembly.flush()
-        assert town.feed.assembly.roll.rosters == {}, "nothing is remembered"
+            fixture.delete(f"default/{name}")
+        fixture.handlers.assembler.build_changed()
+        assert fixture.handlers.assembler.registry.gangs == {}, "nothing is remembered"
 
-    in_town(life)
+    scheduler_test(life)

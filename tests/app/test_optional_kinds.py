@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from kubenexus.app.hearing import OPTIONAL, WATCHED
+from kubenexus.app.watch.informers import OPTIONAL, WATCHED_KINDS
 from kubenexus.client import kinds
-from kubenexus.client.kinds import Resource
-from kubenexus.state.intake import named
+from kubenexus.client.kinds import ApiResource
+from kubenexus.state.object_kinds import kind_name
 from tests.app.kinds_that_fail import ABSENT, FAULTS, REFUSED, WELL, Place, group_of, in_place
-from tests.sim.virtual.passing import elapse
+from tests.sim.virtual.virtual_time import elapse
 
 VOLCANO = kinds.VOLCANO_POD_GROUPS
 # A pod that names the group `g` of each kind, and what it says while these cannot be listed. Not Workloads: pods of the
 # embedded server's version name none (`tests/api/gangs/test_resolver.py` has their sentence).
-NAMING: dict[Resource, tuple[dict[str, Any], str]] = {
+NAMING: dict[ApiResource, tuple[dict[str, Any], str]] = {
     kinds.POD_GROUPS: ({"spec": {"schedulingGroup": {"podGroupName": "g"}}}, "PodGroups of scheduling.k8s.io"),
     kinds.COSCHEDULING_POD_GROUPS: (
         {"labels": {"scheduling.x-k8s.io/pod-group": "g"}},
@@ -22,12 +22,12 @@ NAMING: dict[Resource, tuple[dict[str, Any], str]] = {
     ),
     VOLCANO: ({"labels": {"scheduling.k8s.io/group-name": "g"}}, "PodGroups of scheduling.volcano.sh"),
 }
-KINDS = [pytest.param(each, id=str(each)) for each in WATCHED if each in OPTIONAL]
+KINDS = [pytest.param(each, id=str(each)) for each in WATCHED_KINDS if each in OPTIONAL]
 GROUPS = [pytest.param(each, id=str(each)) for each in NAMING]
 
 
 @pytest.mark.parametrize("resource", KINDS)
-def test_without_any_optional_kind_a_plain_pod_is_placed(resource: Resource) -> None:
+def test_without_any_optional_kind_a_plain_pod_is_placed(resource: ApiResource) -> None:
     async def story(place: Place) -> None:
         await elapse(10)
         assert place.bound() == ["plain"]
@@ -35,12 +35,12 @@ def test_without_any_optional_kind_a_plain_pod_is_placed(resource: Resource) -> 
         assert code == 200
         assert "[+]informer-sync ok\n" in text
         assert f"\nwarn: optional kinds cannot be listed or watched: {resource}\n" in text
-        assert await place.synced(named(resource.kind, resource.group)) == 0
+        assert await place.synced(kind_name(resource.kind, resource.group)) == 0
         assert await place.synced("Pod") == 1
         place.served.state = ABSENT
         await elapse(30)
         assert "warn" not in place.readyz()[1]
-        assert await place.synced(named(resource.kind, resource.group)) == 1
+        assert await place.synced(kind_name(resource.kind, resource.group)) == 1
 
     in_place(resource, REFUSED, story)
 
@@ -63,7 +63,7 @@ def test_however_it_fails_only_the_pods_that_name_it_wait(fault: str) -> None:
 
 
 @pytest.mark.parametrize("resource", GROUPS)
-def test_a_pod_that_names_a_group_of_a_kind_that_cannot_be_listed_says_so(resource: Resource) -> None:
+def test_a_pod_that_names_a_group_of_a_kind_that_cannot_be_listed_says_so(resource: ApiResource) -> None:
     async def story(place: Place) -> None:
         place.pod("member", NAMING[resource][0])
         await elapse(30)
@@ -91,14 +91,14 @@ def test_a_kind_that_breaks_later_keeps_what_is_known_and_says_what_is_not() -> 
         assert place.why("third") == "waiting for PodGroups of scheduling.volcano.sh, which cannot be listed"
         place.served.objects.append(group_of(VOLCANO, "new"))
         place.served.state = WELL
-        place.scheduler.reflectors[WATCHED.index(VOLCANO)].relist()
+        place.scheduler.reflectors[WATCHED_KINDS.index(VOLCANO)].relist()
         await elapse(30)
         assert place.bound() == ["member", "plain", "second", "third"]
         assert "warn" not in place.readyz()[1]
 
     async def well(place: Place) -> None:
         place.served.objects = [group_of(VOLCANO)]
-        place.scheduler.reflectors[WATCHED.index(VOLCANO)].relist()
+        place.scheduler.reflectors[WATCHED_KINDS.index(VOLCANO)].relist()
         await elapse(5)
         await story(place)
 

@@ -10,16 +10,16 @@ import pytest
 from kubenexus.app.scheduler import OUTDATED
 from kubenexus.client import kinds
 from kubenexus.client.calls import ApiError, Call, Unreachable
-from kubenexus.client.kinds import Resource
+from kubenexus.client.kinds import ApiResource
 from kubenexus.config import defaults
-from kubenexus.framework.registry import with_entry_points
+from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN
-from kubenexus.sim.perf.trial import WITHOUT
+from kubenexus.sim.perf.workload_run import WITHOUT
 from kubenexus.sim.virtual.decisions import DecisionLog
 from kubenexus.sim.virtual.loop import run
-from kubenexus.sim.virtual.world import Laws, World, live
+from kubenexus.sim.virtual.simulation import Simulation, SimulationOptions, run_scenario
 from tests.app.kinds_that_fail import Place, Served
-from tests.sim.virtual.passing import elapse
+from tests.sim.virtual.virtual_time import elapse
 
 AWAY, FORBIDDEN = Unreachable("connection refused"), ApiError(403, message="forbidden")
 SEVERAL = 10.0  # seconds in which a watch fails several times
@@ -29,14 +29,14 @@ ALL = None
 class Outage:
     """Stands before the embedded server: lists and watches of some kinds fail, or all calls do."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Simulation) -> None:
         self._paths: Collection[str] | None = ()
         self._error: Exception = AWAY
         self._streams: list[tuple[str, Any]] = []
         self._send, self._stream = world.api.send, world.api.stream
         world.api.send, world.api.stream = self.send, self.stream  # type: ignore[method-assign]
 
-    def begin(self, resources: Collection[Resource] | None, error: Exception = AWAY) -> None:
+    def begin(self, resources: Collection[ApiResource] | None, error: Exception = AWAY) -> None:
         """Watches that are open end with it. `None`: of all kinds, and no call is answered."""
         self._paths, self._error = None if resources is None else [each.all for each in resources], error
         for path, stream in self._streams:
@@ -65,7 +65,7 @@ class Outage:
 
 
 class Cluster(Place):
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Simulation) -> None:
         self.outage = Outage(world)
         super().__init__(world, Served(world, kinds.VOLCANO_POD_GROUPS, "404"))
 
@@ -86,12 +86,14 @@ def in_cluster(story: Callable[[Cluster], Awaitable[None]], seed: int = 1) -> No
     """Two nodes, and the scheduler has seen them."""
 
     async def life() -> None:
-        plugins = with_entry_points(BUILT_IN)
-        cluster = Cluster(World(defaults(plugins), plugins, Laws(seed=seed, without=WITHOUT), DecisionLog()))
+        plugins = load_plugins(BUILT_IN)
+        cluster = Cluster(
+            Simulation(defaults(plugins), plugins, SimulationOptions(seed=seed, without=WITHOUT), DecisionLog())
+        )
         for name in ("n1", "n2"):
             cluster.node(name)
         async with asyncio.timeout(1000):
-            await live(cluster.world, lambda _: story(cluster))
+            await run_scenario(cluster.world, lambda _: story(cluster))
 
     run(life())
 
@@ -105,7 +107,7 @@ def in_cluster(story: Callable[[Cluster], Awaitable[None]], seed: int = 1) -> No
     ],
 )
 def test_nothing_is_decided_before_nodes_are_heard_of_again(
-    down: Collection[Resource], error: Exception, wait: float
+    down: Collection[ApiResource], error: Exception, wait: float
 ) -> None:
     """A node is cordoned meanwhile; pods come when the server answers all other calls."""
 
@@ -150,7 +152,7 @@ def test_nor_after_an_outage_before_the_watch_of_nodes_is_back(seed: int) -> Non
 
 
 @pytest.mark.parametrize("resource", [kinds.SERVICES, kinds.STORAGE_CLASSES], ids=str)
-def test_other_kinds_hold_nothing(resource: Resource) -> None:
+def test_other_kinds_hold_nothing(resource: ApiResource) -> None:
     async def story(cluster: Cluster) -> None:
         await elapse(5)
         cluster.outage.begin([resource])

@@ -7,20 +7,21 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from kubenexus.app import activity, auditor
-from kubenexus.app.flags import Flags, overridden
-from kubenexus.app.leader import LeadershipLost
+from kubenexus.app import ledger_auditor
+from kubenexus.app.election import loop_activity
+from kubenexus.app.election.leader import LeadershipLost
+from kubenexus.app.flags import Flags, apply_flags
 from kubenexus.app.process import Process
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.base.clock import WallClock
-from kubenexus.client.access import Wish, find_access
+from kubenexus.client.client_config import ClientOptions, load_client_config
 from kubenexus.client.kinds import LEASES
 from kubenexus.client.verbs import patch
 from kubenexus.config import defaults
 from kubenexus.config.durations import Duration
-from kubenexus.framework.registry import with_entry_points
+from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN
-from kubenexus.sim.box import Box, background
+from kubenexus.sim.embedded_cluster import EmbeddedCluster, run_in_background
 from kubenexus.state.resources import CPU
 from tests.app.test_gangs_embedded import cluster
 
@@ -31,13 +32,13 @@ async def until(true: Callable[[], object]) -> None:
             await asyncio.sleep(0)  # the server lives in this loop, too
 
 
-def replica(box: Box, name: str) -> Process:
+def replica(box: EmbeddedCluster, name: str) -> Process:
     """A process with an identity of its own, one of several."""
-    plugins, clock = with_entry_points(BUILT_IN), WallClock()
+    plugins, clock = load_plugins(BUILT_IN), WallClock()
     election = {"resource_namespace": "default", "retry_period": Duration.of("100ms")}
     flags = Flags(secure_port=0, leader_election=election)
-    configuration = overridden(defaults(plugins), flags)
-    access, for_lease = (find_access(Wish(kubeconfig=str(box.kubeconfig)), clock) for _ in range(2))
+    configuration = apply_flags(defaults(plugins), flags)
+    access, for_lease = (load_client_config(ClientOptions(kubeconfig=str(box.kubeconfig)), clock) for _ in range(2))
     return Process(
         configuration,
         plugins,
@@ -51,10 +52,10 @@ def replica(box: Box, name: str) -> Process:
 
 
 @contextlib.asynccontextmanager
-async def started(box: Box, name: str) -> AsyncIterator[Scheduler]:
+async def started(box: EmbeddedCluster, name: str) -> AsyncIterator[Scheduler]:
     """A replica that has seen everything."""
     process = replica(box, name)
-    async with background(process.run()):
+    async with run_in_background(process.run()):
         await until(lambda: process._scheduler is not None and not process._scheduler.unsynced)
         assert process._scheduler is not None
         yield process._scheduler
@@ -63,11 +64,11 @@ async def started(box: Box, name: str) -> AsyncIterator[Scheduler]:
 async def found_out(scheduler: Scheduler) -> None:
     """A miscounted node, sooner or later."""
     scheduler.ledger.nodes.resources.used[CPU, 0] += 1
-    await until(lambda: scheduler.metrics.ledger_corrections.at().value)
+    await until(lambda: scheduler.metrics.ledger_corrections.labels().value)
 
 
 def test_leader_and_standby_both_audit_their_ledgers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auditor, "LONGEST", 0.0)
+    monkeypatch.setattr(ledger_auditor, "LONGEST", 0.0)
 
     async def life() -> None:
         async with cluster(2, "2") as box, started(box, "one") as leader:
@@ -92,7 +93,7 @@ def test_a_process_that_is_asked_to_end_while_it_starts_ends_at_once_and_in_peac
                 asked.set()
                 await asyncio.Event().wait()
 
-            process._reach = silent  # type: ignore[method-assign]
+            process._check_connection = silent  # type: ignore[method-assign]
             running = asyncio.ensure_future(process.run())
             await asked.wait()
             process.stop()
@@ -103,7 +104,7 @@ def test_a_process_that_is_asked_to_end_while_it_starts_ends_at_once_and_in_peac
 
 def test_the_main_loop_shows_life_while_it_finishes_its_binds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the lease thread would end the process with an error, where that takes long."""
-    monkeypatch.setattr(activity, "BEAT", 0.0)
+    monkeypatch.setattr(loop_activity, "HEARTBEAT_SECONDS", 0.0)
 
     async def life() -> None:
         async with cluster(1, "2") as box:
@@ -116,7 +117,7 @@ def test_the_main_loop_shows_life_while_it_finishes_its_binds(monkeypatch: pytes
 
             process._finish = finish  # type: ignore[method-assign]
             running = asyncio.ensure_future(process.run())
-            await until(lambda: process._election is not None and process._election.may_write())
+            await until(lambda: process._elector is not None and process._elector.may_write())
             process.stop()
             await running
             assert finished
@@ -129,14 +130,14 @@ def test_who_is_asked_to_end_hands_the_lease_over_and_who_is_robbed_of_it_ends_w
         async with cluster(1, "2") as box:
             first = replica(box, "one")
             running = asyncio.ensure_future(first.run())
-            await until(lambda: first._election is not None and first._election.may_write())
+            await until(lambda: first._elector is not None and first._elector.may_write())
             second = replica(box, "other")
             waiting = asyncio.ensure_future(second.run())
             first.stop()
             await running
-            assert first._election is not None
-            assert not first._election.may_write()
-            await until(lambda: second._election is not None and second._election.may_write())
+            assert first._elector is not None
+            assert not first._elector.may_write()
+            await until(lambda: second._elector is not None and second._elector.may_write())
             body = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 60}}
             await box.client.send(patch(LEASES, "default", "kubenexus-scheduler", body))
             with pytest.raises(LeadershipLost, match="lease kubenexus-scheduler is held by thief"):

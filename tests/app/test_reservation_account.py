@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.app.reservation_account import HOUR, LONGEST_REST, LONGEST_STALL, SHARE, STEPS, ReservationAccount
+from kubenexus.app.gangs.reservation_account import HOUR, MAX_REST, MAX_STALL, SHARE, STEPS, ReservationAccount
 
 Span = tuple[float, float]  # from, to
 
 
 class Bookkeeper:
-    """Uses an account as `Reservations` does, and writes down by itself when jobs had to wait in vain."""
+    """Uses an account as `GangReservations` does, and writes down by itself when jobs had to wait in vain."""
 
     def __init__(self, patience: float) -> None:
         self.account, self.now = ReservationAccount(patience), 0.0
@@ -22,7 +22,7 @@ class Bookkeeper:
         self._blocked: float | None = None
 
     def rest(self) -> None:
-        while self.account.rests(self.now):
+        while self.account.is_resting(self.now):
             self.now = self.account._rests_until
 
     def begin(self, idle: float) -> None:
@@ -53,7 +53,7 @@ class Bookkeeper:
         if placed:
             self.account.placed(self.now)
         else:
-            self.account.in_vain(self.now)
+            self.account.ended_in_vain(self.now)
 
     def worst_hour(self) -> float:
         starts = [edge for span in self.in_vain for edge in (span[0], span[1] - HOUR)]
@@ -111,7 +111,7 @@ def test_who_seems_to_come_closer_gets_no_more_of_a_day_than_a_fifth(seed: int) 
     while book.now < 20 * 24 * HOUR:
         book.begin(0.0)
         while book.wait(dice.uniform(0.0, 350.0)):
-            book.account.closer(book.now)
+            book.account.came_closer(book.now)
         book.end(placed=False)
         book.rest()
     spent = sum(end - start for start, end in book.in_vain)
@@ -123,7 +123,7 @@ def test_a_turn_has_no_more_than_sixteen_steps() -> None:
     book.begin(0.0)
     steps = 0
     while book.wait(299.0):
-        book.account.closer(book.now)
+        book.account.came_closer(book.now)
         steps += 1
     assert (steps, book.now) == (STEPS + 1, STEPS * 299.0 + 300.0)
 
@@ -131,7 +131,7 @@ def test_a_turn_has_no_more_than_sixteen_steps() -> None:
 def rest_after(account: ReservationAccount, now: float, seconds: float) -> float:
     account.begin(now)
     account.block(now)
-    account.in_vain(now + seconds)
+    account.ended_in_vain(now + seconds)
     return account._rests_until - now - seconds
 
 
@@ -140,7 +140,7 @@ def test_each_turn_in_vain_doubles_the_rest_up_to_an_hour() -> None:
     for _ in range(4):
         rests.append(rest_after(account, now, 300.0))
         now = account._rests_until
-    assert rests == [1350.0, 2700.0, LONGEST_REST, LONGEST_REST]
+    assert rests == [1350.0, 2700.0, MAX_REST, MAX_REST]
     account.begin(now)
     account.placed(now)
     assert rest_after(account, now, 300.0) == 1350.0
@@ -164,12 +164,12 @@ def test_a_gang_pays_for_those_that_held_before_it_and_not_for_itself() -> None:
     account.block(0.0)
     account.hand_over(100.0)
     account.placed(250.0)
-    assert account.rests(250.0 + 449.0)
-    assert not account.rests(250.0 + 450.0)
+    assert account.is_resting(250.0 + 449.0)
+    assert not account.is_resting(250.0 + 450.0)
 
 
 def test_patience_beyond_ten_minutes_counts_as_ten() -> None:
-    assert ReservationAccount(86_400.0).stall == LONGEST_STALL
-    stalls = (1.0, 300.0, LONGEST_STALL)
+    assert ReservationAccount(86_400.0).stall == MAX_STALL
+    stalls = (1.0, 300.0, MAX_STALL)
     factors = [rest_after(ReservationAccount(stall), 0.0, stall / 4) / stall for stall in stalls]
     assert all(one < other for one, other in pairwise(factors))

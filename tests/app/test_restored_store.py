@@ -14,18 +14,18 @@ from kubenexus.client.calls import Call
 from kubenexus.client.kinds import NODES, PODS
 from kubenexus.client.verbs import create, delete
 from kubenexus.config import defaults
-from kubenexus.framework.registry import with_entry_points
+from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN
-from kubenexus.sim.apiserver.answers import Request
+from kubenexus.sim.apiserver.http_types import Request
 from kubenexus.sim.apiserver.listening import Listener, listen
 from kubenexus.sim.apiserver.server import ApiServer
 from kubenexus.sim.apiserver.store import Backup
-from kubenexus.sim.box import background
-from kubenexus.sim.nodes import Template
+from kubenexus.sim.embedded_cluster import run_in_background
+from kubenexus.sim.kubelets.node_calls import NodeTemplate
 from kubenexus.testing.builders import a_node, a_pod
-from tests.app.town import Town, in_town
+from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
+from tests.async_helpers import wait_until
 from tests.client.server import a_client
-from tests.turns import until
 
 
 class Cluster:
@@ -49,7 +49,7 @@ class Cluster:
         assert answer.code < 300, answer.body
 
     def node(self, name: str) -> None:
-        body = Template().body(0, 0.0)
+        body = NodeTemplate().body(0, 0.0)
         self.do(create(NODES, body | {"metadata": {"name": name}}))
 
     def pod(self, name: str) -> None:
@@ -77,14 +77,14 @@ async def at_once(seconds: float) -> None:
 
 async def play(cluster: Cluster, story: Callable[[Scheduler], Any]) -> Scheduler:
     await cluster.open()
-    client, plugins = a_client(cluster.port), with_entry_points(BUILT_IN)
+    client, plugins = a_client(cluster.port), load_plugins(BUILT_IN)
     scheduler = Scheduler(defaults(plugins), plugins, client, WallClock(), random.Random(5))
     for each in scheduler.reflectors:
         each._sleep = at_once
     try:
-        async with background(scheduler.watch()):
-            await scheduler.caught_up()
-            async with background(scheduler.schedule()):
+        async with run_in_background(scheduler.watch()):
+            await scheduler.wait_until_current()
+            async with run_in_background(scheduler.schedule()):
                 await story(scheduler)
     finally:
         await client.close()
@@ -113,20 +113,20 @@ def test_the_scheduler_ends_with_what_a_restored_server_has(ahead: int, rewinds:
         cluster.node("drained")
         cluster.pod("web")
         backup = store.backup()  # before the pod is bound
-        await until(lambda: settled(scheduler, cluster))
+        await wait_until(lambda: settled(scheduler, cluster))
         cluster.node("new")
         cluster.delete(NODES, "", "drained")
         cluster.pod("later")
-        await until(lambda: settled(scheduler, cluster))
+        await wait_until(lambda: settled(scheduler, cluster))
         await cluster.close()
         store.restore(Backup(backup.version + ahead, backup.objects))
         assert cluster.pods == {"default/web": ""}
         await cluster.open()
-        await until(lambda: settled(scheduler, cluster))
+        await wait_until(lambda: settled(scheduler, cluster))
         assert cluster.nodes == {"drained"}
         assert cluster.pods == {"default/web": "drained"}
         cluster.pod("after")
-        await until(lambda: len(cluster.pods) == 2 and settled(scheduler, cluster))
+        await wait_until(lambda: len(cluster.pods) == 2 and settled(scheduler, cluster))
 
     scheduler = asyncio.run(play(cluster, story))
     (pods,) = [each for each in scheduler.reflectors if each.resource is PODS]
@@ -142,9 +142,9 @@ def test_a_standby_that_takes_over_knows_what_a_restored_server_has() -> None:
         cluster.node("n")
         backup = store.backup()
         cluster.pod("web")
-        await until(lambda: settled(scheduler, cluster))
+        await wait_until(lambda: settled(scheduler, cluster))
         store.restore(backup)
-        await scheduler.caught_up()
+        await scheduler.wait_until_current()
         assert scheduler.ledger.pods == {}
 
     asyncio.run(play(cluster, story))
@@ -158,17 +158,17 @@ def test_a_standby_that_takes_over_knows_what_a_restored_server_has() -> None:
     ],
 )
 def test_a_list_takes_a_bind_back_unless_the_bind_may_be_younger(looked_up: bool, bound: dict[str, str]) -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n"))
-        (hearing,) = [each for kind, each in town.scheduler._hearings.items() if kind is PODS]
-        hearing.begin()
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n"))
+        (informer,) = [each for kind, each in fixture.scheduler._informers.items() if kind is PODS]
+        informer.list_started()
         if looked_up:
-            town.scheduler.landing.learn(a_pod("web", node="n"))
+            fixture.scheduler.bind_results.on_pod_looked_up(a_pod("web", node="n"))
         else:
-            town.feed.pod_seen(a_pod("web", node="n"))
-        hearing.listed([a_pod("web")], ())
-        hearing.end()
-        assert town.where() == bound
-        assert ("default/web" in town.feed.assembly) is not looked_up
+            fixture.handlers.on_pod_update(a_pod("web", node="n"))
+        informer.list_page([a_pod("web")], ())
+        informer.list_finished()
+        assert fixture.where() == bound
+        assert ("default/web" in fixture.handlers.assembler) is not looked_up
 
-    in_town(life)
+    scheduler_test(life)

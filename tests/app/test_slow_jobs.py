@@ -6,16 +6,27 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubenexus.app.activity import LoopActivity
-from kubenexus.app.scheduler import Settings
-from kubenexus.app.slow_jobs import FIRST, KEPT, LIMIT, LONGEST, MOST, UNDER_WAY, SlowJob, SlowJobs, read, text_of
+from kubenexus.app.election.loop_activity import LoopActivity
+from kubenexus.app.election.slow_jobs import (
+    FIRST_REST,
+    MAX_JOBS,
+    MAX_REST,
+    REMEMBERED_FOR,
+    SLOW_DECISION,
+    UNDER_WAY,
+    SlowJob,
+    SlowJobs,
+    decode_annotation,
+    encode_annotation,
+)
+from kubenexus.app.scheduler import SchedulerOptions
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
-from kubenexus.queue.entry import Place
+from kubenexus.queue.queued_job import QueueState
 from kubenexus.sim.virtual.loop import run
 from kubenexus.testing.builders import a_node, a_pod
-from tests.api.gangs.small import a_member
-from tests.app.town import Town, in_town
+from tests.api.gangs.builders import a_member
+from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
 
 NOW = 1_794_792_257.0
 WEB = '{"job":"shop/web-0","at":"2026-11-16T01:24:17.000000Z","count":1}'
@@ -46,34 +57,34 @@ def test_each_slow_decision_doubles_the_rest_up_to_an_hour() -> None:
         rests.append(until - now)
         now = until
     assert rests[:8] == [60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0, 3600.0]
-    assert max(rests) == LONGEST
+    assert max(rests) == MAX_REST
 
 
 def test_a_job_that_is_decided_in_time_is_forgotten_and_no_other() -> None:
     jobs = inherited()
     for job in ("a/slow", "b/slow"):
         jobs.decided(job, NOW, NOW + 3.0)
-    assert jobs.decided("a/slow", NOW + 70.0, NOW + 70.0 + LIMIT) is None
+    assert jobs.decided("a/slow", NOW + 70.0, NOW + 70.0 + SLOW_DECISION) is None
     assert [each.job for each in jobs.entries] == ["b/slow"]
 
 
 def test_an_hour_after_its_rest_a_job_is_forgotten() -> None:
     jobs = inherited()
     jobs.decided("a/slow", NOW - 3.0, NOW)
-    kept = NOW + FIRST + KEPT
+    kept = NOW + FIRST_REST + REMEMBERED_FOR
     text = jobs.annotation(None, kept - 1.0)
     assert text is not None
     assert "a/slow" in text
     assert jobs.annotation(None, kept) == ""
-    assert read(text, kept - 1.0)
-    assert read(text, kept) == ()
+    assert decode_annotation(text, kept - 1.0)
+    assert decode_annotation(text, kept) == ()
 
 
 def test_only_the_latest_are_kept() -> None:
     jobs = inherited()
     for i in range(100):
         jobs.decided(f"a/p{i}", NOW + i, NOW + i + 3.0)
-    assert [each.job for each in jobs.entries] == [f"a/p{i}" for i in range(100 - MOST, 100)]
+    assert [each.job for each in jobs.entries] == [f"a/p{i}" for i in range(100 - MAX_JOBS, 100)]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +126,7 @@ GARBAGE = [
 @pytest.mark.parametrize("text", GARBAGE)
 def test_a_list_that_cannot_be_read_is_ignored_with_a_line(text: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        assert read(text, NOW) == ()
+        assert decode_annotation(text, NOW) == ()
     assert [record.getMessage() for record in caplog.records] == ["Ignored the list of slow jobs on the lease"]
 
 
@@ -139,29 +150,29 @@ def test_a_list_that_cannot_be_read_is_ignored_with_a_line(text: str, caplog: py
     ],
 )
 def test_what_a_list_may_say(entry: dict[str, Any], expected: SlowJob | None) -> None:
-    found = read(msgspec.json.encode([entry]).decode(), NOW)
+    found = decode_annotation(msgspec.json.encode([entry]).decode(), NOW)
     assert found == (() if expected is None else (expected,))
-    assert all(each.until <= NOW + LONGEST for each in found)
+    assert all(each.until <= NOW + MAX_REST for each in found)
 
 
 def test_the_same_job_twice_counts_once_and_the_later_one() -> None:
     twice = f'[{WEB},{{"job":"shop/web-0","at":"2026-11-16T01:24:16Z","count":9}}]'
-    assert read(twice, NOW) == (SlowJob("shop/web-0", NOW, 1),)
+    assert decode_annotation(twice, NOW) == (SlowJob("shop/web-0", NOW, 1),)
 
 
 # --- the loop ---------------------------------------------------------------------------------------------------------
 
 
-def slow(town: Town, name: str, seconds: float) -> list[str]:
+def slow(fixture: SchedulerFixture, name: str, seconds: float) -> list[str]:
     """Decisions about this job take that long. Returns the jobs that are tried, as they are."""
-    planner, tried = town.scheduler.planners["default-scheduler"], list[str]()
+    planner, tried = fixture.scheduler.planners["default-scheduler"], list[str]()
     decide = planner.decide
 
     def slowly(job: Job, *rest: Any) -> Decision:
         tried.append(job.key)
-        assert town.scheduler.loop.activity.deciding == (job.key, town.clock.now())
+        assert fixture.scheduler.loop.activity.deciding == (job.key, fixture.clock.now())
         if name in job.key:
-            town.clock.advance(seconds)
+            fixture.clock.advance(seconds)
         return decide(job, *rest)
 
     planner.decide = slowly  # type: ignore[method-assign, assignment]
@@ -172,106 +183,106 @@ def test_time_in_which_the_process_did_not_run_is_not_held_against_a_job() -> No
     """It was stopped, throttled or migrated: the clock went on, the thread's CPU time did not."""
 
     async def life() -> None:
-        town = Town(settings=Settings(spent=lambda: 0.0))
-        town.nodes(a_node("n", cpu=8))
-        slow(town, "paused", LIMIT + 60.0)
-        town.pods(*(a_pod(name) for name in ("paused", "p1", "p2")))
-        await town.work()
-        assert set(town.where()) == {"paused", "p1", "p2"}
-        assert town.scheduler.loop.activity.slow_jobs.entries == ()
+        fixture = SchedulerFixture(settings=SchedulerOptions(spent=lambda: 0.0))
+        fixture.nodes(a_node("n", cpu=8))
+        slow(fixture, "paused", SLOW_DECISION + 60.0)
+        fixture.pods(*(a_pod(name) for name in ("paused", "p1", "p2")))
+        await fixture.work()
+        assert set(fixture.where()) == {"paused", "p1", "p2"}
+        assert fixture.scheduler.loop.activity.slow_jobs.entries == ()
 
     run(life())
 
 
 def test_a_job_whose_decision_took_too_long_is_tried_after_all_others() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=2))
-        tried = slow(town, "monster", 5.0)
-        town.pods(a_pod("monster", cpu=100, priority=1000), a_pod("small", cpu=1))
-        await town.work()
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=2))
+        tried = slow(fixture, "monster", 5.0)
+        fixture.pods(a_pod("monster", cpu=100, priority=1000), a_pod("small", cpu=1))
+        await fixture.work()
         assert tried == ["default/monster", "default/small"]
-        assert town.scheduler.loop.activity.deciding is None
-        assert [each.job for each in town.scheduler.loop.activity.slow_jobs.entries] == ["default/monster"]
+        assert fixture.scheduler.loop.activity.deciding is None
+        assert [each.job for each in fixture.scheduler.loop.activity.slow_jobs.entries] == ["default/monster"]
         for i in range(50):  # something happens all the time that would help it
-            town.clock.advance(1.0)
-            town.nodes(a_node(f"n{i}", cpu=200))
-            await town.work()
+            fixture.clock.advance(1.0)
+            fixture.nodes(a_node(f"n{i}", cpu=200))
+            await fixture.work()
         assert len(tried) == 2
-        town.clock.advance(15.0)
-        await town.work()
+        fixture.clock.advance(15.0)
+        await fixture.work()
         assert tried[2:] == ["default/monster"]
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_burst_ends_with_a_decision_that_took_too_long() -> None:
     """Else thousands of them would be one step of the loop, and it would show no life."""
 
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=50))
-        tried = slow(town, "p", 0.2)
-        town.pods(*(a_pod(f"p{i}", cpu=1) for i in range(3)))
-        town.scheduler.loop.burst()
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=50))
+        tried = slow(fixture, "p", 0.2)
+        fixture.pods(*(a_pod(f"p{i}", cpu=1) for i in range(3)))
+        fixture.scheduler.loop.run_burst()
         assert len(tried) == 1
-        await town.work()
+        await fixture.work()
         assert len(tried) == 3
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_decision_that_fails_after_a_long_time_counts_as_well() -> None:
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=50))
-        town.pods(a_pod("bad", cpu=1))
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=50))
+        fixture.pods(a_pod("bad", cpu=1))
 
         def failing(*_: Any) -> Decision:
-            town.clock.advance(5.0)
+            fixture.clock.advance(5.0)
             raise RuntimeError("a mistake")
 
-        town.scheduler.planners["default-scheduler"].decide = failing  # type: ignore[method-assign, assignment]
-        await town.work()
-        assert town.scheduler.loop.activity.deciding is None
-        town.clock.advance(50.0)
-        assert await town.work() == 0
-        town.clock.advance(10.0)
-        assert await town.work() == 1
+        fixture.scheduler.planners["default-scheduler"].decide = failing  # type: ignore[method-assign, assignment]
+        await fixture.work()
+        assert fixture.scheduler.loop.activity.deciding is None
+        fixture.clock.advance(50.0)
+        assert await fixture.work() == 0
+        fixture.clock.advance(10.0)
+        assert await fixture.work() == 1
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_the_next_leader_tries_it_last_and_forgets_it_once_it_is_quick() -> None:
-    noted = text_of((SlowJob("default/monster", 999_990.0),), 1_000_000.0)
+    noted = encode_annotation((SlowJob("default/monster", 999_990.0),), 1_000_000.0)
 
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n", cpu=200))
-        tried = slow(town, "nothing", 0.0)
-        town.pods(a_pod("monster", cpu=100, priority=1000))  # a standby knows it already
-        memory = town.scheduler.loop.activity.slow_jobs
-        town.scheduler.postpone(memory.inherit(noted, town.clock.now()))
-        town.pods(a_pod("small", cpu=1))
-        await town.work()
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n", cpu=200))
+        tried = slow(fixture, "nothing", 0.0)
+        fixture.pods(a_pod("monster", cpu=100, priority=1000))  # a standby knows it already
+        memory = fixture.scheduler.loop.activity.slow_jobs
+        fixture.scheduler.postpone(memory.inherit(noted, fixture.clock.now()))
+        fixture.pods(a_pod("small", cpu=1))
+        await fixture.work()
         assert tried == ["default/small"]
-        assert town.room.place("default/monster") is Place.BACKOFF
-        town.clock.advance_to(1_000_050.0)
-        await town.work()
+        assert fixture.queue.state("default/monster") is QueueState.BACKOFF
+        fixture.clock.advance_to(1_000_050.0)
+        await fixture.work()
         assert tried == ["default/small", "default/monster"]
         assert memory.entries == ()
-        assert memory.annotation(None, town.clock.now()) == ""
-        assert not town.room.any_late
+        assert memory.annotation(None, fixture.clock.now()) == ""
+        assert not fixture.queue.any_late
 
-    in_town(life)
+    scheduler_test(life)
 
 
 def test_a_gang_is_known_by_its_own_key() -> None:
     members = [a_member(f"g-{i}", "g", 2) for i in range(2)]
 
-    async def life(town: Town) -> None:
-        town.nodes(a_node("n"))
-        tried = slow(town, "/g", 5.0)
-        town.pods(*members)
-        await town.work()
-        (entry,) = town.scheduler.loop.activity.slow_jobs.entries
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(a_node("n"))
+        tried = slow(fixture, "/g", 5.0)
+        fixture.pods(*members)
+        await fixture.work()
+        (entry,) = fixture.scheduler.loop.activity.slow_jobs.entries
         assert [entry.job] == tried
         assert entry.job.count("/") == 2
 
-    in_town(life)
+    scheduler_test(life)

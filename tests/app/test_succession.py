@@ -14,18 +14,18 @@ import pytest
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.client import kinds
 from kubenexus.client.calls import ApiError, Call
-from kubenexus.client.verbs import create, delete, get, listing, patch_pod_status
+from kubenexus.client.verbs import create, delete, get, list_call, patch_pod_status
 from kubenexus.config import defaults
-from kubenexus.framework.registry import with_entry_points
+from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins import BUILT_IN
-from kubenexus.queue.standing import COMPLETE
+from kubenexus.queue.gangs.bound_members import COMPLETE
 from kubenexus.sim.apiserver.server import ApiServer
-from kubenexus.sim.seen import Pod as SeenPod
-from kubenexus.sim.statuses import running
+from kubenexus.sim.kubelets.pod_status import running
+from kubenexus.sim.kubelets.types import Pod as SeenPod
+from kubenexus.sim.virtual.in_process_client import InProcessClient
 from kubenexus.sim.virtual.loop import LoopClock, run
-from kubenexus.sim.virtual.source import DirectSource
-from tests.api.gangs.small import LEAST, NAME
-from tests.sim.virtual.passing import elapse
+from tests.api.gangs.builders import LEAST, NAME
+from tests.sim.virtual.virtual_time import elapse
 
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "job-uid", "controller": True}
 
@@ -36,7 +36,7 @@ class Cluster:
     def __init__(self) -> None:
         self.clock = LoopClock(asyncio.get_running_loop())
         self.server = ApiServer(self.clock, random.Random(1))
-        self.api = DirectSource(self.server)
+        self.api = InProcessClient(self.server)
         self.refused: set[str] = set()
         self.slow = 0.0
         self.evicted: list[str] = []
@@ -61,7 +61,7 @@ class Cluster:
     @asynccontextmanager
     async def scheduler(self) -> AsyncIterator[Scheduler]:
         """One that ends as by kill -9: nothing is finished, nothing is handed over."""
-        plugins = with_entry_points(BUILT_IN)
+        plugins = load_plugins(BUILT_IN)
         scheduler = Scheduler(defaults(plugins), plugins, self, self.clock, random.Random(1))
         tasks = [asyncio.ensure_future(scheduler.watch())]
         try:
@@ -126,7 +126,7 @@ class Cluster:
         self.now(delete(kinds.PODS, "default", name, uid, grace_seconds=0))
 
     def pods(self) -> dict[str, dict[str, Any]]:
-        items = json.loads(self.now(listing(kinds.PODS)))["items"]
+        items = json.loads(self.now(list_call(kinds.PODS)))["items"]
         return {each["metadata"]["name"]: each for each in items}
 
     def bound(self) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.base.moments import micros_text, moment, seconds_text
+from kubenexus.base.timestamps import format_micro_time, format_time, parse_timestamp
 
 EIGHT = 1_794_816_000.0
 
@@ -28,7 +28,7 @@ EIGHT = 1_794_816_000.0
     ],
 )
 def test_a_moment_is_read(text: str, seconds: float) -> None:
-    assert moment(text, None) == seconds
+    assert parse_timestamp(text, None) == seconds
 
 
 @pytest.mark.parametrize(
@@ -53,31 +53,31 @@ def test_a_moment_is_read(text: str, seconds: float) -> None:
     ],
 )
 def test_what_is_no_moment_is_whatever_the_caller_wants(text: str) -> None:
-    assert moment(text, None) is None
-    assert moment(text, 7.0) == 7.0
+    assert parse_timestamp(text, None) is None
+    assert parse_timestamp(text, 7.0) == 7.0
 
 
 @given(st.text() | st.from_regex(r"\A\d{1,5}-\d\d?-\d\d?[Tt ]\d\d?:\d\d:\d\d(\.\d*)?(Z|[+-]\d\d:\d\d)?\Z"))
 def test_nothing_raises(text: str) -> None:
-    assert isinstance(moment(text, None), float | None)
+    assert isinstance(parse_timestamp(text, None), float | None)
 
 
 @given(st.integers(-62_135_596_800, 253_402_300_799))
 def test_what_is_written_is_read_again(second: int) -> None:
-    assert moment(seconds_text(second), None) == second
+    assert parse_timestamp(format_time(second), None) == second
 
 
 @given(st.integers(0, 4_102_444_800_000_000))
 def test_not_a_microsecond_is_lost(micros: int) -> None:
-    assert moment(micros_text(micros / 1e6), None) == pytest.approx(micros / 1e6, rel=0, abs=1e-6)
+    assert parse_timestamp(format_micro_time(micros / 1e6), None) == pytest.approx(micros / 1e6, rel=0, abs=1e-6)
 
 
 def test_the_zone_of_the_machine_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "TZ", "Asia/Kolkata")
     time.tzset()
     try:
-        assert moment("2026-11-16T08:00:00Z", None) == EIGHT
-        assert seconds_text(EIGHT) == "2026-11-16T08:00:00Z"
+        assert parse_timestamp("2026-11-16T08:00:00Z", None) == EIGHT
+        assert format_time(EIGHT) == "2026-11-16T08:00:00Z"
     finally:
         monkeypatch.undo()
         time.tzset()

@@ -3,11 +3,11 @@
 import pytest
 
 from bench import http_parser
-from kubenexus.client import answers, wire
+from kubenexus.client import http_connection, http_response
 
 
 def test_both_readers_are_compared_in_each_case(capsys: pytest.CaptureFixture[str]) -> None:
     http_parser.run(rounds=1)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1 + len(http_parser.CASES) + 4
-    assert vars(wire)["Reader"] is answers.Reader
+    assert vars(http_connection)["ResponseParser"] is http_response.ResponseParser

@@ -16,8 +16,8 @@ from bench.latency.run import Latency, NotBound, Plan
 from bench.soak.lookout import Lookout, Seen
 from kubenexus.api.codec import Unreadable
 from kubenexus.client.calls import Call
-from kubenexus.client.changes import Change
-from kubenexus.client.transport import Client
+from kubenexus.client.transport import ApiClient
+from kubenexus.client.watch_events import WatchEvent
 
 PLAN = Plan(nodes=3, gangs=4, size=2, every=0.5, large=5, rush=3)
 
@@ -81,19 +81,19 @@ def seen(name: str, node: str) -> Seen:
 def test_the_lookout_tells_of_pods_that_are_there_and_can_be_read() -> None:
     told: list[str] = []
     lookout = Lookout(lambda pod: told.append(pod.metadata.name))
-    lookout.begin()
-    lookout.listed([seen("a", ""), seen("b", "n")], ())
-    lookout.end()
+    lookout.list_started()
+    lookout.list_page([seen("a", ""), seen("b", "n")], ())
+    lookout.list_finished()
     bad = Unreadable("Pod", "default", "c")
-    news = [Change("MODIFIED", seen("a", "n")), Change("DELETED", seen("b", "n")), Change("ADDED", bad)]
-    lookout.changed(news)
+    news = [WatchEvent("MODIFIED", seen("a", "n")), WatchEvent("DELETED", seen("b", "n")), WatchEvent("ADDED", bad)]
+    lookout.events(news)
     assert told == ["a", "b", "a"]
 
 
 def test_a_gang_is_bound_when_each_of_its_members_is() -> None:
     async def story() -> tuple[bool, Wait]:
         server = Server()
-        load = Load(cast(Client, server))
+        load = Load(cast(ApiClient, server))
         gang = asyncio.create_task(load.gang("g", 2))
         while server.sent < 2:
             await asyncio.sleep(0)

@@ -17,7 +17,7 @@ from bench.live.ratios import against_null, compared, mean, pairs
 from bench.live.runs import NotBound, Run, must_run
 from bench.live.targets import judge
 from bench.live.witness import Testimony
-from kubenexus.testing.controlplane import Family
+from kubenexus.testing.controlplane import ProcessGroup
 
 GANGS = ["gangs", "gangs-large", "gangs-rack"]
 
@@ -199,7 +199,7 @@ def test_the_null_binder_reads_lists(items: bytes, names: list[str]) -> None:
 
 
 def test_a_contestant_that_has_ended_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
-    family = Family(tmp_path)
+    family = ProcessGroup(tmp_path)
     try:
         ended = family.start(["sh", "-c", "echo out of nodes"], NULL)
         while ended.running:

@@ -8,12 +8,12 @@ from bench.decisions import DRAIN, Rounds
 from bench.objects import ZONES, Template
 from kubenexus.api.codec import decode_pod
 from kubenexus.framework.job import Job
-from kubenexus.framework.signature import Signer
-from kubenexus.plugins import lineup
+from kubenexus.framework.pod_signature import PodSigner
+from kubenexus.plugins import profile_plugins
 
 
 def signatures(templates: list[Template]) -> set[bytes]:
-    signer = Signer(lineup().reads)
+    signer = PodSigner(profile_plugins().reads)
     return {signer.sign(decode_pod(objects.pod(template, i).encode())) for i, template in enumerate(templates)}
 
 
@@ -42,7 +42,7 @@ def test_a_pod_is_as_long_as_real_ones_are(node: str, zones: tuple[str, ...]) ->
 def test_a_crowded_cluster_is_crowded() -> None:
     ledger = Cluster(CROWDED, 200).ledger
     assert len(ledger.pods) == 30 * 200
-    assert ledger.nodes.cordons == 10
+    assert ledger.nodes.cordoned_count == 10
     assert all(len(ledger.nodes.images.of_row(row)) == 2 * 20 for row in range(200))
     assert sum(ledger.nodes.taints.sets[code] != () for code in ledger.nodes.taints.codes[:200].tolist()) == 30
 
@@ -56,7 +56,7 @@ def test_what_a_bench_placed_is_taken_back() -> None:
             rounds.decide()
             rounds.place()
             assert 0 < len(cluster.placed) < DRAIN + 200
-        assert len(rounds.planner.bench) == len(templates)
+        assert len(rounds.planner.class_cache) == len(templates)
         cluster.drain()
         assert (set(cluster.ledger.pods), cluster.ledger.nodes.resources.used.tobytes()) == before
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench import reservations
 from bench.reservations import Hold, Look, Scene, Story, Stretch
-from kubenexus.app.reservation_account import ReservationAccount
+from kubenexus.app.gangs.reservation_account import ReservationAccount
 
 QUICK = {"two gangs": Scene(gangs={"a": 24, "b": 23}, hours=1.1)}
 
@@ -19,14 +19,14 @@ def test_it_passes_and_tells_each_story(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_it_fails_where_reservations_never_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ReservationAccount, "rests", lambda account, now: False)
+    monkeypatch.setattr(ReservationAccount, "is_resting", lambda account, now: False)
     assert reservations.main(QUICK) == 1
 
 
 def test_it_fails_where_a_gang_that_shrinks_until_it_fits_costs_no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     shrinking = {"shrinking": Scene(arrive=reservations.shrinking(), hours=1.1)}
     assert reservations.main(shrinking) == 0
-    monkeypatch.setattr(ReservationAccount, "in_vain", ReservationAccount.placed)
+    monkeypatch.setattr(ReservationAccount, "ended_in_vain", ReservationAccount.placed)
     assert reservations.main(shrinking) == 1
 
 

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.bind.commitment import Bind, Commitment, Points
+from kubenexus.bind.bind_result import BindResult, BindStatus
 from kubenexus.bind.dispatcher import TRIES, Dispatcher
-from kubenexus.bind.outcome import Fate, Outcome
+from kubenexus.bind.job_binding import BindHooks, JobBinding, PodBinding
 from kubenexus.client.calls import ApiError
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.builders import a_pod
+from tests.async_helpers import wait_until, yield_to_loop
 from tests.bind.server import AWAY, BUSY, FORBIDDEN, LOST, SILENT, Guard, PodServer
-from tests.turns import turns, until
 
 NOTHING = Decision("job", Code.SUCCESS, 0, 0.0)
 
@@ -25,25 +25,25 @@ class Landed:
     """Who draws the consequences, and here only notes them."""
 
     def __init__(self) -> None:
-        self.all: list[list[Outcome]] = []
+        self.all: list[list[BindResult]] = []
 
-    def __call__(self, commitment: Commitment, outcomes: Sequence[Outcome]) -> None:
-        self.all.append(list(outcomes))
+    def __call__(self, job_binding: JobBinding, results: Sequence[BindResult]) -> None:
+        self.all.append(list(results))
 
     @property
     def fates(self) -> list[str]:
-        return [outcome.fate.value for outcomes in self.all for outcome in outcomes]
+        return [result.status.value for results in self.all for result in results]
 
 
-def committed(*pods: Pod, node: str = "n") -> Commitment:
-    return Commitment(tuple(Bind(pod, node) for pod in pods), NOTHING)
+def committed(*pods: Pod, node: str = "n") -> JobBinding:
+    return JobBinding(tuple(PodBinding(pod, node) for pod in pods), NOTHING)
 
 
 def run(
     server: PodServer,
-    *commitments: Commitment,
+    *commitments: JobBinding,
     guard: Guard | None = None,
-    points: Points | None = None,
+    points: BindHooks | None = None,
     limit: int = 4,
 ) -> Landed:
     """All of them carried out to the end."""
@@ -54,12 +54,12 @@ def run(
             await asyncio.sleep(0)
 
         dispatcher = Dispatcher(
-            server, guard or Guard(), landed, random.Random(1), limit=limit, points=points or Points(), sleep=sleep
+            server, guard or Guard(), landed, random.Random(1), limit=limit, points=points or BindHooks(), sleep=sleep
         )
         for each in commitments:
             dispatcher.submit(each)
         async with asyncio.timeout(10):
-            while dispatcher.open:
+            while dispatcher.open_count:
                 await asyncio.sleep(0)
 
     asyncio.run(life())
@@ -152,24 +152,24 @@ class Slow:
         self.problem, self.error = problem, error
         self.done: list[str] = []
 
-    def concerns(self, bind: Bind) -> bool:
+    def concerns(self, pod_binding: PodBinding) -> bool:
         return True
 
-    async def pre_bind(self, bind: Bind) -> str:
+    async def pre_bind(self, pod_binding: PodBinding) -> str:
         for _ in range(10):
             await asyncio.sleep(0)
         if self.error:
             raise self.error
-        self.done.append(bind.key)
+        self.done.append(pod_binding.key)
         return self.problem
 
-    def post_bind(self, bind: Bind) -> None:
-        self.done.append(f"after {bind.key}")
+    def post_bind(self, pod_binding: PodBinding) -> None:
+        self.done.append(f"after {pod_binding.key}")
 
 
 def test_points_are_passed_in_order() -> None:
     slow, server = Slow(), PodServer(WEB)
-    assert run(server, committed(WEB), points=Points((slow,), (slow,))).fates == ["bound"]
+    assert run(server, committed(WEB), points=BindHooks((slow,), (slow,))).fates == ["bound"]
     assert slow.done == ["default/web", "after default/web"]
 
 
@@ -183,8 +183,8 @@ def test_points_are_passed_in_order() -> None:
 def test_what_fails_before_the_bind_leaves_nobody_bound_and_nobody_lost(slow: Slow, said: str) -> None:
     gang = [a_pod("a"), a_pod("b")]
     server = PodServer(*gang)
-    landed = run(server, committed(*gang), points=Points((slow,)))
-    assert [(each.fate, each.message) for each in landed.all[0]] == [(Fate.REFUSED, said)] * 2
+    landed = run(server, committed(*gang), points=BindHooks((slow,)))
+    assert [(each.status, each.message) for each in landed.all[0]] == [(BindStatus.REJECTED, said)] * 2
     assert server.binds == []
 
 
@@ -197,10 +197,10 @@ def test_closing_finishes_what_is_sent_and_sends_no_more() -> None:
         dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=2)
         for pod in pods:
             dispatcher.submit(committed(pod))
-        await until(lambda: server.in_flight == 2)
+        await wait_until(lambda: server.in_flight == 2)
         assert not dispatcher.calm
         closing = asyncio.ensure_future(dispatcher.close(5.0))
-        await turns()
+        await yield_to_loop()
         assert not closing.done()
         server.held.set()
         return await closing
@@ -232,21 +232,21 @@ def test_less_urgent_calls_wait_while_binds_do() -> None:
         log: list[str] = []
         server.held = asyncio.Event()
         dispatcher = Dispatcher(server, Guard(), lambda *_: log.append("landed"), random.Random(1), limit=2)
-        await dispatcher.room()
+        await dispatcher.wait_for_quiet()
         for pod in pods:
             dispatcher.submit(committed(pod))
         await asyncio.sleep(0)
 
         async def event() -> None:
-            await dispatcher.room()
+            await dispatcher.wait_for_quiet()
             log.append("event")
 
         waiting = asyncio.ensure_future(event())
-        await turns()
+        await yield_to_loop()
         assert log == []
         server.held.set()
         await waiting
-        await dispatcher.room(0.0)
+        await dispatcher.wait_for_quiet(0.0)
         return log
 
     assert "event" in asyncio.run(life())
@@ -267,7 +267,7 @@ def test_what_is_handed_over_counts_at_once_and_until_it_is_answered(sizes: list
     async def life() -> None:
         server = held_server(*(pod for job in jobs for pod in job))
         dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4)
-        dispatcher.backlog.most = 8
+        dispatcher.backlog.max_under_way = 8
         for job in jobs:
             assert dispatcher.backlog.admits("default"), "the job before this one is not as much as may be ahead"
             dispatcher.submit(committed(*job))
@@ -276,7 +276,7 @@ def test_what_is_handed_over_counts_at_once_and_until_it_is_answered(sizes: list
             await asyncio.sleep(0)
         assert server.held is not None
         server.held.set()
-        await until(lambda: not dispatcher.open)
+        await wait_until(lambda: not dispatcher.open_count)
         assert dispatcher.backlog.admits("default")
         assert (len(server.binds), server.most) == (8, 4)
 
@@ -289,13 +289,13 @@ def test_a_job_goes_out_whole_however_large_and_the_next_is_held_back() -> None:
     async def life() -> None:
         server, landed = held_server(*gang), Landed()
         dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=4)
-        dispatcher.backlog.most = 8
+        dispatcher.backlog.max_under_way = 8
         dispatcher.submit(committed(*gang))
         assert not dispatcher.backlog.admits("default")
         assert server.held is not None
         server.held.set()
-        await until(lambda: not dispatcher.open)
-        assert landed.all == [[Outcome(Fate.BOUND)] * 100]
+        await wait_until(lambda: not dispatcher.open_count)
+        assert landed.all == [[BindResult(BindStatus.BOUND)] * 100]
 
     asyncio.run(life())
 
@@ -305,25 +305,25 @@ def test_who_waits_for_volumes_keeps_nobody_from_being_decided(problem: str) -> 
     gang, made = [a_pod(f"g{i}") for i in range(8)], asyncio.Event()
 
     class Provisioner(Slow):
-        async def pre_bind(self, bind: Bind) -> str:
+        async def pre_bind(self, pod_binding: PodBinding) -> str:
             await made.wait()
             return problem
 
     async def life() -> None:
         server = held_server(*gang)
-        points = Points((Provisioner(),))
+        points = BindHooks((Provisioner(),))
         dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4, points=points)
-        dispatcher.backlog.most = 8
+        dispatcher.backlog.max_under_way = 8
         dispatcher.submit(committed(*gang))
         assert not dispatcher.backlog.admits("default"), "whether it has to wait is not known yet"
-        await turns()
+        await yield_to_loop()
         assert dispatcher.backlog.admits("default")
         made.set()
-        await turns()
+        await yield_to_loop()
         assert dispatcher.backlog.admits("default") == bool(problem)
         assert server.held is not None
         server.held.set()
-        await until(lambda: not dispatcher.open)
+        await wait_until(lambda: not dispatcher.open_count)
         assert dispatcher.backlog.admits("default")
 
     asyncio.run(life())
@@ -331,15 +331,15 @@ def test_who_waits_for_volumes_keeps_nobody_from_being_decided(problem: str) -> 
 
 def test_a_plugin_that_fails_leaves_nothing_counted() -> None:
     class Broken(Slow):
-        def concerns(self, bind: Bind) -> bool:
+        def concerns(self, pod_binding: PodBinding) -> bool:
             raise ValueError("a bug")
 
     async def life() -> None:
         pods, landed = [a_pod(f"p{i}") for i in range(8)], Landed()
-        server, points = PodServer(*pods), Points((Broken(),))
+        server, points = PodServer(*pods), BindHooks((Broken(),))
         dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=4, points=points)
         dispatcher.submit(committed(*pods))
-        await until(lambda: not dispatcher.open)
+        await wait_until(lambda: not dispatcher.open_count)
         assert landed.fates == ["refused"] * 8
         assert (dispatcher.resting, dispatcher.calm) == (False, True)
 

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kubenexus.api.core import Pod
-from kubenexus.bind.commitment import Bind, Commitment, Points
+from kubenexus.bind.bind_result import BindResult, BindStatus
 from kubenexus.bind.dispatcher import Dispatcher
-from kubenexus.bind.outcome import Fate, Outcome
-from kubenexus.bind.progress import Hooks
+from kubenexus.bind.job_binding import BindHooks, JobBinding, PodBinding
+from kubenexus.bind.job_progress import SendChecks
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.builders import a_pod
+from tests.async_helpers import yield_to_loop
 from tests.bind.server import Guard, PodServer
-from tests.turns import turns
 
 LIMIT = 3
 NOTHING = Decision("job", Code.SUCCESS, 0, 0.0)
@@ -80,15 +80,15 @@ class Volumes:
     def may_concern(self, pod: Pod) -> bool:
         return True
 
-    def concerns(self, bind: Bind) -> bool:
-        return bind.node == "slow"
+    def concerns(self, pod_binding: PodBinding) -> bool:
+        return pod_binding.node == "slow"
 
-    async def pre_bind(self, bind: Bind) -> str:
-        self.waiting[bind.pod.metadata.name] = future = asyncio.get_running_loop().create_future()
+    async def pre_bind(self, pod_binding: PodBinding) -> str:
+        self.waiting[pod_binding.pod.metadata.name] = future = asyncio.get_running_loop().create_future()
         try:
             return await future
         finally:
-            del self.waiting[bind.pod.metadata.name]
+            del self.waiting[pod_binding.pod.metadata.name]
 
 
 class Machine(RuleBasedStateMachine):
@@ -97,9 +97,9 @@ class Machine(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.server, self.guard, self.volumes = Server(), Guard(), Volumes()
         self.server.witness = self._sent
-        self.jobs: dict[int, Commitment] = {}
+        self.jobs: dict[int, JobBinding] = {}
         self.of_pod: dict[str, int] = {}
-        self.landed: dict[int, list[Outcome]] = {}
+        self.landed: dict[int, list[BindResult]] = {}
         self.sent: dict[int, set[str]] = {}
         self.gone: set[str] = set()
         self.assumed: set[str] = set()
@@ -111,8 +111,10 @@ class Machine(RuleBasedStateMachine):
             self._land,
             random.Random(1),
             limit=LIMIT,
-            points=Points((self.volumes,)),
-            hooks=Hooks(still=lambda bind: "gone" if bind.pod.metadata.name in self.gone else ""),
+            points=BindHooks((self.volumes,)),
+            hooks=SendChecks(
+                still_wanted=lambda pod_binding: "gone" if pod_binding.pod.metadata.name in self.gone else ""
+            ),
             sleep=lambda seconds: asyncio.sleep(0),
         )
         self.dispatcher.rest = 0.0
@@ -127,16 +129,16 @@ class Machine(RuleBasedStateMachine):
             self.server.pods[pod.key] = pod
             self.of_pod[pod.metadata.name] = number
             self.assumed.add(pod.metadata.name)
-        binds = tuple(Bind(pod, "slow" if slow else "n") for pod in pods)
-        self.jobs[number] = job = Commitment(binds, NOTHING, token=number, minimum=max(1, size - spare))
+        pod_bindings = tuple(PodBinding(pod, "slow" if slow else "n") for pod in pods)
+        self.jobs[number] = job = JobBinding(pod_bindings, NOTHING, attempt=number, minimum=max(1, size - spare))
         self.loop.run_until_complete(self._submit(job))
 
-    async def _submit(self, job: Commitment) -> None:
+    async def _submit(self, job: JobBinding) -> None:
         self.dispatcher.submit(job)
 
     @rule(count=st.integers(1, 5))
     def pass_time(self, count: int) -> None:
-        self.loop.run_until_complete(turns(count))
+        self.loop.run_until_complete(yield_to_loop(count))
 
     @precondition(lambda self: self.server.asked)
     @rule(data=st.data(), how=ANSWERS)
@@ -176,17 +178,17 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def end(self) -> None:
         self.ending = self.loop.create_task(self.dispatcher.close(1000.0))
-        self.loop.run_until_complete(turns(1))
+        self.loop.run_until_complete(yield_to_loop(1))
 
     # --- what always holds ----------------------------------------------------------------------------------------
 
-    def _land(self, commitment: Commitment, outcomes: Sequence[Outcome]) -> None:
-        if commitment.token in self.landed:
-            self.wrong.append(f"job {commitment.token} landed twice")
-        self.landed[commitment.token] = list(outcomes)
-        for bind, outcome in zip(commitment.binds, outcomes, strict=True):
-            if outcome.fate is not Fate.BOUND:
-                self.assumed.discard(bind.pod.metadata.name)
+    def _land(self, job_binding: JobBinding, results: Sequence[BindResult]) -> None:
+        if job_binding.attempt in self.landed:
+            self.wrong.append(f"job {job_binding.attempt} landed twice")
+        self.landed[job_binding.attempt] = list(results)
+        for pod_binding, result in zip(job_binding.pod_bindings, results, strict=True):
+            if result.status is not BindStatus.BOUND:
+                self.assumed.discard(pod_binding.pod.metadata.name)
 
     def _sent(self, name: str) -> None:
         """A bind goes out: its job can be completed, or a bind of it went out before that may have happened."""
@@ -196,7 +198,7 @@ class Machine(RuleBasedStateMachine):
             self.wrong.append(f"{name} was sent without the lease")
         if number in self.landed:
             self.wrong.append(f"{name} was sent after its job landed")
-        left = [bind for bind in job.binds if bind.pod.metadata.name not in self.gone]
+        left = [pod_binding for pod_binding in job.pod_bindings if pod_binding.pod.metadata.name not in self.gone]
         if not began and (len(left) < job.minimum or self.dispatcher._closing):
             self.wrong.append(f"{name} was sent: {len(left)} of at least {job.minimum} are left")
         began.add(name)
@@ -207,13 +209,13 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def who_has_landed_has_a_node_or_no_room(self) -> None:
-        for number, outcomes in self.landed.items():
-            for bind, outcome in zip(self.jobs[number].binds, outcomes, strict=True):
-                assert not outcome.fate.open
-                name, there = bind.pod.metadata.name, self.server.pods.get(bind.key)
+        for number, results in self.landed.items():
+            for pod_binding, result in zip(self.jobs[number].pod_bindings, results, strict=True):
+                assert not result.status.is_unresolved
+                name, there = pod_binding.pod.metadata.name, self.server.pods.get(pod_binding.key)
                 if there is not None:
-                    has_node = there.spec.node_name == bind.node
-                    assert (outcome.fate is Fate.BOUND) == has_node == (name in self.assumed)
+                    has_node = there.spec.node_name == pod_binding.node
+                    assert (result.status is BindStatus.BOUND) == has_node == (name in self.assumed)
 
     def teardown(self) -> None:
         self.guard.leads = True
@@ -225,8 +227,8 @@ class Machine(RuleBasedStateMachine):
             for future in list(self.volumes.waiting.values()):
                 if not future.done():
                     future.set_result("")
-            self.loop.run_until_complete(turns(1))
-            if not self.dispatcher.open:
+            self.loop.run_until_complete(yield_to_loop(1))
+            if not self.dispatcher.open_count:
                 break
         if self.ending is not None:
             assert self.loop.run_until_complete(self.ending) == 0

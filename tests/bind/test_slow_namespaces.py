@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.bind.backlog import AHEAD, FAILING, FEW, UNANSWERED, UNDER_WAY
+from kubenexus.bind.backlog import AHEAD, FAILING, FEW_BINDS, MAX_UNDER_WAY, UNANSWERED
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
-from kubenexus.bind.progress import Hooks
+from kubenexus.bind.job_progress import SendChecks
 from kubenexus.client.calls import ApiError, Call, NoConnection, Uncertain
-from kubenexus.client.fair_queue import FIRST, LATE
+from kubenexus.client.fair_queue import FIRST_CALLS, LATE_SECONDS
 from kubenexus.sim.virtual.loop import run
 from kubenexus.testing.builders import a_pod
 from tests.bind.server import Guard, PodServer
 from tests.bind.test_dispatcher import Landed, committed
-from tests.sim.virtual.passing import elapse
+from tests.sim.virtual.virtual_time import elapse
 
 QUICK = 0.01
 
@@ -85,10 +85,10 @@ def held(dispatcher: Dispatcher, pod: Pod) -> str:
 
 
 def lives(
-    server: PodServer, life: Callable[[Dispatcher], Coroutine[Any, Any, None]], hooks: Hooks | None = None
+    server: PodServer, life: Callable[[Dispatcher], Coroutine[Any, Any, None]], hooks: SendChecks | None = None
 ) -> None:
     async def whole() -> None:
-        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), hooks=hooks or Hooks())
+        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), hooks=hooks or SendChecks())
         await life(dispatcher)
         await dispatcher.close(0.0)
 
@@ -125,15 +125,15 @@ def test_a_namespace_whose_binds_hang_holds_a_few_slots_and_is_decided_no_furthe
         loop_over(dispatcher, waiting)
         assert (waiting, held(dispatcher, evil[-1])) == ([], ""), "they are only many"
         await elapse(0.5)
-        assert server.now["evil"] == FIRST
-        await elapse(LATE)
+        assert server.now["evil"] == FIRST_CALLS
+        await elapse(LATE_SECONDS)
         assert (held(dispatcher, evil[-1]), dispatcher.calm) == (UNANSWERED, True), "others' notes are written"
         assert dispatcher.backlog.admits("good")
         waiting = list(evil)
         for _ in range(30):
             await elapse(2.0)
             loop_over(dispatcher, waiting)
-            assert dispatcher.open <= len(evil), "no more than were decided before"
+            assert dispatcher.open_count <= len(evil), "no more than were decided before"
         assert server.peak["evil"] <= LIMIT // 2, "repeated binds have the same share"
 
     lives(server, life)
@@ -156,7 +156,7 @@ def test_a_namespace_whose_webhook_answers_again_has_all_slots_again() -> None:
         for pod in evil[-500:]:
             dispatcher.submit(committed(pod))
         await elapse(5.0)
-        assert (dispatcher.open, server.peak["evil"]) == (0, LIMIT)
+        assert (dispatcher.open_count, server.peak["evil"]) == (0, LIMIT)
 
     lives(server, life)
 
@@ -175,11 +175,11 @@ def test_only_the_time_that_the_server_takes_counts(delay: float, crowded: str) 
     async def life(dispatcher: Dispatcher) -> None:
         waiting = list(evil)
         loop_over(dispatcher, waiting)
-        await elapse(LATE + 0.5)
+        await elapse(LATE_SECONDS + 0.5)
         loop_over(dispatcher, waiting)
         assert held(dispatcher, evil[-1]) == crowded
 
-    lives(server, life, Hooks(delay=lambda: delay))
+    lives(server, life, SendChecks(delay=lambda: delay))
 
 
 def test_a_gang_whose_first_binds_hang_waits_whole_and_others_pass() -> None:
@@ -192,7 +192,7 @@ def test_a_gang_whose_first_binds_hang_waits_whole_and_others_pass() -> None:
         await elapse(0.1)
         assert set(server.bound) == {"good-0"}
         await elapse(90.0)
-        assert (len(server.bound), dispatcher.open) == (3 * LIMIT + 1, 0), "what was begun is carried through"
+        assert (len(server.bound), dispatcher.open_count) == (3 * LIMIT + 1, 0), "what was begun is carried through"
 
     lives(server, life)
 
@@ -205,7 +205,7 @@ def test_a_bind_for_which_no_connection_was_free_stops_no_decisions() -> None:
     async def life(dispatcher: Dispatcher) -> None:
         dispatcher.submit(committed(a_pod("web")))
         await elapse(0.001)
-        assert (dispatcher.open, dispatcher.resting) == (0, False)
+        assert (dispatcher.open_count, dispatcher.resting) == (0, False)
 
     lives(server, life)
 
@@ -241,7 +241,7 @@ def test_binds_that_fail_at_once_cost_few_calls_and_keep_no_other_namespaces_pod
         before = server.asked
         await keep_trying(dispatcher, evil, 10.0)
         assert server.asked - before <= 60 * 10, "a few at a time, in ten seconds"
-        assert dispatcher.open <= AHEAD
+        assert dispatcher.open_count <= AHEAD
         dispatcher.submit(committed(*good))
         await elapse(2 * QUICK)
         assert server.pods[good[0].key].spec.node_name, "another namespace is served at once"
@@ -274,10 +274,10 @@ def test_a_namespace_whose_binds_fail_is_told_why_its_jobs_wait_and_goes_on_once
 @pytest.mark.parametrize(
     ("under_way", "allowance"),
     [
-        pytest.param({}, UNDER_WAY, id="alone"),
-        pytest.param({"a": 5000}, UNDER_WAY // 2, id="another namespace has many"),
-        pytest.param({"a": 1, "b": 1, "c": 1}, UNDER_WAY // 4, id="equal parts, whatever the others use"),
-        pytest.param({f"n{i}": 1 for i in range(UNDER_WAY)}, FEW, id="a few in any case"),
+        pytest.param({}, MAX_UNDER_WAY, id="alone"),
+        pytest.param({"a": 5000}, MAX_UNDER_WAY // 2, id="another namespace has many"),
+        pytest.param({"a": 1, "b": 1, "c": 1}, MAX_UNDER_WAY // 4, id="equal parts, whatever the others use"),
+        pytest.param({f"n{i}": 1 for i in range(MAX_UNDER_WAY)}, FEW_BINDS, id="a few in any case"),
     ],
 )
 def test_how_many_binds_a_namespace_may_have_under_way(under_way: dict[str, int], allowance: int) -> None:
@@ -296,18 +296,18 @@ def test_how_many_binds_a_namespace_may_have_under_way(under_way: dict[str, int]
 def test_a_namespace_is_admitted_again_when_half_of_its_binds_have_landed() -> None:
     async def life(dispatcher: Dispatcher) -> None:
         backlog, woken = dispatcher.backlog, list[int]()
-        dispatcher.rested = lambda: woken.append(backlog.headroom("a"))
-        backlog.begun("a", UNDER_WAY + 1)
+        dispatcher.on_capacity = lambda: woken.append(backlog.headroom("a"))
+        backlog.begun("a", MAX_UNDER_WAY + 1)
         backlog.ended("a", 1)
         assert (backlog.admits("a"), backlog.any_freed) == (False, False), "no job of it was held"
         backlog.hold("a")
-        for _ in range(UNDER_WAY // 2 - 1):
+        for _ in range(MAX_UNDER_WAY // 2 - 1):
             backlog.ended("a", 1)
-        assert (backlog.freed(), backlog.headroom("a"), woken) == ([], 0, [])
+        assert (backlog.take_freed(), backlog.headroom("a"), woken) == ([], 0, [])
         backlog.ended("a", 1)
-        assert (backlog.any_freed, backlog.headroom("a"), woken) == (True, UNDER_WAY // 2, [UNDER_WAY // 2])
-        assert (backlog.freed(), backlog.any_freed) == (["a"], False)
+        assert (backlog.any_freed, backlog.headroom("a"), woken) == (True, MAX_UNDER_WAY // 2, [MAX_UNDER_WAY // 2])
+        assert (backlog.take_freed(), backlog.any_freed) == (["a"], False)
         backlog.hold("a")
-        assert backlog.freed() == ["a"], "others of it are left, and may be tried"
+        assert backlog.take_freed() == ["a"], "others of it are left, and may be tried"
 
     lives(PodServer(), life)

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.bind.commitment import Bind, Commitment, Points
+from kubenexus.bind.bind_result import BindResult, BindStatus
 from kubenexus.bind.dispatcher import Dispatcher
-from kubenexus.bind.outcome import Fate, Outcome
-from kubenexus.bind.progress import LOOKS, Hooks, Progress
+from kubenexus.bind.job_binding import BindHooks, JobBinding, PodBinding
+from kubenexus.bind.job_progress import LOOKS, JobProgress, SendChecks
 from kubenexus.client.calls import Call
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 from kubenexus.testing.builders import a_pod
+from tests.async_helpers import wait_until, yield_to_loop
 from tests.bind.server import FORBIDDEN, SILENT, Guard, PodServer
-from tests.turns import turns, until
 
 NOTHING = Decision("job", Code.SUCCESS, 0, 0.0)
 STRANGE = RuntimeError("something that no answer explains")
@@ -28,8 +28,8 @@ class Landed:
     def __init__(self) -> None:
         self.fates: list[list[str]] = []
 
-    def __call__(self, commitment: Commitment, outcomes: Sequence[Outcome]) -> None:
-        self.fates.append([each.fate.value for each in outcomes])
+    def __call__(self, job_binding: JobBinding, results: Sequence[BindResult]) -> None:
+        self.fates.append([each.status.value for each in results])
 
 
 class Volumes:
@@ -44,17 +44,17 @@ class Volumes:
     def may_concern(self, pod: Pod) -> bool:
         return True
 
-    def concerns(self, bind: Bind) -> bool:
+    def concerns(self, pod_binding: PodBinding) -> bool:
         return True
 
-    async def pre_bind(self, bind: Bind) -> str:
+    async def pre_bind(self, pod_binding: PodBinding) -> str:
         try:
-            if bind.pod.metadata.name in self.failing:
+            if pod_binding.pod.metadata.name in self.failing:
                 return "no volume"
             await self.made.wait()
             return ""
         finally:
-            self.ended.append(bind.pod.metadata.name)
+            self.ended.append(pod_binding.pod.metadata.name)
 
 
 class Stage:
@@ -70,23 +70,23 @@ class Stage:
             self.landed,
             random.Random(1),
             limit=limit,
-            points=Points((volumes,) if volumes else ()),
-            hooks=Hooks(self._still, self._needed, lambda doing, error: self.problems.append(f"{doing}: {error}")),
+            points=BindHooks((volumes,) if volumes else ()),
+            hooks=SendChecks(self._still, self._needed, lambda doing, error: self.problems.append(f"{doing}: {error}")),
             sleep=lambda seconds: asyncio.sleep(0),
         )
 
     def submit(self, pods: Sequence[Pod], minimum: int) -> None:
-        self.dispatcher.submit(Commitment(tuple(Bind(pod, "n") for pod in pods), NOTHING, minimum=minimum))
+        self.dispatcher.submit(JobBinding(tuple(PodBinding(pod, "n") for pod in pods), NOTHING, minimum=minimum))
 
     def hold(self) -> asyncio.Event:
         self.server.held = asyncio.Event()
         return self.server.held
 
-    def _still(self, bind: Bind) -> str:
-        return "it is gone" if bind.pod.metadata.name in self.lost else ""
+    def _still(self, pod_binding: PodBinding) -> str:
+        return "it is gone" if pod_binding.pod.metadata.name in self.lost else ""
 
-    def _needed(self, commitment: Commitment) -> int:
-        return commitment.minimum if self.needs is None else self.needs
+    def _needed(self, job_binding: JobBinding) -> int:
+        return job_binding.minimum if self.needs is None else self.needs
 
 
 def four(prefix: str = "m") -> list[Pod]:
@@ -129,13 +129,13 @@ def test_of_a_gang_enough_are_bound_or_none(
         if when == "while they stand in line":
             for pod in before:
                 stage.submit([pod], 1)
-            await until(lambda: stage.server.in_flight == 4)
+            await wait_until(lambda: stage.server.in_flight == 4)
         stage.submit(gang, minimum)
-        await turns()
+        await yield_to_loop()
         happens(stage)
         volumes.made.set()
         held.set()
-        await until(lambda: not stage.dispatcher.open)
+        await wait_until(lambda: not stage.dispatcher.open_count)
         assert stage.landed.fates[-1] == fates
         assert sum(bind.startswith("m") for bind in stage.server.binds) == binds
 
@@ -147,7 +147,7 @@ def test_a_prebind_that_fails_for_one_member_ends_those_of_the_others_at_once() 
         volumes = Volumes("m2")
         stage = Stage(*four(), volumes=volumes)
         stage.submit(four(), 4)
-        await until(lambda: not stage.dispatcher.open)
+        await wait_until(lambda: not stage.dispatcher.open_count)
         assert stage.landed.fates == [["refused"] * 4]
         assert (sorted(volumes.ended), stage.server.binds) == (["m0", "m1", "m2", "m3"], [])
 
@@ -163,7 +163,7 @@ def test_while_nobody_is_bound_refusals_count_as_lost(minimum: int, sent: int) -
         stage = Stage(*four(), limit=1)
         stage.server.script.extend([FORBIDDEN] * 4)
         stage.submit(four(), minimum)
-        await until(lambda: not stage.dispatcher.open)
+        await wait_until(lambda: not stage.dispatcher.open_count)
         assert len(stage.server.binds) == sent
         assert stage.landed.fates == [["refused"] * sent + ["never"] * (4 - sent)]
 
@@ -172,20 +172,20 @@ def test_while_nobody_is_bound_refusals_count_as_lost(minimum: int, sent: int) -
 
 def test_a_large_job_that_fails_bit_by_bit_is_not_looked_at_each_time() -> None:
     """What a job costs is bounded by its size, whatever its members meet."""
-    asked, binds = list[str](), tuple(Bind(a_pod(f"p{i}"), "n") for i in range(100))
-    progress = Progress(Commitment(binds, NOTHING))
+    asked, pod_bindings = list[str](), tuple(PodBinding(a_pod(f"p{i}"), "n") for i in range(100))
+    progress = JobProgress(JobBinding(pod_bindings, NOTHING))
 
-    def still(bind: Bind) -> str:
-        asked.append(bind.key)
+    def still(pod_binding: PodBinding) -> str:
+        asked.append(pod_binding.key)
         return ""
 
-    for bind in binds[:99]:
-        assert progress.short(Hooks(still)) == ""
-        progress.sent(bind)
-        progress.ended(bind, Outcome(Fate.REFUSED))
-    assert len(asked) < LOOKS * len(binds)
-    progress.ended(binds[99], Outcome(Fate.REFUSED, "no"))
-    assert progress.short(Hooks(still)) != ""
+    for pod_binding in pod_bindings[:99]:
+        assert progress.short(SendChecks(still)) == ""
+        progress.sent(pod_binding)
+        progress.ended(pod_binding, BindResult(BindStatus.REJECTED))
+    assert len(asked) < LOOKS * len(pod_bindings)
+    progress.ended(pod_bindings[99], BindResult(BindStatus.REJECTED, "no"))
+    assert progress.short(SendChecks(still)) != ""
 
 
 # --- TERM ---------------------------------------------------------------------------------------------------------
@@ -198,16 +198,16 @@ def test_closing_carries_through_what_has_begun_and_begins_nothing() -> None:
         begun, waiting, preparing = ([a_pod(f"{name}{i:02}") for i in range(10)] for name in "bwp")
 
         class SomeVolumes(Volumes):
-            def concerns(self, bind: Bind) -> bool:
-                return bind.pod.metadata.name.startswith("p")
+            def concerns(self, pod_binding: PodBinding) -> bool:
+                return pod_binding.pod.metadata.name.startswith("p")
 
         stage = Stage(*begun, *waiting, *preparing, limit=3, volumes=SomeVolumes())
         held = stage.hold()
         for gang in (begun, waiting, preparing):
             stage.submit(gang, 10)
-        await until(lambda: stage.server.in_flight == 3)
+        await wait_until(lambda: stage.server.in_flight == 3)
         closing = asyncio.ensure_future(stage.dispatcher.close(5.0))
-        await until(lambda: len(stage.landed.fates) == 1)
+        await wait_until(lambda: len(stage.landed.fates) == 1)
         assert stage.landed.fates == [["never"] * 10], "who waits for volumes is not waited for"
         held.set()
         assert await closing == 0
@@ -223,7 +223,7 @@ def test_the_fence_is_asked_even_at_the_end() -> None:
         stage = Stage(*four(), limit=1)
         held = stage.hold()
         stage.submit(four(), 4)
-        await until(lambda: stage.server.in_flight == 1)
+        await wait_until(lambda: stage.server.in_flight == 1)
         closing = asyncio.ensure_future(stage.dispatcher.close(5.0))
         stage.guard.leads = False
         held.set()
@@ -238,7 +238,7 @@ def test_what_is_handed_over_after_the_end_is_not_begun() -> None:
         stage = Stage(*four(), volumes=Volumes())
         assert await stage.dispatcher.close(5.0) == 0
         stage.submit(four(), 4)
-        await until(lambda: not stage.dispatcher.open)
+        await wait_until(lambda: not stage.dispatcher.open_count)
         assert (stage.landed.fates, stage.server.calls) == ([["never"] * 4], [])
 
     asyncio.run(life())
@@ -274,12 +274,12 @@ def test_an_error_that_nothing_explains_is_looked_into_and_is_one_binds_alone(wh
     async def life() -> None:
         gang, landed, problems = four(), Landed(), list[str]()
         server = Strange(*gang, when=when)
-        hooks = Hooks(problem=lambda doing, error: problems.append(str(error)))
+        hooks = SendChecks(problem=lambda doing, error: problems.append(str(error)))
         dispatcher = Dispatcher(
             server, Guard(), landed, random.Random(1), hooks=hooks, sleep=lambda seconds: asyncio.sleep(0)
         )
-        dispatcher.submit(Commitment(tuple(Bind(pod, "n") for pod in gang), NOTHING, minimum=4))
-        await until(lambda: not dispatcher.open)
+        dispatcher.submit(JobBinding(tuple(PodBinding(pod, "n") for pod in gang), NOTHING, minimum=4))
+        await wait_until(lambda: not dispatcher.open_count)
         assert landed.fates == [["bound"] * 4]
         assert all(pod.spec.node_name == "n" for pod in server.pods.values())
         assert set(problems) == {str(STRANGE)}
@@ -295,14 +295,14 @@ def test_an_error_of_our_own_while_a_bind_is_settled_does_not_end_the_others() -
         stage.server.script.extend([SILENT] * 4)
         settle, errors = stage.dispatcher._settle, [STRANGE, STRANGE]
 
-        async def odd(*arguments: Any) -> Outcome:
+        async def odd(*arguments: Any) -> BindResult:
             if errors:
                 raise errors.pop()
             return await settle(*arguments)
 
         stage.dispatcher._settle = odd  # type: ignore[method-assign, assignment]
         stage.submit(four(), 4)
-        await until(lambda: not stage.dispatcher.open)
+        await wait_until(lambda: not stage.dispatcher.open_count)
         assert stage.landed.fates == [["bound"] * 4]
         assert stage.problems == [f"sending a bind: {STRANGE}"] * 2
 
@@ -317,11 +317,11 @@ def test_a_job_does_not_land_while_a_bind_of_it_is_under_way() -> None:
         server = Strange(*gang, when="before")
         server.held = asyncio.Event()
         dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), sleep=lambda seconds: asyncio.sleep(0))
-        dispatcher.submit(Commitment(tuple(Bind(pod, "n") for pod in gang), NOTHING, minimum=4))
-        await turns()
+        dispatcher.submit(JobBinding(tuple(PodBinding(pod, "n") for pod in gang), NOTHING, minimum=4))
+        await yield_to_loop()
         assert landed.fates == []
         server.held.set()
-        await until(lambda: not dispatcher.open)
+        await wait_until(lambda: not dispatcher.open_count)
         assert landed.fates == [["bound"] * 4]
 
     asyncio.run(life())
@@ -334,18 +334,18 @@ def _strange(*_: object) -> str:
 @pytest.mark.parametrize(
     ("hooks", "fate"),
     [
-        pytest.param(Hooks(still=_strange), "refused", id="whether it is still wanted"),
-        pytest.param(Hooks(needs=_strange), "refused", id="how many are needed"),  # type: ignore[arg-type]
+        pytest.param(SendChecks(still_wanted=_strange), "refused", id="whether it is still wanted"),
+        pytest.param(SendChecks(needs=_strange), "refused", id="how many are needed"),  # type: ignore[arg-type]
     ],
 )
-def test_a_question_that_fails_leaves_nobody_bound(hooks: Hooks, fate: str) -> None:
+def test_a_question_that_fails_leaves_nobody_bound(hooks: SendChecks, fate: str) -> None:
     async def life() -> None:
         gang, landed = four(), Landed()
         server = PodServer(*gang)
         dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), hooks=hooks)
-        dispatcher.submit(Commitment(tuple(Bind(pod, "n") for pod in gang), NOTHING, minimum=4))
-        dispatcher.submit(Commitment((Bind(gang[0], "n"),), NOTHING))
-        await until(lambda: not dispatcher.open)
+        dispatcher.submit(JobBinding(tuple(PodBinding(pod, "n") for pod in gang), NOTHING, minimum=4))
+        dispatcher.submit(JobBinding((PodBinding(gang[0], "n"),), NOTHING))
+        await wait_until(lambda: not dispatcher.open_count)
         assert sorted(landed.fates) == [["never"], [fate] * 4]
         assert (server.binds, dispatcher.resting, dispatcher.calm) == ([], False, True)
 
@@ -354,14 +354,14 @@ def test_a_question_that_fails_leaves_nobody_bound(hooks: Hooks, fate: str) -> N
 
 def test_what_a_plugin_makes_of_a_bind_does_not_undo_it() -> None:
     class Odd:
-        def post_bind(self, bind: Bind) -> None:
+        def post_bind(self, pod_binding: PodBinding) -> None:
             raise STRANGE
 
     async def life() -> None:
         gang, landed = four(), Landed()
-        dispatcher = Dispatcher(PodServer(*gang), Guard(), landed, random.Random(1), points=Points((), (Odd(),)))
-        dispatcher.submit(Commitment(tuple(Bind(pod, "n") for pod in gang), NOTHING, minimum=4))
-        await until(lambda: not dispatcher.open)
+        dispatcher = Dispatcher(PodServer(*gang), Guard(), landed, random.Random(1), points=BindHooks((), (Odd(),)))
+        dispatcher.submit(JobBinding(tuple(PodBinding(pod, "n") for pod in gang), NOTHING, minimum=4))
+        await wait_until(lambda: not dispatcher.open_count)
         assert landed.fates == [["bound"] * 4]
 
     asyncio.run(life())
@@ -372,7 +372,7 @@ def test_a_landing_that_fails_is_told_of() -> None:
         stage = Stage(*four())
         stage.dispatcher._land = _strange  # type: ignore[assignment]
         stage.submit(four(), 4)
-        await until(lambda: not stage.dispatcher.open)
+        await wait_until(lambda: not stage.dispatcher.open_count)
         assert stage.problems == [f"landing a commitment: {STRANGE}"]
 
     asyncio.run(life())

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from kubenexus.testing.controlplane import ControlPlane
 from tests.chaos.faults import FAULTS
-from tests.chaos.play import Report, play
 from tests.chaos.scenario import THEMES, scenario
+from tests.chaos.seed_run import Report, play
 from tests.e2e.controlplane import build
 
 LAWS = ("overbooked", "lost", "moved", "halved", "ledger", "no lease", "not leading", "play")

@@ -17,8 +17,8 @@ import msgspec
 
 from kubenexus.base.clock import WallClock
 from tests.chaos.amounts import Amounts
-from tests.chaos.laws import Breach, laws
-from tests.chaos.world import PodSeen, World, node_seen, pod_seen
+from tests.chaos.invariants import Breach, laws
+from tests.chaos.observed_cluster import ObservedCluster, PodSeen, node_seen, pod_seen
 
 PAUSE = 0.05
 PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
@@ -40,7 +40,7 @@ class Checker:
         groups: str = "",
         deadline: float = 300.0,
     ) -> None:
-        self.world, self.breaches, self.gaps = World(), list[Breach](), 0
+        self.world, self.breaches, self.gaps = ObservedCluster(), list[Breach](), 0
         self._scheduler, self._laws, self._clock = scheduler, laws(deadline), WallClock()
         self._lock, self._over = threading.Lock(), threading.Event()
         leases, _, name = lease.rpartition("/")

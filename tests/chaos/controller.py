@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.chaos.checker import Checker
-from tests.chaos.stage import SCHEDULER, Stage
-from tests.chaos.world import PodSeen
+from tests.chaos.observed_cluster import PodSeen
+from tests.chaos.seed_cluster import SCHEDULER, SeedCluster
 
 PAUSE = 0.1
 STARTS = 0.2  # of the bound members, at each look: so that gangs are lost members before and after they run
@@ -29,7 +29,7 @@ class Gang:
 class Controller(threading.Thread):
     """Works until it is stopped. `gangs` may be added to, and taken from, at any time."""
 
-    def __init__(self, stage: Stage, checker: Checker, seed: int) -> None:
+    def __init__(self, stage: SeedCluster, checker: Checker, seed: int) -> None:
         super().__init__(name="controller", daemon=True)
         self._stage, self._checker = stage, checker
         self._rng, self._over, self._lock = Random(f"{seed}/controller"), threading.Event(), threading.Lock()

@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 import uvloop
 
 from kubenexus.base.clock import WallClock
-from tests.chaos import wire
+from tests.chaos import http_messages
 from tests.chaos.faults import Plan
-from tests.chaos.journal import Asked, Journal
-from tests.chaos.passage import Passage
-from tests.chaos.watching import Watching
+from tests.chaos.proxied_connection import ProxiedConnection
+from tests.chaos.request_log import Asked, RequestLog
+from tests.chaos.watch_log import WatchLog
 
 LOOPBACK = "127.0.0.1"
 BEAT = 0.02  # seconds
@@ -36,7 +36,7 @@ class Proxy:
     """`journal` has what was seen. `trust` is None where the server speaks plain HTTP."""
 
     def __init__(self, server: str, trust: ssl.SSLContext | None, plan: Plan) -> None:
-        self.journal, self.plan, self.clock = Journal(), plan, WallClock()
+        self.journal, self.plan, self.clock = RequestLog(), plan, WallClock()
         self.calmed = asyncio.Event()
         self._host, self._trust = urllib.parse.urlsplit(server), trust
         self._loop = uvloop.new_event_loop()
@@ -47,7 +47,7 @@ class Proxy:
         self._binds = 0
         self._deafened = ""
         self._broken: dict[str, str] = {}
-        self.watches: dict[Watching, Asked] = {}  # those that are open
+        self.watches: dict[WatchLog, Asked] = {}  # those that are open
 
     # --- for everybody --------------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class Proxy:
 
     # --- for a passage --------------------------------------------------------------------------------------------
 
-    def asked(self, who: str, request: wire.Request) -> Asked:
+    def asked(self, who: str, request: http_messages.Request) -> Asked:
         """A request has come: it is written down, and whoever waits for it acts."""
         method, path = request.line
         asked = self.journal.ask(who, method, path, request.body, self.clock.now())
@@ -135,7 +135,7 @@ class Proxy:
     async def dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """To the API server. Raises OSError while it is away."""
         host = self._host
-        return await asyncio.open_connection(host.hostname, host.port, ssl=self._trust, limit=wire.LIMIT)
+        return await asyncio.open_connection(host.hostname, host.port, ssl=self._trust, limit=http_messages.LIMIT)
 
     # --- within ---------------------------------------------------------------------------------------------------
 
@@ -145,10 +145,10 @@ class Proxy:
             assert task is not None
             self._passages.add(task)
             with contextlib.suppress(asyncio.CancelledError):  # the end of all: nobody else waits for it
-                await Passage(self, who, reader, writer).run()
+                await ProxiedConnection(self, who, reader, writer).run()
             self._passages.discard(task)
 
-        server = await asyncio.start_server(serve, LOOPBACK, 0, limit=wire.LIMIT)
+        server = await asyncio.start_server(serve, LOOPBACK, 0, limit=http_messages.LIMIT)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from kubenexus.testing.controlplane import ControlPlane, Program
+from kubenexus.testing.controlplane import ControlPlane, ManagedProcess
 from tests.chaos.proxy import Proxy
 
 LEASE_SECONDS: Final = 6
@@ -42,7 +42,7 @@ class Replicas:
     def __init__(self, plane: ControlPlane, proxy: Proxy, namespace: str, count: int) -> None:
         self._plane, self._proxy, self._namespace = plane, proxy, namespace
         self._lives = [0] * count
-        self._programs: dict[int, Program] = {}
+        self._programs: dict[int, ManagedProcess] = {}
         self._config = plane.folder / "chaos.json"
         self._config.write_text(json.dumps(CONFIGURATION), encoding="utf-8")
 

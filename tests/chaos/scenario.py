@@ -99,8 +99,8 @@ def scenario(seed: int) -> Scenario:
         # A standby has its watch frozen long before: it must not begin until it has seen the last bind.
         return Scenario(seed, theme, 12, 80, waves, _drizzle(rng), replicas=rng.choice((1, 2)))
     nodes, cpu = rng.randrange(6, 13), rng.randrange(6, 13)
-    room = nodes * cpu
-    waves = tuple(_wave(theme, number, room, rng) for number in range(3))
+    capacity = nodes * cpu
+    waves = tuple(_wave(theme, number, capacity, rng) for number in range(3))
     return Scenario(
         seed,
         theme,
@@ -109,13 +109,13 @@ def scenario(seed: int) -> Scenario:
         waves,
         _rates(theme, rng),
         replicas=2 if theme == "leader" else rng.choice((1, 2)) if theme in ("mixed", "gangs") else 1,
-        rival=room // 3 if theme in ("rival", "mixed") else 0,
+        rival=capacity // 3 if theme in ("rival", "mixed") else 0,
     )
 
 
-def _wave(theme: str, number: int, room: int, rng: Random) -> Wave:
+def _wave(theme: str, number: int, capacity: int, rng: Random) -> Wave:
     """Together they ask for somewhat more than there is room for."""
-    pods = max(4, int(room * rng.uniform(0.25, 0.4)))
+    pods = max(4, int(capacity * rng.uniform(0.25, 0.4)))
     leave = 0 if number == 0 else rng.randrange(1, pods)
     gangs: tuple[tuple[int, int], ...] = ()
     if theme == "gangs" or (theme == "mixed" and rng.random() < 0.5):

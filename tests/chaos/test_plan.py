@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.chaos.faults import FAULTS, LONGEST_DELAY, Plan
-from tests.chaos.monsters import a_monster
+from tests.chaos.large_pods import a_monster
 from tests.chaos.replicas import LEASE_SECONDS, RENEW_SECONDS
 from tests.chaos.scenario import BURST, DEEDS, OPTIONAL, THEMES, scenario
 

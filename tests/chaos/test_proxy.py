@@ -12,8 +12,8 @@ from itertools import pairwise
 import pytest
 
 from tests.chaos.faults import REQUEST_FAULTS, WATCH_FAULTS, Plan
-from tests.chaos.journal import Asked
 from tests.chaos.proxy import Proxy
+from tests.chaos.request_log import Asked
 
 BINDING = "/api/v1/namespaces/ns/pods/web/binding"
 BODY = json.dumps({"metadata": {"name": "web", "uid": "u"}, "target": {"name": "n"}})

@@ -12,16 +12,16 @@ from kubenexus.api.codec import Unreadable
 from kubenexus.api.core import Pod
 from kubenexus.base.clock import Clock, WallClock
 from kubenexus.client import kinds
-from kubenexus.client.changes import Change
-from kubenexus.client.topics import Receiver, Timing, Topic, Trouble
-from kubenexus.client.watch import Reflector
+from kubenexus.client.reflector import Reflector
+from kubenexus.client.watch_events import WatchEvent
+from kubenexus.client.watch_protocols import WatchHandler, WatchProblem, WatchTarget, WatchTiming
+from tests.async_helpers import wait_until, yield_to_loop
 from tests.client.server import Talk, calling, chunk, http, status
-from tests.turns import turns, until
 
 Watch = Callable[[Talk], Awaitable[None]]
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-QUICK = Timing(backoff=0.001, longest_backoff=0.004, absent=0.004, forbidden=0.004, short=0.0)
-PODS = Topic(kinds.PODS, Pod)
+QUICK = WatchTiming(backoff=0.001, longest_backoff=0.004, absent=0.004, forbidden=0.004, short=0.0)
+PODS = WatchTarget(kinds.PODS, Pod)
 GONE = http(status(410, "Expired", "too old resource version"), "410 Gone")
 
 
@@ -53,7 +53,7 @@ def says(*events: bytes, end: str = "stay") -> Watch:
         elif end == "end":
             await talk.say(b"0\r\n\r\n")
         elif end == "reset":
-            await turns()  # what has been said is read; a reset would take it along
+            await yield_to_loop()  # what has been said is read; a reset would take it along
             talk.reset()
         elif end == "half":
             await talk.say(b'100\r\n{"type":"ADD')
@@ -73,25 +73,25 @@ class Told:
 
     def __init__(self) -> None:
         self.log: list[Any] = []
-        self.troubles: list[Trouble] = []
+        self.troubles: list[WatchProblem] = []
         self.held: dict[str, Any] = {}
         self.unreadable: list[Unreadable] = []
         self._listing: dict[str, Any] = {}
 
-    def begin(self) -> None:
+    def list_started(self) -> None:
         self._listing = {}
         self.log.append("begin")
 
-    def listed(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
+    def list_page(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
         self._listing |= {each.metadata.name: each for each in items}
         self.unreadable += unreadable
         self.log.append([each.metadata.name for each in items])
 
-    def end(self) -> None:
+    def list_finished(self) -> None:
         self.held = self._listing
         self.log.append("end")
 
-    def changed(self, changes: list[Change]) -> None:
+    def events(self, changes: list[WatchEvent]) -> None:
         self.log.append([f"{change.type} {_name(change.object)}" for change in changes])
         for change in changes:
             if isinstance(change.object, Unreadable):
@@ -101,7 +101,7 @@ class Told:
             else:
                 self.held[change.object.metadata.name] = change.object
 
-    def troubled(self, trouble: Trouble) -> None:
+    def problem_changed(self, trouble: WatchProblem) -> None:
         self.troubles.append(trouble)
 
 
@@ -126,7 +126,7 @@ class Following:
 
     async def until(self, condition: Callable[[], object]) -> None:
         """A reflector that has ended meanwhile says why."""
-        await until(lambda: condition() or self._task.done())
+        await wait_until(lambda: condition() or self._task.done())
         if self._task.done():
             self._task.result()
 
@@ -136,11 +136,11 @@ async def following(
     lists: list[bytes],
     watches: list[Watch],
     *,
-    topic: Topic = PODS,
-    timing: Timing = QUICK,
+    target: WatchTarget = PODS,
+    timing: WatchTiming = QUICK,
     clock: Clock | None = None,
     seed: int = 1,
-    receiver: Receiver | None = None,
+    receiver: WatchHandler | None = None,
     **settings: Any,
 ) -> AsyncIterator[Following]:
     """Lists are answered in order, the last again and again; so are watches, and after the last they stay open.
@@ -157,7 +157,7 @@ async def following(
     async with calling(handler) as (client, served):
         told = Told()
         time, rng = clock or WallClock(), random.Random(seed)
-        reflector = Reflector(client, topic, receiver or told, clock=time, rng=rng, timing=timing, **settings)
+        reflector = Reflector(client, target, receiver or told, clock=time, rng=rng, timing=timing, **settings)
         task = asyncio.ensure_future(reflector.run())
         try:
             yield Following(reflector, told, served.requests, task)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import papers as made
+from tests import certificates as made
 
 
-class Papers(made.Papers):
+class Papers(made.CertificateFiles):
     """Where each certificate lies."""
 
     def __init__(self, folder: Path) -> None:

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from kubenexus.base.clock import Clock, WallClock
-from kubenexus.client.access import Access
-from kubenexus.client.credentials import Credentials, Fixed
-from kubenexus.client.dial import Address, Proxy
-from kubenexus.client.limits import Limiter
-from kubenexus.client.tls import Trust
-from kubenexus.client.transport import Client
+from kubenexus.client.client_config import ClientConfig
+from kubenexus.client.credentials import Credentials, StaticCredentials
+from kubenexus.client.dial import Proxy, ServerAddress
+from kubenexus.client.rate_limiter import RateLimiter
+from kubenexus.client.tls import TlsContextFactory
+from kubenexus.client.transport import ApiClient
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -140,24 +140,26 @@ def a_client(
     port: int,
     *,
     credentials: Credentials | None = None,
-    trust: Trust | None = None,
+    trust: TlsContextFactory | None = None,
     host: str = "127.0.0.1",
     proxy: Proxy | None = None,
     clock: Clock | None = None,
     server_name: str = "",
     prefix: str = "",
     **settings: Any,
-) -> Client:
+) -> ApiClient:
     """A client of a server on this machine; over TLS if it is told whom to trust."""
     clock = clock or WallClock()
-    address = Address(host, port, trust is not None, prefix, server_name, proxy)
-    settings.setdefault("limiter", Limiter(clock, qps=-1))
-    access = Access(address, trust or Trust(), credentials or Fixed("Bearer secret"), "test")
-    return Client(access, clock, **settings)
+    address = ServerAddress(host, port, trust is not None, prefix, server_name, proxy)
+    settings.setdefault("rate_limiter", RateLimiter(clock, qps=-1))
+    access = ClientConfig(
+        address, trust or TlsContextFactory(), credentials or StaticCredentials("Bearer secret"), "test"
+    )
+    return ApiClient(access, clock, **settings)
 
 
 @contextlib.asynccontextmanager
-async def calling(handler: Handler, **settings: Any) -> AsyncIterator[tuple[Client, Served]]:
+async def calling(handler: Handler, **settings: Any) -> AsyncIterator[tuple[ApiClient, Served]]:
     """A server and a client of it."""
     async with serving(handler) as served:
         client = a_client(served.port, **settings)

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from kubenexus.base.clock import VirtualClock
-from kubenexus.client.answers import Limits
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
-from kubenexus.client.credentials import Fixed
+from kubenexus.client.credentials import StaticCredentials
+from kubenexus.client.http_response import ResponseLimits
 from kubenexus.client.transport import USER_AGENT
+from tests.async_helpers import yield_to_loop
 from tests.client.server import Talk, a_client, answering, both_loops, calling, chunked, http, run, serving, status
-from tests.turns import turns
 
 GET = Call("GET", "/api/v1/nodes")
 POST = Call("POST", "/api/v1/namespaces/a/pods/b/binding", b'{"a":1}')
@@ -139,7 +139,7 @@ def test_half_an_answer_is_no_answer(run, part: bytes, how: str) -> None:
         await talk.request()
         await talk.say(part)
         if how == "reset":
-            await turns()
+            await yield_to_loop()
             talk.reset()
 
     async def main() -> None:
@@ -196,7 +196,7 @@ def _once(answer: bytes):
 )
 def test_what_cannot_be_read_is_refused_with_the_reason(answer: bytes, text: str) -> None:
     async def main() -> None:
-        async with calling(answering(answer), limits=Limits(head=2048, body=1000)) as (client, _):
+        async with calling(answering(answer), limits=ResponseLimits(head=2048, body=1000)) as (client, _):
             with pytest.raises(Uncertain, match=f"GET /api/v1/nodes: .*{text}"):
                 await client.send(GET)
 
@@ -260,7 +260,7 @@ def test_a_write_whose_time_is_over_is_not_sent() -> None:
             await client.send(GET)  # so that there is a connection, and nothing to wait for
             with pytest.raises(Unreachable, match="not sent"):
                 await client.send(POST, timeout=0.0)
-            await turns()
+            await yield_to_loop()
             assert [request.method for request in served.requests] == ["GET"]
 
     run(main())
@@ -270,7 +270,7 @@ def test_a_write_that_was_begun_before_the_machine_was_suspended_is_not_sent() -
     """The loop's own time stands still meanwhile; the clock's does not."""
     clock = VirtualClock(100.0)
 
-    class Suspending(Fixed):
+    class Suspending(StaticCredentials):
         def current(self) -> str | None:
             clock.advance(60.0)
             return super().current()
@@ -279,7 +279,7 @@ def test_a_write_that_was_begun_before_the_machine_was_suspended_is_not_sent() -
         async with calling(answering(http()), credentials=Suspending("Bearer x"), clock=clock) as (client, served):
             with pytest.raises(Unreachable, match="not sent"):
                 await client.send(POST, timeout=5.0)
-            await turns()
+            await yield_to_loop()
             assert served.requests == []
 
     run(main())

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from kubenexus.client.calls import Call, Uncertain, Unreachable
+from tests.async_helpers import wait_until, yield_to_loop
 from tests.client.server import Talk, answering, both_loops, calling, http, run
-from tests.turns import turns, until
 
 GET = Call("GET", "/x")
 POST = Call("POST", "/x", b"{}")
@@ -61,7 +61,7 @@ def test_a_connection_found_closed_before_the_call_is_simply_replaced() -> None:
         async with calling(answering(http(), then=None)) as (client, served):
             await client.send(POST)
             served.talks[0].writer.close()
-            await until(lambda: not client._pool._idle[0].open)
+            await wait_until(lambda: not client._pool._idle[0].open)
             with pytest.raises(Uncertain):  # the second has no answer; what matters is that it got there
                 await client.send(POST)
             assert len(served.talks) == 2
@@ -92,7 +92,7 @@ def test_not_every_connection_may_be_used_again(answer: bytes) -> None:
 def test_no_more_connections_than_allowed_and_none_overtaken(run, most: int) -> None:
     async def slow(talk: Talk) -> None:
         while await talk.request():
-            await turns()
+            await yield_to_loop()
             await talk.say(http())
 
     async def main() -> None:
@@ -115,12 +115,12 @@ def test_who_gives_up_waiting_does_not_take_a_connection_along() -> None:
     async def main() -> None:
         async with calling(silent_first, connections=1) as (client, served):
             slow = asyncio.ensure_future(client.send(Call("GET", "/slow")))
-            await until(lambda: served.requests)
+            await wait_until(lambda: served.requests)
             with pytest.raises(Unreachable, match="not sent"):
                 await client.send(POST, timeout=0.005)
             impatient = asyncio.ensure_future(client.send(POST))
             patient = asyncio.ensure_future(client.send(GET))
-            await turns()
+            await yield_to_loop()
             impatient.cancel()
             slow.cancel()
             assert await patient == b"{}"
@@ -140,7 +140,7 @@ def test_a_call_that_is_cancelled_takes_its_connection_with_it() -> None:
     async def main() -> None:
         async with calling(late) as (client, served):
             first = asyncio.ensure_future(client.send(Call("GET", "/first")))
-            await until(lambda: served.requests)
+            await wait_until(lambda: served.requests)
             first.cancel()
             cancelled.set()
             assert await client.send(Call("GET", "/second")) == b"/second", "never the answer to another call"
@@ -154,7 +154,7 @@ def test_a_connection_nobody_uses_is_closed() -> None:
         async with calling(answering(then=http()), idle=0.005) as (client, served):
             await asyncio.gather(*(client.send(GET) for _ in range(4)))
             assert client._pool.count == 4
-            await until(lambda: not client._pool.count)
+            await wait_until(lambda: not client._pool.count)
             await client.send(GET)
             assert len(served.talks) == 5
 

@@ -10,9 +10,9 @@ import pytest
 
 from kubenexus.base.clock import VirtualClock
 from kubenexus.client.calls import ApiError, Call, Unreachable
-from kubenexus.client.credentials import AccessError, TokenFile
+from kubenexus.client.credentials import ClientConfigError, TokenFileCredentials
 from kubenexus.client.exec_plugin import ExecConfig, ExecEnv, ExecPlugin
-from kubenexus.client.tls import Material, Trust
+from kubenexus.client.tls import PemSource, TlsContextFactory
 from tests.client.conftest import Papers
 from tests.client.server import Talk, a_client, both_loops, calling, http, run, serving, status
 
@@ -38,7 +38,7 @@ def test_a_token_in_a_file_is_read_again_when_it_is_refused(tmp_path: Path) -> N
     path.write_text("old\n")
 
     async def main() -> None:
-        credentials = TokenFile(str(path), VirtualClock())
+        credentials = TokenFileCredentials(str(path), VirtualClock())
         path.write_text("new\n")
         async with calling(wants("new"), credentials=credentials) as (client, served):
             assert await client.send(POST) == b"welcome"
@@ -55,19 +55,22 @@ def test_f66_a_token_nobody_knows_any_more_is_told_and_dated(tmp_path: Path) -> 
 
     async def main() -> None:
         clock = VirtualClock(50.0)
-        async with calling(wants("new"), credentials=TokenFile(str(path), clock), clock=clock) as (client, served):
+        async with calling(wants("new"), credentials=TokenFileCredentials(str(path), clock), clock=clock) as (
+            client,
+            served,
+        ):
             for _ in range(3):
                 with pytest.raises(ApiError) as caught:
                     await client.send(POST)
                 assert (caught.value.code, caught.value.reason) == (401, "Unauthorized")
                 clock.advance(10.0)
-            assert client.unknown_since == 50.0, "long enough, and the process should not be ready, then end"
+            assert client.unauthorized_since == 50.0, "long enough, and the process should not be ready, then end"
             with pytest.raises(ApiError):
                 await client.stream("/watch")
             assert len(served.requests) == 4, "a token that has not changed is not tried twice"
             path.write_text("new")
             assert await client.send(POST) == b"welcome"
-            assert client.unknown_since is None
+            assert client.unauthorized_since is None
 
     run(main())
 
@@ -93,14 +96,17 @@ def test_a_webhook_that_answers_401_does_not_make_us_unknown(
 
     async def main() -> None:
         clock = VirtualClock(50.0)
-        async with calling(webhook, credentials=TokenFile(str(path), clock), clock=clock) as (client, served):
+        async with calling(webhook, credentials=TokenFileCredentials(str(path), clock), clock=clock) as (
+            client,
+            served,
+        ):
             if lists_before:
                 await client.send(Call("GET", "/api/v1/pods"))
             for _ in range(2):
                 with pytest.raises(ApiError) as caught:
                     await client.send(Call("POST", "/api/v1/namespaces/evil/pods/a/binding", b"{}"))
                 assert caught.value.code == 401
-                assert client.unknown_since is None
+                assert client.unauthorized_since is None
             assert [each.method for each in served.requests] == asked
             assert len(served.talks) == 1, "and costs no connection"
 
@@ -119,14 +125,14 @@ def test_a_token_that_expires_amid_binds_is_found_out_within_a_second(tmp_path: 
 
     async def main() -> None:
         clock, bind = VirtualClock(50.0), Call("POST", "/api/v1/namespaces/shop/pods/a/binding", b"{}")
-        async with calling(server, credentials=TokenFile(str(path), clock), clock=clock) as (client, _):
+        async with calling(server, credentials=TokenFileCredentials(str(path), clock), clock=clock) as (client, _):
             await client.send(bind)
             valid.clear()
             for _ in range(3):
                 clock.advance(0.4)
                 with pytest.raises(ApiError):
                     await client.send(bind)
-            assert client.unknown_since == pytest.approx(51.2)
+            assert client.unauthorized_since == pytest.approx(51.2)
 
     run(main())
 
@@ -137,13 +143,16 @@ def test_a_token_that_has_expired_is_found_out_by_a_bind_too(tmp_path: Path) -> 
 
     async def main() -> None:
         clock, bind = VirtualClock(50.0), Call("POST", "/api/v1/namespaces/shop/pods/a/binding", b"{}")
-        async with calling(wants("new"), credentials=TokenFile(str(path), clock), clock=clock) as (client, _):
+        async with calling(wants("new"), credentials=TokenFileCredentials(str(path), clock), clock=clock) as (
+            client,
+            _,
+        ):
             with pytest.raises(ApiError):
                 await client.send(bind)
-            assert client.unknown_since == 50.0
+            assert client.unauthorized_since == 50.0
             path.write_text("new")
             assert await client.send(bind) == b"welcome"
-            assert client.unknown_since is None
+            assert client.unauthorized_since is None
 
     run(main())
 
@@ -151,7 +160,7 @@ def test_a_token_that_has_expired_is_found_out_by_a_bind_too(tmp_path: Path) -> 
 def test_a_token_file_that_vanishes_for_a_moment_changes_nothing(tmp_path: Path) -> None:
     path, clock = tmp_path / "token", VirtualClock()
     path.write_text("one")
-    credentials = TokenFile(str(path), clock)
+    credentials = TokenFileCredentials(str(path), clock)
     path.unlink()
     clock.advance(61.0)
     assert credentials.current() == "Bearer one"
@@ -346,7 +355,7 @@ def test_a_plugin_that_does_not_answer(run, settings: dict, text: str) -> None:
         given = {"command": sys.executable, "api_version": V1} | settings
         patience = 0.05 if "no answer" in text else 60.0
         credentials = ExecPlugin(ExecConfig(**given), VirtualClock(), {}, at="exec", patience=patience)
-        with pytest.raises(AccessError, match=text):
+        with pytest.raises(ClientConfigError, match=text):
             await credentials.fetch()
 
     run(main())
@@ -378,7 +387,7 @@ def test_a_plugin_may_answer_with_a_certificate(tmp_path: Path, papers: Papers) 
             await talk.say(http(b"welcome"))
 
         async with serving(handler, tls=papers.serving(clients=True)) as served:
-            trust = Trust(Material("ca", path=str(papers.authority)))
+            trust = TlsContextFactory(PemSource("ca", path=str(papers.authority)))
             client = a_client(served.port, trust=trust, credentials=plugin.credentials(VirtualClock()))
             assert await client.send(GET) == b"welcome"
             await client.close()

@@ -7,9 +7,9 @@ import pytest
 from kubenexus.api.core import Pod
 from kubenexus.client import kinds
 from kubenexus.client.calls import ApiError
-from kubenexus.client.changes import Change, at_least, read_batch
-from kubenexus.client.topics import Topic
 from kubenexus.client.verbs import bind, delete
+from kubenexus.client.watch_events import WatchEvent, decode_watch_lines, version_at_least
+from kubenexus.client.watch_protocols import WatchTarget
 from tests.client.cluster import STREAM, bookmark, event, following, page, pod, says
 from tests.client.server import Talk, answering, calling, chunk, http, run, status
 
@@ -69,7 +69,7 @@ def test_f42_a_standby_that_was_cut_off_hears_the_same_as_the_leader() -> None:
 
 def test_f59_pods_that_ran_to_their_end_are_not_even_asked_for() -> None:
     async def main() -> None:
-        async with following([page()], [], topic=Topic(kinds.PODS, Pod, kinds.LIVE)) as it:
+        async with following([page()], [], target=WatchTarget(kinds.PODS, Pod, kinds.LIVE_PODS_FIELD_SELECTOR)) as it:
             await it.until(lambda: it.watches)
             assert all("Succeeded" in each["fieldSelector"] and "Failed" in each["fieldSelector"] for each in it.asked)
 
@@ -147,21 +147,21 @@ def test_f66_a_reflector_nobody_knows_any_more_says_so() -> None:
             await it.until(lambda: it.told.troubles and it.told.troubles[-1].code == 401)
             assert it.reflector.last_error == "Unauthorized"
             assert not it.reflector.watching
-            assert it.reflector._client.unknown_since is not None  # type: ignore[attr-defined]
+            assert it.reflector._client.unauthorized_since is not None  # type: ignore[attr-defined]
 
     run(main())
 
 
 def test_a_hundred_thousand_lines_are_not_a_hundred_thousand_steps() -> None:
     lines = [event("MODIFIED", pod("a", 100 + i))[:-1] for i in range(500)]
-    batch = read_batch(lines, Pod)
+    batch = decode_watch_lines(lines, Pod)
     assert len(batch.changes) == 500
     assert batch.version == "599"
-    assert isinstance(batch.changes[0], Change)
+    assert isinstance(batch.changes[0], WatchEvent)
 
 
 def test_a_bookmark_moves_the_version_and_nothing_else() -> None:
-    batch = read_batch([bookmark(70)[:-1], b'{"type":"BOOKMARK","object":7}'], Pod)
+    batch = decode_watch_lines([bookmark(70)[:-1], b'{"type":"BOOKMARK","object":7}'], Pod)
     assert (batch.version, batch.changes, batch.bookmarked) == ("70", [], True)
 
 
@@ -170,7 +170,7 @@ def test_a_bookmark_moves_the_version_and_nothing_else() -> None:
     [("10", "9", True), ("9", "10", False), ("9", "9", True), ("", "1", False), ("x", "x", False), ("5", "", False)],
 )
 def test_how_far_is_a_number_not_a_text(version: str, moment: str, reached: bool) -> None:
-    assert at_least(version, moment) is reached
+    assert version_at_least(version, moment) is reached
 
 
 def test_a_watch_within_a_chunk_that_never_ends() -> None:

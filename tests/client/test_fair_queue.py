@@ -10,11 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.client.calls import Call
-from kubenexus.client.fair_queue import DOUBT, FAILING, FIRST, LATE, PACE, STALLED, FairQueue, Flight
+from kubenexus.client.fair_queue import (
+    FAILING_CALLS,
+    FIRST_CALLS,
+    LATE_SECONDS,
+    SLOW_AVERAGE,
+    SLOW_SECONDS,
+    STALLED_SECONDS,
+    CallInFlight,
+    FairQueue,
+)
 from kubenexus.client.fair_slots import FairSlots
 from kubenexus.sim.virtual.loop import run
-from tests.sim.virtual.passing import elapse
-from tests.turns import turns
+from tests.async_helpers import yield_to_loop
+from tests.sim.virtual.virtual_time import elapse
 
 Queue = FairQueue[int]
 
@@ -27,7 +36,7 @@ def filled(limit: int, **waiting: int) -> Queue:
     return queue
 
 
-def begun(queue: Queue) -> list[Flight[int]]:
+def begun(queue: Queue) -> list[CallInFlight[int]]:
     """All that may be sent now."""
     return list(iter(queue.next, None))
 
@@ -35,32 +44,32 @@ def begun(queue: Queue) -> list[Flight[int]]:
 def answer(queue: Queue, rounds: int) -> None:
     """All that may be sent is answered at once, so many times."""
     for _ in range(rounds):
-        for flight in begun(queue):
-            queue.done(flight)
+        for call in begun(queue):
+            queue.done(call)
 
 
-def names(flights: list[Flight[int]]) -> list[str]:
-    return [f"{flight.namespace}{flight.item}" for flight in flights]
+def names(calls: list[CallInFlight[int]]) -> list[str]:
+    return [f"{call.namespace}{call.item}" for call in calls]
 
 
 def test_namespaces_take_turns_and_each_is_first_in_first_out() -> None:
     async def life() -> None:
         queue = filled(7, a=5, b=2, c=1)
         assert names(begun(queue)) == ["a0", "b0", "c0", "a1", "b1", "a2", "a3"]
-        assert (len(queue), queue.flights) == (1, 7)
+        assert (len(queue), queue.in_flight) == (1, 7)
 
     run(life())
 
 
 def test_one_namespace_that_is_answered_has_all_slots_after_four_rounds() -> None:
     async def life() -> None:
-        queue, sent, window = filled(64, a=1000), 0, FIRST
-        while flights := begun(queue):
-            assert queue.flights == min(window, 64, 1000 - sent)
-            sent, window = sent + len(flights), 2 * window
-            await elapse(PACE / 2)
-            for flight in flights:
-                queue.done(flight)
+        queue, sent, window = filled(64, a=1000), 0, FIRST_CALLS
+        while calls := begun(queue):
+            assert queue.in_flight == min(window, 64, 1000 - sent)
+            sent, window = sent + len(calls), 2 * window
+            await elapse(SLOW_AVERAGE / 2)
+            for call in calls:
+                queue.done(call)
         assert (sent, len(queue), queue._lines) == (1000, 0, {})
 
     run(life())
@@ -80,7 +89,7 @@ def test_what_rests_comes_back_after_the_others() -> None:
     async def life() -> None:
         queue = filled(1, a=2)
         (first,) = begun(queue)
-        queue.rest(first, 3.0)
+        queue.postpone(first, 3.0)
         assert len(queue) == 2
         (second,) = begun(queue)
         queue.done(second)
@@ -88,7 +97,7 @@ def test_what_rests_comes_back_after_the_others() -> None:
         await elapse(3.1)
         (again,) = begun(queue)
         assert again.item == first.item
-        queue.rest(again, math.inf)
+        queue.postpone(again, math.inf)
         queue.put("a", 0, 7)
         assert (names(begun(queue)), len(queue)) == (["a7"], 0), "what is newer does not rest"
 
@@ -113,11 +122,11 @@ def test_a_namespace_whose_calls_hang_leaves_half_of_the_slots() -> None:
         queue.put("good", 0, 0)
         queue.changed = lambda: woken.append(asyncio.get_running_loop().time())
         assert (len(hung), queue.next()) == (8, None), "until it is known that they hang"
-        await elapse(LATE)
-        assert (woken, queue.late, queue.held, queue.slow("evil")) == ([LATE], 8, 64, True)
+        await elapse(LATE_SECONDS)
+        assert (woken, queue.late, queue.held, queue.slow("evil")) == ([LATE_SECONDS], 8, 64, True)
         assert names(begun(queue)) == ["good0"]
-        for flight in hung:
-            queue.done(flight)
+        for call in hung:
+            queue.done(call)
         assert len(begun(queue)) == queue.share("evil") == 4
 
     run(life())
@@ -126,13 +135,13 @@ def test_a_namespace_whose_calls_hang_leaves_half_of_the_slots() -> None:
 def test_all_that_hang_share_one_half() -> None:
     async def life() -> None:
         queue = filled(8, a=50, b=50, c=50)
-        for flight in begun(queue):
+        for call in begun(queue):
             await elapse(0.0)
-            assert not flight.late
-        await elapse(LATE)
-        for flight in list(queue._flights):
-            queue.done(flight)
-        assert (queue.share("a"), Counter(flight.namespace for flight in begun(queue))) == (1, dict.fromkeys("abc", 1))
+            assert not call.late
+        await elapse(LATE_SECONDS)
+        for call in list(queue._calls):
+            queue.done(call)
+        assert (queue.share("a"), Counter(call.namespace for call in begun(queue))) == (1, dict.fromkeys("abc", 1))
         queue.put("good", 0, 0)
         assert names(begun(queue)) == ["good0"]
 
@@ -142,10 +151,10 @@ def test_all_that_hang_share_one_half() -> None:
 def test_a_namespace_holds_few_slots_until_it_was_answered_and_what_concerns_none_holds_all() -> None:
     async def life() -> None:
         queue = filled(16, a=100, b=100)
-        assert Counter(each.namespace for each in begun(queue)) == {"a": FIRST, "b": FIRST}
+        assert Counter(each.namespace for each in begun(queue)) == {"a": FIRST_CALLS, "b": FIRST_CALLS}
         for i in range(16):
             queue.put("", i, i)
-        assert names(begun(queue)) == [f"{i}" for i in range(16 - 2 * FIRST)]
+        assert names(begun(queue)) == [f"{i}" for i in range(16 - 2 * FIRST_CALLS)]
 
     run(life())
 
@@ -162,16 +171,16 @@ def test_when_a_namespace_is_trusted_again(answers: int, slow: bool) -> None:
     async def life() -> None:
         queue = filled(4, evil=100)
         hung = begun(queue)
-        await elapse(LATE + 1.0)
-        for flight in hung:
-            queue.done(flight)
+        await elapse(LATE_SECONDS + 1.0)
+        for call in hung:
+            queue.done(call)
         for _ in range(answers):
-            flight = queue.next() or hung[0]
-            queue.done(flight)
+            call = queue.next() or hung[0]
+            queue.done(call)
         assert queue.slow("evil") is slow
-        await elapse(DOUBT - 1.0)
+        await elapse(SLOW_SECONDS - 1.0)
         assert queue.slow("evil") is slow
-        await elapse(2.0 + LATE)
+        await elapse(2.0 + LATE_SECONDS)
         assert not queue.slow("evil"), "it was not asked for a minute"
 
     run(life())
@@ -180,23 +189,23 @@ def test_when_a_namespace_is_trusted_again(answers: int, slow: bool) -> None:
 @pytest.mark.parametrize(
     ("seconds", "slow"),
     [
-        pytest.param(0.9 * PACE, False, id="a bit less than they may"),
-        pytest.param(1.1 * PACE, True, id="a bit more than they may"),
-        pytest.param(0.95 * LATE, True, id="each answered just in time"),
+        pytest.param(0.9 * SLOW_AVERAGE, False, id="a bit less than they may"),
+        pytest.param(1.1 * SLOW_AVERAGE, True, id="a bit more than they may"),
+        pytest.param(0.95 * LATE_SECONDS, True, id="each answered just in time"),
     ],
 )
 def test_a_namespace_whose_calls_take_long_on_average_is_slow_until_they_do_not(seconds: float, slow: bool) -> None:
     async def life() -> None:
         queue = filled(8, evil=1000)
         for _ in range(8):
-            flights = begun(queue)
+            calls = begun(queue)
             await elapse(seconds)
-            for flight in flights:
-                queue.done(flight)
+            for call in calls:
+                queue.done(call)
         assert (queue.slow("evil"), queue.failing("evil"), queue.late) == (slow, "", 0)
         for _ in range(40):
-            for flight in begun(queue):
-                queue.done(flight)
+            for call in begun(queue):
+                queue.done(call)
         assert not queue.slow("evil")
 
     run(life())
@@ -205,12 +214,12 @@ def test_a_namespace_whose_calls_take_long_on_average_is_slow_until_they_do_not(
 @pytest.mark.parametrize(
     ("answers", "failing"),
     [
-        pytest.param("-" * (FAILING // 2 - 1), False, id="a few failures"),
-        pytest.param("-" * (FAILING // 2), True, id="failures in a row"),
-        pytest.param("-+" * FAILING, True, id="every second one fails"),
-        pytest.param("-+++" * FAILING, False, id="every fourth one fails"),
-        pytest.param("-" * FAILING + "+" * 5, False, id="each success halves what was in vain"),
-        pytest.param("-" * FAILING + "+" * 4, True, id="one success too few"),
+        pytest.param("-" * (FAILING_CALLS // 2 - 1), False, id="a few failures"),
+        pytest.param("-" * (FAILING_CALLS // 2), True, id="failures in a row"),
+        pytest.param("-+" * FAILING_CALLS, True, id="every second one fails"),
+        pytest.param("-+++" * FAILING_CALLS, False, id="every fourth one fails"),
+        pytest.param("-" * FAILING_CALLS + "+" * 5, False, id="each success halves what was in vain"),
+        pytest.param("-" * FAILING_CALLS + "+" * 4, True, id="one success too few"),
     ],
 )
 def test_a_namespace_of_which_many_calls_fail_has_one_slot(answers: str, failing: bool) -> None:
@@ -218,12 +227,12 @@ def test_a_namespace_of_which_many_calls_fail_has_one_slot(answers: str, failing
         queue = filled(8, evil=1000)
         answer(queue, 4)
         for said in answers:
-            flights = begun(queue)
+            calls = begun(queue)
             if said == "+":
                 queue.passed("evil")
             else:
                 queue.failed("evil", "denied")
-            for each in flights:
+            for each in calls:
                 queue.done(each)
         assert (queue.slow("evil"), queue.failing("evil")) == (failing, "denied" if failing else "")
         assert len(begun(queue)) == (1 if failing else 8)
@@ -240,14 +249,14 @@ def test_those_that_answer_slowly_do_not_share_the_slots_of_those_that_may_never
                 queue.put(f"evil-{i}", j, j)
         for _ in range(10):  # each is found out to hang, four at a time
             begun(queue)
-            await elapse(LATE)
+            await elapse(LATE_SECONDS)
         for i in range(1000):
             queue.put("slow", i, i)
         for _ in range(8):
-            flights = [each for each in begun(queue) if each.namespace == "slow"]
-            await elapse(2 * PACE)
-            for flight in flights:
-                queue.done(flight)
+            calls = [each for each in begun(queue) if each.namespace == "slow"]
+            await elapse(2 * SLOW_AVERAGE)
+            for call in calls:
+                queue.done(call)
         assert (queue.slow("slow"), queue.stuck("slow"), queue.stuck("evil-0")) == (True, False, True)
         assert (queue.share("slow"), queue.share("evil-0")) == (6, 1)
         assert len([each for each in begun(queue) if each.namespace == "slow"]) == 6
@@ -258,13 +267,13 @@ def test_those_that_answer_slowly_do_not_share_the_slots_of_those_that_may_never
 def test_failures_are_forgiven_after_a_minute() -> None:
     async def life() -> None:
         queue = Queue(4)
-        for _ in range(FAILING):
+        for _ in range(FAILING_CALLS):
             queue.failed("evil", "denied")
         queue.failed("once", "denied")
         assert [queue.failing(namespace) for namespace in ("evil", "once", "other")] == ["denied", "", ""]
-        await elapse(DOUBT - 1.0)
+        await elapse(SLOW_SECONDS - 1.0)
         assert queue.failing("evil")
-        await elapse(1.0 + LATE)
+        await elapse(1.0 + LATE_SECONDS)
         assert (queue.slow("evil"), queue._lines, queue._timer) == (False, {}, None)
 
     run(life())
@@ -275,13 +284,13 @@ def test_an_saidthat_lies_unread_while_the_loop_stands_still_is_not_late() -> No
 
     async def life() -> None:
         queue = filled(4, a=1)
-        (flight,) = begun(queue)
+        (call,) = begun(queue)
         loop = asyncio.get_running_loop()
         stopped = loop.time() + 3.0
         loop._selector.now = stopped  # type: ignore[attr-defined]
-        loop.call_soon(lambda: loop.call_soon(queue.done, flight))  # the answer is read, and then its task goes on
+        loop.call_soon(lambda: loop.call_soon(queue.done, call))  # the answer is read, and then its task goes on
         await elapse(0.1)
-        assert (queue.flights, queue.slow("a")) == (0, False)
+        assert (queue.in_flight, queue.slow("a")) == (0, False)
 
     run(life())
 
@@ -293,13 +302,13 @@ def test_a_namespace_of_which_nothing_goes_through_is_reported() -> None:
         for namespace in ("evil", "good"):
             for i in range(10):
                 queue.put(namespace, i, i)
-        for _ in range(int(STALLED) + 5):
-            for flight in begun(queue):
-                if flight.namespace == "evil":
-                    queue.rest(flight, 0.5)
+        for _ in range(int(STALLED_SECONDS) + 5):
+            for call in begun(queue):
+                if call.namespace == "evil":
+                    queue.postpone(call, 0.5)
                 else:
-                    queue.done(flight)
-                    queue.put("good", flight.key, flight.item)
+                    queue.done(call)
+                    queue.put("good", call.key, call.item)
             await elapse(1.0)
         assert said == {"evil": 10}
 
@@ -317,35 +326,35 @@ def test_whatever_happens_turns_are_taken_and_bounds_hold(limit: int, seed: int)
         queue, put, sent = Queue(limit), Counter[str](), Counter[str]()
         hanging = set(dice.sample("abcd", dice.randint(0, 4)))
         passed: dict[str, Counter[str]] = {}  # by namespace that waits: of whom calls began since
-        flights = list[Flight[int]]()
+        calls = list[CallInFlight[int]]()
         for _ in range(60):
             for namespace in dice.choices("abcd", k=dice.randint(0, 6)):
                 queue.put(namespace, put[namespace], put[namespace])
                 passed.setdefault(namespace, Counter())
                 put[namespace] += 1
-            while (flight := queue.next()) is not None:
-                flights.append(flight)
-                assert flight.item == sent[flight.namespace], "first in, first out"
-                sent[flight.namespace] += 1
-                passed.pop(flight.namespace)
+            while (call := queue.next()) is not None:
+                calls.append(call)
+                assert call.item == sent[call.namespace], "first in, first out"
+                sent[call.namespace] += 1
+                passed.pop(call.namespace)
                 for waiting, by in passed.items():
-                    by[flight.namespace] += 1
-                    assert queue.slow(waiting) or by[flight.namespace] <= 1
-                if put[flight.namespace] > sent[flight.namespace]:
-                    passed[flight.namespace] = Counter()
-            assert queue.flights - max(0, queue.late - max(1, limit // 2)) <= limit
-            assert queue.flights <= 2 * limit
+                    by[call.namespace] += 1
+                    assert queue.slow(waiting) or by[call.namespace] <= 1
+                if put[call.namespace] > sent[call.namespace]:
+                    passed[call.namespace] = Counter()
+            assert queue.in_flight - max(0, queue.late - max(1, limit // 2)) <= limit
+            assert queue.in_flight <= 2 * limit
             assert len(queue) == sum((put - sent).values())
             await elapse(dice.choice([0.0, 0.3, 1.5]))
-            for flight in [each for each in flights if each.namespace not in hanging or dice.random() < 0.1]:
-                flights.remove(flight)
-                queue.done(flight)
-        while flights or len(queue):  # all answer in the end
-            for flight in flights:
-                queue.done(flight)
-            flights = begun(queue)
-        await elapse(DOUBT + 3.0)
-        assert (queue._lines, queue._turns, queue._slow, queue.late, queue.flights) == ({}, {}, {}, 0, 0)
+            for call in [each for each in calls if each.namespace not in hanging or dice.random() < 0.1]:
+                calls.remove(call)
+                queue.done(call)
+        while calls or len(queue):  # all answer in the end
+            for call in calls:
+                queue.done(call)
+            calls = begun(queue)
+        await elapse(SLOW_SECONDS + 3.0)
+        assert (queue._lines, queue._turns, queue._slow, queue.late, queue.in_flight) == ({}, {}, {}, 0, 0)
 
     run(life())
 
@@ -358,12 +367,12 @@ def test_a_slot_is_waited_for_and_passed_on_by_those_who_are_cancelled() -> None
         slots, got = FairSlots(1), list[str]()
 
         async def work(name: str) -> None:
-            slot = await slots.take(name)
+            slot = await slots.acquire(name)
             got.append(name)
             try:
-                await turns()
+                await yield_to_loop()
             finally:
-                slots.give(slot)
+                slots.release(slot)
 
         first = asyncio.ensure_future(work("a"))
         await asyncio.sleep(0)
@@ -375,7 +384,7 @@ def test_a_slot_is_waited_for_and_passed_on_by_those_who_are_cancelled() -> None
         await asyncio.gather(*others, return_exceptions=True)
         assert got[0] == "a"
         assert got[-1] == "d"
-        assert (slots.queue.flights, len(slots.queue)) == (0, 0)
+        assert (slots.queue.in_flight, len(slots.queue)) == (0, 0)
 
     run(life())
 
@@ -383,16 +392,16 @@ def test_a_slot_is_waited_for_and_passed_on_by_those_who_are_cancelled() -> None
 def test_thousands_that_are_cancelled_at_once_take_no_slot_and_no_stack() -> None:
     async def life() -> None:
         slots = FairSlots(1)
-        held = await slots.take("a")
-        waiting = [asyncio.ensure_future(slots.take("a")) for _ in range(5000)]
+        held = await slots.acquire("a")
+        waiting = [asyncio.ensure_future(slots.acquire("a")) for _ in range(5000)]
         await asyncio.sleep(0)
         for each in waiting[:-1]:
             each.cancel()
-        slots.give(held)
+        slots.release(held)
         slot = await waiting[-1]
-        assert (slots.queue.flights, len(slots.queue)) == (1, 0)
-        slots.give(slot)
-        assert (slots.queue.flights, slots.queue._lines) == (0, {})
+        assert (slots.queue.in_flight, len(slots.queue)) == (1, 0)
+        slots.release(slot)
+        assert (slots.queue.in_flight, slots.queue._lines) == (0, {})
 
     run(life())
 

@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from kubenexus.base.clock import VirtualClock, WallClock
-from kubenexus.client.access import Access, Wish, find_access
 from kubenexus.client.calls import Call
-from kubenexus.client.credentials import AccessError
-from kubenexus.client.dial import Address, Proxy
-from kubenexus.client.transport import Client
+from kubenexus.client.client_config import ClientConfig, ClientOptions, load_client_config
+from kubenexus.client.credentials import ClientConfigError
+from kubenexus.client.dial import Proxy, ServerAddress
+from kubenexus.client.transport import ApiClient
 from tests.client.conftest import Papers
 from tests.client.server import answering, http, run, serving
 
@@ -33,10 +33,10 @@ def config(**changes: object) -> dict:
     } | changes
 
 
-def found(folder: Path, document: object, *, wish: Wish | None = None, clock=CLOCK, env=None) -> Access:
+def found(folder: Path, document: object, *, wish: ClientOptions | None = None, clock=CLOCK, env=None) -> ClientConfig:
     path = folder / "config"
     path.write_text(document if isinstance(document, str) else yaml.safe_dump(document))
-    return find_access(wish or Wish(kubeconfig=str(path)), clock, env={} if env is None else env)
+    return load_client_config(wish or ClientOptions(kubeconfig=str(path)), clock, env={} if env is None else env)
 
 
 def user(**fields: object) -> dict:
@@ -49,7 +49,7 @@ def cluster(**fields: object) -> dict:
 
 def test_a_kubeconfig_as_it_is(tmp_path: Path) -> None:
     access = found(tmp_path, config())
-    assert access.address == Address("h", 6443)
+    assert access.address == ServerAddress("h", 6443)
     assert access.credentials.current() == "Bearer t"
     assert access.namespace == "ns"
     assert access.source == f"kubeconfig {tmp_path}/config (context main)"
@@ -160,7 +160,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("document", "text"), WRONG)
 def test_what_is_wrong_is_said_in_one_line_with_file_and_field(tmp_path: Path, document: object, text: str) -> None:
-    with pytest.raises(AccessError) as caught:
+    with pytest.raises(ClientConfigError) as caught:
         found(tmp_path, document)
     message = str(caught.value)
     assert message.startswith(f"kubeconfig {tmp_path}/config: ")
@@ -172,15 +172,15 @@ def test_an_expired_certificate_is_said_at_the_start(tmp_path: Path, papers: Pap
     old = papers.expired_client
     document = user(client_certificate=str(old), client_key=str(papers.key(old)))
     text = r"config: users\[0\].user.client-certificate: the certificate expired at 20"
-    with pytest.raises(AccessError, match=text):
+    with pytest.raises(ClientConfigError, match=text):
         found(tmp_path, document, clock=WallClock())
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(AccessError, match="no-such: no such file"):
-        find_access(Wish(kubeconfig=str(tmp_path / "no-such")), CLOCK, env={})
-    with pytest.raises(AccessError, match=r"kubeconfig .*: Is a directory"):
-        find_access(Wish(kubeconfig=str(tmp_path)), CLOCK, env={})
+    with pytest.raises(ClientConfigError, match="no-such: no such file"):
+        load_client_config(ClientOptions(kubeconfig=str(tmp_path / "no-such")), CLOCK, env={})
+    with pytest.raises(ClientConfigError, match=r"kubeconfig .*: Is a directory"):
+        load_client_config(ClientOptions(kubeconfig=str(tmp_path)), CLOCK, env={})
 
 
 def test_several_files_are_merged_the_first_wins(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_several_files_are_merged_the_first_wins(tmp_path: Path) -> None:
     for path, document in zip(paths, (one, other, third), strict=True):
         path.write_text(yaml.safe_dump(document))
     env = {"KUBECONFIG": os.pathsep.join(["", str(tmp_path / "gone"), *map(str, paths)])}
-    access = find_access(Wish(), CLOCK, env=env)
+    access = load_client_config(ClientOptions(), CLOCK, env=env)
     assert access.credentials.current() == "Bearer second"
     assert access.address.host == "h"
 
@@ -211,14 +211,14 @@ def test_another_context_another_server_and_home(tmp_path: Path) -> None:
     document = config()
     document["contexts"].append({"name": "other", "context": {"cluster": "c"}})
     path = str(tmp_path / "config")
-    access = found(tmp_path, document, wish=Wish(kubeconfig=path, context="other", master="https://m:1/p"))
-    assert access.address == Address("m", 1, prefix="/p")
+    access = found(tmp_path, document, wish=ClientOptions(kubeconfig=path, context="other", master="https://m:1/p"))
+    assert access.address == ServerAddress("m", 1, prefix="/p")
     assert access.credentials.current() == "", "a context without a user is nobody"
-    with pytest.raises(AccessError, match="config: no context named 'x'"):
-        found(tmp_path, document, wish=Wish(kubeconfig=path, context="x"))
+    with pytest.raises(ClientConfigError, match="config: no context named 'x'"):
+        found(tmp_path, document, wish=ClientOptions(kubeconfig=path, context="x"))
     (tmp_path / ".kube").mkdir()
     (tmp_path / ".kube" / "config").write_text(yaml.safe_dump(config()))
-    assert find_access(Wish(), CLOCK, env={"HOME": str(tmp_path)}).address.host == "h"
+    assert load_client_config(ClientOptions(), CLOCK, env={"HOME": str(tmp_path)}).address.host == "h"
 
 
 def test_every_field_is_heard(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_every_field_is_heard(tmp_path: Path) -> None:
         server="https://h", insecure_skip_tls_verify=True, tls_server_name="n", proxy_url="http://p:3128"
     ) | {"users": [{"name": "u", "user": {"username": "me", "password": "pw", "as": "other", "as-groups": ["g"]}}]}
     access = found(tmp_path, document)
-    assert access.address == Address("h", 443, server_name="n", proxy=Proxy("p", 3128))
+    assert access.address == ServerAddress("h", 443, server_name="n", proxy=Proxy("p", 3128))
     assert access.credentials.current() == "Basic " + base64.b64encode(b"me:pw").decode()
     assert access.headers == (("Impersonate-User", "other"), ("Impersonate-Group", "g"))
 
@@ -238,7 +238,7 @@ def test_nulls_are_as_good_as_nothing(tmp_path: Path) -> None:
 
 
 def test_a_secret_is_never_part_of_a_message(tmp_path: Path) -> None:
-    with pytest.raises(AccessError) as caught:
+    with pytest.raises(ClientConfigError) as caught:
         found(tmp_path, user(token="hush hush"))
     assert "hush" not in str(caught.value)
 
@@ -258,7 +258,7 @@ def test_certificates_as_data_all_the_way(tmp_path: Path, papers: Papers) -> Non
                 "as": "someone",
             }
             document["users"] = [{"name": "u", "user": shown}]
-            client = Client(found(tmp_path, document, clock=WallClock()), WallClock())
+            client = ApiClient(found(tmp_path, document, clock=WallClock()), WallClock())
             assert await client.send(Call("GET", "/x")) == b"hello"
             assert served.requests[0].fields["impersonate-user"] == "someone"
             assert "authorization" not in served.requests[0].fields
@@ -268,26 +268,28 @@ def test_certificates_as_data_all_the_way(tmp_path: Path, papers: Papers) -> Non
 
 
 def test_nothing_at_all_is_said_helpfully() -> None:
-    with pytest.raises(AccessError, match="no cluster: give --kubeconfig"):
-        find_access(Wish(), CLOCK, env={})
-    assert find_access(Wish(master="http://h:8080"), CLOCK, env={}).address == Address("h", 8080, False)
+    with pytest.raises(ClientConfigError, match="no cluster: give --kubeconfig"):
+        load_client_config(ClientOptions(), CLOCK, env={})
+    assert load_client_config(ClientOptions(master="http://h:8080"), CLOCK, env={}).address == ServerAddress(
+        "h", 8080, False
+    )
 
 
 def test_in_a_pod(tmp_path: Path, papers: Papers) -> None:
     env = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     (tmp_path / "ca.crt").write_bytes(papers.authority.read_bytes())
-    with pytest.raises(AccessError, match=r"in-cluster: .*token: No such file"):
-        find_access(Wish(), CLOCK, env=env, account=tmp_path)
+    with pytest.raises(ClientConfigError, match=r"in-cluster: .*token: No such file"):
+        load_client_config(ClientOptions(), CLOCK, env=env, account=tmp_path)
     (tmp_path / "token").write_text("one")
     (tmp_path / "namespace").write_text("kubenexus-system\n")
     clock = VirtualClock(0.0)
-    access = find_access(Wish(), clock, env=env, account=tmp_path)
-    assert access.address == Address("fd00::1", 443)
+    access = load_client_config(ClientOptions(), clock, env=env, account=tmp_path)
+    assert access.address == ServerAddress("fd00::1", 443)
     assert (access.namespace, access.source) == ("kubenexus-system", "in-cluster")
     (tmp_path / "token").write_text("two")
     assert access.credentials.current() == "Bearer one"
     clock.advance(60.0)
     assert access.credentials.current() == "Bearer two"
     (tmp_path / "ca.crt").unlink()
-    with pytest.raises(AccessError, match=r"in-cluster: .*ca.crt: No such file"):
-        find_access(Wish(), CLOCK, env=env, account=tmp_path)
+    with pytest.raises(ClientConfigError, match=r"in-cluster: .*ca.crt: No such file"):
+        load_client_config(ClientOptions(), CLOCK, env=env, account=tmp_path)

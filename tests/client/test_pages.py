@@ -10,10 +10,10 @@ import pytest
 
 from kubenexus.api.core import Pod
 from kubenexus.base.clock import VirtualClock
-from kubenexus.client import kinds, pages
+from kubenexus.client import kinds, list_pages
 from kubenexus.client.calls import Call, Uncertain, Unreachable
-from kubenexus.client.topics import LineStream, Topic
-from kubenexus.client.watch import Reflector
+from kubenexus.client.reflector import Reflector
+from kubenexus.client.watch_protocols import LineStream, WatchTarget
 from tests.client.cluster import Told, following, page, pod
 from tests.client.server import http, run
 
@@ -54,7 +54,7 @@ def test_a_page_of_large_objects_is_read_in_many_turns(deep: int | None) -> None
 
     async def main() -> None:
         counting = asyncio.ensure_future(turns.count())
-        async with following([http(body)], [], topic=Topic(kinds.PODS, counted(turns))) as it:
+        async with following([http(body)], [], target=WatchTarget(kinds.PODS, counted(turns))) as it:
             await it.until(lambda: it.reflector.synced)
             assert it.told.log == ["begin", *([f"p{i}"] for i in range(12)), "end"]
             assert it.reflector.version == "10"
@@ -108,14 +108,14 @@ PAGES = [
 def test_pages_have_as_many_objects_as_make_some_megabytes(
     sizes: list[int], most: int, limits: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "PAGE_BYTES", PAGE_BYTES)
+    monkeypatch.setattr(list_pages, "PAGE_BYTES", PAGE_BYTES)
 
     async def no_wait(seconds: float) -> None: ...
 
     async def main() -> None:
         source, told = Store(sizes, most), Told()
         reflector = Reflector(
-            source, Topic(kinds.PODS, Pod), told, clock=VirtualClock(), rng=random.Random(1), sleep=no_wait
+            source, WatchTarget(kinds.PODS, Pod), told, clock=VirtualClock(), rng=random.Random(1), sleep=no_wait
         )
         for expected in limits:
             source.limits.clear()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.client.changes import PORTION, portions
+from kubenexus.client.watch_events import PORTION, portions
 
 
 @pytest.mark.parametrize(

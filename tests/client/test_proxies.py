@@ -6,10 +6,10 @@ import contextlib
 import pytest
 
 from kubenexus.client.calls import Call, Unreachable
-from kubenexus.client.credentials import AccessError
-from kubenexus.client.dial import Address, Proxy
-from kubenexus.client.places import address_of, proxy_for
-from kubenexus.client.tls import Material, Trust
+from kubenexus.client.credentials import ClientConfigError
+from kubenexus.client.dial import Proxy, ServerAddress
+from kubenexus.client.server_urls import parse_server_url, proxy_for_server
+from kubenexus.client.tls import PemSource, TlsContextFactory
 from tests.client.conftest import Papers
 from tests.client.server import Talk, a_client, answering, both_loops, http, run, serving
 
@@ -44,7 +44,7 @@ def test_a_call_through_a_tunnel(run, papers: Papers, tls: bool) -> None:
     async def main() -> None:
         context = papers.serving() if tls else None
         async with serving(answering(then=http(b"hello")), tls=context) as server, serving(tunnel) as proxy:
-            trust = Trust(Material("ca", path=str(papers.authority))) if tls else None
+            trust = TlsContextFactory(PemSource("ca", path=str(papers.authority))) if tls else None
             client = a_client(server.port, trust=trust, proxy=Proxy("127.0.0.1", proxy.port, secret="me:secret"))
             assert await client.send(GET) == b"hello"
             assert await client.send(GET) == b"hello"
@@ -79,7 +79,7 @@ def test_a_proxy_that_will_not(answer: bytes, text: str) -> None:
     run(main())
 
 
-ADDRESS = Address("api.corp.example", 6443)
+ADDRESS = ServerAddress("api.corp.example", 6443)
 
 
 @pytest.mark.parametrize(
@@ -88,26 +88,28 @@ ADDRESS = Address("api.corp.example", 6443)
         pytest.param(ADDRESS, {"HTTPS_PROXY": "http://p:1"}, True, id="from the environment"),
         pytest.param(ADDRESS, {"https_proxy": "p:1"}, True, id="without a scheme"),
         pytest.param(ADDRESS, {"HTTP_PROXY": "http://p:1"}, False, id="for http only"),
-        pytest.param(Address("a.b", 80, False), {"HTTP_PROXY": "http://p:1"}, True, id="http"),
+        pytest.param(ServerAddress("a.b", 80, False), {"HTTP_PROXY": "http://p:1"}, True, id="http"),
         pytest.param(ADDRESS, {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "corp.example"}, False, id="by its domain"),
         pytest.param(ADDRESS, {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "x, .corp.example"}, False, id="with a dot"),
         pytest.param(ADDRESS, {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "orp.example"}, True, id="half a name"),
         pytest.param(ADDRESS, {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}, False, id="none at all"),
         pytest.param(ADDRESS, {"HTTPS_PROXY": "http://p:1", "no_proxy": "api.corp.example:1"}, True, id="other port"),
         pytest.param(
-            Address("10.2.3.4", 1), {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "10.0.0.0/8"}, False, id="network"
+            ServerAddress("10.2.3.4", 1), {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "10.0.0.0/8"}, False, id="network"
         ),
-        pytest.param(Address("10.2.3.4", 1), {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "x/y"}, True, id="no network"),
-        pytest.param(Address("127.0.0.1", 1), {"HTTPS_PROXY": "http://p:1"}, False, id="this machine"),
-        pytest.param(Address("localhost", 1), {"HTTPS_PROXY": "http://p:1"}, False, id="this machine by name"),
+        pytest.param(
+            ServerAddress("10.2.3.4", 1), {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "x/y"}, True, id="no network"
+        ),
+        pytest.param(ServerAddress("127.0.0.1", 1), {"HTTPS_PROXY": "http://p:1"}, False, id="this machine"),
+        pytest.param(ServerAddress("localhost", 1), {"HTTPS_PROXY": "http://p:1"}, False, id="this machine by name"),
     ],
 )
-def test_which_proxy(address: Address, env: dict[str, str], proxied: bool) -> None:
-    assert proxy_for(address, "", "", env) == (Proxy("p", 1) if proxied else None)
+def test_which_proxy(address: ServerAddress, env: dict[str, str], proxied: bool) -> None:
+    assert proxy_for_server(address, "", "", env) == (Proxy("p", 1) if proxied else None)
 
 
 def test_the_proxy_of_the_kubeconfig_wins() -> None:
-    found = proxy_for(Address("127.0.0.1", 1), "https://me:a%40b@q", "x", {"HTTPS_PROXY": "http://p:1"})
+    found = proxy_for_server(ServerAddress("127.0.0.1", 1), "https://me:a%40b@q", "x", {"HTTPS_PROXY": "http://p:1"})
     assert found == Proxy("q", 443, True, "me:a@b")
 
 
@@ -121,33 +123,33 @@ def test_the_proxy_of_the_kubeconfig_wins() -> None:
     ],
 )
 def test_what_is_no_proxy(url: str, text: str) -> None:
-    with pytest.raises(AccessError, match=text) as caught:
-        proxy_for(ADDRESS, url, "at", {})
+    with pytest.raises(ClientConfigError, match=text) as caught:
+        proxy_for_server(ADDRESS, url, "at", {})
     assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("url", "address"),
     [
-        ("https://h:6443", Address("h", 6443)),
-        ("https://h", Address("h", 443)),
-        ("http://h/", Address("h", 80, False)),
-        ("h:8080", Address("h", 8080)),
-        ("https://h/k8s/c-1/", Address("h", 443, prefix="/k8s/c-1")),
-        ("https://[::1]:6443", Address("::1", 6443)),
+        ("https://h:6443", ServerAddress("h", 6443)),
+        ("https://h", ServerAddress("h", 443)),
+        ("http://h/", ServerAddress("h", 80, False)),
+        ("h:8080", ServerAddress("h", 8080)),
+        ("https://h/k8s/c-1/", ServerAddress("h", 443, prefix="/k8s/c-1")),
+        ("https://[::1]:6443", ServerAddress("::1", 6443)),
     ],
 )
-def test_the_address_of_a_server(url: str, address: Address) -> None:
-    assert address_of(url, "x") == address
+def test_the_address_of_a_server(url: str, address: ServerAddress) -> None:
+    assert parse_server_url(url, "x") == address
 
 
 def test_an_address_is_written_as_a_url() -> None:
-    assert str(Address("::1", 6443, prefix="/p")) == "https://[::1]:6443/p"
+    assert str(ServerAddress("::1", 6443, prefix="/p")) == "https://[::1]:6443/p"
 
 
 @pytest.mark.parametrize(
     "url", ["", "ftp://h", "https://", "https://h:x", "https://h:99999", "https://u@h", "https://h?x", "https://h/a b"]
 )
 def test_what_is_no_server(url: str) -> None:
-    with pytest.raises(AccessError, match=r"^clusters: "):
-        address_of(url, "clusters")
+    with pytest.raises(ClientConfigError, match=r"^clusters: "):
+        parse_server_url(url, "clusters")

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from kubenexus.client.answers import Limits
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
+from kubenexus.client.http_response import ResponseLimits
+from tests.async_helpers import wait_until, yield_to_loop
 from tests.client.cluster import STREAM
 from tests.client.server import Talk, a_client, answering, both_loops, calling, chunk, http, run, status
-from tests.turns import turns, until
 
 
 @both_loops
@@ -60,12 +60,12 @@ def test_what_has_come_is_handed_over_before_the_break_is_told() -> None:
         async def handler(talk: Talk) -> None:
             await talk.request()
             await talk.say(STREAM + chunk(b"one\n") + chunk(b"half"))
-            await turns()
+            await yield_to_loop()
             talk.reset()
 
         async with calling(handler) as (client, _):
             stream = await client.stream("/x")
-            await until(lambda: stream.ended)
+            await wait_until(lambda: stream.ended)
             assert await stream.batch() == [b"one"]
             with pytest.raises(Uncertain):
                 await stream.batch()
@@ -90,11 +90,11 @@ def test_a_reader_that_is_slow_makes_the_server_wait(run) -> None:
     async def main() -> None:
         async with calling(flood) as (client, _):
             stream = await client.stream("/x")
-            await until(lambda: stream.lines.size)
+            await wait_until(lambda: stream.lines.size)
             before = -1
             while before < sent:  # until the server has come to a halt
                 before = sent
-                await turns(200)
+                await yield_to_loop(200)
             assert stream.lines.size < 8_000_000
             assert sent < 40
             count = 0
@@ -112,7 +112,7 @@ def test_a_line_beyond_the_limit_ends_the_stream_with_the_reason() -> None:
             await talk.say(STREAM + chunk(b"x" * 3000))
             await talk.gone()
 
-        async with calling(handler, limits=Limits(line=2000)) as (client, _):
+        async with calling(handler, limits=ResponseLimits(line=2000)) as (client, _):
             with pytest.raises(Uncertain, match="a line of the stream is longer than 2000 bytes"):
                 await (await client.stream("/x")).batch()
 
@@ -132,7 +132,7 @@ def test_closing_lets_go_who_waits_and_hangs_up() -> None:
         async with calling(handler) as (client, _):
             stream = await client.stream("/x")
             waiting = asyncio.ensure_future(stream.batch())
-            await turns()
+            await yield_to_loop()
             await client.close()
             assert await waiting == []
             await hung_up.wait()

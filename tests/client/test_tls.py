@@ -9,21 +9,21 @@ import pytest
 
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.client.calls import Call, Unreachable
-from kubenexus.client.certificates import expiry
-from kubenexus.client.credentials import AccessError
-from kubenexus.client.tls import Material, Trust
+from kubenexus.client.certificate_expiry import certificate_expiry
+from kubenexus.client.credentials import ClientConfigError
+from kubenexus.client.tls import PemSource, TlsContextFactory
 from tests.client.conftest import Papers
 from tests.client.server import Talk, a_client, answering, both_loops, http, run, serving
 
 GET = Call("GET", "/x")
 
 
-def trust(papers: Papers, authority: Path | None = None, client: Path | None = None) -> Trust:
-    shown = (Material("cert", path=str(client)), Material("key", path=str(papers.key(client)))) if client else None
-    return Trust(Material("ca", path=str(authority or papers.authority)), shown)
+def trust(papers: Papers, authority: Path | None = None, client: Path | None = None) -> TlsContextFactory:
+    shown = (PemSource("cert", path=str(client)), PemSource("key", path=str(papers.key(client)))) if client else None
+    return TlsContextFactory(PemSource("ca", path=str(authority or papers.authority)), shown)
 
 
-async def call(papers: Papers, context, trusted: Trust, **settings) -> bytes:
+async def call(papers: Papers, context, trusted: TlsContextFactory, **settings) -> bytes:
     async with serving(answering(then=http(b"hello")), tls=context) as served:
         client = a_client(served.port, trust=trusted, **settings)
         try:
@@ -72,9 +72,9 @@ def test_the_name_to_expect_may_be_given(run, papers: Papers) -> None:
 
 
 def test_not_to_verify_has_to_be_said(papers: Papers) -> None:
-    assert run(call(papers, papers.serving(papers.expired_server), Trust(insecure=True))) == b"hello"
+    assert run(call(papers, papers.serving(papers.expired_server), TlsContextFactory(insecure=True))) == b"hello"
     with pytest.raises(Unreachable, match="not trusted"):
-        run(call(papers, papers.serving(), Trust()))
+        run(call(papers, papers.serving(), TlsContextFactory()))
 
 
 @both_loops
@@ -95,8 +95,8 @@ def test_certificates_and_keys_as_data_leave_no_file_behind(papers: Papers, tmp_
         real(path)
 
     monkeypatch.setattr(os, "unlink", unlink)
-    pair = [Material("m", data=path.read_bytes()) for path in (papers.client, papers.key(papers.client))]
-    trusted = Trust(Material("ca", data=papers.authority.read_bytes()), (pair[0], pair[1]))
+    pair = [PemSource("m", data=path.read_bytes()) for path in (papers.client, papers.key(papers.client))]
+    trusted = TlsContextFactory(PemSource("ca", data=papers.authority.read_bytes()), (pair[0], pair[1]))
     assert run(call(papers, papers.serving(clients=True), trusted)) == b"hello"
     assert seen == [0o600]
     assert list(tmp_path.iterdir()) == []
@@ -106,8 +106,8 @@ def test_a_renewed_certificate_is_used_for_the_next_connection(papers: Papers, t
     shown, key = tmp_path / "c.pem", tmp_path / "k.pem"
     shutil.copy(papers.expired_client, shown)
     shutil.copy(papers.key(papers.expired_client), key)
-    trusted = Trust(
-        Material("ca", path=str(papers.authority)), (Material("c", path=str(shown)), Material("k", path=str(key)))
+    trusted = TlsContextFactory(
+        PemSource("ca", path=str(papers.authority)), (PemSource("c", path=str(shown)), PemSource("k", path=str(key)))
     )
     first = trusted.context()
     assert trusted.context() is first
@@ -131,10 +131,10 @@ def test_a_renewed_certificate_is_used_for_the_next_connection(papers: Papers, t
 )
 def test_what_we_show_is_checked_before_the_first_call(papers: Papers, certificate: str, key: str, text: str) -> None:
     folder = papers.folder
-    pair = Material("cert", path=str(folder / certificate)), Material("key", path=str(folder / key))
+    pair = PemSource("cert", path=str(folder / certificate)), PemSource("key", path=str(folder / key))
     now = papers.client.stat().st_mtime
-    with pytest.raises(AccessError, match=text):
-        Trust(None, pair).check(now)
+    with pytest.raises(ClientConfigError, match=text):
+        TlsContextFactory(None, pair).check(now)
 
 
 def test_files_that_cannot_be_read_for_a_moment_change_nothing(papers: Papers, tmp_path: Path) -> None:
@@ -156,18 +156,18 @@ def test_files_that_never_could_be_read_make_the_server_unreachable(papers: Pape
 
 
 def test_an_authority_that_is_none_is_told(papers: Papers) -> None:
-    with pytest.raises(AccessError, match="ca: no certificate in PEM form"):
-        Trust(Material("ca", data=b"hello")).check(0.0)
+    with pytest.raises(ClientConfigError, match="ca: no certificate in PEM form"):
+        TlsContextFactory(PemSource("ca", data=b"hello")).check(0.0)
 
 
 @pytest.mark.parametrize("pem", [b"", b"\xff", b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"])
 def test_the_end_of_what_is_no_certificate_is_not_known(pem: bytes) -> None:
-    assert expiry(pem) is None
+    assert certificate_expiry(pem) is None
 
 
 def test_the_end_of_a_certificate(papers: Papers) -> None:
-    until, made = expiry(papers.client.read_bytes()), papers.client.stat().st_mtime
+    until, made = certificate_expiry(papers.client.read_bytes()), papers.client.stat().st_mtime
     assert until is not None
     assert abs(until.timestamp() - made - 2 * 86400) < 60
     half = papers.client.read_bytes().splitlines()
-    assert expiry(b"\n".join([*half[:3], half[-1]])) is None
+    assert certificate_expiry(b"\n".join([*half[:3], half[-1]])) is None

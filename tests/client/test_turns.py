@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from kubenexus.base.clock import VirtualClock
-from kubenexus.client.access import Access
-from kubenexus.client.answers import Answer
 from kubenexus.client.calls import Call, NoConnection, Uncertain
-from kubenexus.client.credentials import Fixed
-from kubenexus.client.dial import Address
-from kubenexus.client.fair_queue import LATE
-from kubenexus.client.limits import Limiter
-from kubenexus.client.pool import Pool
-from kubenexus.client.tls import Trust
-from kubenexus.client.transport import Client
+from kubenexus.client.client_config import ClientConfig
+from kubenexus.client.credentials import StaticCredentials
+from kubenexus.client.dial import ServerAddress
+from kubenexus.client.fair_queue import LATE_SECONDS
+from kubenexus.client.http_response import HttpResponse
+from kubenexus.client.pool import ConnectionPool
+from kubenexus.client.rate_limiter import RateLimiter
+from kubenexus.client.tls import TlsContextFactory
+from kubenexus.client.transport import ApiClient
 from kubenexus.sim.virtual.loop import run
-from tests.sim.virtual.passing import elapse
+from tests.sim.virtual.virtual_time import elapse
 
 TIMEOUT = 5.0
 SLOTS = 8
@@ -30,24 +30,27 @@ class Line:
 
     used, idle_since, open, busy = True, 0.0, True, False
 
-    async def ask(self, request: bytes) -> Answer:
+    async def request(self, request: bytes) -> HttpResponse:
         if b"/evil/" in request:
             self.busy = True
             await asyncio.Event().wait()
-        return Answer(201, {}, b"{}")
+        return HttpResponse(201, {}, b"{}")
 
     def abort(self) -> None:
         self.open = False
 
 
-def a_client() -> Client:
-    access, clock = Access(Address("server", 80, tls=False), Trust(), Fixed("")), VirtualClock()
-    client = Client(access, clock, limiter=Limiter(clock, qps=-1.0), connections=SLOTS)
+def a_client() -> ApiClient:
+    access, clock = (
+        ClientConfig(ServerAddress("server", 80, tls=False), TlsContextFactory(), StaticCredentials("")),
+        VirtualClock(),
+    )
+    client = ApiClient(access, clock, rate_limiter=RateLimiter(clock, qps=-1.0), connections=SLOTS)
 
     async def dial() -> Any:
         return Line()
 
-    client._pool = Pool(dial, size=2 * SLOTS)
+    client._pool = ConnectionPool(dial, size=2 * SLOTS)
     return client
 
 
@@ -57,7 +60,7 @@ def test_calls_that_hang_leave_connections_to_other_namespaces() -> None:
         hanging = [asyncio.ensure_future(client.send(EVIL, timeout=TIMEOUT)) for _ in range(10 * SLOTS)]
         await elapse(0.0)
         await client.send(GOOD, timeout=TIMEOUT)
-        assert loop.time() == pytest.approx(LATE), "until it is known that the others hang"
+        assert loop.time() == pytest.approx(LATE_SECONDS), "until it is known that the others hang"
         for _ in range(20):
             before = loop.time()
             await asyncio.gather(*(client.send(GOOD, timeout=TIMEOUT) for _ in range(100)))
@@ -67,6 +70,6 @@ def test_calls_that_hang_leave_connections_to_other_namespaces() -> None:
         ends = await asyncio.gather(*hanging, return_exceptions=True)
         sent = SLOTS  # all connections, until it is known that they hang
         assert [type(each) for each in ends] == [Uncertain] * sent + [NoConnection] * (10 * SLOTS - sent)
-        assert client._slots.queue.flights == 0
+        assert client._slots.queue.in_flight == 0
 
     run(life())

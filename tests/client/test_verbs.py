@@ -6,7 +6,7 @@ import pytest
 
 from kubenexus.client import kinds, verbs
 from kubenexus.client.calls import Call
-from kubenexus.client.kinds import Resource
+from kubenexus.client.kinds import ApiResource
 
 UID = "0b9d"
 OPTIONS = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": UID}}
@@ -93,14 +93,14 @@ def test_patches_say_what_kind_of_patch_they_are() -> None:
     [
         (verbs.get(kinds.LEASES, "ns", "l").path, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/l"),
         (verbs.get(kinds.NODES, "", "n").path, "/api/v1/nodes/n"),
-        (verbs.listing(kinds.PODS).path, "/api/v1/pods"),
-        (verbs.listing(kinds.PODS, namespace="ns", limit=1).path, "/api/v1/namespaces/ns/pods?limit=1"),
+        (verbs.list_call(kinds.PODS).path, "/api/v1/pods"),
+        (verbs.list_call(kinds.PODS, namespace="ns", limit=1).path, "/api/v1/namespaces/ns/pods?limit=1"),
         (
-            verbs.listing(kinds.PODS, more="a+/=", fields=kinds.LIVE).path,
+            verbs.list_call(kinds.PODS, more="a+/=", fields=kinds.LIVE_PODS_FIELD_SELECTOR).path,
             "/api/v1/pods?continue=a%2B%2F%3D&fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
         ),
         (
-            verbs.watching(kinds.STORAGE_CLASSES, "7", seconds=300),
+            verbs.watch_path(kinds.STORAGE_CLASSES, "7", seconds=300),
             "/apis/storage.k8s.io/v1/storageclasses"
             "?watch=1&resourceVersion=7&allowWatchBookmarks=true&timeoutSeconds=300",
         ),
@@ -126,7 +126,7 @@ def test_names_cannot_break_out_of_a_path() -> None:
         (kinds.PRIORITY_CLASSES, "/apis/scheduling.k8s.io/v1/priorityclasses"),
     ],
 )
-def test_where_a_kind_is(resource: Resource, path: str) -> None:
+def test_where_a_kind_is(resource: ApiResource, path: str) -> None:
     assert resource.all == path
 
 

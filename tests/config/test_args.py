@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubenexus.config.args import KINDS
-from tests.config.small import cases, loaded, problems
+from tests.config.builders import cases, loaded, problems
 
 
 def arguments(name: str, args: str = "{}") -> dict[str, Any]:

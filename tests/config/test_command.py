@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from kubenexus.cli import main
 from kubenexus.config import InvalidConfiguration, load, validate
 from kubenexus.plugins import BUILT_IN
-from tests.config.small import HEAD
+from tests.config.builders import HEAD
 
 
 def run(*arguments: str, given: str | bytes = "") -> Result:

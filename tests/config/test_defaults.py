@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.config import Configuration, InvalidConfiguration, defaults, load, validate, written
+from kubenexus.config import Configuration, InvalidConfiguration, defaults, load, to_yaml, validate
 from kubenexus.config.catalogue import Catalogue
 from kubenexus.config.v1 import MULTI_POINT, POINTS
 from kubenexus.plugins import BUILT_IN
-from tests.config.small import ALL, HEAD
+from tests.config.builders import ALL, HEAD
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.yaml"))
 
 
 def test_the_defaults_are_kube_schedulers_but_for_our_name_and_lease() -> None:
-    document = yaml.safe_load(written(defaults(ALL).document))
+    document = yaml.safe_load(to_yaml(defaults(ALL).document))
     profiles = document.pop("profiles")
     assert document == {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -59,14 +59,14 @@ def test_the_defaults_are_kube_schedulers_but_for_our_name_and_lease() -> None:
 
 @pytest.mark.parametrize("registry", [ALL, BUILT_IN, {}], ids=["all", "built", "none"])
 def test_the_defaults_load_as_the_defaults(registry: Any) -> None:
-    assert load(written(defaults(registry).document), registry) == defaults(registry)
+    assert load(to_yaml(defaults(registry).document), registry) == defaults(registry)
 
 
 def again(first: Configuration) -> None:
-    second = load(written(first.document), ALL)
+    second = load(to_yaml(first.document), ALL)
     assert second.profiles == first.profiles
     assert second.args == first.args
-    assert written(second.document) == written(first.document)
+    assert to_yaml(second.document) == to_yaml(first.document)
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)

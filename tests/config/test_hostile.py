@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubenexus.config import validate
-from kubenexus.framework.profile import Lineup
-from tests.config.small import ALL, HEAD, loaded, problems
+from kubenexus.framework.profile import ProfilePlugins
+from tests.config.builders import ALL, HEAD, loaded, problems
 
 EVERY = yaml.safe_load((Path(__file__).parent / "samples" / "every-setting.yaml").read_text(encoding="utf-8"))
 STRANGE = st.one_of(
@@ -67,7 +67,7 @@ def test_ten_thousand_mistakes_are_all_reported_in_a_few_seconds() -> None:
 def test_a_thousand_profiles_are_a_thousand_profiles() -> None:
     many = loaded("profiles: [" + ", ".join(f"{{schedulerName: s{i}}}" for i in range(1_000)) + "]")
     assert len({profile.name for profile in many.profiles}) == 1_000
-    Lineup(many.profiles[-1], ALL)
+    ProfilePlugins(many.profiles[-1], ALL)
 
 
 def test_aliases_may_share_what_profiles_have_in_common() -> None:

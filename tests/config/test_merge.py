@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.config.merge import merged, spread, weights
+from kubenexus.config.multi_point import expand_at_point, merge_plugin_set, weights
 from kubenexus.config.v1 import Plugin, PluginSet
 
 NAMES = "ABCDEF"
@@ -32,7 +32,7 @@ def a_list(names: str) -> list[Plugin]:
     ],
 )
 def test_multi_point_changes_the_default_set(custom: PluginSet, expected: str) -> None:
-    assert "".join(plugin.name for plugin in merged(a_list("ABC"), custom)) == expected
+    assert "".join(plugin.name for plugin in merge_plugin_set(a_list("ABC"), custom)) == expected
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_multi_point_changes_the_default_set(custom: PluginSet, expected: str) -
     ],
 )
 def test_a_point_goes_before_multi_point(here: PluginSet, expected: str) -> None:
-    assert "".join(spread(a_list("ADBC"), here, able="ABCX")) == expected
+    assert "".join(expand_at_point(a_list("ADBC"), here, able="ABCX")) == expected
 
 
 def test_a_weight_at_the_point_goes_before_one_of_the_set_even_if_it_is_none() -> None:
@@ -70,7 +70,7 @@ SETS = st.builds(
 def test_the_same_as_kube_schedulers_procedure(
     defaults: list[str], multi: PluginSet, here: PluginSet, able: set[str]
 ) -> None:
-    ours = spread(merged(a_list("".join(defaults)), multi), here, able)
+    ours = expand_at_point(merge_plugin_set(a_list("".join(defaults)), multi), here, able)
     assert ours == upstream_point(upstream_set(defaults, multi), here, able)
 
 

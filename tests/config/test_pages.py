@@ -7,10 +7,10 @@ import pytest
 
 from kubenexus.config import load, validate
 from kubenexus.config.args import KINDS, SETTINGS
-from kubenexus.config.text import MOST_BYTES, MOST_LEVELS, MOST_VALUES
-from kubenexus.framework.profile import Lineup
+from kubenexus.config.parse_yaml import MOST_BYTES, MOST_LEVELS, MOST_VALUES
+from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.plugins import BUILT_IN
-from tests.config.small import HEAD, a_plugin
+from tests.config.builders import HEAD, a_plugin
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ def test_every_example_loads_and_can_be_run(text: str) -> None:
     registry = {**BUILT_IN, **{name: a_plugin(name, ["filter", "score"]) for name in others}}
     configuration = load(text, registry)
     for profile in configuration.profiles:
-        Lineup(profile, registry)
+        ProfilePlugins(profile, registry)
     assert [note for note in configuration.notes if "not built yet" not in note.message] == []
 
 

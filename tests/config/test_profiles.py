@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kubenexus.config.catalogue import BINDER, SHIPPED_SET, UPSTREAM_SET, Catalogue
-from kubenexus.framework.profile import Factory, Lineup, TieBreak
-from kubenexus.plugins import BUILT_IN, ORDER, default_profile
-from tests.config.small import ALL, a_plugin, a_registry, loaded, names, problems
+from kubenexus.framework.profile import Factory, ProfilePlugins, TieBreak
+from kubenexus.plugins import BUILT_IN, BUILT_IN_ORDER, default_profile
+from tests.config.builders import ALL, a_plugin, a_registry, loaded, names, problems
 
 # `kube-scheduler --write-config-to` of 1.37, its feature gates as they are.
 UPSTREAM = (
@@ -35,7 +35,9 @@ def test_every_other_profile_has_the_planner_too() -> None:
 
 def test_what_is_built_stands_in_the_same_order_and_with_the_same_weights_in_both_tables() -> None:
     ours = loaded("", BUILT_IN).profiles[0]
-    assert [(each.name, each.weight) for each in ours.plugins] == [(plugin.name, weight) for plugin, weight in ORDER]
+    assert [(each.name, each.weight) for each in ours.plugins] == [
+        (plugin.name, weight) for plugin, weight in BUILT_IN_ORDER
+    ]
     assert ours.points == default_profile().points == {}
 
 
@@ -67,17 +69,19 @@ def test_without_any_plugin_there_is_still_a_configuration() -> None:
         pytest.param(
             "filter: {enabled: [{name: NodePorts}]}", ["filter"], "filters", "NodePorts first", id="first at a point"
         ),
-        pytest.param("preFilter: {disabled: [{name: '*'}]}", ["preFilter"], "prepares", "nobody", id="a point without"),
+        pytest.param(
+            "preFilter: {disabled: [{name: '*'}]}", ["preFilter"], "pre_filter", "nobody", id="a point without"
+        ),
         pytest.param("score: {disabled: [{name: '*'}]}", ["score"], "scores", "nobody", id="no scores"),
         pytest.param("reserve: {disabled: [{name: '*'}]}", ["reserve"], "assigns", "nobody", id="no reservations"),
-        pytest.param("preEnqueue: {disabled: [{name: '*'}]}", ["preEnqueue"], "gates", "nobody", id="no gates"),
+        pytest.param("preEnqueue: {disabled: [{name: '*'}]}", ["preEnqueue"], "pre_enqueue", "nobody", id="no gates"),
         pytest.param("preScore: {disabled: [{name: '*'}]}", ["preScore"], "scores", "", id="a point we do not have"),
     ],
 )
 def test_a_point_may_differ_from_the_others(said: str, points: list[str], attribute: str, expected: str) -> None:
-    usual = [plugin.name for plugin in getattr(Lineup(loaded("").profiles[0], ALL), attribute)]
+    usual = [plugin.name for plugin in getattr(ProfilePlugins(loaded("").profiles[0], ALL), attribute)]
     profile = loaded(f"profiles: [{{plugins: {{{said}}}}}]").profiles[0]
-    found = [plugin.name for plugin in getattr(Lineup(profile, ALL), attribute)]
+    found = [plugin.name for plugin in getattr(ProfilePlugins(profile, ALL), attribute)]
     assert list(profile.points) == points
     if expected == "nobody":
         assert found == []
@@ -112,7 +116,7 @@ def test_an_installed_plugin_is_on_when_it_is_named() -> None:
 def test_an_installed_plugin_may_be_made_by_a_function() -> None:
     registry: dict[str, Factory] = {**ALL, "Mine": functools.partial(a_plugin("Mine", ["score"]))}
     profile = loaded("profiles: [{plugins: {score: {enabled: [{name: Mine}]}}}]", registry).profiles[0]
-    assert [each.name for each in Lineup(profile, registry).scores][-1] == "Mine"
+    assert [each.name for each in ProfilePlugins(profile, registry).scores][-1] == "Mine"
 
 
 def test_an_installed_plugin_that_refuses_its_arguments_is_a_problem_with_a_path() -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from kubenexus.config import Configuration, load, validate
 from kubenexus.config.catalogue import SHIPPED_SET, UPSTREAM_SET
-from kubenexus.framework.profile import Lineup, TieBreak
+from kubenexus.framework.profile import ProfilePlugins, TieBreak
 from kubenexus.plugins import BUILT_IN
 from kubenexus.testing.oracle.upstream import SCORES
-from tests.config.small import ALL, a_registry
+from tests.config.builders import ALL, a_registry
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.yaml"))
 EVERYTHING = a_registry(
@@ -29,20 +29,20 @@ def sample(name: str) -> Configuration:
 
 def weights(configuration: Configuration, profile: int = 0) -> dict[str, int]:
     """Of those that score."""
-    lineup = Lineup(configuration.profiles[profile], EVERYTHING)
-    return {plugin.name: lineup.weights[plugin.name] for plugin in lineup.scores}
+    profile_plugins = ProfilePlugins(configuration.profiles[profile], EVERYTHING)
+    return {plugin.name: profile_plugins.weights[plugin.name] for plugin in profile_plugins.scores}
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_every_sample_loads_with_all_plugins_and_with_those_that_are_built(path: Path) -> None:
     assert validate(path, EVERYTHING) == []
     for profile in load(path, EVERYTHING).profiles:
-        Lineup(profile, EVERYTHING)
+        ProfilePlugins(profile, EVERYTHING)
     if path.stem in NEEDS_OTHERS:
         assert all("plugin does not exist" in problem.message for problem in validate(path, ALL))
     else:
         for profile in load(path, BUILT_IN).profiles:
-            Lineup(profile, BUILT_IN)
+            ProfilePlugins(profile, BUILT_IN)
 
 
 def test_minimal_is_the_shipped_profile_and_a_place_to_find_the_cluster() -> None:
@@ -60,14 +60,14 @@ def test_minimal_is_the_shipped_profile_and_a_place_to_find_the_cluster() -> Non
 
 def test_one_point() -> None:
     (profile,) = sample("one-point").profiles
-    lineup = Lineup(profile, EVERYTHING)
+    profile_plugins = ProfilePlugins(profile, EVERYTHING)
     expected = {name: weight for name, weight in SCORES.items() if name != "PodTopologySpread"}
     assert weights(sample("one-point")) == {**expected, "MyCustomPluginA": 2, "MyCustomPluginB": 1}
-    assert "PodTopologySpread" in [plugin.name for plugin in lineup.filters]
+    assert "PodTopologySpread" in [plugin.name for plugin in profile_plugins.filters]
 
 
 def test_two_profiles() -> None:
-    everything, quick = (Lineup(profile, EVERYTHING) for profile in sample("two-profiles").profiles)
+    everything, quick = (ProfilePlugins(profile, EVERYTHING) for profile in sample("two-profiles").profiles)
     assert [plugin.name for plugin in quick.filters] == [plugin.name for plugin in everything.filters]
     assert len(everything.scores) == len(SCORES)
     assert quick.scores == []
@@ -75,17 +75,19 @@ def test_two_profiles() -> None:
 
 
 def test_by_hand_is_the_same_as_multi_point() -> None:
-    by_hand, at_once = (Lineup(sample(name).profiles[0], EVERYTHING) for name in ("point-by-point", "multi-point"))
-    for points in ("prepares", "filters", "scores"):
-        names = [[plugin.name for plugin in getattr(lineup, points)] for lineup in (by_hand, at_once)]
+    by_hand, at_once = (
+        ProfilePlugins(sample(name).profiles[0], EVERYTHING) for name in ("point-by-point", "multi-point")
+    )
+    for points in ("pre_filter", "filters", "scores"):
+        names = [[plugin.name for plugin in getattr(profile_plugins, points)] for profile_plugins in (by_hand, at_once)]
         assert names[0] == names[1]
         assert names[0][-1] == "MyPlugin"
 
 
 def test_everywhere_but_at_one_point() -> None:
-    lineup = Lineup(sample("multi-point-but-one").profiles[0], EVERYTHING)
-    assert "MyPlugin" in [plugin.name for plugin in lineup.filters]
-    assert "MyPlugin" not in [plugin.name for plugin in lineup.scores]
+    profile_plugins = ProfilePlugins(sample("multi-point-but-one").profiles[0], EVERYTHING)
+    assert "MyPlugin" in [plugin.name for plugin in profile_plugins.filters]
+    assert "MyPlugin" not in [plugin.name for plugin in profile_plugins.scores]
 
 
 def test_all_off_and_some_on_in_the_order_named() -> None:
@@ -101,8 +103,8 @@ def test_all_off_and_some_on_in_the_order_named() -> None:
 
 
 def test_other_queue_sort() -> None:
-    lineup = Lineup(sample("other-queue-sort").profiles[0], EVERYTHING)
-    assert [plugin.name for plugin in lineup.sorts] == ["CustomQueueSort"]
+    profile_plugins = ProfilePlugins(sample("other-queue-sort").profiles[0], EVERYTHING)
+    assert [plugin.name for plugin in profile_plugins.queue_sort] == ["CustomQueueSort"]
 
 
 def test_weights_by_precedence() -> None:
@@ -147,7 +149,7 @@ def test_gang_order_is_the_order_of_our_queue() -> None:
     for name in ("coscheduling", "founding"):
         gangs = sample(name)
         for profile in gangs.profiles:
-            assert [plugin.name for plugin in Lineup(profile, EVERYTHING).sorts] == ["PrioritySort"]
+            assert [plugin.name for plugin in ProfilePlugins(profile, EVERYTHING).queue_sort] == ["PrioritySort"]
     assert sample("coscheduling").args["default-scheduler"]["Coscheduling"]["permitWaitingTimeSeconds"] == 10
     assert sample("founding").args["kubenexus-scheduler"]["Coscheduling"]["kubeflowAutoGang"] is True
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.config.problems import InvalidConfiguration, Place
-from kubenexus.config.text import parse
+from kubenexus.config.field_errors import FieldPath, InvalidConfiguration
+from kubenexus.config.parse_yaml import parse_yaml
 
 ANYTHING = st.recursive(
     st.none()
@@ -23,8 +23,8 @@ ANYTHING = st.recursive(
 
 
 def parsed(text: str | bytes) -> tuple[Any, list[str]]:
-    place = Place()
-    return parse(text, place), [str(problem) for problem in place.found]
+    place = FieldPath()
+    return parse_yaml(text, place), [str(problem) for problem in place.found]
 
 
 @pytest.mark.parametrize(

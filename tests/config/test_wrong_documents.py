@@ -3,7 +3,7 @@
 import pytest
 
 from kubenexus.config import InvalidConfiguration, load, validate
-from tests.config.small import ALL, HEAD, a_registry, cases, loaded, problems
+from tests.config.builders import ALL, HEAD, a_registry, cases, loaded, problems
 
 
 @pytest.mark.parametrize(("text", "expected"), cases("wrong-documents"))

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import click
 
-from kubenexus.testing.controlplane import ControlPlane, Program
+from kubenexus.testing.controlplane import ControlPlane, ManagedProcess
 from tests.e2e.controlplane import build
 
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def suite() -> Path:
     return program
 
 
-def start(which: str, plane: ControlPlane) -> Program:
+def start(which: str, plane: ControlPlane) -> ManagedProcess:
     config = plane.folder / "scheduler.yaml"
     config.write_text(CONFIG % plane.kubeconfig(), encoding="utf-8")
     ours = [sys.executable, "-m", "kubenexus", "run"]
@@ -61,7 +61,7 @@ def start(which: str, plane: ControlPlane) -> Program:
     return plane.family.start([*command, f"--config={config}", "--secure-port=0"], which)
 
 
-def agents(plane: ControlPlane) -> Program:
+def agents(plane: ControlPlane) -> ManagedProcess:
     command = [sys.executable, "-m", "kubenexus", "agents", f"--kubeconfig={plane.kubeconfig()}", f"--nodes={NODES}"]
     program = plane.family.start(
         [*command, "--cpu=8", "--memory=32Gi", "--resource=ephemeral-storage=100Gi", "--zone=zone-a", "--zone=zone-b"],

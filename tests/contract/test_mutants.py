@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kubenexus.sim.apiserver import listing, selecting, subresources, verbs, watching
-from kubenexus.sim.apiserver.kinds import Kind
-from kubenexus.sim.apiserver.store import DELETED, Change
+from kubenexus.sim.apiserver.kinds import ServedKind
+from kubenexus.sim.apiserver.store import DELETED, StoreChange
 from tests.contract import suite
 from tests.contract.api import install_widgets
 from tests.contract.embedded import client
@@ -19,7 +19,7 @@ def no_conflicts(patch: Patch) -> None:
     """Every update is taken for one of the latest state."""
     right = verbs._same_object
 
-    def wrong(target: verbs.Target, rule: object, new: dict, old: dict, wish: verbs.Wish) -> None:
+    def wrong(target: verbs.Target, rule: object, new: dict, old: dict, wish: verbs.WriteOptions) -> None:
         new.setdefault("metadata", {})["resourceVersion"] = old["metadata"]["resourceVersion"]
         right(target, rule, new, old, wish)  # type: ignore[arg-type]
 
@@ -30,7 +30,7 @@ def a_lost_delete(patch: Patch) -> None:
     """Nobody who watches hears of a deletion."""
     right = watching.Watch._hear
 
-    def wrong(self: watching.Watch, change: Change) -> None:
+    def wrong(self: watching.Watch, change: StoreChange) -> None:
         if change.type != DELETED:
             right(self, change)
 
@@ -40,7 +40,7 @@ def a_lost_delete(patch: Patch) -> None:
 def a_selector_ignored(patch: Patch) -> None:
     """Lists and watches show everything."""
 
-    def wrong(kind: Kind, label_text: str, field_text: str) -> None:
+    def wrong(kind: ServedKind, label_text: str, field_text: str) -> None:
         right(kind, label_text, field_text)
 
     right = selecting.matcher
@@ -50,7 +50,7 @@ def a_selector_ignored(patch: Patch) -> None:
 def a_watch_that_does_not_see_who_leaves(patch: Patch) -> None:
     """What ceases to match a selector is not told."""
 
-    def wrong(self: watching.Watch, change: Change) -> tuple[str, bytes]:
+    def wrong(self: watching.Watch, change: StoreChange) -> tuple[str, bytes]:
         assert self._matches is not None
         return (change.type, change.data) if self._matches(change.data) else ("", b"")
 

@@ -20,14 +20,14 @@ from kubenexus.api.core import (
     VolumeMount,
 )
 from kubenexus.api.selectors import LabelSelector, LabelSelectorRequirement
-from kubenexus.cycle.bench import Bench
-from kubenexus.framework.signature import Signer
-from kubenexus.plugins import lineup
+from kubenexus.cycle.class_cache import ClassCache
+from kubenexus.framework.pod_signature import PodSigner
+from kubenexus.plugins import profile_plugins
 from kubenexus.state.footprint import footprint_of
 from kubenexus.testing.builders import HOSTNAME, a_container, a_node, a_pod
 from kubenexus.testing.harness import a_ledger, run
 
-SIGN = Signer(lineup().reads).sign
+SIGN = PodSigner(profile_plugins().reads).sign
 
 
 def of_an_indexed_job(index: int) -> Pod:
@@ -76,16 +76,16 @@ def of_a_daemonset(node: str) -> Pod:
 
 
 def test_an_indexed_job_of_a_thousand_pods_is_one_class() -> None:
-    ledger, bench = a_ledger([a_node("n1")]), Bench(lineup())
+    ledger, class_cache = a_ledger([a_node("n1")]), ClassCache(profile_plugins())
     for index in range(1000):
-        bench.look(of_an_indexed_job(index), ledger.nodes)
-    assert (len(bench), bench.work.builds) == (1, 1)
+        class_cache.lookup(of_an_indexed_job(index), ledger.nodes)
+    assert (len(class_cache), class_cache.work.builds) == (1, 1)
 
 
 def test_five_thousand_pods_of_a_daemonset_are_one_class_and_each_lands_on_its_own_node() -> None:
     nodes = [a_node(f"n{i}", cordoned=i % 7 == 0) for i in range(5000)]
     done = run(nodes, [of_a_daemonset(node.metadata.name) for node in nodes])
-    assert (len(done.planner.bench), done.planner.bench.work.builds) == (1, 1)
+    assert (len(done.planner.class_cache), done.planner.class_cache.work.builds) == (1, 1)
     assert done.placements == {f"kube-system/agent-n{i}": f"n{i}" for i in range(5000)}
 
 
@@ -93,7 +93,7 @@ def test_pods_of_a_daemonset_with_a_selector_of_its_own_are_one_class_too() -> N
     nodes = [a_node(f"n{i}", labels={"os": "linux" if i else "windows"}) for i in range(4)]
     pods = [a_pod(f"a{i}", requires=[f"metadata.name In n{i} and os In linux"]) for i in range(4)]
     done = run(nodes, pods)
-    assert len(done.planner.bench) == 1
+    assert len(done.planner.class_cache) == 1
     assert done.placements == {"a1": "n1", "a2": "n2", "a3": "n3"}
     assert done.refusals == {
         "a0": "0/4 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
@@ -183,15 +183,15 @@ def test_a_pod_is_of_another_class_when_this_changes(change: dict[str, Any]) -> 
 def test_names_that_are_not_lifted_out_of_the_class_mean_what_they_meant(terms: list[str]) -> None:
     """Whether or not the class keeps the names, the pod may use the same nodes."""
     nodes = [a_node("n1", labels={"disk": "ssd"}), a_node("n2"), a_node("n3", labels={"disk": "ssd"})]
-    ledger, rules = a_ledger(nodes), lineup()
+    ledger, rules = a_ledger(nodes), profile_plugins()
     pod = a_pod("p", requires=terms)
-    member = Bench(rules).look(pod, ledger.nodes)
+    classified = ClassCache(rules).lookup(pod, ledger.nodes)
     allowed = {
         node.metadata.name
         for node in nodes
-        if member.table.ok[ledger.nodes.row_of[node.metadata.name]]
-        and (member.only is None or node.metadata.name in member.only)
-        and member.refused is None
+        if classified.table.feasible[ledger.nodes.row_of[node.metadata.name]]
+        and (classified.node_names is None or node.metadata.name in classified.node_names)
+        and classified.rejection is None
     }
     assert allowed == {node.metadata.name for node in nodes if _matches(pod, node.metadata.name, node.metadata.labels)}
 
@@ -234,20 +234,20 @@ def test_a_class_takes_from_a_node_what_its_pods_take(status: dict[str, Any]) ->
 
 
 def test_a_label_that_a_running_pod_asks_about_divides_the_class() -> None:
-    ledger, bench = a_ledger([a_node("n1")]), Bench(lineup())
+    ledger, class_cache = a_ledger([a_node("n1")]), ClassCache(profile_plugins())
     one, other = (a_pod("p", labels={"tier": value}) for value in "ab")
-    assert bench.signature(one, ledger.nodes) == bench.signature(other, ledger.nodes)
-    ledger.pod_seen(a_pod("q", node="n1", apart=[f"tier=a per {HOSTNAME}"]))
-    assert bench.signature(one, ledger.nodes) != bench.signature(other, ledger.nodes)
+    assert class_cache.signature(one, ledger.nodes) == class_cache.signature(other, ledger.nodes)
+    ledger.upsert_pod(a_pod("q", node="n1", apart=[f"tier=a per {HOSTNAME}"]))
+    assert class_cache.signature(one, ledger.nodes) != class_cache.signature(other, ledger.nodes)
 
 
 @pytest.mark.parametrize("operator", ["In", "Sideways"], ids=["that can be read", "that cannot"])
 def test_a_label_that_its_own_terms_ask_about_divides_the_class(operator: str) -> None:
-    ledger, bench = a_ledger([a_node("n1")]), Bench(lineup())
+    ledger, class_cache = a_ledger([a_node("n1")]), ClassCache(profile_plugins())
     wanted = LabelSelectorRequirement(key="tier", operator=operator, values=["a"])
     term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=LabelSelector(match_expressions=[wanted]))
     pods = [a_pod("p", labels={"tier": tier, "index": str(i)}, near=[term]) for i, tier in enumerate("aab")]
-    one, like_it, other = (bench.signature(pod, ledger.nodes) for pod in pods)
+    one, like_it, other = (class_cache.signature(pod, ledger.nodes) for pod in pods)
     assert one == like_it != other
 
 
@@ -257,11 +257,11 @@ def test_amounts_beyond_any_machine_number_are_told_apart() -> None:
 
 def test_the_cache_is_bounded_and_what_was_dropped_is_computed_again() -> None:
     nodes = [a_node(f"n{i}") for i in range(50)]
-    ledger, bench = a_ledger(nodes), Bench(lineup(), cache_bytes=50_000)
+    ledger, class_cache = a_ledger(nodes), ClassCache(profile_plugins(), cache_bytes=50_000)
 
     def ask(i: int) -> int:
-        return bench.look(a_pod("p", cpu=f"{i}m"), ledger.nodes).table.feasible
+        return class_cache.lookup(a_pod("p", cpu=f"{i}m"), ledger.nodes).table.feasible_count
 
     assert {ask(i) for i in range(1, 400)} == {50}
-    assert len(bench) < 64
+    assert len(class_cache) < 64
     assert ask(1) == 50

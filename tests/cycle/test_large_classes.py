@@ -7,16 +7,17 @@ import pytest
 
 from kubenexus.api.core import Pod, PodSpec, TopologySpreadConstraint
 from kubenexus.api.selectors import LabelSelector
-from kubenexus.base.numbers import BoolColumn
-from kubenexus.framework import limits
+from kubenexus.base.arrays import BoolColumn
+from kubenexus.framework import pod_limits
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner
-from kubenexus.plugins import lineup, spread
-from kubenexus.plugins.spread import Constraint
+from kubenexus.plugins import profile_plugins
+from kubenexus.plugins.pod_topology_spread import constraints
+from kubenexus.plugins.pod_topology_spread.constraints import ParsedConstraint
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.view import Nodes
 from kubenexus.testing.builders import ZONE, a_node, a_pod
-from kubenexus.testing.fuzz.work import counted
+from kubenexus.testing.fuzz.call_counting import counted
 from kubenexus.testing.harness import a_ledger, run
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
@@ -39,7 +40,7 @@ def a_cluster(nodes: int, keys: int) -> Ledger:
 @pytest.fixture
 def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """To see what the work itself is, and not that it is refused."""
-    monkeypatch.setattr(limits, "BUDGET", 10**15)
+    monkeypatch.setattr(pod_limits, "BUDGET", 10**15)
 
 
 @pytest.mark.usefixtures("no_limit")
@@ -48,7 +49,7 @@ def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_keys_that_no_node_has_are_never_read(number: int, when: str) -> None:
     ledger = a_cluster(5, keys=0)
     ledger.nodes.labels.reads = 0
-    decision = Planner(lineup()).decide(Job.of(spreading(number, when)), ledger.snapshot(), 0.0)
+    decision = Planner(profile_plugins()).decide(Job.of(spreading(number, when)), ledger.snapshot(), 0.0)
     assert decision.placed == (when == SOFT)
     assert ledger.nodes.labels.reads <= 2, "hostname and zone, for other rules"
 
@@ -59,7 +60,7 @@ def test_keys_that_no_node_has_are_never_read(number: int, when: str) -> None:
 def test_each_key_that_nodes_have_is_read_once(number: int, when: str) -> None:
     ledger = a_cluster(5, keys=number)
     ledger.nodes.labels.reads = 0
-    assert Planner(lineup()).decide(Job.of(spreading(number, when)), ledger.snapshot(), 0.0).placed
+    assert Planner(profile_plugins()).decide(Job.of(spreading(number, when)), ledger.snapshot(), 0.0).placed
     assert ledger.nodes.labels.reads <= number + 2
 
 
@@ -69,7 +70,7 @@ def test_constraints_cost_in_proportion_to_their_number(when: str) -> None:
     calls = []
     for number in (100, 400):
         ledger, pod = a_cluster(20, keys=3), spreading(number, when, "key-0")
-        decide = Planner(lineup()).decide
+        decide = Planner(profile_plugins()).decide
         decision, made = counted(lambda: decide(Job.of(pod), ledger.snapshot(), 0.0), 0)  # noqa: B023
         assert decision.placed
         calls.append(made)
@@ -77,14 +78,14 @@ def test_constraints_cost_in_proportion_to_their_number(when: str) -> None:
 
 
 def test_which_nodes_count_is_worked_out_once_for_all_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, admitted = list[Constraint](), spread.admitted
+    asked, admitted = list[ParsedConstraint](), constraints.eligible_rows
 
-    def watched(constraint: Constraint, spec: PodSpec, nodes: Nodes) -> BoolColumn:
+    def watched(constraint: ParsedConstraint, spec: PodSpec, nodes: Nodes) -> BoolColumn:
         asked.append(constraint)
         return admitted(constraint, spec, nodes)
 
-    monkeypatch.setattr(spread, "admitted", watched)
-    ledger, planner = a_cluster(5, keys=100), Planner(lineup())
+    monkeypatch.setattr(constraints, "eligible_rows", watched)
+    ledger, planner = a_cluster(5, keys=100), Planner(profile_plugins())
     assert planner.decide(Job.of(spreading(100, HARD)), ledger.snapshot(), 0.0).placed
     assert len(asked) == 1
 
@@ -110,7 +111,7 @@ def test_soft_constraints_beyond_numpys_dimensions_still_spread() -> None:
 @pytest.mark.usefixtures("no_limit")
 def test_thousands_of_resources_that_no_node_offers_take_no_memory_on_every_node() -> None:
     """A table of them would take 46 bytes a resource and node: 44 MB here."""
-    ledger, planner = a_cluster(100, keys=0), Planner(lineup())
+    ledger, planner = a_cluster(100, keys=0), Planner(profile_plugins())
     pod = a_pod("large", requests={f"e.co/r{i}": 1 for i in range(9_500)})
     planner.decide(Job.of(a_pod("first")), ledger.snapshot(), 0.0)
     tracemalloc.start()

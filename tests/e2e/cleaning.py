@@ -2,7 +2,7 @@
 
 import contextlib
 
-from kubenexus.testing.controlplane import Cluster, Refused
+from kubenexus.testing.controlplane import ClusterClient, RequestRefused
 
 # Owners before what they own: a controller that runs would only make it anew.
 NAMESPACED = (
@@ -29,7 +29,7 @@ CLUSTER_WIDE = (
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
-def clean(cluster: Cluster) -> None:
+def clean(cluster: ClusterClient) -> None:
     """Removes what tests make: their namespaces with all that is in them, and what is outside."""
     for namespace in cluster.objects("/api/v1/namespaces"):
         if namespace != "default" and not namespace.startswith("kube-"):
@@ -43,19 +43,19 @@ def clean(cluster: Cluster) -> None:
             cluster.delete(f"{PRIORITIES}/{name}")
 
 
-def _remove_namespace(cluster: Cluster, name: str) -> None:
+def _remove_namespace(cluster: ClusterClient, name: str) -> None:
     """Deleted and declared empty, which else a controller would do."""
     path = f"/api/v1/namespaces/{name}"
     cluster.delete(path)
     empty = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}
-    with contextlib.suppress(Refused):  # a controller was faster
+    with contextlib.suppress(RequestRefused):  # a controller was faster
         cluster.send("PUT", f"{path}/finalize", empty)
 
 
-def _remove(cluster: Cluster, collection: str) -> None:
+def _remove(cluster: ClusterClient, collection: str) -> None:
     cluster.delete(collection, grace=0)
     for name, item in cluster.objects(collection).items():
         # `kubernetes.io/pvc-protection` and its like wait for controllers.
         if item["metadata"].get("finalizers"):
-            with contextlib.suppress(Refused):
+            with contextlib.suppress(RequestRefused):
                 cluster.patch(f"{collection}/{name}", {"metadata": {"finalizers": None}})

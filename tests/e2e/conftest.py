@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kubenexus.testing.controlplane import Cluster, ControlPlane, Program
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane, ManagedProcess
 from tests.e2e.cleaning import clean
 from tests.e2e.controlplane import build
 from tests.e2e.provisioner import Provisioner
@@ -62,21 +62,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture
-def cluster(plane: ControlPlane) -> Iterator[Cluster]:
+def cluster(plane: ControlPlane) -> Iterator[ClusterClient]:
     seen = plane.cluster()
     yield seen
     clean(seen)
 
 
 @pytest.fixture
-def namespace(cluster: Cluster) -> str:
+def namespace(cluster: ClusterClient) -> str:
     name = f"e2e-{next(NUMBERS)}"
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     return name
 
 
 @pytest.fixture
-def controllers(plane: ControlPlane) -> Iterator[Program]:
+def controllers(plane: ControlPlane) -> Iterator[ManagedProcess]:
     """kube-controller-manager, for this test only: it would also judge the nodes of tests that have no agents."""
     program = plane.start_controllers()
     yield program
@@ -84,11 +84,11 @@ def controllers(plane: ControlPlane) -> Iterator[Program]:
 
 
 @pytest.fixture
-def agents(plane: ControlPlane, cluster: Cluster) -> Iterator[Callable[..., Program]]:
+def agents(plane: ControlPlane, cluster: ClusterClient) -> Iterator[Callable[..., ManagedProcess]]:
     """`agents("--nodes=3", ...)`: node agents with these options, once their nodes are registered."""
-    started: list[Program] = []
+    started: list[ManagedProcess] = []
 
-    def start(*options: str) -> Program:
+    def start(*options: str) -> ManagedProcess:
         command = [sys.executable, "-m", "kubenexus", "agents", f"--kubeconfig={plane.kubeconfig()}", *options]
         program = plane.family.start(command, f"agents-{next(NUMBERS)}")
         started.append(program)
@@ -101,21 +101,21 @@ def agents(plane: ControlPlane, cluster: Cluster) -> Iterator[Callable[..., Prog
 
 
 @pytest.fixture
-def scheduler(plane: ControlPlane) -> Iterator[Callable[..., Program]]:
+def scheduler(plane: ControlPlane) -> Iterator[Callable[..., ManagedProcess]]:
     """`scheduler("--leader-elect=true", ...)`: `kubenexus run` with these options, once it schedules; see `Starter`."""
     with Starter(plane) as starter:
         yield starter
 
 
 @pytest.fixture
-def provisioner(cluster: Cluster) -> Iterator[Provisioner]:
+def provisioner(cluster: ClusterClient) -> Iterator[Provisioner]:
     """Makes the volumes of claims that wait for their first consumer."""
     with Provisioner(cluster) as running:
         yield running
 
 
 @pytest.fixture
-def installed(plane: ControlPlane, cluster: Cluster) -> Iterator[Path]:
+def installed(plane: ControlPlane, cluster: ClusterClient) -> Iterator[Path]:
     """What deploy/ installs is applied; the kubeconfig of its service account."""
     plane.kubectl("apply", "--validate=strict", f"--filename={MANIFEST}")
     yield plane.service_account_kubeconfig("kubenexus-system", "kubenexus-scheduler")

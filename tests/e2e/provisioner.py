@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from kubenexus.testing.controlplane import Cluster, Object, Refused
+from kubenexus.testing.controlplane import ClusterClient, Object, RequestRefused
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
 NAME = "e2e.kubenexus.io/local"
@@ -24,7 +24,7 @@ reclaimPolicy: Delete
 class Provisioner(threading.Thread):
     """Runs while its `with` block does. `CLASS` is a class for it; `delay` seconds pass before a volume is made."""
 
-    def __init__(self, cluster: Cluster, delay: float = 0.0) -> None:
+    def __init__(self, cluster: ClusterClient, delay: float = 0.0) -> None:
         super().__init__(name="provisioner", daemon=True)
         self._cluster = cluster
         self._delay = delay
@@ -41,7 +41,7 @@ class Provisioner(threading.Thread):
     def run(self) -> None:
         while not self._ending.is_set():
             # The server may be away for a while, in tests of just that.
-            with contextlib.suppress(OSError, Refused):
+            with contextlib.suppress(OSError, RequestRefused):
                 for claims in self._cluster.states(CLAIMS, seconds=0.5):
                     for claim in claims.values():
                         self._serve(claim)
@@ -52,7 +52,7 @@ class Provisioner(threading.Thread):
         if not node or claim["spec"].get("volumeName") or self._ending.wait(self._delay):
             return
         name = f"pv-{claim['metadata']['uid']}"
-        with contextlib.suppress(Refused):  # made already, or the claim is gone
+        with contextlib.suppress(RequestRefused):  # made already, or the claim is gone
             self._cluster.create(_volume(name, node, claim))
         self._bind(claim, name)
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from kubenexus.testing.controlplane import Cluster, ControlPlane, Object, Objects, Program
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane, ManagedProcess, Object, Objects
 
 NAME = "kubenexus-scheduler"
 NUMBERS = itertools.count(1)
-Start = Callable[..., Program]
+Start = Callable[..., ManagedProcess]
 
 
 class Starter:
@@ -18,7 +18,7 @@ class Starter:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
-        self._started: list[Program] = []
+        self._started: list[ManagedProcess] = []
 
     def __enter__(self) -> Self:
         return self
@@ -27,7 +27,7 @@ class Starter:
         for program in self._started:
             program.stop()
 
-    def __call__(self, *options: str, kubeconfig: object = None, wait: bool = True) -> Program:
+    def __call__(self, *options: str, kubeconfig: object = None, wait: bool = True) -> ManagedProcess:
         """`kubenexus run` with these options; alone and without ports, unless they say otherwise."""
         file = kubeconfig or self._plane.kubeconfig()
         usual = [f"--kubeconfig={file}", "--secure-port=0", "--leader-elect=false"]
@@ -41,7 +41,7 @@ class Starter:
         return program
 
 
-def schedules(program: Program) -> bool:
+def schedules(program: ManagedProcess) -> bool:
     """Whether it leads, has seen everything and decides."""
     return '"Scheduling"' in program.said()
 
@@ -75,7 +75,7 @@ def a_node(name: str, cpu: str = "4", pods: str = "110", **labels: str) -> Objec
     }
 
 
-def make_nodes(cluster: Cluster, *nodes: Object) -> None:
+def make_nodes(cluster: ClusterClient, *nodes: Object) -> None:
     """Nodes without agents: there, and without the taint of freshness."""
     for node in nodes:
         cluster.create(node)
@@ -96,7 +96,7 @@ def condition(objects: Objects, name: str, kind: str = "PodScheduled") -> Object
     return found[0] if found else {}
 
 
-def events(cluster: Cluster, namespace: str, pod: str) -> list[Object]:
+def events(cluster: ClusterClient, namespace: str, pod: str) -> list[Object]:
     """What was said about a pod, the oldest first."""
     found = cluster.objects(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events").values()
     about = [each for each in found if each["regarding"]["name"] == pod]

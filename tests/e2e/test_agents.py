@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from kubenexus.testing.controlplane import Cluster, ControlPlane, Object, Objects, Program
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane, ManagedProcess, Object, Objects
 from tests.e2e.manifests import a_deployment
 from tests.e2e.provisioner import CLASS, Provisioner
 
-Start = Callable[..., Program]
+Start = Callable[..., ManagedProcess]
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -28,7 +28,7 @@ def phase(objects: Objects, name: str) -> str:
     return str(objects[name]["status"]["phase"])
 
 
-def test_nodes_are_registered_ready_and_alive(agents: Start, cluster: Cluster) -> None:
+def test_nodes_are_registered_ready_and_alive(agents: Start, cluster: ClusterClient) -> None:
     agents(
         "--nodes=3",
         "--gpu=8",
@@ -61,7 +61,7 @@ def all_taints(nodes: Objects) -> list[list[Object]]:
     return [node["spec"].get("taints", []) for node in nodes.values()]
 
 
-def test_a_bound_pod_runs_succeeds_or_goes(agents: Start, cluster: Cluster, namespace: str) -> None:
+def test_a_bound_pod_runs_succeeds_or_goes(agents: Start, cluster: ClusterClient, namespace: str) -> None:
     agents("--nodes=1", "--stop-seconds=0.2")
     cluster.create(a_pod("service"), namespace)
     cluster.create(a_pod("batch", "agent-0", run_seconds="1"), namespace)
@@ -74,7 +74,7 @@ def test_a_bound_pod_runs_succeeds_or_goes(agents: Start, cluster: Cluster, name
     cluster.until(pods(namespace), lambda all: list(all) == ["batch"], "service is gone, before its 30 s are over")
 
 
-def sent_one_by_one(cluster: Cluster, namespace: str, node: str) -> Iterator[Object]:
+def sent_one_by_one(cluster: ClusterClient, namespace: str, node: str) -> Iterator[Object]:
     """What becomes of some pods. Agents watch nodes and pods each by themselves: the first pods may be heard of before
     what the node was told last."""
     for name in (f"pod-{number}" for number in range(20)):
@@ -86,7 +86,7 @@ def decided(name: str, objects: Objects) -> bool:
     return phase(objects, name) != "Pending"
 
 
-def test_a_node_that_is_told_so_refuses_its_pods(agents: Start, cluster: Cluster, namespace: str) -> None:
+def test_a_node_that_is_told_so_refuses_its_pods(agents: Start, cluster: ClusterClient, namespace: str) -> None:
     agents("--nodes=2")
     cluster.patch(f"{NODES}/agent-0", {"metadata": {"annotations": {"sim.kubenexus.io/refuse": "OutOfcpu"}}})
     cluster.create(a_pod("welcome", "agent-1"), namespace)
@@ -96,7 +96,7 @@ def test_a_node_that_is_told_so_refuses_its_pods(agents: Start, cluster: Cluster
 
 
 def test_they_go_on_after_the_server_was_killed(
-    agents: Start, plane: ControlPlane, cluster: Cluster, namespace: str
+    agents: Start, plane: ControlPlane, cluster: ClusterClient, namespace: str
 ) -> None:
     program = agents("--nodes=1")
     plane.kill_apiserver()
@@ -106,7 +106,7 @@ def test_they_go_on_after_the_server_was_killed(
     assert program.running
 
 
-def test_they_go_on_after_they_were_killed(agents: Start, cluster: Cluster, namespace: str) -> None:
+def test_they_go_on_after_they_were_killed(agents: Start, cluster: ClusterClient, namespace: str) -> None:
     first = agents("--nodes=1")
     cluster.create(a_pod("batch", "agent-0", run_seconds="2"), namespace)
     cluster.until(pods(namespace), lambda all: phase(all, "batch") == "Running", "batch runs")
@@ -124,7 +124,7 @@ DEPLOYMENT = a_deployment(3, 'containers: [{name: web, image: "web:1"}]')
 
 
 def test_a_whole_cluster_without_machines(
-    agents: Start, controllers: Program, plane: ControlPlane, cluster: Cluster, namespace: str
+    agents: Start, controllers: ManagedProcess, plane: ControlPlane, cluster: ClusterClient, namespace: str
 ) -> None:
     agents("--nodes=2")
     scheduler = plane.start_scheduler()
@@ -149,7 +149,7 @@ spec:
 
 
 def test_a_claim_gets_a_volume_on_the_node_that_was_chosen(
-    provisioner: Provisioner, cluster: Cluster, namespace: str
+    provisioner: Provisioner, cluster: ClusterClient, namespace: str
 ) -> None:
     cluster.apply(CLASS)
     cluster.apply(CLAIM, namespace)

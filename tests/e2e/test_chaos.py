@@ -13,15 +13,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from kubenexus.testing.controlplane import Cluster, ControlPlane, Object
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane, Object
 from tests.chaos.checker import Checker
 from tests.chaos.faults import REQUEST_FAULTS, Plan
-from tests.chaos.play import Report, play
+from tests.chaos.observed_cluster import LEAST, NAME
 from tests.chaos.proxy import Proxy
 from tests.chaos.scenario import Scenario, Wave, scenario
-from tests.chaos.stage import SCHEDULER, a_pod
-from tests.chaos.verdict import judged
-from tests.chaos.world import LEAST, NAME
+from tests.chaos.seed_cluster import SCHEDULER, a_pod
+from tests.chaos.seed_result import judged
+from tests.chaos.seed_run import Report, play
 from tests.e2e.scheduling import a_node, make_nodes, pods
 
 Rule = Callable[[list[Object], list[Object]], Iterator[tuple[str, str]]]
@@ -129,7 +129,7 @@ def on_trial(plane: ControlPlane, namespace: str, rule: Rule) -> Iterator[tuple[
 
 
 def test_the_checker_goes_red_on_a_scheduler_that_ignores_foreign_binds(
-    plane: ControlPlane, cluster: Cluster, namespace: str
+    plane: ControlPlane, cluster: ClusterClient, namespace: str
 ) -> None:
     make_nodes(cluster, a_node("n1", cpu="4"))
     for i in range(3):
@@ -146,7 +146,7 @@ def test_the_checker_goes_red_on_a_scheduler_that_ignores_foreign_binds(
 
 
 def test_the_checker_goes_red_on_a_scheduler_that_forgets_a_pod(
-    plane: ControlPlane, cluster: Cluster, namespace: str
+    plane: ControlPlane, cluster: ClusterClient, namespace: str
 ) -> None:
     make_nodes(cluster, a_node("n1", cpu="4"))
     with on_trial(plane, namespace, forgets_a_pod) as (checker, proxy, bad):
@@ -159,7 +159,7 @@ def test_the_checker_goes_red_on_a_scheduler_that_forgets_a_pod(
 
 
 def test_the_checker_goes_red_on_a_scheduler_that_binds_half_of_a_gang(
-    plane: ControlPlane, cluster: Cluster, namespace: str
+    plane: ControlPlane, cluster: ClusterClient, namespace: str
 ) -> None:
     make_nodes(cluster, a_node("n1", cpu="2"))
     with on_trial(plane, namespace, binds_half_of_a_gang) as (checker, proxy, bad):
@@ -173,7 +173,7 @@ def test_the_checker_goes_red_on_a_scheduler_that_binds_half_of_a_gang(
     assert said == [f"halved: gang {namespace}/llama has 2 members on nodes and needs 4"]
 
 
-def come(cluster: Cluster, namespace: str, count: int, labels: dict[str, str] | None = None) -> None:
+def come(cluster: ClusterClient, namespace: str, count: int, labels: dict[str, str] | None = None) -> None:
     """So many pods of one core each, for the scheduler on trial."""
     for i in range(count):
         pod = a_pod(f"p{i}", "1")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubenexus.testing.controlplane import Cluster, ControlPlane
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane
 from tests.contract import suite
 from tests.contract.api import install_widgets
 from tests.contract.http import Http
@@ -20,6 +20,6 @@ def http(plane: ControlPlane) -> Iterator[Http]:
 
 
 @pytest.mark.parametrize("case", list(suite.CASES.values()), ids=list(suite.CASES))
-def test_contract(case: suite.Case, http: Http, cluster: Cluster) -> None:
+def test_contract(case: suite.Case, http: Http, cluster: ClusterClient) -> None:
     """`cluster` cleans up behind it."""
     suite.run(case, http)

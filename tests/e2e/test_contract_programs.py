@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kubenexus.testing.controlplane import ControlPlane, Family, Program
+from kubenexus.testing.controlplane import ControlPlane, ManagedProcess, ProcessGroup
 from tests.contract.http import Http
 from tests.contract.record import DATA, kinds, lines, schemas
 from tests.e2e.manifests import a_deployment
@@ -49,7 +49,7 @@ class Box:
 
     def __init__(self, folder: Path, assets: Path, *options: str) -> None:
         self.folder, self.assets = folder, assets
-        self.family = Family(folder)
+        self.family = ProcessGroup(folder)
         self.kubeconfig = folder / "kubeconfig"
         command = [sys.executable, "-m", "kubenexus", "cluster", "serve", "--port=0"]
         self.server = self.family.start([*command, f"--kubeconfig-out={self.kubeconfig}", *options], "cluster")
@@ -62,7 +62,7 @@ class Box:
         assert bool(done.returncode) is fails, f"kubectl {arguments}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
-    def agents(self, *options: str) -> Program:
+    def agents(self, *options: str) -> ManagedProcess:
         command = [sys.executable, "-m", "kubenexus", "agents", f"--kubeconfig={self.kubeconfig}", *options]
         program = self.family.start(command, "agents")
         program.until(lambda: "agents at work" in program.said())

@@ -6,7 +6,14 @@ import stat
 
 import pytest
 
-from kubenexus.testing.controlplane import Cluster, ControlPlane, KubectlFailed, NotInTime, Program, Refused
+from kubenexus.testing.controlplane import (
+    ClusterClient,
+    ControlPlane,
+    KubectlFailed,
+    ManagedProcess,
+    RequestRefused,
+    WaitTimeout,
+)
 from tests.e2e.controlplane import build
 from tests.e2e.manifests import a_deployment
 
@@ -31,7 +38,7 @@ def pods(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}/pods"
 
 
-def test_the_server_is_the_pinned_release(plane: ControlPlane, cluster: Cluster) -> None:
+def test_the_server_is_the_pinned_release(plane: ControlPlane, cluster: ClusterClient) -> None:
     said = cluster.get("/version")["gitVersion"]
     if os.environ.get("KUBEBUILDER_ASSETS"):
         assert re.match(r"v1\.\d+\.", said)
@@ -47,18 +54,18 @@ def test_kubectl_speaks_to_it(plane: ControlPlane, namespace: str) -> None:
         plane.kubectl("get", "pod", "other", "-n", namespace)
 
 
-def test_priority_is_admitted_and_service_accounts_are_not_asked_for(cluster: Cluster, namespace: str) -> None:
+def test_priority_is_admitted_and_service_accounts_are_not_asked_for(cluster: ClusterClient, namespace: str) -> None:
     (pod,) = cluster.apply(POD, namespace)
     assert pod["spec"]["priority"] == 2000001000
     assert "serviceAccountName" not in pod["spec"]
 
 
-def test_a_fresh_node_is_tainted_until_its_agent_says_it_is_ready(cluster: Cluster) -> None:
+def test_a_fresh_node_is_tainted_until_its_agent_says_it_is_ready(cluster: ClusterClient) -> None:
     (node,) = cluster.apply(NODE)
     assert [taint["key"] for taint in node["spec"]["taints"]] == ["node.kubernetes.io/not-ready"]
 
 
-def test_a_killed_server_comes_back_with_its_data(plane: ControlPlane, cluster: Cluster, namespace: str) -> None:
+def test_a_killed_server_comes_back_with_its_data(plane: ControlPlane, cluster: ClusterClient, namespace: str) -> None:
     cluster.apply(POD, namespace)
     plane.kill_apiserver()
     with pytest.raises(OSError, match="refused"):
@@ -70,7 +77,7 @@ def test_a_killed_server_comes_back_with_its_data(plane: ControlPlane, cluster: 
 
 
 def test_roles_count_for_users_and_for_service_accounts(plane: ControlPlane, namespace: str) -> None:
-    with pytest.raises(Refused, match='User "nobody" cannot list resource "pods"') as refused:
+    with pytest.raises(RequestRefused, match='User "nobody" cannot list resource "pods"') as refused:
         plane.cluster("nobody").get(pods(namespace))
     assert refused.value.code == 403
     plane.kubectl("create", "serviceaccount", "worker", "-n", namespace)
@@ -80,14 +87,14 @@ def test_roles_count_for_users_and_for_service_accounts(plane: ControlPlane, nam
     assert asked == f"system:serviceaccount:{namespace}:worker"
 
 
-def test_waiting_in_vain_says_what_there_was_instead(cluster: Cluster, namespace: str) -> None:
+def test_waiting_in_vain_says_what_there_was_instead(cluster: ClusterClient, namespace: str) -> None:
     cluster.apply(POD, namespace)
-    with pytest.raises(NotInTime, match=r"after 0.3 s not true: web runs\n.* had 1 objects:\nweb:\n") as late:
+    with pytest.raises(WaitTimeout, match=r"after 0.3 s not true: web runs\n.* had 1 objects:\nweb:\n") as late:
         cluster.until(pods(namespace), lambda all: all["web"]["status"]["phase"] == "Running", "web runs", seconds=0.3)
     assert "phase: Pending" in str(late.value)
 
 
-def test_controllers_make_pods(controllers: Program, cluster: Cluster, namespace: str) -> None:
+def test_controllers_make_pods(controllers: ManagedProcess, cluster: ClusterClient, namespace: str) -> None:
     cluster.apply(DEPLOYMENT, namespace)
     made = cluster.until(pods(namespace), lambda all: len(all) == 3, "the deployment has its three pods")
     assert {pod["metadata"]["ownerReferences"][0]["kind"] for pod in made.values()} == {"ReplicaSet"}

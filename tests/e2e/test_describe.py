@@ -2,7 +2,7 @@
 
 import re
 
-from kubenexus.testing.controlplane import Cluster, ControlPlane
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane
 from tests.e2e.scheduling import Start, a_node, a_pod, condition, events, make_nodes, node_of, placed, pods
 
 
@@ -19,7 +19,7 @@ def described(plane: ControlPlane, namespace: str, pod: str) -> tuple[list[str],
 
 
 def test_a_scheduled_and_a_pending_pod_read_as_with_kube_scheduler(
-    scheduler: Start, plane: ControlPlane, cluster: Cluster, namespace: str
+    scheduler: Start, plane: ControlPlane, cluster: ClusterClient, namespace: str
 ) -> None:
     make_nodes(cluster, a_node("n1", cpu="2"), a_node("n2", cpu="1", disk="ssd"))
     ours, theirs = scheduler(), plane.start_scheduler()
@@ -47,7 +47,7 @@ def test_a_scheduled_and_a_pending_pod_read_as_with_kube_scheduler(
 
 
 def test_a_condition_is_what_autoscalers_read_and_is_written_once(
-    scheduler: Start, cluster: Cluster, namespace: str
+    scheduler: Start, cluster: ClusterClient, namespace: str
 ) -> None:
     make_nodes(cluster, a_node("n1", cpu="1"))
     cluster.create(a_pod("waits", "2"), namespace)

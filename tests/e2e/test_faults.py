@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from kubenexus.base.clock import WallClock
-from kubenexus.testing.controlplane import Cluster, ControlPlane, Objects, Program
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane, ManagedProcess, Objects
 from tests.e2e.scheduling import Start, a_node, a_pod, make_nodes, placed, pods, schedules
 
 CLOCK = WallClock()
@@ -20,7 +20,7 @@ ELECT = (
 )
 
 
-def fill(cluster: Cluster, namespace: str, count: int, first: int = 0) -> None:
+def fill(cluster: ClusterClient, namespace: str, count: int, first: int = 0) -> None:
     for i in range(first, first + count):
         cluster.create(a_pod(f"p{i}", "1"), namespace)
 
@@ -31,7 +31,7 @@ def overbooked(objects: Objects, most: int) -> dict[str, int]:
 
 
 def test_an_api_server_that_is_killed_midway(
-    scheduler: Start, plane: ControlPlane, cluster: Cluster, namespace: str
+    scheduler: Start, plane: ControlPlane, cluster: ClusterClient, namespace: str
 ) -> None:
     make_nodes(cluster, *(a_node(f"n{i}", cpu="10") for i in range(4)))
     fill(cluster, namespace, 20)
@@ -45,7 +45,7 @@ def test_an_api_server_that_is_killed_midway(
     assert program.running
 
 
-def test_a_scheduler_that_is_killed_and_started_again(scheduler: Start, cluster: Cluster, namespace: str) -> None:
+def test_a_scheduler_that_is_killed_and_started_again(scheduler: Start, cluster: ClusterClient, namespace: str) -> None:
     make_nodes(cluster, *(a_node(f"n{i}", cpu="10") for i in range(3)))
     fill(cluster, namespace, 30)
     program = scheduler(wait=False)
@@ -60,17 +60,17 @@ def test_a_scheduler_that_is_killed_and_started_again(scheduler: Start, cluster:
     assert overbooked(seen, 10) == {}
 
 
-def leader(cluster: Cluster) -> str:
+def leader(cluster: ClusterClient) -> str:
     holder = cluster.objects(LEASES).get("kubenexus-scheduler", {}).get("spec", {}).get("holderIdentity", "")
     return str(holder)
 
 
-def leading(programs: list[Program]) -> list[Program]:
+def leading(programs: list[ManagedProcess]) -> list[ManagedProcess]:
     return [each for each in programs if each.running and schedules(each)]
 
 
 def test_f16_of_two_replicas_one_leads_and_the_other_follows_without_overbooking(
-    scheduler: Start, cluster: Cluster, namespace: str
+    scheduler: Start, cluster: ClusterClient, namespace: str
 ) -> None:
     make_nodes(cluster, *(a_node(f"n{i}", cpu="10") for i in range(4)))
     replicas = [scheduler(*ELECT, wait=False) for _ in range(2)]
@@ -85,7 +85,9 @@ def test_f16_of_two_replicas_one_leads_and_the_other_follows_without_overbooking
     assert len(leading(replicas)) == 1
 
 
-def test_a_replica_that_is_asked_to_end_hands_over_at_once(scheduler: Start, cluster: Cluster, namespace: str) -> None:
+def test_a_replica_that_is_asked_to_end_hands_over_at_once(
+    scheduler: Start, cluster: ClusterClient, namespace: str
+) -> None:
     make_nodes(cluster, a_node("n1"))
     first = scheduler(*ELECT)
     second = scheduler(*ELECT, wait=False)
@@ -101,7 +103,7 @@ def test_a_replica_that_is_asked_to_end_hands_over_at_once(scheduler: Start, clu
     assert leader(cluster) == "", "and gives the lease up"
 
 
-def test_who_loses_the_lease_ends_with_an_error(scheduler: Start, cluster: Cluster) -> None:
+def test_who_loses_the_lease_ends_with_an_error(scheduler: Start, cluster: ClusterClient) -> None:
     program = scheduler(*ELECT)
     stolen = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 60}}
     cluster.patch(f"{LEASES}/kubenexus-scheduler", stolen)
@@ -111,7 +113,9 @@ def test_who_loses_the_lease_ends_with_an_error(scheduler: Start, cluster: Clust
     cluster.delete(f"{LEASES}/kubenexus-scheduler")
 
 
-def test_f27_a_foreign_binder_on_the_same_nodes_is_noticed(scheduler: Start, cluster: Cluster, namespace: str) -> None:
+def test_f27_a_foreign_binder_on_the_same_nodes_is_noticed(
+    scheduler: Start, cluster: ClusterClient, namespace: str
+) -> None:
     """Somebody else binds our very pods, and pods of its own, as fast as it can."""
     make_nodes(cluster, *(a_node(f"n{i}", cpu="20") for i in range(2)))
     program = scheduler()
@@ -124,7 +128,7 @@ def test_f27_a_foreign_binder_on_the_same_nodes_is_noticed(scheduler: Start, clu
 
 
 def test_f19_a_pod_its_kubelet_refuses_is_not_sent_there_again(
-    agents: Start, scheduler: Start, cluster: Cluster, namespace: str
+    agents: Start, scheduler: Start, cluster: ClusterClient, namespace: str
 ) -> None:
     agents("--nodes=2")
     for name in ("agent-0", "agent-1"):
@@ -141,7 +145,7 @@ def test_f19_a_pod_its_kubelet_refuses_is_not_sent_there_again(
     assert placed(seen) == {"first": "agent-0", "second": "agent-1"}
 
 
-def test_f66_whose_account_is_gone_ends(installed: Path, scheduler: Start, cluster: Cluster) -> None:
+def test_f66_whose_account_is_gone_ends(installed: Path, scheduler: Start, cluster: ClusterClient) -> None:
     """A token of a deleted account is 401 for ever; a process that stays would only look alive."""
     program = scheduler(*ELECT[:1], *ELECT[2:], kubeconfig=installed)
     cluster.delete("/api/v1/namespaces/kubenexus-system/serviceaccounts/kubenexus-scheduler")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kubenexus.testing.controlplane import Cluster, ControlPlane, Object
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane, Object
+from tests.chaos.api_client import ChaosClient, Wish
 from tests.chaos.checker import Checker
-from tests.chaos.hands import Hands, Wish
-from tests.chaos.stage import SCHEDULER
+from tests.chaos.seed_cluster import SCHEDULER
 from tests.e2e.scheduling import Start, Starter, a_node, a_pod, condition, make_nodes, placed, pods
 
 LABELS = {"pod-group.scheduling.kubenexus.io/name": "llama", "pod-group.scheduling.kubenexus.io/min-available": "3"}
@@ -21,7 +21,7 @@ SCHEDULED = "PodGroupInitiallyScheduled"
 WAITING = "waiting for minCount pods from a gang to appear in scheduling queue"
 
 
-def test_a_gang_by_labels_waits_and_starts_as_a_whole(scheduler: Start, cluster: Cluster, namespace: str) -> None:
+def test_a_gang_by_labels_waits_and_starts_as_a_whole(scheduler: Start, cluster: ClusterClient, namespace: str) -> None:
     make_nodes(cluster, a_node("n1", cpu="2"), a_node("n2", cpu="2"))
     scheduler()
     for i in range(2):
@@ -99,7 +99,7 @@ DEADLINE = 30.0  # seconds that a gang may take from its first bind to its last,
 HALL = {"kubenexus.io/hall": "hundred"}  # nodes and pods of this test alone
 
 
-def come(hands: Hands, namespace: str) -> None:
+def come(hands: ChaosClient, namespace: str) -> None:
     """A hundred PodGroups; then the first member of each, then the second of each."""
     gangs = [f"g{gang:02}" for gang in range(GANGS)]
     path = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{namespace}/podgroups"
@@ -110,7 +110,7 @@ def come(hands: Hands, namespace: str) -> None:
     assert set(hands.do(wishes)) == {201}
 
 
-def end(hands: Hands, namespace: str, gangs: list[str]) -> None:
+def end(hands: ChaosClient, namespace: str, gangs: list[str]) -> None:
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
     paths = [f"{pods(namespace)}/{gang}-{i}" for gang in gangs for i in range(SIZE)]
     assert set(hands.do([Wish("DELETE", path, options) for path in paths])) == {200}
@@ -136,7 +136,7 @@ def test_of_a_hundred_pod_groups_on_room_for_sixty_none_is_ever_left_half_bound(
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     host, trust = modern.server.removeprefix("https://"), ssl.create_default_context(cafile=str(modern.authority))
     judge = Checker(host, modern.token(), trust, scheduler=SCHEDULER, groups=EVERYWHERE, deadline=DEADLINE)
-    with Starter(modern) as start, Hands(host, modern.token(), trust) as hands, judge:
+    with Starter(modern) as start, ChaosClient(host, modern.token(), trust) as hands, judge:
         make_nodes(cluster, *(a_node(f"hall-{i}", cpu="96", **HALL) for i in range(HELD * SIZE // 96)))
         start()
         come(hands, namespace)

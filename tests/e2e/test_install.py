@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from kubenexus.app.hearing import WATCHED
+from kubenexus.app.watch.informers import WATCHED_KINDS
 from kubenexus.base.clock import WallClock
-from kubenexus.testing.controlplane import Cluster
+from kubenexus.testing.controlplane import ClusterClient
 
 HOME = "kubenexus-system"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{HOME}/deployments"
@@ -40,7 +40,7 @@ NEEDED = [
     Deed("create", "tokenreviews", "authentication.k8s.io"),
     Deed("create", "subjectaccessreviews", "authorization.k8s.io"),
     Deed("get", "configmaps", "", "kube-system", "extension-apiserver-authentication"),
-    *(Deed(verb, kind.plural, kind.group) for kind in WATCHED for verb in ("list", "watch")),
+    *(Deed(verb, kind.plural, kind.group) for kind in WATCHED_KINDS for verb in ("list", "watch")),
 ]
 FORBIDDEN = [
     Deed("get", "secrets", namespace=HOME),
@@ -54,11 +54,11 @@ FORBIDDEN = [
 ]
 
 
-def denied(cluster: Cluster, deeds: Iterable[Deed]) -> list[Deed]:
+def denied(cluster: ClusterClient, deeds: Iterable[Deed]) -> list[Deed]:
     return [deed for deed in deeds if not _allowed(cluster, deed)]
 
 
-def _allowed(cluster: Cluster, deed: Deed) -> bool:
+def _allowed(cluster: ClusterClient, deed: Deed) -> bool:
     resource, _, part = deed.resource.partition("/")
     asked = {**deed._asdict(), "resource": resource, "subresource": part}
     account = {"user": f"system:serviceaccount:{HOME}:kubenexus-scheduler", "groups": ["system:serviceaccounts"]}
@@ -67,14 +67,14 @@ def _allowed(cluster: Cluster, deed: Deed) -> bool:
     return bool(answer["status"]["allowed"])
 
 
-def test_the_server_accepts_all_of_it(installed: Path, cluster: Cluster) -> None:
+def test_the_server_accepts_all_of_it(installed: Path, cluster: ClusterClient) -> None:
     deployment = cluster.get(f"{DEPLOYMENTS}/kubenexus-scheduler")
     assert deployment["spec"]["replicas"] == 2
     assert cluster.get(f"/api/v1/namespaces/{HOME}/configmaps/kubenexus-scheduler")["data"]["config.yaml"]
     assert installed.exists()
 
 
-def test_the_scheduler_may_do_what_it_does_and_nothing_else(installed: Path, cluster: Cluster) -> None:
+def test_the_scheduler_may_do_what_it_does_and_nothing_else(installed: Path, cluster: ClusterClient) -> None:
     deadline = CLOCK.now() + 10
     left = denied(cluster, NEEDED)
     while left and CLOCK.now() < deadline:  # a role that was just made is not yet known to whoever answers

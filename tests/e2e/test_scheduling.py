@@ -1,6 +1,6 @@
 """A real API server hands us pods and we bind them."""
 
-from kubenexus.testing.controlplane import Cluster
+from kubenexus.testing.controlplane import ClusterClient
 from tests.e2e.scheduling import Start, a_node, a_pod, condition, events, make_nodes, placed, pods
 
 NOT_SERVED = (
@@ -11,7 +11,7 @@ NOT_SERVED = (
 )
 
 
-def test_plain_pods_are_bound(scheduler: Start, cluster: Cluster, namespace: str) -> None:
+def test_plain_pods_are_bound(scheduler: Start, cluster: ClusterClient, namespace: str) -> None:
     make_nodes(cluster, a_node("n1"), a_node("n2"))
     cluster.create(a_pod("early", "1"), namespace)
     cluster.create(a_pod("foreign", "1", scheduler="somebody-else"), namespace)
@@ -28,7 +28,7 @@ def test_plain_pods_are_bound(scheduler: Start, cluster: Cluster, namespace: str
 
 
 def test_a_kind_that_is_not_served_is_said_once_and_nothing_waits_for_it(
-    scheduler: Start, cluster: Cluster, namespace: str
+    scheduler: Start, cluster: ClusterClient, namespace: str
 ) -> None:
     make_nodes(cluster, a_node("n1"))
     program = scheduler()

@@ -4,7 +4,7 @@ import contextlib
 import http.client
 import ssl
 
-from kubenexus.testing.controlplane import Cluster, ControlPlane
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane
 from kubenexus.testing.controlplane.plane import free_ports
 from tests.e2e.scheduling import Start, a_node, a_pod, make_nodes, placed, pods
 
@@ -21,7 +21,9 @@ def get(port: int, path: str, token: str = "", *, secure: bool = True) -> tuple[
         return answer.status, answer.read().decode()
 
 
-def test_health_metrics_and_pages(scheduler: Start, plane: ControlPlane, cluster: Cluster, namespace: str) -> None:
+def test_health_metrics_and_pages(
+    scheduler: Start, plane: ControlPlane, cluster: ClusterClient, namespace: str
+) -> None:
     make_nodes(cluster, a_node("n1"))
     secure, health = free_ports(2)
     program = scheduler(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubenexus.testing.controlplane import Cluster, ControlPlane
+from kubenexus.testing.controlplane import ClusterClient, ControlPlane
 from kubenexus.testing.controlplane.plane import free_ports
 from tests.client.conftest import Papers
 from tests.e2e.scheduling import Start, a_node, a_pod, condition, events, make_nodes, placed, pods
@@ -124,7 +124,7 @@ def test_nobody_is_told_all_that_is_missing(plane: ControlPlane) -> None:
     assert "Traceback" not in said
 
 
-def test_as_installed_it_schedules(installed: Path, scheduler: Start, cluster: Cluster, namespace: str) -> None:
+def test_as_installed_it_schedules(installed: Path, scheduler: Start, cluster: ClusterClient, namespace: str) -> None:
     """With the service account and the rights of deploy/, leader election included."""
     make_nodes(cluster, a_node("n1"))
     program = scheduler("--leader-elect=true", kubeconfig=installed)
@@ -141,7 +141,7 @@ def test_as_installed_it_schedules(installed: Path, scheduler: Start, cluster: C
     assert program.code == 0
 
 
-def without(cluster: Cluster, resource: str, verb: str) -> None:
+def without(cluster: ClusterClient, resource: str, verb: str) -> None:
     """A copy of kube-scheduler's role for `somebody` that lacks one verb."""
     role = cluster.get(f"{CLUSTER_ROLES}/system:kube-scheduler")
     more = cluster.get(f"{CLUSTER_ROLES}/system:volume-scheduler")
@@ -158,7 +158,7 @@ def without(cluster: Cluster, resource: str, verb: str) -> None:
     cluster.create({**kind, "metadata": {"name": name}, "roleRef": reference, "subjects": [subject]})
 
 
-def withdraw(cluster: Cluster) -> None:
+def withdraw(cluster: ClusterClient) -> None:
     for path in (CLUSTER_BINDINGS, CLUSTER_ROLES):
         for name in cluster.objects(path):
             if name.startswith("e2e-without-"):
@@ -174,7 +174,7 @@ def withdraw(cluster: Cluster) -> None:
     ],
 )
 def test_a_right_that_is_missing_is_named_at_the_start(
-    resource: str, verb: str, expected: str, plane: ControlPlane, cluster: Cluster
+    resource: str, verb: str, expected: str, plane: ControlPlane, cluster: ClusterClient
 ) -> None:
     without(cluster, resource, verb)
     try:
@@ -187,7 +187,7 @@ def test_a_right_that_is_missing_is_named_at_the_start(
 
 
 def test_a_right_that_is_taken_away_later_is_told_by_an_event(
-    plane: ControlPlane, scheduler: Start, cluster: Cluster, namespace: str
+    plane: ControlPlane, scheduler: Start, cluster: ClusterClient, namespace: str
 ) -> None:
     without(cluster, "nothing", "nothing")
     program = scheduler(kubeconfig=plane.kubeconfig("somebody"))

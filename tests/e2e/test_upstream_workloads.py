@@ -11,9 +11,9 @@ import yaml
 from kubenexus.base.clock import VirtualClock
 from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.apiserver.kinds import Registry
-from kubenexus.sim.perf import files, needs, trial
-from kubenexus.sim.perf.shelf import Shelf
-from kubenexus.sim.perf.trial import Trial, Wishes
+from kubenexus.sim.perf import files, required_features, workload_run
+from kubenexus.sim.perf.template_cache import TemplateCache
+from kubenexus.sim.perf.workload_run import WorkloadFilter, WorkloadRun
 
 # Of Kubernetes 1.37.1; another release has another number.
 ALL = 267
@@ -32,21 +32,23 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def trials(workloads: Path) -> dict[str, Trial]:
+def trials(workloads: Path) -> dict[str, WorkloadRun]:
     cases = [case for file in files.find([workloads]) for case in files.read(file)]
-    return {each.name: each for each in Wishes().chosen(cases)}
+    return {each.name: each for each in WorkloadFilter().chosen(cases)}
 
 
-def test_every_workload_is_read(workloads: Path, trials: dict[str, Trial]) -> None:
+def test_every_workload_is_read(workloads: Path, trials: dict[str, WorkloadRun]) -> None:
     found = [yaml.safe_load(file.read_bytes()) for file in workloads.rglob("performance-config.yaml")]
     listed = [f"{case['name']}/{each['name']}" for cases in found for case in cases for each in case["workloads"]]
     assert sorted(trials) == sorted(listed)
     assert len(trials) == ALL
 
 
-def test_the_templates_of_every_workload_are_understood(trials: dict[str, Trial]) -> None:
+def test_the_templates_of_every_workload_are_understood(trials: dict[str, WorkloadRun]) -> None:
     needed = {
-        name: [feature.name for feature in needs.needed(each.case, each.workload, Shelf(Registry()))]
+        name: [
+            feature.name for feature in required_features.needed(each.case, each.workload, TemplateCache(Registry()))
+        ]
         for name, each in trials.items()
         if {"short", "integration-test"} & set(each.workload.labels)
     }
@@ -61,7 +63,7 @@ def test_the_templates_of_every_workload_are_understood(trials: dict[str, Trial]
 
 
 @pytest.mark.parametrize("name", sorted(SMALL))
-def test_a_small_one_ends_as_it_must(name: str, trials: dict[str, Trial]) -> None:
-    result = trial.run(trials[name], BUILT_IN, seed=0, stopwatch=VirtualClock())
+def test_a_small_one_ends_as_it_must(name: str, trials: dict[str, WorkloadRun]) -> None:
+    result = workload_run.run(trials[name], BUILT_IN, seed=0, stopwatch=VirtualClock())
     assert (result.lacking, result.problem) == ((), "")
     assert result.got == result.wanted > 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kubenexus.testing.controlplane import Cluster, Objects, Program
+from kubenexus.testing.controlplane import ClusterClient, ManagedProcess, Objects
 from tests.e2e.manifests import a_daemon_set, a_deployment, a_job, a_stateful_set, all_of
 from tests.e2e.provisioner import CLASS, Provisioner
 from tests.e2e.scheduling import Start, placed, pods
@@ -25,11 +25,11 @@ WORKLOADS = all_of(
 
 
 def test_deployment_statefulset_daemonset_and_job_come_up(
-    agents: Callable[..., Program],
-    controllers: Program,
+    agents: Callable[..., ManagedProcess],
+    controllers: ManagedProcess,
     provisioner: Provisioner,
     scheduler: Start,
-    cluster: Cluster,
+    cluster: ClusterClient,
     namespace: str,
 ) -> None:
     agents("--nodes=4", "--zone=x", "--zone=y")
@@ -102,7 +102,11 @@ spec:
 
 
 def test_a_volume_that_exists_is_promised_and_its_pod_goes_there(
-    agents: Callable[..., Program], controllers: Program, scheduler: Start, cluster: Cluster, namespace: str
+    agents: Callable[..., ManagedProcess],
+    controllers: ManagedProcess,
+    scheduler: Start,
+    cluster: ClusterClient,
+    namespace: str,
 ) -> None:
     agents("--nodes=3")
     scheduler()

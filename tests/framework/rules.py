@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kubenexus.api.core import Node, Pod
+from kubenexus.framework.extension_points import HIGHER_IS_BETTER, Depends, Normalize
 from kubenexus.framework.job import Job, JobView
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import UP, Depends, Normalize
-from kubenexus.framework.profile import Enabled, Lineup
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.profile import EnabledPlugin, ProfilePlugins
 from kubenexus.framework.verdict import NodeVerdict
 from kubenexus.plugins import BUILT_IN, default_profile
 from kubenexus.state.view import Nodes
@@ -25,7 +25,9 @@ class Rule:
         pass
 
 
-def scoring(answer: Callable[[Nodes], Any], by: Normalize = UP, on: Depends = Depends.USAGE) -> type[Rule]:
+def scoring(
+    answer: Callable[[Nodes], Any], by: Normalize = HIGHER_IS_BETTER, on: Depends = Depends.USAGE
+) -> type[Rule]:
     """A rule that scores by a function of the nodes."""
 
     class Scoring(Rule):
@@ -46,10 +48,10 @@ def filtering(answer: Callable[[Nodes, NodeVerdict], None]) -> type[Rule]:
     return Filtering
 
 
-def lineup_with(*rules: type[Any], weight: int = 1000) -> Lineup:
+def lineup_with(*rules: type[Any], weight: int = 1000) -> ProfilePlugins:
     """The built-in rules and these, which weigh so much that they decide."""
-    also = [Enabled(rule.name, weight) for rule in rules]
-    return Lineup(default_profile(also=also), {**BUILT_IN, **{rule.name: rule for rule in rules}})
+    also = [EnabledPlugin(rule.name, weight) for rule in rules]
+    return ProfilePlugins(default_profile(also=also), {**BUILT_IN, **{rule.name: rule for rule in rules}})
 
 
 def scheduled(rule: type[Any], nodes: Iterable[Node], pods: Iterable[Pod | Job], weight: int = 1000) -> Run:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from kubenexus.framework.job import Assignment, Job
-from kubenexus.framework.podclass import PodClass
+from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.plan.decide import Planner, commit
-from kubenexus.plan.seat import MOST_TRIES
-from kubenexus.state.devices import WHOLE, Device, Take
+from kubenexus.plan.place_pod import MAX_ASSIGN_TRIES
+from kubenexus.state.devices import WHOLE, Device, DeviceShare
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.view import Nodes
@@ -31,7 +31,7 @@ class WholeDevice(Rule):
         for slot in range(len(devices.of_row(row))):
             if devices.share[slot, row] == WHOLE:
                 note = ("example.com/device", devices.of_row(row)[slot].name)
-                return Assignment(takes=(Take(slot, WHOLE, vram=5),), annotations=(note,))
+                return Assignment(device_shares=(DeviceShare(slot, WHOLE, vram=5),), annotations=(note,))
         return Verdict(Code.UNSCHEDULABLE, (BUSY,))
 
 
@@ -51,7 +51,7 @@ Packing = scoring(lambda nodes: nodes.used("pods"))
 def a_cluster(devices: Mapping[str, int]) -> tuple[Ledger, Planner]:
     ledger = a_ledger([a_node(name) for name in devices])
     for name, count in devices.items():
-        ledger.devices_seen(name, tuple(Device(f"{name}-gpu{i}", vram=80) for i in range(count)))
+        ledger.set_devices(name, tuple(Device(f"{name}-gpu{i}", vram=80) for i in range(count)))
     return ledger, Planner(lineup_with(Packing, WholeDevice, Notes))
 
 
@@ -72,16 +72,17 @@ def test_a_rule_names_the_devices_and_the_ledger_takes_them() -> None:
     ledger, planner = a_cluster({"n1": 2})
     decision = place(ledger, planner, "a")
     assert decision.placements[0].assignment == Assignment(
-        takes=(Take(0, WHOLE, 5),), annotations=(("example.com/device", "n1-gpu0"), ("example.com/note", "hello"))
+        device_shares=(DeviceShare(0, WHOLE, 5),),
+        annotations=(("example.com/device", "n1-gpu0"), ("example.com/note", "hello")),
     )
-    assert ledger.pods["default/a"].takes == (Take(0, WHOLE, 5),)
+    assert ledger.pods["default/a"].device_shares == (DeviceShare(0, WHOLE, 5),)
     assert shares(ledger, "n1") == [0, WHOLE]
     assert ledger.nodes.devices.vram[0, 0] == 75
 
 
 def test_the_next_pod_gets_the_next_device() -> None:
     ledger, planner = a_cluster({"n1": 2})
-    taken = [place(ledger, planner, name).placements[0].assignment.takes[0].slot for name in "ab"]
+    taken = [place(ledger, planner, name).placements[0].assignment.device_shares[0].slot for name in "ab"]
     assert taken == [0, 1]
     assert shares(ledger, "n1") == [0, 0]
 
@@ -112,7 +113,7 @@ def test_deciding_takes_nothing() -> None:
 def test_members_of_a_gang_see_what_the_ones_before_them_took() -> None:
     ledger, planner = a_cluster({"n1": 2, "n2": 1})
     decision = place(ledger, planner, "a", "b", "c", minimum=3)
-    taken = {(p.node, p.assignment.takes[0].slot) for p in decision.placements}
+    taken = {(p.node, p.assignment.device_shares[0].slot) for p in decision.placements}
     assert taken == {("n1", 0), ("n1", 1), ("n2", 0)}
     assert (shares(ledger, "n1"), shares(ledger, "n2")) == ([0, 0], [0])
 
@@ -137,23 +138,23 @@ def test_a_failed_bind_gives_the_device_back() -> None:
 def test_a_confirmed_bind_keeps_it_and_a_deleted_pod_gives_it_back() -> None:
     ledger, planner = a_cluster({"n1": 1})
     place(ledger, planner, "a")
-    ledger.pod_seen(a_pod("a", cpu=1, node="n1"))
+    ledger.upsert_pod(a_pod("a", cpu=1, node="n1"))
     assert shares(ledger, "n1") == [0]
-    ledger.pod_gone("default/a")
+    ledger.remove_pod("default/a")
     assert shares(ledger, "n1") == [WHOLE]
 
 
 def test_devices_described_again_are_still_taken() -> None:
     ledger, planner = a_cluster({"n1": 1})
     place(ledger, planner, "a")
-    ledger.devices_seen("n1", (Device("n1-gpu0", vram=80, healthy=False), Device("n1-gpu1", vram=80)))
+    ledger.set_devices("n1", (Device("n1-gpu0", vram=80, healthy=False), Device("n1-gpu1", vram=80)))
     assert shares(ledger, "n1") == [0, WHOLE]
-    ledger.node_gone("n1")
-    ledger.node_seen(a_node("n1"))
+    ledger.remove_node("n1")
+    ledger.upsert_node(a_node("n1"))
     assert shares(ledger, "n1") == [0, WHOLE]
 
 
-@pytest.mark.parametrize("nodes", [MOST_TRIES + 30])
+@pytest.mark.parametrize("nodes", [MAX_ASSIGN_TRIES + 30])
 def test_the_planner_does_not_try_for_ever(nodes: int) -> None:
     asked: list[int] = []
 
@@ -167,5 +168,5 @@ def test_the_planner_does_not_try_for_ever(nodes: int) -> None:
     ledger = a_ledger([a_node(f"n{i}") for i in range(nodes)])
     decision = Planner(lineup_with(Never)).decide(Job.of(a_pod("a")), ledger.snapshot(), 0.0)
     assert decision.code is Code.UNSCHEDULABLE
-    assert len(asked) == len(set(asked)) == MOST_TRIES
-    assert f"{MOST_TRIES} never" in decision.sentence()
+    assert len(asked) == len(set(asked)) == MAX_ASSIGN_TRIES
+    assert f"{MAX_ASSIGN_TRIES} never" in decision.sentence()

@@ -7,11 +7,18 @@ import numpy as np
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.framework.contract import called
 from kubenexus.framework.decision import Decision
+from kubenexus.framework.extension_points import (
+    AS_IS,
+    HIGHER_IS_BETTER,
+    LOWER_IS_BETTER,
+    Depends,
+    Normalize,
+    custom_normalize,
+)
 from kubenexus.framework.job import Assignment, Job
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import DOWN, KEEP, UP, Depends, Normalize, own
+from kubenexus.framework.plugin_results import call_plugin
+from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.state.ledger import Ledger
@@ -64,26 +71,26 @@ def test_fractions_are_cut_off_in_repairs_as_in_the_beginning() -> None:
 
 
 BAD_SCORES = [
-    pytest.param(UP, [1.0, math.nan], id="NaN"),
-    pytest.param(UP, [1.0, math.inf], id="infinite"),
-    pytest.param(KEEP, [math.nan, math.nan], id="NaN, kept"),
-    pytest.param(KEEP, [50, 101], id="KEEP, above 100"),
-    pytest.param(KEEP, [50, -1], id="KEEP, below 0"),
-    pytest.param(KEEP, [50.0, 100.5 + 1], id="KEEP, above 100 after truncation"),
-    pytest.param(UP, [-5, 10], id="UP, a negative score would become negative points"),
-    pytest.param(DOWN, [-5, 10], id="DOWN, a negative score would become more than 100"),
-    pytest.param(own(lambda raw: (), lambda raw, _: raw + 1000), [1, 2], id="own, out of range"),
-    pytest.param(UP, [1e300, 1.0], id="a float that no int64 holds"),
-    pytest.param(UP, [2**62, 1], id="UP, so large that 100 times it leaves int64"),
-    pytest.param(UP, [10**30, 1], id="an integer that no int64 holds"),
-    pytest.param(UP, [1], id="a row too few"),
-    pytest.param(UP, [1, 2, 3], id="a row too many"),
-    pytest.param(UP, [[1, 2], [3, 4]], id="a table"),
-    pytest.param(UP, ["a", "b"], id="words"),
-    pytest.param(UP, [1j, 2j], id="complex numbers"),
-    pytest.param(UP, None, id="nothing"),
-    pytest.param(UP, "high", id="a word"),
-    pytest.param(UP, {}, id="a dict"),
+    pytest.param(HIGHER_IS_BETTER, [1.0, math.nan], id="NaN"),
+    pytest.param(HIGHER_IS_BETTER, [1.0, math.inf], id="infinite"),
+    pytest.param(AS_IS, [math.nan, math.nan], id="NaN, kept"),
+    pytest.param(AS_IS, [50, 101], id="KEEP, above 100"),
+    pytest.param(AS_IS, [50, -1], id="KEEP, below 0"),
+    pytest.param(AS_IS, [50.0, 100.5 + 1], id="KEEP, above 100 after truncation"),
+    pytest.param(HIGHER_IS_BETTER, [-5, 10], id="UP, a negative score would become negative points"),
+    pytest.param(LOWER_IS_BETTER, [-5, 10], id="DOWN, a negative score would become more than 100"),
+    pytest.param(custom_normalize(lambda raw: (), lambda raw, _: raw + 1000), [1, 2], id="own, out of range"),
+    pytest.param(HIGHER_IS_BETTER, [1e300, 1.0], id="a float that no int64 holds"),
+    pytest.param(HIGHER_IS_BETTER, [2**62, 1], id="UP, so large that 100 times it leaves int64"),
+    pytest.param(HIGHER_IS_BETTER, [10**30, 1], id="an integer that no int64 holds"),
+    pytest.param(HIGHER_IS_BETTER, [1], id="a row too few"),
+    pytest.param(HIGHER_IS_BETTER, [1, 2, 3], id="a row too many"),
+    pytest.param(HIGHER_IS_BETTER, [[1, 2], [3, 4]], id="a table"),
+    pytest.param(HIGHER_IS_BETTER, ["a", "b"], id="words"),
+    pytest.param(HIGHER_IS_BETTER, [1j, 2j], id="complex numbers"),
+    pytest.param(HIGHER_IS_BETTER, None, id="nothing"),
+    pytest.param(HIGHER_IS_BETTER, "high", id="a word"),
+    pytest.param(HIGHER_IS_BETTER, {}, id="a dict"),
 ]
 
 
@@ -99,12 +106,12 @@ def test_any_single_number_stands_for_all_rows(scores: Any) -> None:
     assert [score.raw for score in decision.placements[0].scores if score.plugin == "Rule"] == [int(scores)]
 
 
-@pytest.mark.parametrize("normalize", [UP, DOWN, KEEP], ids=["UP", "DOWN", "KEEP"])
+@pytest.mark.parametrize("normalize", [HIGHER_IS_BETTER, LOWER_IS_BETTER, AS_IS], ids=["UP", "DOWN", "KEEP"])
 def test_a_node_where_the_pod_cannot_run_may_score_as_it_likes(normalize: Normalize) -> None:
     """Upstream scores only the nodes that passed the filters, so a rule may expect nothing sensible of the others."""
     nodes = [*TWO, a_node("full", cpu=0, labels={"points": "5000"})]
     done = scheduled(scoring(label_number, normalize, Depends.NODE), nodes, [a_pod("web", cpu=1)])
-    assert done.placements == {"web": "n1" if normalize is DOWN else "n2"}
+    assert done.placements == {"web": "n1" if normalize is LOWER_IS_BETTER else "n2"}
 
 
 # --- exceptions ----------------------------------------------------------------------------------------------------
@@ -115,7 +122,7 @@ def explode(*_: Any) -> Any:
 
 
 class ExplodesInPrepare(Rule):
-    def prepare(self, pod: PodClass, nodes: Nodes) -> Any:
+    def pre_filter(self, pod: PodClass, nodes: Nodes) -> Any:
         return explode()
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
@@ -123,7 +130,7 @@ class ExplodesInPrepare(Rule):
 
 
 class ExplodesInPins(Rule):
-    def pins(self, pod: Pod) -> Any:
+    def node_names(self, pod: Pod) -> Any:
         return explode()
 
 
@@ -142,11 +149,15 @@ class WrongAssignment(Rule):
     [
         pytest.param(filtering(explode), a_pod("web"), id="filter"),
         pytest.param(scoring(explode), a_pod("web"), id="score"),
-        pytest.param(ExplodesInPrepare, a_pod("web"), id="prepare"),
-        pytest.param(ExplodesInPins, a_pod("web", requires=["zone Exists"]), id="pins"),
+        pytest.param(ExplodesInPrepare, a_pod("web"), id="pre_filter"),
+        pytest.param(ExplodesInPins, a_pod("web", requires=["zone Exists"]), id="node_names"),
         pytest.param(ExplodesInAssign, a_pod("web"), id="assign"),
-        pytest.param(scoring(lambda n: n.used("pods"), own(explode, explode)), a_pod("web"), id="extremes"),
-        pytest.param(scoring(lambda n: n.used("pods"), own(lambda r: (1,), explode)), a_pod("web"), id="normalize"),
+        pytest.param(
+            scoring(lambda n: n.used("pods"), custom_normalize(explode, explode)), a_pod("web"), id="extremes"
+        ),
+        pytest.param(
+            scoring(lambda n: n.used("pods"), custom_normalize(lambda r: (1,), explode)), a_pod("web"), id="normalize"
+        ),
         pytest.param(WrongAssignment, a_pod("web"), id="an assignment that is none"),
         pytest.param(filtering(lambda n, v: v.reject(np.array([True]), Reason("x"))), a_pod("web"), id="a short mask"),
     ],
@@ -189,11 +200,11 @@ def test_when_what_broke_the_rule_is_gone_the_same_class_is_placed_again() -> No
     planner = Planner(lineup_with(scoring(broken_by_label, on=Depends.NODE)))
     job = Job.of(a_pod("web", cpu=1))
     assert_blamed(planner.decide(job, ledger.snapshot(), 0.0))
-    ledger.node_seen(a_node("n13", labels={"points": "3"}))
+    ledger.upsert_node(a_node("n13", labels={"points": "3"}))
     assert planner.decide(job, ledger.snapshot(), 0.0).placements[0].node == "n13"
 
 
-@pytest.mark.parametrize("normalize", [UP, KEEP], ids=["UP", "KEEP"])
+@pytest.mark.parametrize("normalize", [HIGHER_IS_BETTER, AS_IS], ids=["UP", "KEEP"])
 def test_a_rule_that_breaks_later_fails_then_and_not_before(normalize: Normalize) -> None:
     """The class is known and only a row is repaired: the failure must not get lost on that way."""
     rule = scoring(lambda n: np.where(n.used("pods") > 0, np.nan, 1.0), normalize)
@@ -203,13 +214,13 @@ def test_a_rule_that_breaks_later_fails_then_and_not_before(normalize: Normalize
     assert decision.placed
     commit(decision, first, ledger, 0.0)
     assert_blamed(planner.decide(Job.of(a_pod("web-1", cpu=1)), ledger.snapshot(), 0.0))
-    ledger.pod_gone("default/web-0")
+    ledger.remove_pod("default/web-0")
     assert planner.decide(Job.of(a_pod("web-1", cpu=1)), ledger.snapshot(), 0.0).placed
 
 
 def test_other_classes_go_on_while_one_fails() -> None:
     class OnlyBigPods(Rule):
-        normalize = UP
+        normalize = HIGHER_IS_BETTER
 
         def score(self, pod: PodClass, nodes: Nodes, job: Any) -> Any:
             return explode() if dict(pod.demand.amounts).get("cpu", 0) > 1000 else nodes.used("pods")
@@ -244,11 +255,11 @@ def fullness(nodes: Nodes) -> Any:
         return 100 * nodes.used("cpu") / nodes.alloc("cpu")
 
 
-@pytest.mark.parametrize("normalize", [UP, KEEP], ids=["UP", "KEEP"])
+@pytest.mark.parametrize("normalize", [HIGHER_IS_BETTER, AS_IS], ids=["UP", "KEEP"])
 def test_a_ratio_is_no_number_only_where_nobody_looks(normalize: Normalize) -> None:
     """On the row of a deleted node, and on a node without cpu, where the pod cannot run anyway."""
     ledger = a_ledger([a_node("gone"), *TWO, a_node("no cpu", cpu=0)], [a_pod("busy", cpu=4, node="n2")])
-    ledger.node_gone("gone")
+    ledger.remove_node("gone")
     decision = decided(scoring(fullness, normalize), ledger=ledger)
     assert [placement.node for placement in decision.placements] == ["n2"], decision.sentence()
 
@@ -258,4 +269,4 @@ def test_an_interrupt_is_the_users_and_not_a_failure_of_the_rule() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        called(Rule({}), interrupted)
+        call_plugin(Rule({}), interrupted)

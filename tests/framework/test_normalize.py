@@ -5,7 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubenexus.framework.points import DOWN, KEEP, UP, Depends, Normalize, own
+from kubenexus.framework.extension_points import (
+    AS_IS,
+    HIGHER_IS_BETTER,
+    LOWER_IS_BETTER,
+    Depends,
+    Normalize,
+    custom_normalize,
+)
 from kubenexus.state.view import Nodes
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import Run
@@ -17,21 +24,21 @@ def spread_out(raw: Any, extremes: tuple[int, ...]) -> Any:
     return 100 * (raw - low) // (high - low) if high > low else raw * 0 + 50
 
 
-MIN_MAX = own(lambda raw: (int(raw.min(initial=2**40)), int(raw.max(initial=-(2**40)))), spread_out)
+MIN_MAX = custom_normalize(lambda raw: (int(raw.min(initial=2**40)), int(raw.max(initial=-(2**40)))), spread_out)
 
 CASES = [
-    pytest.param(KEEP, [0, 40, 100], [0, 40, 100], id="KEEP: as they are"),
-    pytest.param(UP, [5, 10, 20], [25, 50, 100], id="UP: the largest becomes 100"),
-    pytest.param(UP, [0, 1, 3], [0, 33, 100], id="UP: rounded down"),
-    pytest.param(UP, [0, 0, 0], [0, 0, 0], id="UP: nothing stays nothing"),
-    pytest.param(UP, [7, 7, 7], [100, 100, 100], id="UP: all the same, all the best"),
-    pytest.param(DOWN, [0, 5, 10], [100, 50, 0], id="DOWN: 0 becomes 100, the largest 0"),
-    pytest.param(DOWN, [5, 10, 20], [75, 50, 0], id="DOWN: the smallest need not become 100"),
-    pytest.param(DOWN, [0, 0, 0], [100, 100, 100], id="DOWN: no faults at all"),
-    pytest.param(DOWN, [0, 1, 3], [100, 67, 0], id="DOWN: the quotient is rounded, not the result"),
+    pytest.param(AS_IS, [0, 40, 100], [0, 40, 100], id="KEEP: as they are"),
+    pytest.param(HIGHER_IS_BETTER, [5, 10, 20], [25, 50, 100], id="UP: the largest becomes 100"),
+    pytest.param(HIGHER_IS_BETTER, [0, 1, 3], [0, 33, 100], id="UP: rounded down"),
+    pytest.param(HIGHER_IS_BETTER, [0, 0, 0], [0, 0, 0], id="UP: nothing stays nothing"),
+    pytest.param(HIGHER_IS_BETTER, [7, 7, 7], [100, 100, 100], id="UP: all the same, all the best"),
+    pytest.param(LOWER_IS_BETTER, [0, 5, 10], [100, 50, 0], id="DOWN: 0 becomes 100, the largest 0"),
+    pytest.param(LOWER_IS_BETTER, [5, 10, 20], [75, 50, 0], id="DOWN: the smallest need not become 100"),
+    pytest.param(LOWER_IS_BETTER, [0, 0, 0], [100, 100, 100], id="DOWN: no faults at all"),
+    pytest.param(LOWER_IS_BETTER, [0, 1, 3], [100, 67, 0], id="DOWN: the quotient is rounded, not the result"),
     pytest.param(MIN_MAX, [-10, 0, 10], [0, 50, 100], id="own: negative scores too"),
     pytest.param(MIN_MAX, [3, 3, 3], [50, 50, 50], id="own: its own answer to a draw"),
-    pytest.param(UP, [1, 2**40, 2**50], [0, 0, 100], id="UP: large numbers are exact"),
+    pytest.param(HIGHER_IS_BETTER, [1, 2**40, 2**50], [0, 0, 100], id="UP: large numbers are exact"),
 ]
 
 
@@ -69,8 +76,8 @@ def test_the_best_node_is_chosen_and_told_its_score(normalize: Normalize, raw: l
 @pytest.mark.parametrize(
     ("normalize", "expected"),
     [
-        pytest.param(UP, "n1", id="UP"),
-        pytest.param(DOWN, "n0", id="DOWN"),
+        pytest.param(HIGHER_IS_BETTER, "n1", id="UP"),
+        pytest.param(LOWER_IS_BETTER, "n0", id="DOWN"),
         pytest.param(MIN_MAX, "n1", id="own"),
     ],
 )
@@ -82,7 +89,7 @@ def test_nodes_where_the_pod_cannot_run_do_not_stretch_the_scale(normalize: Norm
     ]
     done = scheduled(scoring(label_number, normalize, Depends.NODE), nodes, [a_pod("web", cpu=1)])
     assert done.placements == {"web": expected}
-    assert normalized(done)[expected] == (50 if normalize is DOWN else 100)
+    assert normalized(done)[expected] == (50 if normalize is LOWER_IS_BETTER else 100)
 
 
 def test_an_int_stands_for_the_same_score_everywhere() -> None:
@@ -92,7 +99,7 @@ def test_an_int_stands_for_the_same_score_everywhere() -> None:
 
 def test_the_scale_moves_with_what_is_placed() -> None:
     """`used` grows where pods land; each is normalised over the nodes as they are then."""
-    rule = scoring(lambda nodes: nodes.used("pods"), DOWN)
+    rule = scoring(lambda nodes: nodes.used("pods"), LOWER_IS_BETTER)
     done = scheduled(rule, [a_node("n1"), a_node("n2")], [a_pod(f"web-{i}") for i in range(6)])
     assert sorted(done.placements.values()) == ["n1"] * 3 + ["n2"] * 3
 
@@ -102,5 +109,7 @@ def test_a_score_that_was_the_same_everywhere_may_part_later() -> None:
         used = nodes.used("pods")
         return 3 if not used.any() else used
 
-    done = scheduled(scoring(answer, DOWN), [a_node("n1"), a_node("n2")], [a_pod(f"web-{i}") for i in range(4)])
+    done = scheduled(
+        scoring(answer, LOWER_IS_BETTER), [a_node("n1"), a_node("n2")], [a_pod(f"web-{i}") for i in range(4)]
+    )
     assert len(done.placements) == 4

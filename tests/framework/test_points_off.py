@@ -16,8 +16,8 @@ from kubenexus.api.core import (
 from kubenexus.api.selectors import LabelSelector
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.profile import Lineup
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plugins import BUILT_IN, default_profile
@@ -25,7 +25,7 @@ from kubenexus.state.view import Nodes
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 from tests.framework.rules import Rule, lineup_with
-from tests.volumes.some import a_mounting_pod
+from tests.volumes.builders import a_mounting_pod
 
 HOST = "kubernetes.io/hostname"
 TWO = [a_node("n1", labels={HOST: "n1"}), a_node("n2", labels={HOST: "n2"})]
@@ -39,7 +39,7 @@ LEANING = Affinity(pod_affinity=PodAffinity(preferred=[NEAR]))
 class Skipping(Rule):
     """Has nothing to say of any pod; asked all the same it refuses every node."""
 
-    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip:
+    def pre_filter(self, pod: PodClass, nodes: Nodes) -> Skip:
         return SKIP
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
@@ -49,23 +49,23 @@ class Skipping(Rule):
 class Refusing(Rule):
     """Refuses every pod, and no node."""
 
-    def prepare(self, pod: PodClass, nodes: Nodes) -> Verdict:
+    def pre_filter(self, pod: PodClass, nodes: Nodes) -> Verdict:
         return Verdict(Code.UNRESOLVABLE, ("not at all",))
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         pass
 
 
-def without(point: str, name: str, lineup: Lineup | None = None) -> Lineup:
+def without(point: str, name: str, profile_plugins: ProfilePlugins | None = None) -> ProfilePlugins:
     """The lineup with this plugin off at this point."""
-    rules = {} if lineup is None else {plugin.name: type(plugin) for plugin in lineup.plugins}
-    profile = default_profile() if lineup is None else lineup.profile
+    rules = {} if profile_plugins is None else {plugin.name: type(plugin) for plugin in profile_plugins.plugins}
+    profile = default_profile() if profile_plugins is None else profile_plugins.profile
     others = tuple(each.name for each in profile.plugins if each.name != name)
-    return Lineup(msgspec.structs.replace(profile, points={point: others}), {**BUILT_IN, **rules})
+    return ProfilePlugins(msgspec.structs.replace(profile, points={point: others}), {**BUILT_IN, **rules})
 
 
-def decided(lineup: Lineup, pod: Pod) -> Decision:
-    return Planner(lineup).decide(Job.of(pod), a_ledger(TWO).snapshot(), 0.0)
+def decided(profile_plugins: ProfilePlugins, pod: Pod) -> Decision:
+    return Planner(profile_plugins).decide(Job.of(pod), a_ledger(TWO).snapshot(), 0.0)
 
 
 def test_a_plugin_that_is_off_at_prefilter_cannot_skip_its_filter() -> None:
@@ -86,8 +86,8 @@ def test_a_plugin_that_is_off_at_filter_is_asked_at_prefilter_all_the_same() -> 
 
 def test_a_node_that_is_named_is_the_only_one_with_prefilter_or_without() -> None:
     pod = a_pod(requires=[NodeSelectorTerm(match_fields=[NAMED])])
-    for lineup in (Lineup(default_profile(), BUILT_IN), without("preFilter", "NodeAffinity")):
-        assert [placement.node for placement in decided(lineup, pod).placements] == ["n2"]
+    for profile_plugins in (ProfilePlugins(default_profile(), BUILT_IN), without("preFilter", "NodeAffinity")):
+        assert [placement.node for placement in decided(profile_plugins, pod).placements] == ["n2"]
 
 
 @pytest.mark.parametrize("plugin", ["VolumeBinding", "VolumeZone", "VolumeRestrictions"])
@@ -97,7 +97,7 @@ def test_a_claim_that_is_missing_refuses_the_pod_with_prefilter_or_without(plugi
     )
     bare = msgspec.structs.replace(alone, points={"preFilter": ()})
     for profile in (alone, bare):
-        decision = decided(Lineup(profile, BUILT_IN), a_mounting_pod("new", "data"))
+        decision = decided(ProfilePlugins(profile, BUILT_IN), a_mounting_pod("new", "data"))
         assert not decision.placed
         assert decision.diagnosis.refused_by == (plugin,)
         assert 'persistentvolumeclaim "data" not found' in decision.sentence()
@@ -111,5 +111,5 @@ def test_a_plugin_that_only_scores_a_pod_is_repaired_without_prefilter_too(plugi
         pod = a_pod(f"web-{i}", labels={"app": "web"}, topology_spread_constraints=[SOFT])
         job = Job.of(msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, affinity=LEANING)))
         commit(planner.decide(job, ledger.snapshot(), 0.0), job, ledger, 0.0)
-        ledger.node_seen(a_node("n2", labels={HOST: "n2", "lap": str(i)}))
-    assert planner.bench.work.builds == 1
+        ledger.upsert_node(a_node("n2", labels={HOST: "n2", "lap": str(i)}))
+    assert planner.class_cache.work.builds == 1

@@ -18,7 +18,7 @@ RULE = PACKAGE / "src" / "quiet_nodes" / "__init__.py"
 # n1 is large and busy with pods that ask for nothing, n2 small and quiet: without the rule, size decides.
 SCRIPT = """
 import json, sys
-from kubenexus.framework.profile import Enabled
+from kubenexus.framework.profile import EnabledPlugin
 from kubenexus.plugins import default_profile
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import run
@@ -31,8 +31,8 @@ def placed(profile):
     return done.placements["web"], scores
 json.dump({
     "without": placed(None),
-    "with": placed(default_profile(also=[Enabled("QuietNodes", weight=5)])),
-    "told": placed(default_profile(also=[Enabled("QuietNodes", weight=5, args={"daemons": 5})])),
+    "with": placed(default_profile(also=[EnabledPlugin("QuietNodes", weight=5)])),
+    "told": placed(default_profile(also=[EnabledPlugin("QuietNodes", weight=5, args={"daemons": 5})])),
 }, sys.stdout)
 """
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.framework.points import UP, Depends
-from kubenexus.framework.profile import Enabled, Factory, Lineup, Profile
-from kubenexus.framework.registry import GROUP, check, with_entry_points
-from kubenexus.plugins import BUILT_IN, default_profile, lineup
+from kubenexus.framework.extension_points import HIGHER_IS_BETTER, Depends
+from kubenexus.framework.profile import EnabledPlugin, Factory, Profile, ProfilePlugins
+from kubenexus.framework.registry import GROUP, check_plugin, load_plugins
+from kubenexus.plugins import BUILT_IN, default_profile, profile_plugins
 from tests.framework.rules import Rule, scoring
 
 
@@ -43,9 +43,9 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
 
 
 GOOD = """
-from kubenexus.framework.points import UP, Depends
+from kubenexus.framework.extension_points import HIGHER_IS_BETTER, Depends
 class Mine:
-    name, reads, depends, normalize = "Mine", (), Depends.NODE, UP
+    name, reads, depends, normalize = "Mine", (), Depends.NODE, HIGHER_IS_BETTER
     def __init__(self, args): self.args = args
     def score(self, pod, nodes, job): return 0
 """
@@ -53,10 +53,10 @@ class Mine:
 
 def test_an_installed_plugin_is_known_by_its_name_and_off_until_it_is_enabled(shelf: Shelf) -> None:
     shelf.put("mine", "Mine = mine:Mine", GOOD)
-    factories = with_entry_points(BUILT_IN)
+    factories = load_plugins(BUILT_IN)
     assert set(factories) == {*BUILT_IN, "Mine"}
-    assert "Mine" not in [rule.name for rule in lineup().plugins]
-    enabled = lineup(default_profile(also=[Enabled("Mine", weight=3, args={"a": 1})]))
+    assert "Mine" not in [rule.name for rule in profile_plugins().plugins]
+    enabled = profile_plugins(default_profile(also=[EnabledPlugin("Mine", weight=3, args={"a": 1})]))
     assert enabled.weights["Mine"] == 3
     assert enabled.scores[-1].args == {"a": 1}  # type: ignore[attr-defined]
 
@@ -85,7 +85,7 @@ def test_a_package_that_is_broken_is_an_error_at_start_that_names_the_plugin(
 ) -> None:
     shelf.put("mine", entry, source)
     with pytest.raises(KubeNexusError) as caught:
-        lineup()
+        profile_plugins()
     assert repr(name if entry.startswith(name) else "Mine") in str(caught.value)
     assert problem in str(caught.value)
 
@@ -94,13 +94,13 @@ def test_a_name_that_is_taken_is_an_error_that_names_both(shelf: Shelf) -> None:
     shelf.put("one", "Mine = one:Mine", GOOD)
     shelf.put("two", "Mine = two:Mine", GOOD)
     with pytest.raises(KubeNexusError, match=r"'Mine' \((one|two):Mine\): the name is taken"):
-        lineup()
+        profile_plugins()
 
 
 def test_a_built_in_name_cannot_be_taken_over(shelf: Shelf) -> None:
     shelf.put("mine", "NodeName = mine:NodeName", GOOD.replace("Mine", "NodeName"))
     with pytest.raises(KubeNexusError, match=r"'NodeName' \(mine:NodeName\): the name is taken"):
-        lineup()
+        profile_plugins()
 
 
 def one(**parts: Any) -> type[Any]:
@@ -114,33 +114,49 @@ def many(self: Any, *rest: Any) -> None: ...
 def keywords(self: Any, *, pod: Any, nodes: Any, job: Any) -> None: ...
 
 
-KEPT = {"depends": Depends.NODE, "normalize": UP}
+KEPT = {"depends": Depends.NODE, "normalize": HIGHER_IS_BETTER}
 
 
 @pytest.mark.parametrize(
     ("plugin", "problem"),
     [
-        pytest.param(one(reads=None, gate=lambda self, pod: None), "`reads` must be a tuple", id="reads missing"),
+        pytest.param(
+            one(reads=None, pre_enqueue=lambda self, pod: None), "`reads` must be a tuple", id="reads missing"
+        ),
         pytest.param(one(reads=["spec.priority"], score=three, **KEPT), "`reads` must be a tuple", id="reads a list"),
         pytest.param(one(reads="spec.priority", score=three, **KEPT), "`reads` must be a tuple", id="reads a text"),
         pytest.param(one(), "implements none of", id="does nothing"),
         pytest.param(one(score=5), "implements none of", id="a point that cannot be called"),
         pytest.param(one(score=two, **KEPT), "`score` must take 3 arguments", id="an argument too few"),
         pytest.param(one(filter=keywords, **KEPT), "`filter` must take 3 arguments", id="keywords only"),
-        pytest.param(one(gate=two), "`gate` must take 1 arguments", id="an argument too many"),
+        pytest.param(one(pre_enqueue=two), "`pre_enqueue` must take 1 arguments", id="an argument too many"),
         pytest.param(one(score=three, depends=Depends.NODE), "`normalize`", id="normalize missing"),
-        pytest.param(one(score=three, normalize=UP), "`depends`", id="depends missing"),
-        pytest.param(one(score=three, depends="node", normalize=UP), "`depends`, a Depends", id="depends a text"),
+        pytest.param(one(score=three, normalize=HIGHER_IS_BETTER), "`depends`", id="depends missing"),
+        pytest.param(
+            one(score=three, depends="node", normalize=HIGHER_IS_BETTER), "`depends`, a Depends", id="depends a text"
+        ),
         pytest.param(one(filter=three), "`depends`", id="a filter needs it, too"),
-        pytest.param(one(gate=lambda self, pod: None, wakes="all"), "`wakes` must be", id="wakes are a text"),
-        pytest.param(one(gate=lambda self, pod: None, wakes=("all",)), "`wakes` must be", id="wakes are texts"),
+        pytest.param(
+            one(pre_enqueue=lambda self, pod: None, events_to_register="all"),
+            "`events_to_register` must be",
+            id="events are a text",
+        ),
+        pytest.param(
+            one(pre_enqueue=lambda self, pod: None, events_to_register=("all",)),
+            "`events_to_register` must be",
+            id="events are texts",
+        ),
         pytest.param(one(filter=three, **KEPT, sign=three), "`sign` must take 2 arguments", id="sign with a job"),
-        pytest.param(one(filter=three, **KEPT, bonds=two), "`bonds` must take 3 arguments", id="bonds without peers"),
+        pytest.param(
+            one(filter=three, **KEPT, member_constraints=two),
+            "`member_constraints` must take 3 arguments",
+            id="bonds without peers",
+        ),
     ],
 )
 def test_a_class_that_does_not_keep_the_contract_is_refused_and_named(plugin: type[Any], problem: str) -> None:
     with pytest.raises(KubeNexusError) as caught:
-        check("Mine", plugin)
+        check_plugin("Mine", plugin)
     assert "'Mine'" in str(caught.value)
     assert problem in str(caught.value)
 
@@ -151,35 +167,35 @@ def test_a_class_that_does_not_keep_the_contract_is_refused_and_named(plugin: ty
         pytest.param(one(score=three, **KEPT), id="score"),
         pytest.param(one(score=many, **KEPT), id="any arguments"),
         pytest.param(one(filter=three, depends=Depends.USAGE | Depends.CLUSTER), id="filter"),
-        pytest.param(one(gate=lambda self, pod: None), id="gate"),
-        pytest.param(one(assign=three, room=three), id="assign and room"),
+        pytest.param(one(pre_enqueue=lambda self, pod: None), id="gate"),
+        pytest.param(one(assign=three, capacity=three), id="assign and room"),
     ],
 )
 def test_a_class_that_keeps_it_is_taken(plugin: type[Any]) -> None:
-    check("Mine", plugin)
+    check_plugin("Mine", plugin)
 
 
 def test_every_built_in_keeps_the_contract_it_asks_of_others() -> None:
     for name, plugin in BUILT_IN.items():
-        check(name, plugin)
+        check_plugin(name, plugin)
 
 
 def factory(rule: Any) -> Factory:
     return rule
 
 
-def profile(*plugins: Enabled) -> Profile:
+def profile(*plugins: EnabledPlugin) -> Profile:
     return Profile("mine", plugins)
 
 
 def test_a_profile_that_names_an_unknown_plugin_is_refused_with_the_known_ones() -> None:
     with pytest.raises(KubeNexusError, match=r"'mine'.*unknown plugin 'NodeNames'.*NodeName"):
-        lineup(profile(Enabled("NodeNames")))
+        profile_plugins(profile(EnabledPlugin("NodeNames")))
 
 
 def test_a_plugin_enabled_twice_is_refused() -> None:
     with pytest.raises(KubeNexusError, match=r"'mine'.*'NodeName' is enabled twice"):
-        lineup(profile(Enabled("NodeName"), Enabled("NodeName", weight=2)))
+        profile_plugins(profile(EnabledPlugin("NodeName"), EnabledPlugin("NodeName", weight=2)))
 
 
 class Picky(Rule):
@@ -188,15 +204,15 @@ class Picky(Rule):
     def __init__(self, args: Mapping[str, Any]) -> None:
         raise ValueError("shape: needs a point")
 
-    def gate(self, pod: Any) -> None: ...
+    def pre_enqueue(self, pod: Any) -> None: ...
 
 
 def test_a_plugin_that_refuses_its_arguments_is_named() -> None:
     with pytest.raises(KubeNexusError, match=r"'Rule'.*shape: needs a point"):
-        Lineup(profile(Enabled("Rule", args={"shape": []})), {"Rule": factory(Picky)})
+        ProfilePlugins(profile(EnabledPlugin("Rule", args={"shape": []})), {"Rule": factory(Picky)})
 
 
 @pytest.mark.parametrize("weight", [-1, 2**31])
 def test_a_weight_that_no_sum_of_scores_could_bear_is_refused_and_its_plugin_named(weight: int) -> None:
     with pytest.raises(KubeNexusError, match="'Rule'"):
-        Lineup(profile(Enabled("Rule", weight=weight)), {"Rule": factory(scoring(lambda nodes: 0))})
+        ProfilePlugins(profile(EnabledPlugin("Rule", weight=weight)), {"Rule": factory(scoring(lambda nodes: 0))})

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from kubenexus.api.core import Taint
-from kubenexus.framework.job import ALONE
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import DOWN, Depends, Filter, Score
-from kubenexus.framework.registry import check
-from kubenexus.framework.rowwise import Counted, NodeRow, RowFilter, RowScore, rows
-from kubenexus.framework.signature import Signer
+from kubenexus.framework.extension_points import LOWER_IS_BETTER, Depends, Filter, Score
+from kubenexus.framework.job import SINGLE_POD_VIEW
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.pod_signature import PodSigner
+from kubenexus.framework.registry import check_plugin
+from kubenexus.framework.rowwise import NodeRow, ResourceAmounts, RowFilter, RowScore, rows
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason, ReasonTable
 from kubenexus.state.devices import Device
 from kubenexus.state.view import Nodes
@@ -35,7 +35,7 @@ class Careful(RowFilter):
 
 class Quiet(RowScore):
     name = "Quiet"
-    normalize = DOWN
+    normalize = LOWER_IS_BETTER
 
     def score_one(self, pod: PodClass, node: NodeRow) -> float:
         return node.used["pods"] + 0.5
@@ -57,8 +57,8 @@ CLUSTER = [a_node("n1", cpu=4, labels={"kernel": "old"}), a_node("n2", cpu=1), a
 
 
 def a_class(reads: tuple[str, ...] = ()) -> PodClass:
-    signer = Signer(reads)
-    return PodClass(signer.sign(a_pod("a")), signer.specimen(a_pod("a")))
+    signer = PodSigner(reads)
+    return PodClass(signer.sign(a_pod("a")), signer.class_pod_of(a_pod("a")))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def a_class(reads: tuple[str, ...] = ()) -> PodClass:
 def test_a_rule_is_asked_at_the_points_it_was_written_for(rule: type, filters: bool, scores: bool) -> None:
     made = rule({})
     assert (isinstance(made, Filter), isinstance(made, Score)) == (filters, scores)
-    check(rule.name, rule)  # type: ignore[attr-defined]
+    check_plugin(rule.name, rule)  # type: ignore[attr-defined]
 
 
 def test_reasons_one_several_or_none() -> None:
@@ -85,13 +85,13 @@ def test_reasons_one_several_or_none() -> None:
 
 def test_some_rows_in_any_order_and_rows_whose_node_is_gone() -> None:
     ledger = a_ledger(CLUSTER)
-    ledger.node_gone("n2")
+    ledger.remove_node("n2")
     some = Nodes(ledger.nodes, np.array([3, 1, 0]))
     assert [(i, node.name) for i, node in rows(some)] == [(0, "n4"), (2, "n1")]
     verdict = NodeVerdict(ReasonTable())
     Careful({}).filter(a_class(), some, verdict)
     assert (verdict.bits != 0).tolist() == [False, False, True]
-    assert Quiet({}).score(a_class(), some, ALONE).tolist() == [0.5, 0, 0.5]
+    assert Quiet({}).score(a_class(), some, SINGLE_POD_VIEW).tolist() == [0.5, 0, 0.5]
 
 
 def test_what_a_rule_sees_of_a_node() -> None:
@@ -99,14 +99,14 @@ def test_what_a_rule_sees_of_a_node() -> None:
         "n1", cpu="1500m", memory="1Gi", gpu=2, zone="a", taints=["x=y:NoSchedule"], cordoned=True, features=["F"]
     )
     ledger = a_ledger([node, a_node("n2")], [a_pod("b", cpu=1, gpu=1, node="n1"), a_pod("c", node="n1")])
-    ledger.devices_seen("n1", (Device("gpu0"),))
+    ledger.set_devices("n1", (Device("gpu0"),))
     [(_, seen)] = rows(Nodes(ledger.nodes, np.array([0])))
     assert seen == NodeRow(
         name="n1",
         labels=node.metadata.labels,
         taints=(Taint(key="x", value="y", effect="NoSchedule"),),
-        alloc=Counted({"cpu": 1500, "memory": 1 << 30, "pods": 110, "nvidia.com/gpu": 2}),
-        used=Counted({"cpu": 1000, "pods": 2, "nvidia.com/gpu": 1}),
+        alloc=ResourceAmounts({"cpu": 1500, "memory": 1 << 30, "pods": 110, "nvidia.com/gpu": 2}),
+        used=ResourceAmounts({"cpu": 1000, "pods": 2, "nvidia.com/gpu": 1}),
         cordoned=True,
         features=frozenset({"F"}),
         devices=(Device("gpu0"),),
@@ -115,7 +115,7 @@ def test_what_a_rule_sees_of_a_node() -> None:
 
 
 def test_a_node_for_a_unit_test_is_made_by_hand() -> None:
-    node = NodeRow("n1", labels={"kernel": "old"}, alloc=Counted(cpu=4000))
+    node = NodeRow("n1", labels={"kernel": "old"}, alloc=ResourceAmounts(cpu=4000))
     assert list(Careful({}).filter_one(a_class(), node)) == [OLD]
 
 
@@ -123,7 +123,7 @@ def test_it_places_as_its_fast_twin_does_while_the_cluster_fills() -> None:
     """Through caches and repairs: the answers are asked for again where something changed, and only there."""
     pods = [a_pod(f"p{i}", cpu=1) for i in range(16)]
     slow = scheduled(Quiet, CLUSTER, pods)
-    fast = scheduled(scoring(lambda nodes: nodes.used("pods"), DOWN), CLUSTER, pods)
+    fast = scheduled(scoring(lambda nodes: nodes.used("pods"), LOWER_IS_BETTER), CLUSTER, pods)
     assert slow.placements == fast.placements
 
     careful = scheduled(Careful, CLUSTER, pods)
@@ -147,7 +147,7 @@ def test_a_rule_that_depends_on_the_node_alone_is_not_asked_after_a_placement() 
 
     done = scheduled(Counting, CLUSTER, [a_pod("a", cpu=1), a_pod("b", cpu=1)])
     assert sorted(asked) == ["n1", "n2", "n3", "n4"]
-    done.ledger.node_seen(a_node("n1", cpu=16))
+    done.ledger.upsert_node(a_node("n1", cpu=16))
     done.then([a_pod("c", cpu=1)])
     assert sorted(asked) == ["n1", "n1", "n2", "n3", "n4"]
 

@@ -11,7 +11,7 @@ from kubenexus.framework.verdict import (
     ReasonTable,
     Retry,
     code_of,
-    shareable,
+    shared_mask,
 )
 
 
@@ -75,12 +75,12 @@ def test_rejecting_nobody_costs_nothing() -> None:
 
 def test_a_mask_that_is_shared_is_not_copied_and_stays_as_it_is() -> None:
     mask = np.array([True, False, True])
-    shared = shareable(mask)
+    shared = shared_mask(mask)
     verdict, another = NodeVerdict(), NodeVerdict()
-    verdict.reject_some(shared, RED)
-    another.reject_some(shared, BLUE)
+    verdict.reject_shared(shared, RED)
+    another.reject_shared(shared, BLUE)
     assert np.shares_memory(verdict.bits, mask)
-    verdict.reject_some(shared, BLUE)
+    verdict.reject_shared(shared, BLUE)
     assert [verdict.table.read(bits) for bits in verdict.bits.tolist()] == [(RED, BLUE), (), (RED, BLUE)]
     assert [another.table.read(bits) for bits in another.bits.tolist()] == [(BLUE,), (), (BLUE,)]
     assert mask.tolist() == [True, False, True]
@@ -89,7 +89,7 @@ def test_a_mask_that_is_shared_is_not_copied_and_stays_as_it_is() -> None:
 
 
 def test_a_mask_that_is_true_nowhere_need_not_be_shared() -> None:
-    assert shareable(np.array([False, False])) is None
+    assert shared_mask(np.array([False, False])) is None
 
 
 def test_a_mask_that_changes_later_changes_no_verdict() -> None:

@@ -9,7 +9,7 @@ from kubenexus.base.errors import Malformed
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner, commit
-from kubenexus.plugins import lineup
+from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger
 
 Json = dict[str, Any]
@@ -38,7 +38,7 @@ class Loop:
 
     def __init__(self, *nodes: Any) -> None:
         self.ledger = Ledger()
-        self.planner = Planner(lineup())
+        self.planner = Planner(profile_plugins())
         self.refused: list[str] = []
         self.waiting: dict[str, Pod] = {}
         for node in nodes or (a_node(),):
@@ -49,7 +49,7 @@ class Loop:
         if isinstance(found, Unreadable):
             self.refused.append(str(found.error))
         else:
-            self._tell(self.ledger.node_seen, found)
+            self._tell(self.ledger.upsert_node, found)
 
     def pod(self, thing: Any) -> None:
         self._pod(read_object(dumped(thing), Pod))
@@ -78,9 +78,9 @@ class Loop:
     def _pod(self, found: Pod | Unreadable) -> None:
         if isinstance(found, Unreadable):
             self.refused.append(str(found.error))
-            self.ledger.pod_unreadable(f"{found.namespace}/{found.name}", found.node)
+            self.ledger.block_unreadable_pod(f"{found.namespace}/{found.name}", found.node)
             self.waiting.pop(f"{found.namespace}/{found.name}", None)
-        elif self._tell(self.ledger.pod_seen, found) and not found.spec.node_name:
+        elif self._tell(self.ledger.upsert_pod, found) and not found.spec.node_name:
             self.waiting[found.key] = found
 
     def _tell(self, tell: Any, found: Any) -> bool:

@@ -30,7 +30,7 @@ def test_a_resource_that_no_node_offers_any_more_is_as_if_none_ever_had(before: 
     live = Loop(a_node("n2"))
     for node in before:
         if node is None:
-            live.ledger.node_gone("n1")
+            live.ledger.remove_node("n1")
         else:
             live.node(node)
     live.pod(ASKS)

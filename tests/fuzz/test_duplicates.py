@@ -35,7 +35,7 @@ def test_a_pod_counts_once_where_it_was_seen_last(events: list[Json], cpu: tuple
     for event in events:
         loop.pod(event)
     assert (loop.used("cpu", "n1"), loop.used("cpu", "n2")) == cpu
-    loop.ledger.pod_gone("ns/p")
+    loop.ledger.remove_pod("ns/p")
     assert (loop.used("cpu", "n1"), loop.used("cpu", "n2")) == (0, 0)
 
 

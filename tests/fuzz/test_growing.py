@@ -7,18 +7,18 @@ import math
 import pytest
 
 from kubenexus.testing.fuzz.__main__ import main
-from kubenexus.testing.fuzz.growing import Bounds, Growing, Worst
-from kubenexus.testing.large.others import OTHERS
+from kubenexus.testing.fuzz.growing_run import Bounds, GrowingRun, Worst
+from kubenexus.testing.large.large_cluster import LargeCluster, run_on_large_cluster
+from kubenexus.testing.large.objects import OTHERS
 from kubenexus.testing.large.pods import PODS
-from kubenexus.testing.large.scenes import NAME, dimensions, fits, grown, play
-from kubenexus.testing.large.stage import Stage, on_stage
+from kubenexus.testing.large.scenarios import NAME, dimensions, fits, grown, play
 
 NODES = 40
 ANY = Bounds(math.inf, math.inf)
 
 
 def test_a_few_rounds_leave_every_ordinary_pod_its_place() -> None:
-    growing = Growing(3, ANY)
+    growing = GrowingRun(3, ANY)
     growing.run(range(4), NODES)
     assert growing.broken == []
     assert sum(worst.scenes for worst in growing.worst.values()) > 20
@@ -29,7 +29,7 @@ def test_a_round_follows_from_the_seed_and_its_number() -> None:
     """But for times, which are those of the machine."""
     seen = []
     for rounds in (range(2), range(1, 2), range(1, 2)):
-        growing = Growing(7, ANY)
+        growing = GrowingRun(7, ANY)
         growing.run(rounds, NODES)
         seen.append({key: (worst.scenes, worst.refused) for key, worst in growing.worst.items()})
     assert seen[1] == seen[2]
@@ -40,7 +40,7 @@ def test_a_round_follows_from_the_seed_and_its_number() -> None:
     "bounds", [pytest.param(Bounds(seconds=0.0), id="time"), pytest.param(Bounds(megabytes=-1.0), id="memory")]
 )
 def test_a_turn_beyond_its_bounds_is_told_with_how_to_see_it_again(bounds: Bounds) -> None:
-    growing = Growing(3, bounds)
+    growing = GrowingRun(3, bounds)
     growing.run(range(1), NODES)
     assert growing.broken
     assert "again: python -m kubenexus.testing.fuzz --grow --seed 3 --round 0" in "\n".join(growing.report())
@@ -67,14 +67,14 @@ def test_every_scene_can_be_played_one_after_the_other() -> None:
     """On one stage, with forty entries each: whatever is left behind by one is met by the next."""
     played = list[tuple[str, str]]()
 
-    async def all_of_them(stage: Stage) -> None:
+    async def all_of_them(stage: LargeCluster) -> None:
         for about, dimension in dimensions():
             scene = await play(stage, about, dimension, 40)
             assert scene is not None
             assert not stage.said_of(NAME)
             played.append((about, dimension))
 
-    on_stage(all_of_them, NODES)
+    run_on_large_cluster(all_of_them, NODES)
     assert len(played) == 2 * len(PODS) + len(OTHERS)
 
 

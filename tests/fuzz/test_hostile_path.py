@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubenexus.framework.verdict import Code
-from kubenexus.testing.fuzz.work import counted
+from kubenexus.testing.fuzz.call_counting import counted
 from tests.fuzz.path import Json, Loop, a_node, a_pod, dumped
 
 MANY = 10_000

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kubenexus.cycle.bench import Bench
+from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner
-from kubenexus.plugins import lineup
+from kubenexus.plugins import profile_plugins
 from tests.fuzz.path import Json, Loop, a_node, a_pod
 
 
@@ -56,7 +56,7 @@ def zone(node: Json, name: str) -> Json:
 
 
 def nodes(loop: Loop, *names: str, instead_of: str = "") -> None:
-    loop.ledger.node_gone(instead_of)
+    loop.ledger.remove_node(instead_of)
     for name in names:
         loop.node(zone(a_node(name), "c"))
 
@@ -64,7 +64,7 @@ def nodes(loop: Loop, *names: str, instead_of: str = "") -> None:
 CHANGES: dict[str, Callable[[Loop], Any]] = {
     "a new node": lambda loop: loop.node(zone(a_node("n3"), "b")),
     "many new nodes": lambda loop: nodes(loop, *(f"m{i}" for i in range(100))),
-    "a node less": lambda loop: loop.ledger.node_gone("n1"),
+    "a node less": lambda loop: loop.ledger.remove_node("n1"),
     "another node in its row": lambda loop: nodes(loop, "n4", instead_of="n1"),
     "other labels": lambda loop: loop.node(zone(a_node("n1"), "b")),
     "a taint": lambda loop: loop.node({**a_node("n1"), "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}),
@@ -72,7 +72,7 @@ CHANGES: dict[str, Callable[[Loop], Any]] = {
     "a resource nobody had": lambda loop: loop.node(a_node("n1", **{"example.com/x": 3})),
     "a pod more": lambda loop: loop.pod(a_pod("other", node="n2")),
     "a fence": lambda loop: loop.pod(a_pod("bad", requests={"cpu": "x"}, node="n1")),
-    "no node left": lambda loop: (loop.ledger.node_gone("n1"), loop.ledger.node_gone("n2")),
+    "no node left": lambda loop: (loop.ledger.remove_node("n1"), loop.ledger.remove_node("n2")),
 }
 
 
@@ -92,16 +92,16 @@ def test_a_known_class_answers_as_an_unknown_one_would(wish: str, change: str) -
     for i in range(2):
         loop.pod(labelled(f"after-{i}", WISHES[wish]))
         job = Job.of(loop.waiting[f"ns/after-{i}"])
-        afresh = Planner(loop.planner.lineup).decide(job, loop.ledger.snapshot(), 0.0)
+        afresh = Planner(loop.planner.profile_plugins).decide(job, loop.ledger.snapshot(), 0.0)
         assert loop.decide(f"after-{i}") == afresh
 
 
 def test_the_cache_of_classes_counts_what_hostile_ones_really_hold() -> None:
     """A pod may bring a megabyte of terms. Counted by its rows alone, such a class would look like nothing at all."""
     loop = Loop()
-    loop.planner = Planner(lineup(), Bench(lineup(), cache_bytes=1 << 20))
+    loop.planner = Planner(profile_plugins(), ClassCache(profile_plugins(), cache_bytes=1 << 20))
     for number in range(40):
         terms = [in_zone(f"{number}-{i}") for i in range(2000)]
         loop.pod(a_pod(f"p{number}", **affinity("required", {"nodeSelectorTerms": terms})))
         assert not loop.decide(f"p{number}").placed
-    assert len(loop.planner.bench) <= 20
+    assert len(loop.planner.class_cache) <= 20

@@ -8,24 +8,24 @@ import pytest
 
 from kubenexus.api.core import DeviceClass, Node, Pod
 from kubenexus.plan.decide import Planner
-from kubenexus.plugins.node_resources_fit import NodeResourcesFit
+from kubenexus.plugins.node_resources.fit import NodeResourcesFit
 from kubenexus.state.ledger import Ledger
-from kubenexus.testing.fuzz import good, stream
+from kubenexus.testing.fuzz import stream, valid_objects
 from kubenexus.testing.fuzz.__main__ import main
+from kubenexus.testing.fuzz.call_counting import ALLOWANCE, TooMuchWork, counted
+from kubenexus.testing.fuzz.fuzz_run import FuzzRun
 from kubenexus.testing.fuzz.report import report
-from kubenexus.testing.fuzz.work import ALLOWANCE, TooMuchWork, counted
-from kubenexus.testing.fuzz.world import World
 
 SEED = 20
 OBJECTS = 3000
 
 
-def broken(world: World) -> list[str]:
+def broken(world: FuzzRun) -> list[str]:
     return [f"{violation.law} (object {violation.number}): {violation.detail}" for violation in world.tally.violations]
 
 
 def test_three_thousand_objects_break_no_law() -> None:
-    world = World(SEED)
+    world = FuzzRun(SEED)
     tally = world.run(OBJECTS)
     assert broken(world) == []
     assert tally.objects.total() >= OBJECTS
@@ -47,7 +47,7 @@ WAYS = [
 
 @pytest.mark.parametrize(("kind", "way"), WAYS)
 def test_every_way_to_spoil_an_object_breaks_no_law(kind: Any, way: Any) -> None:
-    world, rng = World(SEED), Random(way.__name__)
+    world, rng = FuzzRun(SEED), Random(way.__name__)
     for number in range(100):
         before = stream.event(SEED, number)
         if before.way == stream.GOOD:
@@ -59,7 +59,7 @@ def test_every_way_to_spoil_an_object_breaks_no_law(kind: Any, way: Any) -> None
 
 
 def test_the_same_seed_makes_the_same_objects_and_the_same_outcome() -> None:
-    one, two = (World(7) for _ in range(2))
+    one, two = (FuzzRun(7) for _ in range(2))
     one.run(400)
     two.run(400)
     assert one.tally.objects == two.tally.objects
@@ -68,11 +68,17 @@ def test_the_same_seed_makes_the_same_objects_and_the_same_outcome() -> None:
 
 
 def test_good_objects_are_all_accepted() -> None:
-    world, rng = World(SEED), Random(1)
+    world, rng = FuzzRun(SEED), Random(1)
     for number in range(300):
         kind: Any = rng.choice((Pod, Node, DeviceClass))
-        thing = good.pod(rng, 0.5) if kind is Pod else good.node(rng) if kind is Node else good.device_class(rng)
-        world.step(stream.Event(number, kind, stream._dumped(rng, thing)))
+        thing = (
+            valid_objects.pod(rng, 0.5)
+            if kind is Pod
+            else valid_objects.node(rng)
+            if kind is Node
+            else valid_objects.device_class(rng)
+        )
+        world.step(stream.FuzzEvent(number, kind, stream._dumped(rng, thing)))
     world.close_books()
     assert broken(world) == []
     assert set(world.tally.objects) == {("good", "accepted")}
@@ -81,13 +87,13 @@ def test_good_objects_are_all_accepted() -> None:
 # --- it can fail ---------------------------------------------------------------------------------------------------
 
 
-def found(world: World, law: str) -> bool:
+def found(world: FuzzRun, law: str) -> bool:
     return any(law in violation.law for violation in world.tally.violations)
 
 
 def test_a_ledger_that_forgets_its_fences_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ledger, "pod_unreadable", lambda self, key, node: set())
-    world = World(SEED)
+    monkeypatch.setattr(Ledger, "block_unreadable_pod", lambda self, key, node: set())
+    world = FuzzRun(SEED)
     world.run(1500)
     assert found(world, "the books: other nodes are fenced")
     assert found(world, "a placement: put on")
@@ -95,7 +101,7 @@ def test_a_ledger_that_forgets_its_fences_is_found(monkeypatch: pytest.MonkeyPat
 
 def test_a_rule_that_lets_everything_in_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NodeResourcesFit, "filter", lambda self, pod, nodes, verdict: None)
-    world = World(SEED)
+    world = FuzzRun(SEED)
     world.run(1500)
     assert found(world, "a placement: cpu on")
 
@@ -107,9 +113,9 @@ def test_a_miscount_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             self.nodes.resources.used[0, self.nodes.row_of[record.node]] += 1
         return forgotten(self, key)
 
-    forgotten = Ledger.pod_gone
-    monkeypatch.setattr(Ledger, "pod_gone", careless)
-    world = World(SEED)
+    forgotten = Ledger.remove_pod
+    monkeypatch.setattr(Ledger, "remove_pod", careless)
+    world = FuzzRun(SEED)
     world.run(600)
     assert found(world, "the books")
     assert found(world, "the digest")
@@ -124,7 +130,7 @@ def test_an_exception_is_found_told_with_its_place_and_survived(monkeypatch: pyt
         return decide(self, job, snapshot, now)
 
     monkeypatch.setattr(Planner, "decide", moody)
-    world = World(SEED)
+    world = FuzzRun(SEED)
     world.run(600)
     assert found(world, "decide: ZeroDivisionError escaped")
     assert world.tally.decisions["Success"] > 50
@@ -132,14 +138,14 @@ def test_an_exception_is_found_told_with_its_place_and_survived(monkeypatch: pyt
 
 
 def test_a_warning_is_taken_for_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = Ledger.node_seen
+    seen = Ledger.upsert_node
 
     def overflowing(self: Ledger, node: Node) -> set[int]:
         np.int64(2**62) * np.int64(4)
         return seen(self, node)
 
-    monkeypatch.setattr(Ledger, "node_seen", overflowing)
-    world = World(SEED)
+    monkeypatch.setattr(Ledger, "upsert_node", overflowing)
+    world = FuzzRun(SEED)
     world.run(50)
     assert found(world, "ledger: RuntimeWarning escaped")
 
@@ -169,7 +175,7 @@ def test_the_command_prints_what_became_of_the_objects(capsys: pytest.CaptureFix
 def test_the_command_fails_and_says_how_to_see_it_again(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Ledger, "node_seen", lambda self, node: 1 // 0)
+    monkeypatch.setattr(Ledger, "upsert_node", lambda self, node: 1 // 0)
     assert main(["--objects", "20", "--seed", str(SEED)]) == 1
     printed = capsys.readouterr().out
     told = printed.partition("VIOLATION ledger: ZeroDivisionError escaped")[2]

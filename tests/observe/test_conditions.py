@@ -32,7 +32,7 @@ def status(call: Call | None) -> Any:
 
 
 def test_the_whole_patch() -> None:
-    call = conditions.refused(web(), Code.UNSCHEDULABLE, SENTENCE, NOW)
+    call = conditions.unschedulable_patch(web(), Code.UNSCHEDULABLE, SENTENCE, NOW)
     assert call is not None
     assert str(call) == "PATCH /api/v1/namespaces/shop/pods/web-0/status"
     assert call.content_type == STRATEGIC_PATCH
@@ -62,21 +62,21 @@ def test_the_whole_patch() -> None:
     ],
 )
 def test_nothing_is_written_when_nothing_changed(pod: Pod) -> None:
-    assert conditions.refused(pod, Code.UNSCHEDULABLE, SENTENCE, NOW) is None
+    assert conditions.unschedulable_patch(pod, Code.UNSCHEDULABLE, SENTENCE, NOW) is None
 
 
 def test_the_time_of_the_transition_moves_only_with_the_status() -> None:
     said = scheduled_false(message="0/4 nodes are available: 4 Insufficient cpu.")
-    (change,) = status(conditions.refused(web(said), Code.UNSCHEDULABLE, SENTENCE, NOW))["conditions"]
+    (change,) = status(conditions.unschedulable_patch(web(said), Code.UNSCHEDULABLE, SENTENCE, NOW))["conditions"]
     assert "lastTransitionTime" not in change
     was_true = PodCondition(type="PodScheduled", status="True")
-    (change,) = status(conditions.refused(web(was_true), Code.UNSCHEDULABLE, SENTENCE, NOW))["conditions"]
+    (change,) = status(conditions.unschedulable_patch(web(was_true), Code.UNSCHEDULABLE, SENTENCE, NOW))["conditions"]
     assert change["lastTransitionTime"] == "2026-11-16T01:24:17Z"
 
 
 def test_other_conditions_are_not_looked_at() -> None:
     other = PodCondition(type="Ready", status="False", reason="Unschedulable", message=SENTENCE)
-    assert conditions.refused(web(other), Code.UNSCHEDULABLE, SENTENCE, NOW) is not None
+    assert conditions.unschedulable_patch(web(other), Code.UNSCHEDULABLE, SENTENCE, NOW) is not None
 
 
 @pytest.mark.parametrize(
@@ -89,17 +89,17 @@ def test_other_conditions_are_not_looked_at() -> None:
     ],
 )
 def test_the_reason_follows_from_the_code(code: Code, reason: str) -> None:
-    (change,) = status(conditions.refused(web(), code, "x", NOW))["conditions"]
+    (change,) = status(conditions.unschedulable_patch(web(), code, "x", NOW))["conditions"]
     assert change["reason"] == reason
 
 
 def test_the_message_is_not_cut() -> None:
-    (change,) = status(conditions.refused(web(), Code.ERROR, "x" * 5000, NOW))["conditions"]
+    (change,) = status(conditions.unschedulable_patch(web(), Code.ERROR, "x" * 5000, NOW))["conditions"]
     assert change["message"] == "x" * 5000
 
 
 def test_a_gated_pod_says_what_the_api_server_says() -> None:
-    (change,) = status(conditions.gated(web(generation=0), NOW))["conditions"]
+    (change,) = status(conditions.gated_patch(web(generation=0), NOW))["conditions"]
     assert change == {
         "type": "PodScheduled",
         "status": "False",
@@ -107,4 +107,4 @@ def test_a_gated_pod_says_what_the_api_server_says() -> None:
         "message": "Scheduling is blocked due to non-empty scheduling gates",
         "lastTransitionTime": "2026-11-16T01:24:17Z",
     }
-    assert conditions.gated(web(scheduled_false("SchedulingGated", change["message"])), NOW) is None
+    assert conditions.gated_patch(web(scheduled_false("SchedulingGated", change["message"])), NOW) is None

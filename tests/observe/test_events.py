@@ -5,20 +5,20 @@ import pytest
 
 from kubenexus.client.calls import STRATEGIC_PATCH
 from kubenexus.observe.events import (
+    EventSource,
     Series,
-    Source,
     create_call,
-    cut,
+    event_name,
     failed_scheduling,
-    name_of,
     repeat_call,
     scheduled,
+    truncate_note,
 )
 from kubenexus.testing.builders import a_pod
 
 POD = a_pod("web-0", namespace="shop", uid="u-1")
 NOW = 1_794_792_257.123456  # 2026-11-16
-SOURCE = Source.on("host-a", "kubenexus-scheduler")
+SOURCE = EventSource.on("host-a", "kubenexus-scheduler")
 
 
 def test_a_scheduled_event_is_kube_schedulers() -> None:
@@ -64,11 +64,11 @@ def test_a_repetition_patches_the_series_only() -> None:
     ],
 )
 def test_a_note_is_as_long_as_the_api_server_takes(note: str, expected: str) -> None:
-    assert cut(note) == expected
-    assert len(cut(note).encode()) <= 1024
+    assert truncate_note(note) == expected
+    assert len(truncate_note(note).encode()) <= 1024
 
 
 def test_an_event_is_named_after_its_object_and_the_instant() -> None:
-    assert name_of("web-0", 0x17F1C5E8A3B2D400) == "web-0.17f1c5e8a3b2d400"
-    assert name_of("a" * 235 + "-" * 18, 0x17F1C5E8A3B2D400) == "a" * 235 + ".17f1c5e8a3b2d400"
-    assert len(name_of("a" * 253, 0x17F1C5E8A3B2D400)) == 253
+    assert event_name("web-0", 0x17F1C5E8A3B2D400) == "web-0.17f1c5e8a3b2d400"
+    assert event_name("a" * 235 + "-" * 18, 0x17F1C5E8A3B2D400) == "a" * 235 + ".17f1c5e8a3b2d400"
+    assert len(event_name("a" * 253, 0x17F1C5E8A3B2D400)) == 253

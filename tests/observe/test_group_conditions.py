@@ -37,7 +37,7 @@ def patched(group: PodGroup, condition: Condition) -> Any:
 
 
 def test_a_refusal() -> None:
-    refused = group_conditions.refused(Code.UNSCHEDULABLE, WHY, POD_GROUPS)
+    refused = group_conditions.unschedulable_condition(Code.UNSCHEDULABLE, WHY, POD_GROUPS)
     assert patched(a_group(), refused) == [
         {
             "type": TYPE,
@@ -51,28 +51,28 @@ def test_a_refusal() -> None:
 
 
 def test_a_failure_is_the_schedulers() -> None:
-    assert group_conditions.refused(Code.ERROR, "boom", POD_GROUPS).reason == "SchedulerError"
+    assert group_conditions.unschedulable_condition(Code.ERROR, "boom", POD_GROUPS).reason == "SchedulerError"
 
 
 def test_what_is_said_already_is_not_said_again() -> None:
-    refused = group_conditions.refused(Code.UNSCHEDULABLE, WHY, POD_GROUPS)
+    refused = group_conditions.unschedulable_condition(Code.UNSCHEDULABLE, WHY, POD_GROUPS)
     assert conditions.patch(a_group(said("False")), refused, POD_GROUPS, 0.0) is None
 
 
 def test_another_reason_is_no_transition() -> None:
     (condition,) = patched(
-        a_group(said("False", "less")), group_conditions.refused(Code.UNSCHEDULABLE, WHY, POD_GROUPS)
+        a_group(said("False", "less")), group_conditions.unschedulable_condition(Code.UNSCHEDULABLE, WHY, POD_GROUPS)
     )
     assert "lastTransitionTime" not in condition
 
 
 def test_it_is_settled_once_it_was_scheduled() -> None:
-    (condition,) = patched(a_group(said("False")), group_conditions.scheduled(POD_GROUPS))
+    (condition,) = patched(a_group(said("False")), group_conditions.scheduled_condition(POD_GROUPS))
     assert (condition["status"], condition["reason"]) == ("True", "Scheduled")
     assert condition["lastTransitionTime"]
-    assert group_conditions.is_settled(a_group(said("True")), POD_GROUPS)
-    assert not group_conditions.is_settled(a_group(said("False")), POD_GROUPS)
+    assert group_conditions.was_scheduled(a_group(said("True")), POD_GROUPS)
+    assert not group_conditions.was_scheduled(a_group(said("False")), POD_GROUPS)
 
 
 def test_a_message_is_no_longer_than_the_server_takes() -> None:
-    assert len(group_conditions.refused(Code.UNSCHEDULABLE, "x" * 40000, POD_GROUPS).message) == 32768
+    assert len(group_conditions.unschedulable_condition(Code.UNSCHEDULABLE, "x" * 40000, POD_GROUPS).message) == 32768

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from kubenexus.observe import logs
-from kubenexus.observe.log_lines import Ref, TextLines
+from kubenexus.observe.log_formatters import KlogFormatter, ObjectRef
 from kubenexus.testing.builders import a_node, a_pod
 
 POD = a_pod("web-0", namespace="shop")
@@ -44,7 +44,7 @@ def test_the_head_has_the_time_and_the_process(monkeypatch: pytest.MonkeyPatch) 
     record = logging.LogRecord("x", logging.ERROR, "/a/schedule.py", 12, "Message", (), None)
     record.created, record.process = 1_794_792_257.123456, 12345
     monkeypatch.setenv("TZ", "UTC")
-    line = TextLines().format(record)
+    line = KlogFormatter().format(record)
     assert re.fullmatch(r'E111[5-7] \d\d:24:17\.123456   12345 schedule\.py:12\] "Message"', line)
 
 
@@ -71,8 +71,8 @@ def test_a_line_of_json_is_component_bases() -> None:
         pytest.param([1, "a"], '[1,"a"]', id="a list"),
         pytest.param({"a": (1,)}, '{"a":[1]}', id="a mapping"),
         pytest.param(ValueError("bad"), '"bad"', id="an error"),
-        pytest.param(Ref("ns", "x"), '"ns/x"', id="a reference"),
-        pytest.param(Ref("", "n1"), '"n1"', id="a reference without a namespace"),
+        pytest.param(ObjectRef("ns", "x"), '"ns/x"', id="a reference"),
+        pytest.param(ObjectRef("", "n1"), '"n1"', id="a reference without a namespace"),
         pytest.param("x" * 9000, '"' + "x" * 8192 + '... (9000 characters)"', id="a long one is shortened"),
         pytest.param("\ud800", '"?"', id="half a letter is no crash"),
     ],
@@ -108,7 +108,7 @@ def test_verbosity_decides() -> None:
         log.v(2, "Shown")
         log.v(3, "Hidden")
         log.warning("Warned")
-        assert (log.on(2), log.on(3)) == (True, False)
+        assert (log.enabled(2), log.enabled(3)) == (True, False)
     assert [after_head(line) for line in stream.getvalue().splitlines()] == ['"Shown"', '"Warned"']
 
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubenexus.observe.meters import LIMIT, Counter, Family, Gauge, Histogram
-from kubenexus.observe.metric_table import OURS, TABLE, UPSTREAM, Row, exponential
+from kubenexus.observe.meters import LIMIT, Counter, Gauge, Histogram, MetricFamily
+from kubenexus.observe.metric_table import OURS, TABLE, UPSTREAM, MetricDefinition, exponential
 from kubenexus.observe.metrics import Metrics
-from kubenexus.queue.policy import Policy
-from tests.queue.easy import Easy
+from kubenexus.queue.backoff_policy import BackoffPolicy
+from tests.queue.queue_fixture import QueueFixture
 
 # Of kube-scheduler's stable and beta ones, those that nothing here would ever write; docs/running.md names them.
 NOT_HERE = {
@@ -61,7 +61,7 @@ def text(metrics: Metrics, accept: str = "") -> str:
 
 
 @pytest.mark.parametrize("row", OF_THE_SCHEDULER, ids=lambda row: row.name)
-def test_a_metric_of_kube_scheduler_is_as_it_declares_it(row: Row) -> None:
+def test_a_metric_of_kube_scheduler_is_as_it_declares_it(row: MetricDefinition) -> None:
     declared = DECLARED[row.name]
     assert (row.stability, row.labels or ("",), row.help) == (declared.stability, declared.labels, declared.help)
     assert row.buckets == pytest.approx(declared.buckets)
@@ -108,8 +108,8 @@ def test_an_attempt_reads_as_with_kube_scheduler() -> None:
 
 
 def test_the_smallest_buckets_have_gos_digits() -> None:
-    histogram = Histogram(Row("x", "ALPHA", (), "x", exponential(0.00001, 1.5, 20)))
-    histogram.at().observe(1e-05)
+    histogram = Histogram(MetricDefinition("x", "ALPHA", (), "x", exponential(0.00001, 1.5, 20)))
+    histogram.labels().observe(1e-05)
     buckets = [sample for sample in histogram.collect(canonical=False).samples if sample.name == "x_bucket"]
     assert [each.labels["le"] for each in buckets[:3]] == ["1e-05", "1.5000000000000002e-05", "2.2500000000000005e-05"]
     assert buckets[0].value == 1  # a bound is part of its bucket
@@ -131,10 +131,10 @@ def test_open_metrics_is_spoken_when_asked_for() -> None:
 
 
 def test_the_queue_is_read_when_somebody_looks() -> None:
-    easy, metrics = Easy(Policy()), Metrics()
-    metrics.add_source(lambda: metrics.read_queue(easy.room))
-    easy.add("p", kind="k")
-    easy.add("q", gates=["g"])
+    fixture, metrics = QueueFixture(BackoffPolicy()), Metrics()
+    metrics.add_source(lambda: metrics.read_queue(fixture.queue))
+    fixture.add("p", kind="k")
+    fixture.add("q", gates=["g"])
     text(metrics)
     shown = text(metrics).splitlines()
     assert 'scheduler_pending_pods{queue="active"} 1.0' in shown
@@ -144,16 +144,16 @@ def test_the_queue_is_read_when_somebody_looks() -> None:
 
 
 def test_f62_label_values_are_bounded_whoever_names_them() -> None:
-    counter = Counter(Row("x_total", "ALPHA", ("name",), "x"))
+    counter = Counter(MetricDefinition("x_total", "ALPHA", ("name",), "x"))
     for i in range(LIMIT + 100):
-        counter.at(f"n{i}").add()
+        counter.labels(f"n{i}").add()
     samples = {sample.labels["name"]: sample.value for sample in counter.collect().samples}
     assert len(samples) == LIMIT + 1
     assert samples["other"] == 100
 
 
 def test_a_gauge_that_is_replaced_forgets_what_is_gone() -> None:
-    gauge = Gauge(Row("x", "ALPHA", ("name",), "x"))
+    gauge = Gauge(MetricDefinition("x", "ALPHA", ("name",), "x"))
     gauge.replace({("a",): 1, ("b",): 2})
     gauge.replace({("b",): 3})
     assert [(s.labels, s.value) for s in gauge.collect().samples] == [({"name": "b"}, 3)]
@@ -161,9 +161,9 @@ def test_a_gauge_that_is_replaced_forgets_what_is_gone() -> None:
 
 def test_a_family_of_no_kind_cannot_be_made() -> None:
     with pytest.raises(TypeError, match="abstract method"):
-        Family(Row("x", "ALPHA", (), "x"))  # type: ignore[abstract]
+        MetricFamily(MetricDefinition("x", "ALPHA", (), "x"))  # type: ignore[abstract]
 
 
 def test_wrong_labels_are_a_bug_and_say_which() -> None:
     with pytest.raises(ValueError, match="x has the labels a, b; got"):
-        Histogram(Row("x", "ALPHA", ("a", "b"), "x", (1.0,))).at("only one")
+        Histogram(MetricDefinition("x", "ALPHA", ("a", "b"), "x", (1.0,))).labels("only one")

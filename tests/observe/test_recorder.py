@@ -11,11 +11,11 @@ import pytest
 from kubenexus.base.clock import VirtualClock
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
 from kubenexus.observe.events import failed_scheduling, scheduled
-from kubenexus.observe.recorder import EventRecorder, Limits
+from kubenexus.observe.recorder import EventRecorder, RecorderLimits
 from kubenexus.sim.virtual import loop
 from kubenexus.testing.builders import a_pod
 from tests.observe.answers import BUSY, FORBIDDEN, NOT_FOUND, TAKEN, Answers
-from tests.sim.virtual.passing import elapse
+from tests.sim.virtual.virtual_time import elapse
 
 NAME = "kubenexus-scheduler"
 WEB = a_pod("web", namespace="shop", uid="u")
@@ -30,7 +30,7 @@ class Desk:
         self.api = Answers(*script)
         self.stalled: dict[str, int] = {}
         self.recorder = EventRecorder(
-            self.clock, "host", Random(1), limits=Limits(**limits), stalled=self.stalled.__setitem__
+            self.clock, "host", Random(1), limits=RecorderLimits(**limits), stalled=self.stalled.__setitem__
         )
 
     def refuse(self, sentence: str = "no", name: str = "web") -> None:

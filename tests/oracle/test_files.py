@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kubenexus.testing.oracle.compare_run import Task, run
+from kubenexus.testing.oracle.comparison_counts import Key
 from kubenexus.testing.oracle.report import findings
-from kubenexus.testing.oracle.tally import Key
-from kubenexus.testing.oracle.trial import Task, run
 
 FOLDER = Path(__file__).parent / "data"
 

@@ -8,10 +8,10 @@ import pytest
 
 from kubenexus.framework.profile import Profile
 from kubenexus.plugins import default_profile
-from kubenexus.testing.oracle import judge, report, say, trial, upstream
+from kubenexus.testing.oracle import comparability, compare_run, judge, report, upstream
 from kubenexus.testing.oracle.__main__ import main
-from kubenexus.testing.oracle.tally import Key
-from tests.oracle.small import CASE, TOO_SMALL, VECTORS, a_case, aspects, judged, written
+from kubenexus.testing.oracle.comparison_counts import Key
+from tests.oracle.builders import CASE, TOO_SMALL, VECTORS, a_case, aspects, judged, written
 
 
 @pytest.fixture
@@ -21,10 +21,10 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     def forgotten(plugin: str) -> None:
         fewer = tuple(enabled for enabled in default_profile().plugins if enabled.name != plugin)
         monkeypatch.setattr(upstream, "default_profile", lambda: Profile("fewer", fewer))
-        trial._built.cache_clear()
+        compare_run._built.cache_clear()
 
     yield forgotten
-    trial._built.cache_clear()
+    compare_run._built.cache_clear()
 
 
 def test_what_is_not_built_is_not_compared_and_all_else_is(tmp_path: Path, forget: Callable[[str], None]) -> None:
@@ -187,9 +187,11 @@ def test_what_is_refused_until_device_claims_are_built_is_left_and_counted_by_it
     tally = judged(tmp_path, case)
     assert tally.agreed, tally.differences
     assert tally.not_compared[Key("small", "feasible")] == nodes
-    assert dict(tally.because) == {say.NOT_BUILT: nodes + others + 1}  # node c was refused first by another plugin
+    assert dict(tally.because) == {
+        comparability.NOT_BUILT: nodes + others + 1
+    }  # node c was refused first by another plugin
     assert tally.compared[Key("small", "filter", "NodeResourcesFit")] == 6
-    assert f"not compared, {nodes + others + 1}: {say.NOT_BUILT}" in list(report.findings(tally))
+    assert f"not compared, {nodes + others + 1}: {comparability.NOT_BUILT}" in list(report.findings(tally))
 
 
 def test_a_device_class_that_no_pod_needs_leaves_nothing_out(tmp_path: Path) -> None:

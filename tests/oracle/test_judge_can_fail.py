@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubenexus.testing.oracle.tally import Key
-from tests.oracle.small import CASE, CORDONED, TOO_SMALL, VECTORS, a_case, aspects, judged, rejected
+from kubenexus.testing.oracle.comparison_counts import Key
+from tests.oracle.builders import CASE, CORDONED, TOO_SMALL, VECTORS, a_case, aspects, judged, rejected
 
 Spoil = Callable[[dict[str, Any], dict[str, Any]], Any]
 

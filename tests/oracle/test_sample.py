@@ -10,7 +10,7 @@ import pytest
 from kubenexus.testing.oracle import judge
 from kubenexus.testing.oracle.features import Feature, Verdict, of_case, of_vector, verdicts, without_names
 from kubenexus.testing.oracle.sample import OFTEN, Kind, Reason, Size, choose, main, make, read_index
-from tests.oracle.small import CASE, CORDONED, VECTORS, a_case, written
+from tests.oracle.builders import CASE, CORDONED, VECTORS, a_case, written
 
 NO_ROOM = Verdict("Filter", "NodeResourcesFit", "Unschedulable", "Insufficient cpu")
 

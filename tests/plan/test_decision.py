@@ -6,18 +6,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kubenexus.api.core import Pod
-from kubenexus.base.numbers import LIMIT
+from kubenexus.base.arrays import AMOUNT_CAP
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code, Reason, code_of
 from kubenexus.plan.decide import Planner
-from kubenexus.plugins import lineup
-from kubenexus.testing.harness import Cluster, readable
+from kubenexus.plugins import profile_plugins
+from kubenexus.testing.harness import CheckedCluster, readable
 from kubenexus.testing.strategies import NODES, PODS, clusters, pods
-from tests.plan.naive import NODE_LOCAL, SCORES, Judgement, judge
-from tests.plugins import naive
+from tests.plan.reference import NODE_LOCAL, SCORES, Judgement, judge
+from tests.plugins import reference
 
-RULES = lineup(NODE_LOCAL)
+RULES = profile_plugins(NODE_LOCAL)
 waiting = st.lists(
     st.sampled_from(PODS).flatmap(lambda name: st.sampled_from(NODES).flatmap(lambda node: pods(name, nominated=node))),
     max_size=3,
@@ -25,17 +25,17 @@ waiting = st.lists(
 incoming = st.sampled_from(["", "", "", *NODES]).flatmap(lambda node: pods("incoming", nominated=node))
 
 
-def decided(pod: Pod, cluster: Cluster) -> Decision:
+def decided(pod: Pod, cluster: CheckedCluster) -> Decision:
     return Planner(RULES).decide(Job.of(pod), cluster.ledger.snapshot(), 0.0)
 
 
 @settings(max_examples=3 * settings().max_examples)
 @given(cluster=clusters(), pod=incoming, others=waiting)
-def test_a_decision_is_what_a_naive_scheduler_decides(cluster: Cluster, pod: Pod, others: list[Pod]) -> None:
+def test_a_decision_is_what_a_naive_scheduler_decides(cluster: CheckedCluster, pod: Pod, others: list[Pod]) -> None:
     """Pods that wait for a node count there, for everybody of no higher priority, as upstream counts them."""
     for other in others:
         if other.key not in cluster.world.placed() and other.key not in cluster.world.unreadable:
-            cluster.tell("pod_seen", other)
+            cluster.tell("upsert_pod", other)
     expected, decision = judge(pod, cluster.world), decided(pod, cluster)
     assert decision.placed == (bool(expected.feasible) and not (expected.failed and len(expected.feasible) > 1))
     if expected.failed and len(expected.feasible) > 1:
@@ -69,7 +69,7 @@ def _assert_the_best_is_chosen(decision: Decision, expected: Judgement) -> None:
         assert placement.runner_up.total == totals[placement.runner_up.node] == max(totals.values())
 
 
-def _assert_the_nearest_is_near(decision: Decision, expected: Judgement, pod: Pod, cluster: Cluster) -> None:
+def _assert_the_nearest_is_near(decision: Decision, expected: Judgement, pod: Pod, cluster: CheckedCluster) -> None:
     """A node that was looked at, with its own reasons; not a hopeless one while another is not; what it lacks."""
     nearest = decision.diagnosis.nearest
     if not expected.first:
@@ -80,8 +80,8 @@ def _assert_the_nearest_is_near(decision: Decision, expected: Judgement, pod: Po
     codes = {node: code_of(tuple(Reason(*reason) for reason in reasons)) for node, reasons in expected.first.items()}
     assert codes[nearest.node] is Code.UNSCHEDULABLE or Code.UNSCHEDULABLE not in codes.values()
     info = cluster.world.infos()[nearest.node]
-    asked, has = naive.asked(pod, status=False), naive.offered(info)
-    free = {name: has.get(name, 0) - _capped(naive.taken(info, name)) for name in asked}
+    asked, has = reference.asked(pod, status=False), reference.offered(info)
+    free = {name: has.get(name, 0) - _capped(reference.taken(info, name)) for name in asked}
     lacking = {name: amount - free[name] for name, amount in asked.items()}
     said = {s.resource: s.lacking for s in nearest.shortages}
     assert said.keys() == {name for name, amount in asked.items() if amount and lacking[name] > 0}
@@ -91,11 +91,11 @@ def _assert_the_nearest_is_near(decision: Decision, expected: Judgement, pod: Po
 
 def _capped(amount: int) -> int:
     """What is taken is counted up to 2**62 - 1, so that sums fit; nobody has as much."""
-    return min(amount, LIMIT)
+    return min(amount, AMOUNT_CAP)
 
 
 @given(cluster=clusters(), pod=pods("incoming"))
-def test_counts_add_up_to_all_nodes_that_are_not_feasible(cluster: Cluster, pod: Pod) -> None:
+def test_counts_add_up_to_all_nodes_that_are_not_feasible(cluster: CheckedCluster, pod: Pod) -> None:
     """Each refused node under the plugin that refused it first; one that lacks two resources counts under both."""
     assume(readable(pod))
     expected, decision = judge(pod, cluster.world), decided(pod, cluster)

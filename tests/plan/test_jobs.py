@@ -10,14 +10,14 @@ from kubenexus.api.selectors import LabelSelector
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner, commit
-from kubenexus.plugins import lineup
+from kubenexus.plugins import profile_plugins
 from kubenexus.state.snapshot import StaleSnapshot
 from kubenexus.testing.builders import a_node, a_pod
-from kubenexus.testing.harness import Cluster, a_ledger, run
+from kubenexus.testing.harness import CheckedCluster, a_ledger, run
 from kubenexus.testing.strategies import clusters, pods
-from tests.laws.looking import bytes_of
+from tests.properties.table_content import bytes_of
 
-RULES = lineup()
+RULES = profile_plugins()
 
 
 def members(number: int, **asked: object) -> tuple[Pod, ...]:
@@ -68,7 +68,7 @@ def test_members_that_wait_for_a_node_do_not_count_there_twice() -> None:
 
 @given(cluster=clusters(), gang=st.lists(pods(), min_size=1, max_size=4, unique_by=lambda p: p.key), minimum=st.data())
 def test_a_gang_is_no_worse_than_its_members_one_by_one(
-    cluster: Cluster, gang: list[Pod], minimum: st.DataObject
+    cluster: CheckedCluster, gang: list[Pod], minimum: st.DataObject
 ) -> None:
     """Whoever finds a node alone, after those before it, finds one in the plan; and nothing is written for it."""
     gang = [pod for pod in gang if pod.key not in cluster.world.placed()]
@@ -93,7 +93,7 @@ def test_a_gang_is_no_worse_than_its_members_one_by_one(
 def test_a_decision_on_an_older_state_is_not_committed() -> None:
     ledger, pod = a_ledger([a_node("n1", cpu=1)]), a_pod("p", cpu=1)
     decision = Planner(RULES).decide(Job.of(pod), ledger.snapshot(), 0.0)
-    ledger.pod_seen(a_pod("other", cpu=1, node="n1"))
+    ledger.upsert_pod(a_pod("other", cpu=1, node="n1"))
     with pytest.raises(StaleSnapshot):
         commit(decision, Job.of(pod), ledger, 0.0)
     assert ledger.pods.keys() == {"default/other"}
@@ -124,8 +124,8 @@ def test_a_pod_that_waits_for_a_node_counts_there_once_whoever_asks() -> None:
         assert bytes_of(ledger) == before
         planner.decide(Job.of(spreading), ledger.snapshot(), 0.0)
     for name in ("one", "other"):
-        ledger.pod_seen(a_pod(name, node="n1", labels={"app": "web"}))
-        assert [ledger.audit_question(question) for question in ledger.nodes.pods.questions] == [[]]
+        ledger.upsert_pod(a_pod(name, node="n1", labels={"app": "web"}))
+        assert [ledger.audit_query(question) for question in ledger.nodes.pods.queries] == [[]]
 
 
 def test_what_is_first_asked_while_a_waiting_pod_is_tried_is_right_afterwards() -> None:
@@ -137,4 +137,4 @@ def test_what_is_first_asked_while_a_waiting_pod_is_tried_is_right_afterwards() 
     ledger = a_ledger([a_node("n1"), a_node("n2")], [a_pod("waiting", priority=10, nominated="n1")])
     planner = Planner(RULES)
     planner.decide(Job("default/gang", gang, 2), ledger.snapshot(), 0.0)
-    assert [ledger.audit_question(question) for question in ledger.nodes.pods.questions] == [[]]
+    assert [ledger.audit_query(question) for question in ledger.nodes.pods.queries] == [[]]

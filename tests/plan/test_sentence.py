@@ -107,7 +107,7 @@ def test_two_plugins_that_leave_no_node_between_them_are_both_named() -> None:
 
 def test_a_node_with_a_pod_nobody_can_read_is_told_as_such() -> None:
     done = run([a_node("n1"), a_node("n2", cpu=1)], [])
-    done.ledger.pod_unreadable("default/odd", "n1")
+    done.ledger.block_unreadable_pod("default/odd", "n1")
     refused = done.then([a_pod("p", cpu=2)])
     assert refused.refusals == {
         "p": "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) ran a pod that could not be read."

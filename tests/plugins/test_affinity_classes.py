@@ -13,13 +13,13 @@ from kubenexus.api.selectors import LabelSelector, LabelSelectorRequirement
 from kubenexus.api.workloads import Namespace
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner
-from kubenexus.plugins import lineup
-from kubenexus.state import carriedterms
+from kubenexus.plugins import profile_plugins
+from kubenexus.state import existing_terms
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
-from tests.plugins.naive_affinity import NaiveAffinity
-from tests.plugins.scene import Scene, only
-from tests.state.test_carriers import LABELS, NAMESPACES, TERMS
+from tests.plugins.checked_cluster import PluginCluster, only
+from tests.plugins.reference_affinity import NaiveAffinity
+from tests.state.test_existing_terms import LABELS, NAMESPACES, TERMS
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 ANYWHERE = LabelSelector()
@@ -50,8 +50,8 @@ def indexed(number: int, **fields: Any) -> Pod:
 
 
 def classes(pods: list[Pod], *placed: Pod) -> int:
-    ledger, bench = a_ledger([a_node("n", cpu=100)], placed), Planner(lineup()).bench
-    return len({bench.signature(pod, ledger.nodes) for pod in pods})
+    ledger, class_cache = a_ledger([a_node("n", cpu=100)], placed), Planner(profile_plugins()).class_cache
+    return len({class_cache.signature(pod, ledger.nodes) for pod in pods})
 
 
 NUMBERS = [str(number) for number in range(20)]
@@ -88,17 +88,17 @@ def test_one_that_is_nominated_sets_apart_those_it_avoids() -> None:
 
 
 def test_the_first_of_a_workload_leaves_the_class_of_the_others_as_it_is() -> None:
-    ledger, bench = a_ledger([a_node("n", cpu=100)]), Planner(lineup()).bench
-    before = bench.signature(indexed(1, apart=[f"app=train per {HOSTNAME}"]), ledger.nodes)
-    ledger.pod_seen(indexed(0, apart=[f"app=train per {HOSTNAME}"], node="n"))
-    assert bench.signature(indexed(2, apart=[f"app=train per {HOSTNAME}"]), ledger.nodes) == before
+    ledger, class_cache = a_ledger([a_node("n", cpu=100)]), Planner(profile_plugins()).class_cache
+    before = class_cache.signature(indexed(1, apart=[f"app=train per {HOSTNAME}"]), ledger.nodes)
+    ledger.upsert_pod(indexed(0, apart=[f"app=train per {HOSTNAME}"], node="n"))
+    assert class_cache.signature(indexed(2, apart=[f"app=train per {HOSTNAME}"]), ledger.nodes) == before
 
 
 def test_a_gang_of_an_indexed_job_is_planned_whatever_label_another_tenant_asks_about() -> None:
     evil = carrying("evil", [a_term("Exists"), a_term("Exists", namespace_selector=ANYWHERE)], node="n0")
     ledger = a_ledger([a_node(f"n{i}", cpu=8) for i in range(40)], [evil])
     gang = Job("victim/gang/g", tuple(indexed(i) for i in range(200)), 200)
-    assert len(Planner(lineup()).decide(gang, ledger.snapshot(), 0.0).placements) == 200
+    assert len(Planner(profile_plugins()).decide(gang, ledger.snapshot(), 0.0).placements) == 200
 
 
 # --- alike in class, alike in all ---------------------------------------------------------------------------------
@@ -114,37 +114,37 @@ WAITING = st.lists(st.tuples(st.sampled_from(NAMESPACES), LABELS), min_size=2, m
 def test_a_term_that_means_every_pod_counts_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where too many terms would have to be looked at, a pod is signed by what they see of its labels: nothing, if they
     ask for none. That is not the same as that no term speaks of it."""
-    monkeypatch.setattr(carriedterms, "MOST_LOOKED_AT", 1)
+    monkeypatch.setattr(existing_terms, "MAX_TERMS_CHECKED", 1)
     term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=LabelSelector(), namespace_selector=ANYWHERE)
     terms = [("away", term), ("away", replace(term, namespaces=["victim"]))]
     away = with_terms(a_pod("evil", namespace="mallory", node="n"), terms)
     ledger = a_ledger([a_node("n", cpu=8), a_node("m", cpu=8)], [away])
-    member = Planner(lineup()).bench.look(a_pod("web", namespace="victim"), ledger.nodes)
-    assert member.table.ok.tolist() == [False, True]
+    classified = Planner(profile_plugins()).class_cache.lookup(a_pod("web", namespace="victim"), ledger.nodes)
+    assert classified.table.feasible.tolist() == [False, True]
 
 
-@pytest.mark.parametrize("most", [carriedterms.MOST_LOOKED_AT, 1], ids=["few terms", "more than are looked at"])
+@pytest.mark.parametrize("most", [existing_terms.MAX_TERMS_CHECKED, 1], ids=["few terms", "more than are looked at"])
 @given(RUNNING, WAITING, OWN)
 def test_pods_of_one_class_are_judged_alike(most: int, running: Any, waiting: Any, own: Any) -> None:
-    scene, naive = Scene(only("InterPodAffinity")), NaiveAffinity()
+    cluster, naive = PluginCluster(only("InterPodAffinity")), NaiveAffinity()
     for i in range(3):
-        scene.node_seen(a_node(f"n{i}", cpu=100, labels={ZONE: "ab"[i % 2]}))
+        cluster.upsert_node(a_node(f"n{i}", cpu=100, labels={ZONE: "ab"[i % 2]}))
     for name in NAMESPACES[:2]:
-        scene.namespace_seen(Namespace(metadata=ObjectMeta(name=name, labels={"team": "ab"[name == "red"]})))
+        cluster.upsert_namespace(Namespace(metadata=ObjectMeta(name=name, labels={"team": "ab"[name == "red"]})))
     for i, (namespace, labels, terms, node) in enumerate(running):
         pod = with_terms(a_pod(f"r{i}", namespace=namespace, labels=labels, node=f"n{node}"), terms)
-        scene.pods[f"r{i}"] = pod
-        scene.ledger.pod_seen(pod)
+        cluster.pods[f"r{i}"] = pod
+        cluster.ledger.upsert_pod(pod)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(carriedterms, "MOST_LOOKED_AT", most)
-        nodes, found = list(scene.nodes.values()), dict[bytes, Any]()
+        patch.setattr(existing_terms, "MAX_TERMS_CHECKED", most)
+        nodes, found = list(cluster.nodes.values()), dict[bytes, Any]()
         for i, (namespace, labels) in enumerate(waiting):
             pod = with_terms(a_pod(f"w{i}", namespace=namespace, labels=labels), own)
-            member = scene.planner.bench.look(pod, scene.ledger.nodes)
-            refusals = [naive.refusal(pod, node, scene) for node in nodes]
-            assert [each is None for each in refusals] == member.table.ok.tolist()
-            judged = (refusals, naive.scores(pod, nodes, scene))
-            assert found.setdefault(member.table.pod.signature, judged) == judged
+            classified = cluster.planner.class_cache.lookup(pod, cluster.ledger.nodes)
+            refusals = [naive.refusal(pod, node, cluster) for node in nodes]
+            assert [each is None for each in refusals] == classified.table.feasible.tolist()
+            judged = (refusals, naive.scores(pod, nodes, cluster))
+            assert found.setdefault(classified.table.pod.signature, judged) == judged
 
 
 # --- gangs --------------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_a_member_that_avoids_one_of_several_alike_is_not_put_with_it(order: str
     }
     ledger = a_ledger([a_node("n0", cpu=cpu[0]), a_node("n1", cpu=cpu[1])])
     job = Job("default/gang/g", tuple(pods[name] for name in order), 3)
-    decision = Planner(lineup()).decide(job, ledger.snapshot(), 0.0)
+    decision = Planner(profile_plugins()).decide(job, ledger.snapshot(), 0.0)
     where = {each.pod: each.node for each in decision.placements}
     assert len(where) == (0 if cpu == (3, 0) else 3)
     assert not where or where["default/a"] != where["default/c"]

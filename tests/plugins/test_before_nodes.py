@@ -3,17 +3,17 @@
 import pytest
 
 from kubenexus.framework.verdict import Code
-from kubenexus.plugins.gates import SchedulingGates
 from kubenexus.plugins.priority_sort import PrioritySort
+from kubenexus.plugins.scheduling_gates import SchedulingGates
 from kubenexus.testing.builders import a_pod
 
 
 def test_a_pod_without_gates_may_come_in() -> None:
-    assert SchedulingGates({}).gate(a_pod("p")) is None
+    assert SchedulingGates({}).pre_enqueue(a_pod("p")) is None
 
 
 def test_a_gated_pod_waits_for_all_of_its_gates() -> None:
-    verdict = SchedulingGates({}).gate(a_pod("p", gates=["quota", "kueue.x-k8s.io/admission"]))
+    verdict = SchedulingGates({}).pre_enqueue(a_pod("p", gates=["quota", "kueue.x-k8s.io/admission"]))
     assert verdict is not None
     assert verdict.code is Code.UNRESOLVABLE
     assert verdict.reasons == ("waiting for scheduling gates: [quota kueue.x-k8s.io/admission]",)
@@ -29,5 +29,5 @@ def test_a_gated_pod_waits_for_all_of_its_gates() -> None:
     ],
 )
 def test_the_order_of_the_queue(first: tuple[int, float], then: tuple[int, float]) -> None:
-    order = PrioritySort({}).order
+    order = PrioritySort({}).sort_key
     assert order(*first) < order(*then)

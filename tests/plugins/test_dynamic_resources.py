@@ -11,17 +11,17 @@ from kubenexus.api.core import DeviceClass, Node, Pod, PodResourceClaim
 from kubenexus.config.catalogue import Catalogue
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
-from kubenexus.framework.profile import Enabled, Lineup, Profile
+from kubenexus.framework.profile import EnabledPlugin, Profile, ProfilePlugins
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
-from kubenexus.plan.gang.stake import lacks_room
-from kubenexus.plugins import BUILT_IN, lineup
-from kubenexus.queue.changes import node_added, node_changed
-from kubenexus.queue.kind import kind_of
-from kubenexus.queue.rules import Rules
+from kubenexus.plan.gang.reservation import is_capacity_shortage
+from kubenexus.plugins import BUILT_IN, profile_plugins
+from kubenexus.queue.job_signature import sign_job
+from kubenexus.queue.object_events import node_added, node_changed
+from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.testing.builders import a_device_class, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
-from tests.config.small import loaded
+from tests.config.builders import loaded
 
 GPU = "nvidia.com/gpu"
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
@@ -46,13 +46,13 @@ def decided(
     pods: Pod | Iterable[Pod],
     nodes: Iterable[Node] = (a_node("n"),),
     classes: Iterable[DeviceClass] = (BACKED,),
-    rules: Lineup | None = None,
+    rules: ProfilePlugins | None = None,
     minimum: int | None = None,
     running: Iterable[Pod] = (),
 ) -> Decision:
     members = (pods,) if isinstance(pods, Pod) else tuple(pods)
     job = Job("default/job", members, len(members) if minimum is None else minimum)
-    return Planner(rules or lineup()).decide(job, a_ledger(nodes, running, classes).snapshot(), 0.0)
+    return Planner(rules or profile_plugins()).decide(job, a_ledger(nodes, running, classes).snapshot(), 0.0)
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
@@ -107,10 +107,10 @@ def test_a_nomination_does_not_get_claims_past_the_rule() -> None:
 
 
 def test_pods_with_claims_of_their_own_are_one_kind_and_refused_together() -> None:
-    planner, ledger = Planner(lineup()), a_ledger([a_node("n")])
+    planner, ledger = Planner(profile_plugins()), a_ledger([a_node("n")])
 
     def kind(pod: Pod) -> bytes:
-        return kind_of(Job.of(pod), lambda each: planner.bench.signature(each, ledger.nodes, lift=False)).signature
+        return sign_job(Job.of(pod), lambda each: planner.class_cache.signature(each, ledger.nodes, lift=False)).digest
 
     assert kind(claiming("a")) == kind(claiming("b"))
     assert kind(claiming("a")) != kind(claiming("a", "other"))
@@ -176,9 +176,9 @@ def test_pods_go_where_a_device_plugin_offers_what_they_ask_for_and_nowhere_else
     ],
 )
 def test_what_wakes_a_pod_that_asks_for_such_a_resource(event: Any, wakes: bool) -> None:
-    rules = Rules.of(lineup(), lambda pod: b"")
-    assert rules.helps(["DynamicResources"], event, [a_pod("p", gpu=1)]) == wakes
-    assert not rules.helps(["DynamicResources"], event, [claiming(gpu=1)]), "claims stay what they are"
+    profile = QueueProfile.of(profile_plugins(), lambda pod: b"")
+    assert profile.may_help(["DynamicResources"], event, [a_pod("p", gpu=1)]) == wakes
+    assert not profile.may_help(["DynamicResources"], event, [claiming(gpu=1)]), "claims stay what they are"
 
 
 # --- gangs ------------------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_a_gang_with_claims_says_so_and_lacks_no_room() -> None:
     assert decision.code is Code.UNRESOLVABLE
     assert decision.sentence() == f"0/1 nodes are available: {NOT_YET}: pod has resource claims [gpu]."
     assert decision.diagnosis.refused_by == ("DynamicResources",)
-    assert decision.certificate is None, "nothing is kept for it"
+    assert decision.gang_diagnosis is None, "nothing is kept for it"
 
 
 @pytest.mark.parametrize(
@@ -211,16 +211,16 @@ def test_a_gang_that_asks_for_what_a_device_class_backs_is_told_and_keeps_no_roo
         decision = decided(gang, [a_node("a"), a_node("b")])
         assert not decision.placed
         assert f"({NONE_HERE})" in decision.sentence()
-        assert decision.certificate is not None
-        assert not lacks_room(decision.certificate)
+        assert decision.gang_diagnosis is not None
+        assert not is_capacity_shortage(decision.gang_diagnosis)
 
 
 def test_a_gang_that_waits_for_full_gpu_nodes_still_lacks_room() -> None:
     running = [a_pod("old", gpu=2, node="gpu")]
     gang = [a_pod(f"m{i}", gpu=1) for i in range(2)]
     decision = decided(gang, [a_node("cpu"), a_node("gpu", gpu=2)], running=running)
-    assert decision.certificate is not None
-    assert lacks_room(decision.certificate)
+    assert decision.gang_diagnosis is not None
+    assert is_capacity_shortage(decision.gang_diagnosis)
     assert NOT_YET not in decision.sentence()
 
 
@@ -247,7 +247,7 @@ EVERYTHING = "{disabled: [{name: '*'}]}"
 def test_whatever_a_profile_says_claims_are_refused(plugins: str) -> None:
     text = f"profiles: [{{schedulerName: s, plugins: {{{plugins}}}}}]"
     profile = loaded(text, dict(BUILT_IN)).profiles[0]
-    rules = Lineup(profile, BUILT_IN)
+    rules = ProfilePlugins(profile, BUILT_IN)
     assert [each.name for each in rules.filters].count("DynamicResources") == 1
     for pods in (claiming(), [claiming("a"), claiming("b")], a_pod("p", gpu=8), [a_pod("a", gpu=8), a_pod("b", gpu=8)]):
         assert not decided(pods, rules=rules).placed
@@ -269,5 +269,5 @@ def test_it_counts_as_not_built() -> None:
 
 
 def test_a_lineup_of_one_rule_has_it_too() -> None:
-    rules = Lineup(Profile("one", (Enabled("NodeName"),)), BUILT_IN)
+    rules = ProfilePlugins(Profile("one", (EnabledPlugin("NodeName"),)), BUILT_IN)
     assert decided(claiming(), rules=rules).code is Code.UNRESOLVABLE

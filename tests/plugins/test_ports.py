@@ -45,14 +45,14 @@ def test_a_port_that_two_pods_hold_is_free_when_both_are_gone() -> None:
     """Upstream frees it with the first; that is a bug of its set, and ours is a count."""
     holders = [a_pod(name, node="n1", ports=[80]) for name in ("a", "b")]
     done = run([a_node("n1")], holders)
-    done.ledger.pod_gone("default/a")
+    done.ledger.remove_pod("default/a")
     assert done.then([a_pod("p", ports=[80])]).refusals == {"p": TAKEN}
-    done.ledger.pod_gone("default/b")
+    done.ledger.remove_pod("default/b")
     assert done.then([a_pod("p", ports=[80])]).placements == {"p": "n1"}
 
 
 def test_a_pod_may_list_the_same_port_twice() -> None:
     done = run([a_node("n1")], [a_pod("p", ports=[80, 80])])
     assert done.placements == {"p": "n1"}
-    done.ledger.pod_gone("default/p")
+    done.ledger.remove_pod("default/p")
     assert done.then([a_pod("q", ports=[80])]).placements == {"q": "n1"}

@@ -7,18 +7,19 @@ import pytest
 from kubenexus.api.core import Node, Pod
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.verdict import MOST_REASONS, Code
-from kubenexus.plugins import BUILT_IN, node_resources_fit
+from kubenexus.plugins import BUILT_IN
+from kubenexus.plugins.node_resources import fit
 from kubenexus.testing.builders import a_container, a_device_class, a_node, a_pod
-from kubenexus.testing.harness import Cluster, a_ledger, run
-from kubenexus.testing.twins import ACCEPTED, assert_agrees, vector_answers
-from tests.plugins.naive import NodeResourcesBalancedAllocation
+from kubenexus.testing.harness import CheckedCluster, a_ledger, run
+from kubenexus.testing.reference_check import ACCEPTED, assert_matches_reference, plugin_answers
+from tests.plugins.reference import NodeResourcesBalancedAllocation
 
 HALF = a_pod("q", node="n1", cpu=2, memory="2Gi")
 NODE = a_node("n1", cpu=4, memory="8Gi", resources={"example.com/gpu": 4})
 
 
 def score(plugin: str, pod: Pod, running: list[Pod], args: dict[str, Any], node: Node = NODE) -> int:
-    answers = vector_answers(BUILT_IN[plugin](args), pod, a_ledger([node], running))
+    answers = plugin_answers(BUILT_IN[plugin](args), pod, a_ledger([node], running))
     assert answers.scores is not None
     return answers.scores["n1"]
 
@@ -113,9 +114,11 @@ def test_balance(pod: dict[str, Any], resources: list[str], expected: int) -> No
 def test_beyond_the_precision_of_floats_one_row_is_divided_as_all_rows_are() -> None:
     """As Go does: both numbers become floats first. A quotient of exact integers is rounded otherwise, now and then."""
     running = a_pod("q", node="n1", cpu=50, memory=807045053224801525 - 54)
-    cluster = Cluster.of([a_node("n1", cpu=100, memory=1152921504606859321)], [running])
+    cluster = CheckedCluster.of([a_node("n1", cpu=100, memory=1152921504606859321)], [running])
     pod = a_pod("p", cpu=0, memory=54)
-    assert_agrees(BUILT_IN["NodeResourcesBalancedAllocation"]({}), NodeResourcesBalancedAllocation(), pod, cluster)
+    assert_matches_reference(
+        BUILT_IN["NodeResourcesBalancedAllocation"]({}), NodeResourcesBalancedAllocation(), pod, cluster
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,7 +166,7 @@ def test_beyond_the_precision_of_floats_one_row_is_divided_as_all_rows_are() -> 
     ],
 )
 def test_fit(pod: dict[str, Any], node: Node, running: list[Pod], expected: Any) -> None:
-    answers = vector_answers(BUILT_IN["NodeResourcesFit"]({}), a_pod("p", **pod), a_ledger([node], running))
+    answers = plugin_answers(BUILT_IN["NodeResourcesFit"]({}), a_pod("p", **pod), a_ledger([node], running))
     assert answers.refusals == {"n1": expected}
 
 
@@ -171,7 +174,7 @@ def test_a_resource_that_a_device_class_backs_is_not_fits_to_judge_where_no_devi
     nodes = [a_node("n1"), a_node("n2", resources={"example.com/gpu": 1})]
     ledger = a_ledger(nodes, device_classes=[a_device_class("c", resource="example.com/gpu")])
     pod = a_pod("p", requests={"example.com/gpu": 2})
-    refusals = vector_answers(BUILT_IN["NodeResourcesFit"]({}), pod, ledger).refusals
+    refusals = plugin_answers(BUILT_IN["NodeResourcesFit"]({}), pod, ledger).refusals
     assert refusals == {"n1": ACCEPTED, "n2": (Code.UNRESOLVABLE, ("Insufficient example.com/gpu",))}
 
 
@@ -214,7 +217,7 @@ def test_many_resources_one_by_one_are_judged_as_all_at_once(
     classes = [a_device_class("c", resource="e.co/r4")] if device_class else []
     said = []
     for together in (0, 100):
-        monkeypatch.setattr(node_resources_fit, "_TOGETHER", together)
+        monkeypatch.setattr(fit, "_TOGETHER", together)
         found = run(nodes, [*running, a_pod("p", cpu=2, requests=MANY)], device_classes=classes)
         said.append(found.decisions["p"])
     assert said[0] == said[1]

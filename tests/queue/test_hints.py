@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod, RestartRule
-from kubenexus.framework.events import Action, Event, Resource, wakes_of
-from kubenexus.plugins import BUILT_IN, lineup
-from kubenexus.queue.changes import (
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource, events_to_register
+from kubenexus.plugins import BUILT_IN, profile_plugins
+from kubenexus.queue.object_events import (
     node_added,
     node_changed,
     node_gone,
@@ -18,29 +18,31 @@ from kubenexus.queue.changes import (
     pod_forgotten,
     pod_gone,
 )
-from kubenexus.queue.rules import Rules
+from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.testing.builders import a_container, a_device_class, a_node, a_pod
-from tests.queue.easy import by_image
+from tests.queue.queue_fixture import by_image
 
 CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
 
 
-def woken(plugin: str, pod: Pod, events: Event | list[Event], **args: Any) -> bool:
+def woken(plugin: str, pod: Pod, events: ClusterEvent | list[ClusterEvent], **args: Any) -> bool:
     """Whether any of the events wakes a pod refused by this plugin."""
-    rules = Rules(by_image, wakes_of([BUILT_IN[plugin](args)]))
-    return any(rules.helps((plugin,), event, [pod]) for event in (events if isinstance(events, list) else [events]))
+    profile = QueueProfile(by_image, events_to_register([BUILT_IN[plugin](args)]))
+    return any(
+        profile.may_help((plugin,), event, [pod]) for event in (events if isinstance(events, list) else [events])
+    )
 
 
-def case(pod: Pod, events: Event | list[Event], expected: bool, name: str) -> Any:
+def case(pod: Pod, events: ClusterEvent | list[ClusterEvent], expected: bool, name: str) -> Any:
     return pytest.param(pod, events, expected, id=name)
 
 
-def changed(pod: Pod, new: Pod) -> list[Event]:
+def changed(pod: Pod, new: Pod) -> list[ClusterEvent]:
     return pod_changed(pod, new, target=True)
 
 
-def device_class(new: Any, old: Any = None) -> Event:
-    return Event(Resource.DEVICE_CLASS, Action.ADD if old is None else Action.UPDATE, old, new)
+def device_class(new: Any, old: Any = None) -> ClusterEvent:
+    return ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD if old is None else ActionType.UPDATE, old, new)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def device_class(new: Any, old: Any = None) -> Event:
         case(a_pod(gates=["g"]), node_added(a_node()), False, "a node is no help"),
     ],
 )
-def test_scheduling_gates(pod: Pod, events: Event, expected: bool) -> None:
+def test_scheduling_gates(pod: Pod, events: ClusterEvent, expected: bool) -> None:
     assert woken("SchedulingGates", pod, events) is expected
 
 
@@ -63,7 +65,7 @@ def test_scheduling_gates(pod: Pod, events: Event, expected: bool) -> None:
         case(a_pod(), node_changed(a_node(), a_node(cpu=99)), False, "not one that changed: its name did not"),
     ],
 )
-def test_node_name(pod: Pod, events: Event, expected: bool) -> None:
+def test_node_name(pod: Pod, events: ClusterEvent, expected: bool) -> None:
     assert woken("NodeName", pod, events) is expected
 
 
@@ -87,7 +89,7 @@ def test_node_name(pod: Pod, events: Event, expected: bool) -> None:
         ),
     ],
 )
-def test_node_unschedulable(pod: Pod, events: Event, expected: bool) -> None:
+def test_node_unschedulable(pod: Pod, events: ClusterEvent, expected: bool) -> None:
     assert woken("NodeUnschedulable", pod, events) is expected
 
 
@@ -120,7 +122,7 @@ TAINTED, TOLERANT = a_node(taints=["k=v:NoSchedule"]), a_pod(tolerates=["k=v:NoS
         case(a_pod(), changed(a_pod(), a_pod(labels={"a": "b"})), False, "the pod is labelled"),
     ],
 )
-def test_taint_toleration(pod: Pod, events: Event, expected: bool) -> None:
+def test_taint_toleration(pod: Pod, events: ClusterEvent, expected: bool) -> None:
     assert woken("TaintToleration", pod, events) is expected
 
 
@@ -152,7 +154,7 @@ SSD = a_node(labels={"disk": "ssd"})
         case(BAD_TERMS, node_added(SSD), True, "and another term matches"),
     ],
 )
-def test_node_affinity(pod: Pod, events: Event, expected: bool) -> None:
+def test_node_affinity(pod: Pod, events: ClusterEvent, expected: bool) -> None:
     assert woken("NodeAffinity", pod, events) is expected
 
 
@@ -186,7 +188,7 @@ WEB = a_pod(ports=[80])
         case(WEB, node_changed(a_node(), a_node(cpu=9)), False, "not one that changed"),
     ],
 )
-def test_node_ports(pod: Pod, events: Event, expected: bool) -> None:
+def test_node_ports(pod: Pod, events: ClusterEvent, expected: bool) -> None:
     assert woken("NodePorts", pod, events) is expected
 
 
@@ -195,7 +197,7 @@ GPUS = a_pod(cpu=1, gpu=2)
 GPU = "nvidia.com/gpu"
 
 
-def delegated(event: Event, *resources: str) -> Event:
+def delegated(event: ClusterEvent, *resources: str) -> ClusterEvent:
     return msgspec.structs.replace(event, delegated=frozenset(resources))
 
 
@@ -270,7 +272,7 @@ def delegated(event: Event, *resources: str) -> Event:
         ),
     ],
 )
-def test_node_resources_fit(pod: Pod, events: Event, expected: bool) -> None:
+def test_node_resources_fit(pod: Pod, events: ClusterEvent, expected: bool) -> None:
     assert woken("NodeResourcesFit", pod, events) is expected
 
 
@@ -295,12 +297,12 @@ RESTARTS = a_pod(containers=[a_container(restart_policy_rules=[RestartRule(actio
         case(RESTARTS, pod_gone(a_pod(node="n")), False, "a pod that leaves"),
     ],
 )
-def test_node_declared_features(pod: Pod, events: Event, expected: bool) -> None:
+def test_node_declared_features(pod: Pod, events: ClusterEvent, expected: bool) -> None:
     assert woken("NodeDeclaredFeatures", pod, events) is expected
 
 
 def test_every_plugin_that_can_refuse_is_in_the_table_and_those_that_only_score_are_not() -> None:
-    table = wakes_of(lineup().plugins)
+    table = events_to_register(profile_plugins().plugins)
     assert {"SchedulingGates", "NodeName", "NodeAffinity", "NodeResourcesFit"} <= table.keys()
     assert not {"PrioritySort", "ImageLocality", "NodeResourcesBalancedAllocation"} & table.keys()
 
@@ -312,5 +314,5 @@ def test_a_plugin_that_names_no_events_may_be_helped_by_anything() -> None:
 
         def filter(self, pod: Any, nodes: Any, verdict: Any) -> None: ...
 
-    rules = Rules(by_image, wakes_of([Strange()]))
-    assert rules.helps(("Strange",), node_added(a_node()), [a_pod()])
+    profile = QueueProfile(by_image, events_to_register([Strange()]))
+    assert profile.may_help(("Strange",), node_added(a_node()), [a_pod()])

@@ -11,33 +11,41 @@ from kubenexus.api.features import SCHEDULING_FEATURES
 from kubenexus.base.clock import VirtualClock
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner, commit
-from kubenexus.plugins import lineup
-from kubenexus.queue.changes import node_added, node_changed, node_gone, pod_bound, pod_changed, pod_forgotten, pod_gone
-from kubenexus.queue.entry import Place
-from kubenexus.queue.policy import Policy
-from kubenexus.queue.room import WaitingRoom
-from kubenexus.queue.rules import Rules
+from kubenexus.plugins import profile_plugins
+from kubenexus.queue.backoff_policy import BackoffPolicy
+from kubenexus.queue.object_events import (
+    node_added,
+    node_changed,
+    node_gone,
+    pod_bound,
+    pod_changed,
+    pod_forgotten,
+    pod_gone,
+)
+from kubenexus.queue.queue_profile import QueueProfile
+from kubenexus.queue.queued_job import QueueState
+from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import HOSTNAME, a_node, a_pod
 from kubenexus.testing.harness import on_node
 
-NO_FLUSH = Policy(flush_after=1e9)
+NO_FLUSH = BackoffPolicy(flush_after=1e9)
 
 
 class Loop:
     """The smallest scheduler: what the watches say goes to ledger and room, and whoever is ready is placed."""
 
     def __init__(self) -> None:
-        self.ledger, self.planner, self.clock = Ledger(), Planner(lineup()), VirtualClock(0.0)
-        rules = Rules.of(self.planner.lineup, self._sign, scope=self._scope)
-        self.room = WaitingRoom({"": rules}, self.clock, NO_FLUSH)
+        self.ledger, self.planner, self.clock = Ledger(), Planner(profile_plugins()), VirtualClock(0.0)
+        profile = QueueProfile.of(self.planner.profile_plugins, self._sign, scope=self._scope)
+        self.queue = SchedulingQueue({"": profile}, self.clock, NO_FLUSH)
         self.nodes: dict[str, Node] = {}
         self.bound: dict[str, Pod] = {}
         self.decisions = 0
 
     def _sign(self, pod: Pod) -> bytes:
-        bench, columns = self.planner.bench, self.ledger.nodes
-        signature = bench.signer.sign(pod, None, bench._signed(pod, columns))
+        class_cache, columns = self.planner.class_cache, self.ledger.nodes
+        signature = class_cache.signer.sign(pod, None, class_cache._signed(pod, columns))
         return b"%b %b" % (signature, repr(self._scope(pod.metadata.namespace)).encode())
 
     def _scope(self, namespace: str) -> tuple[int, ...]:
@@ -46,21 +54,21 @@ class Loop:
     def node(self, node: Node) -> None:
         name = node.metadata.name
         old, self.nodes[name] = self.nodes.get(name), node
-        self.ledger.node_seen(node)
+        self.ledger.upsert_node(node)
         for event in [node_added(node)] if old is None else node_changed(old, node):
-            self.room.on_event(event)
+            self.queue.on_event(event)
 
     def drop_node(self, name: str) -> None:
         if name in self.nodes:
-            self.ledger.node_gone(name)
-            self.room.on_event(node_gone(self.nodes.pop(name)))
+            self.ledger.remove_node(name)
+            self.queue.on_event(node_gone(self.nodes.pop(name)))
 
-    def wait(self, pod: Pod) -> Place:
-        return self.room.add(Job.of(pod))
+    def wait(self, pod: Pod) -> QueueState:
+        return self.queue.add(Job.of(pod))
 
     def change(self, key: str, like: Pod) -> None:
         """What the API server allows while a pod waits: more tolerations, other labels, other amounts."""
-        job = self.room.job(key)
+        job = self.queue.job(key)
         assert job is not None
         pod, wanted = job.pods[0], like.spec.containers[0].resources
         container = msgspec.structs.replace(pod.spec.containers[0], resources=wanted)
@@ -70,37 +78,37 @@ class Loop:
         self.wait(msgspec.structs.replace(pod, spec=spec, metadata=metadata))
 
     def delete(self, key: str) -> None:
-        self.room.delete(key)
+        self.queue.delete(key)
         pod = self.bound.pop(key, None)
         if pod is not None:
-            self.ledger.pod_gone(key)
-            self.room.on_event(pod_gone(pod))
+            self.ledger.remove_pod(key)
+            self.queue.on_event(pod_gone(pod))
 
     def shrink(self, key: str, pod: Pod) -> None:
         old = self.bound.get(key)
         if old is not None:
             new = self.bound[key] = on_node(msgspec.structs.replace(pod, metadata=old.metadata), old.spec.node_name)
-            self.ledger.pod_seen(new)
+            self.ledger.upsert_pod(new)
             for event in pod_changed(old, new):
-                self.room.on_event(event)
+                self.queue.on_event(event)
 
     def run(self) -> list[str]:
         """Until nobody is ready. Returns who was placed."""
         placed = []
-        while (turn := self.room.pop()) is not None:
-            decision = self.planner.decide(turn.job, self.ledger.snapshot(), self.clock.now())
+        while (attempt := self.queue.pop()) is not None:
+            decision = self.planner.decide(attempt.job, self.ledger.snapshot(), self.clock.now())
             self.decisions += 1
             if decision.placed:
-                commit(decision, turn.job, self.ledger, self.clock.now())
-                self._bind(turn.job.pods[0], decision.placements[0].node)
-                placed.append(turn.job.key)
-            self.room.done(turn, decision)
+                commit(decision, attempt.job, self.ledger, self.clock.now())
+                self._bind(attempt.job.pods[0], decision.placements[0].node)
+                placed.append(attempt.job.key)
+            self.queue.done(attempt, decision)
         return placed
 
     def _bind(self, pod: Pod, node: str) -> None:
         self.bound[pod.key] = on_node(pod, node)
-        self.ledger.pod_seen(self.bound[pod.key])
-        self.room.on_event(pod_bound(self.bound[pod.key]))
+        self.ledger.upsert_pod(self.bound[pod.key])
+        self.queue.on_event(pod_bound(self.bound[pod.key]))
 
 
 def test_pods_wait_for_room_and_take_it_in_order() -> None:
@@ -150,7 +158,7 @@ def test_no_nodes_at_all_are_waited_out() -> None:
     loop = Loop()
     loop.wait(a_pod())
     assert loop.run() == []
-    assert loop.room.place("default/pod") is Place.BACKOFF
+    assert loop.queue.state("default/pod") is QueueState.BACKOFF
     loop.node(a_node())
     loop.clock.advance(1.0)
     assert loop.run() == ["default/pod"]
@@ -160,14 +168,14 @@ def test_a_bind_that_fails_frees_its_room_for_others_and_is_tried_again() -> Non
     loop = Loop()
     loop.node(a_node("n", cpu=1))
     loop.wait(a_pod("a", cpu=1))
-    turn = loop.room.pop()
-    assert turn is not None
+    attempt = loop.queue.pop()
+    assert attempt is not None
     loop.wait(a_pod("b", cpu=1, priority=1))
-    commit(loop.planner.decide(turn.job, loop.ledger.snapshot(), 0.0), turn.job, loop.ledger, 0.0)
+    commit(loop.planner.decide(attempt.job, loop.ledger.snapshot(), 0.0), attempt.job, loop.ledger, 0.0)
     assert loop.run() == []
     loop.ledger.forget("default/a")
-    loop.room.on_event(pod_forgotten(turn.job.pods[0], "n"))
-    loop.room.failed(turn)
+    loop.queue.on_event(pod_forgotten(attempt.job.pods[0], "n"))
+    loop.queue.bind_failed(attempt)
     loop.clock.advance(60)
     assert loop.run() == ["default/b"]
     loop.delete("default/b")
@@ -212,8 +220,8 @@ def test_whoever_waits_would_be_refused_if_he_were_tried(data: st.DataObject) ->
         step(loop, data)
         loop.clock.advance(60)
         loop.run()
-    for key in list(loop.room._entries):
-        job, told = loop.room.job(key), loop.room.verdict(key)
+    for key in list(loop.queue._queued_jobs):
+        job, told = loop.queue.job(key), loop.queue.last_decision(key)
         assert job is not None
         assert told is not None
         decision = loop.planner.decide(job, loop.ledger.snapshot(), 0.0)
@@ -227,10 +235,10 @@ def step(loop: Loop, data: st.DataObject) -> None:
             loop.node(data.draw(FIT_NODES))
         case "pod":
             pod = data.draw(FIT_PODS)
-            if pod.key not in loop.bound and pod.key not in loop.room:
+            if pod.key not in loop.bound and pod.key not in loop.queue:
                 loop.wait(pod)
-        case "change" if len(loop.room):
-            loop.change(data.draw(st.sampled_from(sorted(loop.room._entries))), data.draw(FIT_PODS))
+        case "change" if len(loop.queue):
+            loop.change(data.draw(st.sampled_from(sorted(loop.queue._queued_jobs))), data.draw(FIT_PODS))
         case "gone" if loop.bound:
             loop.delete(data.draw(st.sampled_from(sorted(loop.bound))))
         case "shrink" if loop.bound:

@@ -10,50 +10,50 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kubenexus.api.core import Pod
-from kubenexus.api.gangs.claim import UNSAID, Nearness
-from kubenexus.framework.events import Event
+from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
+from kubenexus.framework.cluster_events import ClusterEvent
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
-from kubenexus.queue.changes import EVERYTHING
-from kubenexus.queue.entry import Entry, Place, Turn
-from kubenexus.queue.line import Line
-from kubenexus.queue.policy import Policy
-from kubenexus.queue.rules import NOBODY
-from tests.queue.easy import LEFT, NODE, WAKES, Easy, a_gang, by_image, job_of
+from kubenexus.queue.backoff_policy import BackoffPolicy
+from kubenexus.queue.job_class import JobClass
+from kubenexus.queue.object_events import WILDCARD_EVENT
+from kubenexus.queue.queue_profile import ANY_PLUGIN
+from kubenexus.queue.queued_job import QueuedJob, QueueState, SchedulingAttempt
+from tests.queue.queue_fixture import LEFT, NODE, WAKES, QueueFixture, a_gang, by_image, job_of
 
 NAMES = st.sampled_from([f"p{i}" for i in range(8)])
 KINDS = st.sampled_from(["red", "green", "blue"])
 PLUGINS = st.lists(st.sampled_from(["Room", "Ports", "Picky", "Stranger"]), unique=True, max_size=2)
-EVENTS = st.sampled_from([NODE, LEFT, EVERYTHING])
+EVENTS = st.sampled_from([NODE, LEFT, WILDCARD_EVENT])
 REFUSALS = st.sampled_from([Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING, Code.ERROR])
-WAITING = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+WAITING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
 
-def _by_order(entry: Entry) -> tuple[float, ...]:
-    return (-max(pod.spec.priority for pod in entry.job.pods), entry.since, entry.number)
+def _by_order(queued: QueuedJob) -> tuple[float, ...]:
+    return (-max(pod.spec.priority for pod in queued.job.pods), queued.added_at, queued.number)
 
 
-def _tried(entry: Entry) -> bool:
+def _tried(queued: QueuedJob) -> bool:
     """Whether its line was refused, or the first of it had a turn."""
-    line = entry.standing
-    return line.refusals > 0 or min(line.members, key=_by_order).attempts > 0
+    job_class = queued.require_class
+    return job_class.refusals > 0 or min(job_class.members, key=_by_order).attempts > 0
 
 
 class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.era = self.selected = self.scope = 0
-        policy = Policy(flush_after=60.0, portion=2)
-        self.easy = Easy(
+        policy = BackoffPolicy(flush_after=60.0, portion=2)
+        self.fixture = QueueFixture(
             policy,
             context=lambda: self.era,
             sign=self._sign,
             selectors=lambda: self.selected,
             scope=lambda namespace: self.scope,
         )
-        self.room = self.easy.room
+        self.queue = self.fixture.queue
         self.jobs: dict[str, Job] = {}
-        self.turns: dict[str, Turn] = {}
+        self.turns: dict[str, SchedulingAttempt] = {}
 
     def _sign(self, pod: Pod) -> bytes:
         return by_image(pod) + repr((self.era if pod.metadata.labels else 0, self.scope)).encode()
@@ -77,54 +77,68 @@ class Machine(RuleBasedStateMachine):
         known = self.jobs.get(job.key)
         if known is not None and not {p.metadata.uid for p in known.pods} & {p.metadata.uid for p in job.pods}:
             self.turns.pop(job.key, None)
-        self.room.add(job, since)
+        self.queue.add(job, since)
         self.jobs[job.key] = job
 
     @rule(name=st.sampled_from(["gang", "horde"]), size=st.integers(1, 4), near=st.booleans(), there=st.integers(0, 1))
     def gang(self, name: str, size: int, near: bool, there: int) -> None:
         """Made, or changed: it has other members, and some where they are."""
-        topology = Nearness(required="rack") if near else UNSAID
+        topology = TopologyRequest(required="rack") if near else NO_TOPOLOGY_REQUEST
         made = a_gang(name, size, minimum=max(1, size - there))
-        self._add(msgspec.structs.replace(made, topology=topology, anchors=("n",) * there))
+        self._add(msgspec.structs.replace(made, topology=topology, bound_nodes=("n",) * there))
 
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
         key = f"default/{name}"
-        assert self.room.delete(key) is (self.jobs.pop(key, None) is not None)
+        assert self.queue.delete(key) is (self.jobs.pop(key, None) is not None)
         self.turns.pop(key, None)
 
     @rule()
     def pop(self) -> None:
         self._tick()
         expected = self._next()
-        turn = self.easy.next()
-        if turn is None:
-            assert not self.room.ready
+        attempt = self.fixture.next()
+        if attempt is None:
+            assert not self.queue.has_ready
             return
         if expected is not None:
-            assert turn.job.key == expected
-        assert turn.job == self.jobs[turn.job.key]
-        assert self.room._late._until.get(turn.job.key, 0.0) <= self.easy.clock.now(), "none is tried before its time"
-        self.turns[turn.job.key] = turn
+            assert attempt.job.key == expected
+        assert attempt.job == self.jobs[attempt.job.key]
+        assert self.queue._postponed._until.get(attempt.job.key, 0.0) <= self.fixture.clock.now(), (
+            "none is tried before its time"
+        )
+        self.turns[attempt.job.key] = attempt
 
     def _next(self) -> str | None:
         """Whose turn it is; None where the door may still turn somebody away, or everybody backs off, or one is to come
         last."""
-        if self.room.any_late:
+        if self.queue.any_late:
             return None
-        active = [e for e in self.room._entries.values() if e.place is Place.ACTIVE and not e.standing.aside]
-        homes = [e for e in active if e.standing.alone or self.room._lines.is_home(e.standing)]
-        if not active or len(homes) < len(active) or any(self.easy.gate.gate(p) for e in active for p in e.job.pods):
+        active = [
+            e
+            for e in self.queue._queued_jobs.values()
+            if e.state is QueueState.ACTIVE and not e.require_class.set_aside_for
+        ]
+        homes = [e for e in active if e.require_class.single_job or self.queue._job_classes.is_current(e.require_class)]
+        if (
+            not active
+            or len(homes) < len(active)
+            or any(self.fixture.gate.pre_enqueue(p) for e in active for p in e.job.pods)
+        ):
             return None
         first = min(active, key=_by_order)
-        shares, fresh = self.room._lines.shares, [e for e in active if not _tried(e)]
+        retry_turns, fresh = self.queue._job_classes.retry_turns, [e for e in active if not _tried(e)]
         if not _tried(first):
             return first.job.key
-        if shares._passed and fresh and first.standing.priority <= max(e.standing.priority for e in fresh):
+        if (
+            retry_turns._passed
+            and fresh
+            and first.require_class.priority <= max(e.require_class.priority for e in fresh)
+        ):
             return min(fresh, key=_by_order).job.key
-        if shares._rotates:
-            heads = [e for e in active if _tried(e) and e is min(e.standing.members, key=_by_order)]
-            ages = {e.job.key: (-e.standing.priority, e.standing.parked_at) for e in heads}
+        if retry_turns._rotates:
+            heads = [e for e in active if _tried(e) and e is min(e.require_class.members, key=_by_order)]
+            ages = {e.job.key: (-e.require_class.priority, e.require_class.unschedulable_since) for e in heads}
             oldest = [key for key, age in ages.items() if age == min(ages.values())]
             return oldest[0] if len(oldest) == 1 else None
         return first.job.key
@@ -132,21 +146,21 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.turns)
     @rule(data=st.data(), by=PLUGINS, code=REFUSALS)
     def refuse(self, data: st.DataObject, by: list[str], code: Code) -> None:
-        key, turn = self._turn(data)
-        missed = self.room._turns.flight.missed(turn.number)
-        kin = self.room._entries[key].standing
-        self.easy.refuse(*by, turn=turn, code=code)
-        assert self.room.place(key) in WAITING
-        if self.room.place(key) is Place.UNSCHEDULABLE and self.room._entries[key].line is kin:
-            assert all(entry.place is Place.UNSCHEDULABLE for entry in kin.members), "with all that are like it"
+        key, attempt = self._turn(data)
+        missed = self.queue._attempts.in_flight_events.events_since(attempt.id)
+        kin = self.queue._queued_jobs[key].require_class
+        self.fixture.refuse(*by, attempt=attempt, code=code)
+        assert self.queue.state(key) in WAITING
+        if self.queue.state(key) is QueueState.UNSCHEDULABLE and self.queue._queued_jobs[key].job_class is kin:
+            assert all(queued.state is QueueState.UNSCHEDULABLE for queued in kin.members), "with all that are like it"
             assert missed is not None
 
     @precondition(lambda self: self.turns)
     @rule(data=st.data(), some=st.booleans())
     def place(self, data: st.DataObject, some: bool) -> None:
-        key, turn = self._turn(data)
-        seated = turn.job.pods[:1] if some else turn.job.pods
-        self.easy.place(turn, seated)
+        key, attempt = self._turn(data)
+        seated = attempt.job.pods[:1] if some else attempt.job.pods
+        self.fixture.place(attempt, seated)
         uids = {pod.metadata.uid for pod in seated}
         left = tuple(pod for pod in self.jobs[key].pods if pod.metadata.uid not in uids)
         if left:
@@ -157,93 +171,95 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.turns)
     @rule(data=st.data())
     def fail(self, data: st.DataObject) -> None:
-        turn = self._turn(data)[1]
-        assert self.room.failed(turn) is Place.BACKOFF
+        attempt = self._turn(data)[1]
+        assert self.queue.bind_failed(attempt) is QueueState.BACKOFF
 
-    def _turn(self, data: st.DataObject) -> tuple[str, Turn]:
+    def _turn(self, data: st.DataObject) -> tuple[str, SchedulingAttempt]:
         key = data.draw(st.sampled_from(sorted(self.turns)))
         return key, self.turns.pop(key)
 
     @rule(event=EVENTS)
-    def happen(self, event: Event) -> None:
-        self.easy.happens(event)
-        for line in self._lines():
-            if line.place is Place.UNSCHEDULABLE:
-                assert not self._may_help(line, event), "nobody sleeps through what may help him"
+    def happen(self, event: ClusterEvent) -> None:
+        self.fixture.happens(event)
+        for job_class in self._lines():
+            if job_class.state is QueueState.UNSCHEDULABLE:
+                assert not self._may_help(job_class, event), "nobody sleeps through what may help him"
 
     @rule(event=EVENTS)
-    def happen_and_be_heard_later(self, event: Event) -> None:
+    def happen_and_be_heard_later(self, event: ClusterEvent) -> None:
         """Whatever comes next comes before all lines were asked."""
-        self.room.on_event(event)
+        self.queue.on_event(event)
 
     def _tick(self) -> None:
         """As many turns of the loop as it takes until nothing is due."""
-        self.room.tick()
+        self.queue.tick()
         for _ in range(1000):
-            due = self.room.next_time()
-            if due is None or due > self.easy.clock.now():
+            due = self.queue.next_due()
+            if due is None or due > self.fixture.clock.now():
                 return
-            self.room.tick()
+            self.queue.tick()
         raise AssertionError("something is always due")
 
-    def _may_help(self, line: Line, event: Event) -> bool:
-        if event is EVERYTHING or NOBODY in line.blamed:
+    def _may_help(self, job_class: JobClass, event: ClusterEvent) -> bool:
+        if event is WILDCARD_EVENT or ANY_PLUGIN in job_class.unschedulable_plugins:
             return True
-        wakes = [wake for plugin in line.blamed for wake in WAKES[plugin] if wake.matches(event)]
-        return any(wake.hint is None or wake.hint(pod, event) for wake in wakes for pod in line.kind.specimens)
+        wakes = [wake for plugin in job_class.unschedulable_plugins for wake in WAKES[plugin] if wake.matches(event)]
+        return any(
+            wake.hint is None or wake.hint(pod, event) for wake in wakes for pod in job_class.signature.sample_pods
+        )
 
     @rule(seconds=st.sampled_from([0.3, 1.0, 7.0, 61.0]))
     def wait(self, seconds: float) -> None:
-        now = self.easy.clock.advance(seconds)
+        now = self.fixture.clock.advance(seconds)
         self._tick()
-        due = self.room.next_time()
+        due = self.queue.next_due()
         assert due is None or due > now, "what was due is done"
 
     @rule(name=NAMES)
     def activate(self, name: str) -> None:
-        self.room.activate(f"default/{name}")
+        self.queue.activate(f"default/{name}")
 
     @rule(name=NAMES, seconds=st.sampled_from([0.5, 5.0, 50.0]))
     def postpone(self, name: str, seconds: float) -> None:
         """A decision about it took too long, whether it is here or not."""
-        self.room.postpone(f"default/{name}", self.easy.clock.now() + seconds)
+        self.queue.postpone(f"default/{name}", self.fixture.clock.now() + seconds)
 
     @rule(name=NAMES)
     def in_time(self, name: str) -> None:
-        self.room.in_time(f"default/{name}")
+        self.queue.in_time(f"default/{name}")
 
     @rule()
     def admit_none(self) -> None:
         """All that are ready are set aside, a few a turn."""
         for _ in range(1000):
-            self.room.tick()
-            assert self.room.pop(lambda job: False) is None
-            if not self.room.ready:
+            self.queue.tick()
+            assert self.queue.pop(lambda job: False) is None
+            if not self.queue.has_ready:
                 return
         raise AssertionError("some are never set aside")
 
     @rule(kinds=st.integers(0, 3))
     def release(self, kinds: int) -> None:
         before = len(self._aside())
-        self.room.release("default", kinds)
+        self.queue.release("default", kinds)
         assert len(self._aside()) == max(0, before - kinds)
 
     @rule()
     def set_the_first_aside(self) -> None:
-        self.room.tick()
+        self.queue.tick()
         before = len(self._aside())
         refused = [False, True]
-        turn = self.room.pop(lambda job: refused.pop() if refused else False)
-        if turn is not None:
-            self.turns[turn.job.key] = turn
+        attempt = self.queue.pop(lambda job: refused.pop() if refused else False)
+        if attempt is not None:
+            self.turns[attempt.job.key] = attempt
         assert len(self._aside()) >= before
 
-    def _aside(self) -> list[Line]:
-        return [line for line in self._lines() if line.aside]
+    def _aside(self) -> list[JobClass]:
+        return [job_class for job_class in self._lines() if job_class.set_aside_for]
 
     @rule(name=NAMES, shut=st.booleans())
     def gate(self, name: str, shut: bool) -> None:
-        (self.easy.gate.shut.add if shut else self.easy.gate.shut.discard)(f"default/{name}")
+        (self.fixture.gate.shut.add if shut else self.fixture.gate.shut.discard)(f"default/{name}")
 
     @rule()
     def sign_again(self) -> None:
@@ -256,98 +272,107 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def select_otherwise(self) -> None:
         """No event says whom it concerns: all that were refused are woken, two lines a call."""
-        refused = [line for line in self._lines() if line.watched]
+        refused = [job_class for job_class in self._lines() if job_class.waits_for_event]
         self.selected += 1
         self._tick()
-        assert not any(line.place is Place.UNSCHEDULABLE for line in refused)
-        assert not self.room._lines.any_to_ask
+        assert not any(job_class.state is QueueState.UNSCHEDULABLE for job_class in refused)
+        assert not self.queue._job_classes.any_to_ask
 
     # --- what always holds ----------------------------------------------------------------------------------------
 
     @invariant()
     def no_job_is_lost(self) -> None:
-        assert {key: entry.job for key, entry in self.room._entries.items()} == self.jobs
-        assert {key for key in self.jobs if self.room.place(key) is Place.IN_FLIGHT} == self.turns.keys()
+        assert {key: queued.job for key, queued in self.queue._queued_jobs.items()} == self.jobs
+        assert {key for key in self.jobs if self.queue.state(key) is QueueState.IN_FLIGHT} == self.turns.keys()
 
     @invariant()
     def none_is_in_two_places(self) -> None:
-        found: Counter[Entry] = Counter(self.room._reception.gates)
-        for line in self._lines():
-            found.update(line.members)
+        found: Counter[QueuedJob] = Counter(self.queue._enqueuer.gated_jobs)
+        for job_class in self._lines():
+            found.update(job_class.members)
         assert all(count == 1 for count in found.values())
-        assert {entry.job.key for entry in found} == self.jobs.keys() - self.turns.keys()
-        assert len(self.room._turns.flight) == len(self.turns)
+        assert {queued.job.key for queued in found} == self.jobs.keys() - self.turns.keys()
+        assert len(self.queue._attempts.in_flight_events) == len(self.turns)
 
     @invariant()
     def each_has_a_time_or_an_event_that_will_wake_it(self) -> None:
-        due, flush = self.room.next_time(), self.room.policy.flush_after
+        due, flush = self.queue.next_due(), self.queue.policy.flush_after
         for key in self.jobs:
-            entry = self.room._entries[key]
-            match entry.place:
-                case Place.ACTIVE:
-                    assert self.room.ready or entry.standing.aside
-                case Place.BACKOFF:
+            queued = self.queue._queued_jobs[key]
+            match queued.state:
+                case QueueState.ACTIVE:
+                    assert self.queue.has_ready or queued.require_class.set_aside_for
+                case QueueState.BACKOFF:
                     assert due is not None
-                    assert due <= entry.standing.until
-                case Place.UNSCHEDULABLE:
+                    assert due <= queued.require_class.backoff_until
+                case QueueState.UNSCHEDULABLE:
                     assert due is not None
-                    assert due <= entry.standing.parked_at + flush
-                    watching = self.room._lines.places.watching
-                    assert all(entry.standing in watching.of(self.easy.rules, by) for by in entry.standing.blamed)
-                case Place.GATED:
+                    assert due <= queued.require_class.unschedulable_since + flush
+                    event_waiters = self.queue._job_classes.sub_queues.refused_by
+                    assert all(
+                        queued.require_class in event_waiters.waiting_for(self.fixture.profile, by)
+                        for by in queued.require_class.unschedulable_plugins
+                    )
+                case QueueState.GATED:
                     assert due is not None
-                    assert due <= entry.asked_at + flush
+                    assert due <= queued.gate_checked_at + flush
 
     @invariant()
     def what_is_counted_is_what_is_there(self) -> None:
-        jobs: Counter[Place] = Counter(self.room.place(key) for key in self.jobs)
-        pods: Counter[Place] = Counter()
+        jobs: Counter[QueueState] = Counter(self.queue.state(key) for key in self.jobs)
+        pods: Counter[QueueState] = Counter()
         for key, job in self.jobs.items():
-            pods[self.room.place(key)] += len(job.pods)
-        assert {p: self.room.waiting(p) for p in WAITING} == {p: (jobs[p], pods[p]) for p in WAITING}
+            pods[self.queue.state(key)] += len(job.pods)
+        assert {p: self.queue.pending(p) for p in WAITING} == {p: (jobs[p], pods[p]) for p in WAITING}
 
     @invariant()
     def nothing_is_kept_that_nobody_needs(self) -> None:
-        room, places = self.room, self.room._lines.places
-        needed = set(self._lines()) | {room._entries[key].standing for key in self.turns}
-        assert set(room._lines._by_kind.values()) <= needed
-        assert len(places.fresh) + len(places.retries) == len(places.active)
-        assert all(line.tried for line in places.retries)
-        assert not any(line.tried for line in places.fresh)
-        assert {line for lines in places.aside.values() for line in lines} == set(self._aside())
-        assert all(lines for lines in places.aside.values())
-        shares = [lines for shares in places.watching._lines.values() for lines in shares.values()]
-        assert all(lines for lines in shares)
-        assert {line for lines in shares for line in lines} <= set(self._lines())
-        assert all([line.heard for line in lines] == sorted(line.heard for line in lines) for lines in shares)
+        queue, sub_queues = self.queue, self.queue._job_classes.sub_queues
+        needed = set(self._lines()) | {queue._queued_jobs[key].require_class for key in self.turns}
+        assert set(queue._job_classes._by_kind.values()) <= needed
+        assert len(sub_queues.fresh) + len(sub_queues.retries) == len(sub_queues.active)
+        assert all(job_class.tried for job_class in sub_queues.retries)
+        assert not any(job_class.tried for job_class in sub_queues.fresh)
+        assert {job_class for job_classes in sub_queues.aside.values() for job_class in job_classes} == set(
+            self._aside()
+        )
+        assert all(job_classes for job_classes in sub_queues.aside.values())
+        shares = [job_classes for shares in sub_queues.refused_by._lines.values() for job_classes in shares.values()]
+        assert all(job_classes for job_classes in shares)
+        assert {job_class for job_classes in shares for job_class in job_classes} <= set(self._lines())
+        assert all(
+            [job_class.last_event for job_class in job_classes]
+            == sorted(job_class.last_event for job_class in job_classes)
+            for job_classes in shares
+        )
         if not self.turns:
-            assert room._turns.flight.remembered == 0
+            assert queue._attempts.in_flight_events.remembered == 0
 
-    def _lines(self) -> list[Line]:
-        lines = list(self.room._lines.places)
-        assert len(lines) == len(set(lines))
-        assert all(line.members for line in lines)
-        return lines
+    def _lines(self) -> list[JobClass]:
+        job_classes = list(self.queue._job_classes.sub_queues)
+        assert len(job_classes) == len(set(job_classes))
+        assert all(job_class.members for job_class in job_classes)
+        return job_classes
 
     def teardown(self) -> None:
         """At last everybody is let in and placed: all come out, each once."""
-        self.easy.gate.shut.clear()
-        self.room.release("default", 1000)
+        self.fixture.gate.shut.clear()
+        self.queue.release("default", 1000)
         for key in [key for key, job in self.jobs.items() if any(pod.spec.scheduling_gates for pod in job.pods)]:
-            self.room.delete(key)
+            self.queue.delete(key)
             self.turns.pop(key, None)
             del self.jobs[key]
-        for key, turn in self.turns.items():
-            self.easy.refuse("Room", turn=turn)
-            assert self.room.place(key) in WAITING
+        for key, attempt in self.turns.items():
+            self.fixture.refuse("Room", attempt=attempt)
+            assert self.queue.state(key) in WAITING
         out: list[Any] = []
-        late = len(self.room._late)
+        late = len(self.queue._postponed)
         for _ in range(4 + late):  # those that are late go one at a time, each when no other is ready
-            self.easy.clock.advance(61.0)
-            out += self.easy.popped()
+            self.fixture.clock.advance(61.0)
+            out += self.fixture.popped()
         assert sorted(f"default/{name}" for name in out) == sorted(self.jobs)
-        assert len(self.room) == 0
-        assert len(self.room._lines) == 0
+        assert len(self.queue) == 0
+        assert len(self.queue._job_classes) == 0
 
 
 TestMachine = Machine.TestCase

@@ -9,8 +9,8 @@ import pytest
 from kubenexus.api.core import Node, Pod, PodAffinityTerm, TopologySpreadConstraint
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.selectors import LabelSelector
-from kubenexus.framework.events import Event
-from kubenexus.queue.changes import (
+from kubenexus.framework.cluster_events import ClusterEvent
+from kubenexus.queue.object_events import (
     node_added,
     node_changed,
     node_gone,
@@ -21,7 +21,7 @@ from kubenexus.queue.changes import (
     pod_gone,
 )
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod
-from tests.plugins.scene import LEAVING
+from tests.plugins.checked_cluster import LEAVING
 from tests.queue.test_hints import case, changed, woken
 
 WEB, DB = {"app": "web"}, {"app": "db"}
@@ -113,7 +113,7 @@ def anywhere(*namespaces: str, **labels: str) -> PodAffinityTerm:
         case(PLAIN, node_gone(A), True, "a node goes, and its pods no longer stand in the way"),
     ],
 )
-def test_inter_pod_affinity(pod: Pod, events: Event, expected: bool) -> None:
+def test_inter_pod_affinity(pod: Pod, events: ClusterEvent, expected: bool) -> None:
     assert woken("InterPodAffinity", pod, events) is expected
 
 
@@ -190,7 +190,7 @@ TAINTED_A = a_node(zone="a", taints=["x:NoSchedule"])
         case(EVEN, node_changed(A, a_node(zone="a", cpu=99)), False, "a node grows"),
     ],
 )
-def test_pod_topology_spread(pod: Pod, events: Event, expected: bool) -> None:
+def test_pod_topology_spread(pod: Pod, events: ClusterEvent, expected: bool) -> None:
     assert woken("PodTopologySpread", pod, events) is expected
 
 
@@ -206,6 +206,6 @@ def test_pod_topology_spread(pod: Pod, events: Event, expected: bool) -> None:
         pytest.param(node_added(BARE), False, id="not one outside"),
     ],
 )
-def test_pod_topology_spread_by_the_profiles_constraints(events: Event, expected: bool) -> None:
+def test_pod_topology_spread_by_the_profiles_constraints(events: ClusterEvent, expected: bool) -> None:
     hard = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
     assert woken("PodTopologySpread", PLAIN, events, defaultingType="List", defaultConstraints=hard) is expected

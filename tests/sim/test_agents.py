@@ -10,11 +10,21 @@ from kubenexus.api.core import Taint
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.client.calls import ApiError, Unreachable
-from kubenexus.sim import marks
-from kubenexus.sim.agents import Agents, Settings
-from kubenexus.sim.chores import Chore
-from kubenexus.sim.seen import Address, Condition, Container, Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus
-from kubenexus.sim.statuses import Refusal
+from kubenexus.sim.delaying_queue import WorkItem
+from kubenexus.sim.kubelets import annotations
+from kubenexus.sim.kubelets.agents import Agents, AgentSettings
+from kubenexus.sim.kubelets.pod_status import KubeletRejection
+from kubenexus.sim.kubelets.types import (
+    Condition,
+    Container,
+    Node,
+    NodeAddress,
+    NodeSpec,
+    NodeStatus,
+    Pod,
+    PodSpec,
+    PodStatus,
+)
 
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 NOT_READY = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
@@ -23,11 +33,13 @@ OURS = Taint(key="gpu", value="yes", effect="NoSchedule")
 
 def a_node(name: str = "n1", *, taints: list[Taint] | None = None, ready: str = "True", **meta: Any) -> Node:
     return Node(
-        metadata=ObjectMeta(name=name, uid=f"uid-{name}", resource_version="7", labels={marks.AGENT: "true"}, **meta),
+        metadata=ObjectMeta(
+            name=name, uid=f"uid-{name}", resource_version="7", labels={annotations.AGENT: "true"}, **meta
+        ),
         spec=NodeSpec(taints=taints or []),
         status=NodeStatus(
             conditions=[Condition(type="Ready", status=ready)],
-            addresses=[Address(type="InternalIP", address="10.0.0.1")],
+            addresses=[NodeAddress(type="InternalIP", address="10.0.0.1")],
         ),
     )
 
@@ -47,11 +59,11 @@ def a_pod(name: str = "web", *, node: str = "n1", phase: str = "Pending", start:
 class Desk:
     """Agents with a node of theirs, and what they would send."""
 
-    def __init__(self, settings: Settings | None = None, **options: Any) -> None:
+    def __init__(self, settings: AgentSettings | None = None, **options: Any) -> None:
         self.agents = Agents(settings, **options)
         self.agents.node_seen(a_node(), NOW)
 
-    def take(self, now: float, *whats: str) -> list[Chore]:
+    def take(self, now: float, *whats: str) -> list[WorkItem]:
         """What is due, all of it or only this; the rest is done in silence."""
         due = self.agents.chores.due(now, 100)
         wanted = [chore for chore in due if not whats or chore.what in whats]
@@ -104,7 +116,7 @@ def test_the_echo_of_an_older_state_does_not_start_it_twice() -> None:
 def test_a_pod_that_says_how_long_it_runs_succeeds_then() -> None:
     desk = Desk()
     desk.agents.pod_seen(
-        a_pod(phase="Running", start="2027-01-15T07:59:50Z", annotations={marks.RUN_SECONDS: "15"}), NOW
+        a_pod(phase="Running", start="2027-01-15T07:59:50Z", annotations={annotations.RUN_SECONDS: "15"}), NOW
     )
     assert desk.say(NOW + 4.9, *PODS) == []
     ((_, body),) = desk.say(NOW + 5, *PODS)
@@ -126,8 +138,8 @@ def test_a_pod_that_says_how_long_it_runs_succeeds_then() -> None:
     ],
 )
 def test_how_long_a_pod_runs(annotation: str | None, default: float | None, succeeds: bool) -> None:
-    desk = Desk(Settings(run=default))
-    said = {} if annotation is None else {marks.RUN_SECONDS: annotation}
+    desk = Desk(AgentSettings(run=default))
+    said = {} if annotation is None else {annotations.RUN_SECONDS: annotation}
     desk.agents.pod_seen(a_pod(phase="Running", start="2027-01-15T08:00:00Z", annotations=said), NOW)
     assert bool(desk.say(NOW + 10, *PODS)) == succeeds
 
@@ -135,14 +147,16 @@ def test_how_long_a_pod_runs(annotation: str | None, default: float | None, succ
 @pytest.mark.parametrize(
     ("settings", "gone_at"),
     [
-        pytest.param(Settings(), NOW + 30, id="after the whole grace period"),
-        pytest.param(Settings(stop=2), NOW + 2, id="or sooner, if its containers stop sooner"),
-        pytest.param(Settings(stop=99), NOW + 30, id="but never later"),
+        pytest.param(AgentSettings(), NOW + 30, id="after the whole grace period"),
+        pytest.param(AgentSettings(stop=2), NOW + 2, id="or sooner, if its containers stop sooner"),
+        pytest.param(AgentSettings(stop=99), NOW + 30, id="but never later"),
     ],
 )
-def test_a_deletion_is_finished(settings: Settings, gone_at: float) -> None:
+def test_a_deletion_is_finished(settings: AgentSettings, gone_at: float) -> None:
     desk = Desk(settings)
-    going = a_pod(phase="Running", deletion_timestamp="2027-01-15T08:00:30Z", annotations={marks.RUN_SECONDS: "1"})
+    going = a_pod(
+        phase="Running", deletion_timestamp="2027-01-15T08:00:30Z", annotations={annotations.RUN_SECONDS: "1"}
+    )
     desk.agents.pod_seen(going, NOW)
     assert desk.say(gone_at - 0.1, *PODS) == [], "and it does not succeed meanwhile: nobody would delete it then"
     ((request, body),) = desk.say(gone_at, *PODS)
@@ -158,7 +172,7 @@ def test_a_grace_period_that_is_shortened_counts() -> None:
 
 
 def test_a_pod_is_refused_by_a_hook_or_by_an_annotation() -> None:
-    hooked = Desk(refuse=lambda pod, node: Refusal("OutOfcpu", f"{pod} not on {node.metadata.name}"))
+    hooked = Desk(refuse=lambda pod, node: KubeletRejection("OutOfcpu", f"{pod} not on {node.metadata.name}"))
     hooked.agents.pod_seen(a_pod(), NOW)
     ((_, body),) = hooked.say(NOW, *PODS)
     assert body["status"] == {
@@ -168,7 +182,7 @@ def test_a_pod_is_refused_by_a_hook_or_by_an_annotation() -> None:
         "startTime": "2027-01-15T08:00:00Z",
     }
     told = Desk()
-    told.agents.node_seen(a_node("full", annotations={marks.REFUSE: "OutOfmemory"}), NOW)
+    told.agents.node_seen(a_node("full", annotations={annotations.REFUSE: "OutOfmemory"}), NOW)
     told.agents.pod_seen(a_pod(node="full"), NOW)
     ((_, body),) = told.say(NOW, *PODS)
     assert (body["status"]["reason"], body["status"]["message"]) == ("OutOfmemory", "Pod was rejected: OutOfmemory")
@@ -191,7 +205,7 @@ def test_a_node_without_the_label_is_somebody_elses() -> None:
     strange = Node(metadata=ObjectMeta(name="real"))
     assert list(Desk().agents.node_names) == ["n1"]
     for all_nodes, kept in ((False, []), (True, ["real"])):
-        agents = Agents(Settings(all_nodes=all_nodes))
+        agents = Agents(AgentSettings(all_nodes=all_nodes))
         agents.node_seen(strange, NOW)
         assert list(agents.node_names) == kept
 
@@ -231,7 +245,7 @@ def test_an_extended_resource_written_into_the_capacity_is_offered(
 
 
 def test_heartbeats_go_on_and_make_the_lease_where_there_is_none() -> None:
-    desk = Desk(Settings(renew=10))
+    desk = Desk(AgentSettings(renew=10))
     first = desk.say(NOW + 10, "renew", error=ApiError(404, "NotFound"))
     assert [request for request, _ in first] == [
         "PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"
@@ -247,12 +261,12 @@ def test_heartbeats_go_on_and_make_the_lease_where_there_is_none() -> None:
 
 
 def test_without_leases_only_the_status_beats() -> None:
-    desk = Desk(Settings(renew=0))
+    desk = Desk(AgentSettings(renew=0))
     assert {chore.what for chore in desk.agents.chores.due(NOW + 1000, 10)} == {"heartbeat"}
 
 
 def test_the_heartbeats_of_many_nodes_are_spread_over_the_period() -> None:
-    agents = Agents(Settings(renew=10))
+    agents = Agents(AgentSettings(renew=10))
     for number in range(1000):
         agents.node_seen(a_node(f"n{number}"), NOW)
     by_second = [len(agents.chores.due(NOW + second + 1, 10_000)) for second in range(10)]

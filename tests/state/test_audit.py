@@ -7,20 +7,20 @@ import pytest
 
 from kubenexus.api.core import Node
 from kubenexus.api.selectors import NOTHING, LabelSelector, compile_selector
-from kubenexus.base.numbers import LIMIT
-from kubenexus.cycle.bench import Bench
-from kubenexus.plugins import lineup
+from kubenexus.base.arrays import AMOUNT_CAP
+from kubenexus.cycle.class_cache import ClassCache
+from kubenexus.plugins import profile_plugins
+from kubenexus.state.affinity_terms import PodSelectorTerm
 from kubenexus.state.audit import Miscount
-from kubenexus.state.devices import Device, Take
+from kubenexus.state.devices import Device, DeviceShare
 from kubenexus.state.digest import digest
 from kubenexus.state.footprint import Port
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.nodes import NodeColumns, draw_of
-from kubenexus.state.podterms import Term
-from kubenexus.state.questions import Question
+from kubenexus.state.nodes import NodeColumns, tie_break_of
+from kubenexus.state.pod_queries import PodQuery
 from kubenexus.state.resources import CPU, MEMORY, PODS
 from kubenexus.testing.builders import ZONE, a_node, a_pod
-from tests.laws.looking import fresh_table_of, table_of
+from tests.properties.table_content import fresh_table_of, table_of
 
 N1, N2 = a_node("n1", cpu=8, memory="8Gi", zone="a"), a_node("n2", cpu=8, memory="8Gi", zone="b")
 DEVICES = (Device("g0", vram=1000), Device("g1", vram=1000))
@@ -32,11 +32,11 @@ def a_cluster() -> Ledger:
     """Two nodes; on the first two pods, of which one takes half a device, and one that is only assumed."""
     ledger = Ledger()
     for node in (N1, N2):
-        ledger.node_seen(node)
-    ledger.devices_seen("n1", DEVICES)
-    ledger.pod_seen(a_pod("web", cpu=1, memory="1Gi", ports=[443], labels={"app": "web"}, node="n1"))
-    ledger.pod_seen(a_pod("db", cpu=1, memory="1Gi", labels={"app": "db"}, node="n2"))
-    ledger.assume(a_pod("model", cpu=1, labels={"app": "web"}), "n1", 0.0, takes=(Take(0, 500, 100),))
+        ledger.upsert_node(node)
+    ledger.set_devices("n1", DEVICES)
+    ledger.upsert_pod(a_pod("web", cpu=1, memory="1Gi", ports=[443], labels={"app": "web"}, node="n1"))
+    ledger.upsert_pod(a_pod("db", cpu=1, memory="1Gi", labels={"app": "db"}, node="n2"))
+    ledger.assume(a_pod("model", cpu=1, labels={"app": "web"}), "n1", 0.0, takes=(DeviceShare(0, 500, 100),))
     return ledger
 
 
@@ -90,30 +90,30 @@ def port(number: int, sign: int) -> Callable[[NodeColumns], None]:
 def test_a_counter_that_is_wrong_is_named_and_put_right(
     spoil: Callable[[NodeColumns], None], counter: str, held: int, recounted: int
 ) -> None:
-    ledger, bench, right = a_cluster(), Bench(lineup()), digest(a_cluster())
-    before = table_of(PROBE, ledger, bench)
+    ledger, class_cache, right = a_cluster(), ClassCache(profile_plugins()), digest(a_cluster())
+    before = table_of(PROBE, ledger, class_cache)
     spoil(ledger.nodes)
-    ledger.nodes.use_changed(0)
-    ledger.nodes.node_changes.note(0)
-    table_of(PROBE, ledger, bench)  # so that what is wrong is remembered
+    ledger.nodes.usage_changed(0)
+    ledger.nodes.node_changes.record(0)
+    table_of(PROBE, ledger, class_cache)  # so that what is wrong is remembered
     generation = ledger.generation
     assert ledger.audit(N1) == [Miscount("n1", counter, held, recounted)]
     assert ledger.generation == generation + 1
     assert digest(ledger) == right
     assert ledger.audit(N1) == []
-    assert table_of(PROBE, ledger, bench) == before == fresh_table_of(PROBE, ledger, lineup())
+    assert table_of(PROBE, ledger, class_cache) == before == fresh_table_of(PROBE, ledger, profile_plugins())
 
 
 def test_a_pod_too_many_is_one_for_the_lots_as_well() -> None:
     ledger = a_cluster()
-    nodes, lot = ledger.nodes, ledger.nodes.lot.item(0)
+    nodes, lot = ledger.nodes, ledger.nodes.name_hash.item(0)
     resource("used", PODS, 1)(nodes)
-    nodes.use_changed(0)
+    nodes.usage_changed(0)
     assert ledger.audit(N1) == [
-        Miscount("n1", "draw", draw_of(lot, 3), draw_of(lot, 2)),
+        Miscount("n1", "draw", tie_break_of(lot, 3), tie_break_of(lot, 2)),
         Miscount("n1", "pods used", 3, 2),
     ]
-    assert nodes.draw.item(0) == draw_of(lot, 2)
+    assert nodes.tie_break.item(0) == tie_break_of(lot, 2)
 
 
 def test_what_is_off_is_told_in_words() -> None:
@@ -130,24 +130,24 @@ def test_how_many_nodes_offer_a_resource_is_right_again(by: int) -> None:
 
 def full(ledger: Ledger) -> None:
     for i in range(3):
-        ledger.pod_seen(a_pod(f"huge-{i}", memory=str(LIMIT), node="n1"))
-    ledger.pod_gone("default/huge-0")
+        ledger.upsert_pod(a_pod(f"huge-{i}", memory=str(AMOUNT_CAP), node="n1"))
+    ledger.remove_pod("default/huge-0")
 
 
 def tried(ledger: Ledger) -> None:
-    with ledger.attempt() as attempt:
-        attempt.place(a_pod("try", cpu=1, ports=[80]), "n1", ledger.pods["default/web"].footprint)
+    with ledger.transaction() as transaction:
+        transaction.place(a_pod("try", cpu=1, ports=[80]), "n1", ledger.pods["default/web"].footprint)
 
 
 QUIET: dict[str, Callable[[Ledger], Any]] = {
     "nothing": lambda ledger: None,
     "counters stand at their cap": full,
     "an attempt was rolled back": tried,
-    "a pod is gone": lambda ledger: ledger.pod_gone("default/web"),
+    "a pod is gone": lambda ledger: ledger.remove_pod("default/web"),
     "a bind failed": lambda ledger: ledger.forget("default/model"),
-    "the device of a pod is gone": lambda ledger: ledger.devices_seen("n1", ()),
-    "a pod asks for what nobody offers": lambda ledger: ledger.pod_seen(a_pod("x", requests={"a.b/c": 1}, node="n1")),
-    "room is held": lambda ledger: ledger.pod_seen(a_pod("nominee", cpu=1, nominated="n1")),
+    "the device of a pod is gone": lambda ledger: ledger.set_devices("n1", ()),
+    "a pod asks for what nobody offers": lambda ledger: ledger.upsert_pod(a_pod("x", requests={"a.b/c": 1}, node="n1")),
+    "room is held": lambda ledger: ledger.upsert_pod(a_pod("nominee", cpu=1, nominated="n1")),
 }
 
 
@@ -161,60 +161,62 @@ def test_what_is_right_is_left_alone(happens: Callable[[Ledger], Any]) -> None:
 
 def test_a_node_that_is_gone_has_nothing_to_look_at() -> None:
     ledger = a_cluster()
-    ledger.node_gone("n1")
+    ledger.remove_node("n1")
     assert ledger.audit(N1) == []
 
 
 # --- pods, wherever they run --------------------------------------------------------------------------------------
 
 
-def asking(app: str) -> Question:
-    return (Term(frozenset({"default"}), compile_selector(LabelSelector(match_labels={"app": app})), NOTHING),)
+def asking(app: str) -> PodQuery:
+    return (
+        PodSelectorTerm(frozenset({"default"}), compile_selector(LabelSelector(match_labels={"app": app})), NOTHING),
+    )
 
 
 def test_a_count_of_pods_that_is_wrong_is_put_right() -> None:
     ledger = a_cluster()
     counter = ledger.nodes.pods.counter(asking("web"))
-    ledger.audit_question(asking("web"))
+    ledger.audit_query(asking("web"))
     counter.add(1, +1)
     version, before = counter.version, moves(ledger)
-    assert ledger.nodes.pods.questions == [asking("web")]
-    assert ledger.audit_question(asking("web")) == [
+    assert ledger.nodes.pods.queries == [asking("web")]
+    assert ledger.audit_query(asking("web")) == [
         Miscount("n2", "pods with app=web", 1, 0),
         Miscount("", "pods with app=web", 3, 2),
     ]
     assert (counter.rows[:2].tolist(), counter.total) == ([2, 0], 2)
     assert counter.version > version
     assert (moves(ledger)[0], moves(ledger)[3]) == (before[0] + 1, before[3] + 1)
-    assert ledger.audit_question(asking("web")) == []
+    assert ledger.audit_query(asking("web")) == []
 
 
 def test_and_so_is_a_count_by_domain() -> None:
     ledger = a_cluster()
     counter = ledger.nodes.pods.counter(asking("web"))
-    zones = counter.domain(ZONE)
+    zones = counter.by_domain(ZONE)
     before = moves(ledger)
-    assert (ledger.audit_question(asking("web")), moves(ledger)) == ([], before)
+    assert (ledger.audit_query(asking("web")), moves(ledger)) == ([], before)
     zones[1] += 5
-    assert ledger.audit_question(asking("web")) == [Miscount("", "pods with app=web", 7, 2)]
-    assert counter.domain(ZONE)[1] == 2
+    assert ledger.audit_query(asking("web")) == [Miscount("", "pods with app=web", 7, 2)]
+    assert counter.by_domain(ZONE)[1] == 2
 
 
 def test_a_count_that_grows_in_hindsight_is_known_as_the_largest() -> None:
     """Whoever makes room for as many as a row has ever had is told."""
     ledger = a_cluster()
     counter = ledger.nodes.pods.counter(asking("web"))
-    counter.rows[0], counter.total, counter.most = 0, 0, 0
-    ledger.audit_question(asking("web"))
-    assert counter.most == 2
+    counter.rows[0], counter.total, counter.max_per_row = 0, 0, 0
+    ledger.audit_query(asking("web"))
+    assert counter.max_per_row == 2
 
 
 def test_a_question_that_nobody_asks_any_more_is_none() -> None:
-    assert a_cluster().audit_question(asking("web")) == []
+    assert a_cluster().audit_query(asking("web")) == []
 
 
 def test_the_node_is_as_it_was_last_seen() -> None:
     ledger = a_cluster()
     grown: Node = a_node("n1", cpu=16, memory="8Gi", zone="a")
-    ledger.node_seen(grown)
+    ledger.upsert_node(grown)
     assert ledger.audit(grown) == []

@@ -7,7 +7,7 @@ import pytest
 
 from kubenexus.api.core import Pod
 from kubenexus.api.meta import OwnerReference
-from kubenexus.base.numbers import LIMIT
+from kubenexus.base.arrays import AMOUNT_CAP
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import endless
@@ -51,40 +51,40 @@ def held(ledger: Ledger) -> list[int]:
 
 def test_what_they_hold_is_counted_until_they_go_or_are_to_go() -> None:
     ledger = Ledger()
-    ledger.node_seen(a_node("n", cpu=8, memory="8Gi"))
-    ledger.pod_seen(a_pod("task", cpu=1, node="n", restart_policy="Never"))
+    ledger.upsert_node(a_node("n", cpu=8, memory="8Gi"))
+    ledger.upsert_pod(a_pod("task", cpu=1, node="n", restart_policy="Never"))
     web = owned("ReplicaSet", cpu=2, memory="1Gi", node="n", restart_policy="Always")
     empty = digest(ledger)
-    ledger.pod_seen(web)
+    ledger.upsert_pod(web)
     assert held(ledger) == [2000, 1 << 30, 1]
-    ledger.pod_seen(owned("ReplicaSet", LEAVING, cpu=2, memory="1Gi", node="n", restart_policy="Always"))
+    ledger.upsert_pod(owned("ReplicaSet", LEAVING, cpu=2, memory="1Gi", node="n", restart_policy="Always"))
     assert held(ledger) == [0, 0, 0]
-    ledger.pod_gone(web.key)
+    ledger.remove_pod(web.key)
     assert digest(ledger) == empty
 
 
 def test_an_attempt_that_is_taken_back_leaves_nothing() -> None:
     ledger = Ledger()
-    ledger.node_seen(a_node("n", cpu=8))
+    ledger.upsert_node(a_node("n", cpu=8))
     web = a_pod("web", cpu=2, restart_policy="Always")
     ledger.assume(web, "n", 0.0)
     assert held(ledger) == [2000, 0, 1]
     ledger.forget(web.key)
     assert held(ledger) == [0, 0, 0]
-    with ledger.attempt() as attempt:
-        attempt.place(a_pod("try", restart_policy="Always"), "n", ledger.assume(a_pod("x"), "n", 0.0).footprint)
+    with ledger.transaction() as transaction:
+        transaction.place(a_pod("try", restart_policy="Always"), "n", ledger.assume(a_pod("x"), "n", 0.0).footprint)
         assert held(ledger)[2] == 1
     assert held(ledger) == [0, 0, 0]
 
 
 def test_a_sum_at_its_cap_is_counted_again_and_many_nodes_and_resources_are_no_matter() -> None:
     ledger = Ledger()
-    ledger.node_seen(a_node("n", cpu=8))
+    ledger.upsert_node(a_node("n", cpu=8))
     for i in range(3):
-        ledger.pod_seen(a_pod(f"huge{i}", memory=str(LIMIT), node="n", restart_policy="Always"))
-    ledger.pod_gone("default/huge0")
-    ledger.pod_gone("default/huge1")
-    assert held(ledger) == [0, LIMIT, 1]
+        ledger.upsert_pod(a_pod(f"huge{i}", memory=str(AMOUNT_CAP), node="n", restart_policy="Always"))
+    ledger.remove_pod("default/huge0")
+    ledger.remove_pod("default/huge1")
+    assert held(ledger) == [0, AMOUNT_CAP, 1]
     for i in range(100):
-        ledger.node_seen(a_node(f"more{i}", cpu=1, resources={f"example.com/r{i}": 1}))
-    assert held(ledger) == [0, LIMIT, 1]
+        ledger.upsert_node(a_node(f"more{i}", cpu=1, resources={f"example.com/r{i}": 1}))
+    assert held(ledger) == [0, AMOUNT_CAP, 1]

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.state import counters
-from kubenexus.state.counters import Counter, FewRows
+from kubenexus.state import pod_counter
 from kubenexus.state.labels import LabelColumns
+from kubenexus.state.pod_counter import FewRows, PodCounter
 
 KEYS = ("zone", "host", "rack")
 ROWS = 30
@@ -31,25 +31,25 @@ def labelled() -> LabelColumns:
 
 @given(steps=steps, few=st.sampled_from([0, 3, 64]))
 def test_a_counter_of_few_rows_says_what_one_of_all_rows_says(steps: list[tuple[str, int | str]], few: int) -> None:
-    before, counters._FEW = counters._FEW, few
+    before, pod_counter._FEW = pod_counter._FEW, few
     try:
         labels = labelled()
-        ours, theirs = FewRows(labels), Counter(np.zeros(64, np.int64), labels)
+        ours, theirs = FewRows(labels), PodCounter(np.zeros(64, np.int64), labels)
         for what, which in steps:
             _step(ours, theirs, labels, what, which)
-            assert (ours.total, ours.version, ours.most) == (theirs.total, theirs.version, theirs.most)
+            assert (ours.total, ours.version, ours.max_per_row) == (theirs.total, theirs.version, theirs.max_per_row)
             for key in KEYS:
-                assert ours.domain(key).tolist() == theirs.domain(key).tolist()
-                assert ours.anywhere(key) == theirs.anywhere(key)
+                assert ours.by_domain(key).tolist() == theirs.by_domain(key).tolist()
+                assert ours.any_in_domain(key) == theirs.any_in_domain(key)
                 _same_sums(ours, theirs, key)
     finally:
-        counters._FEW = before
+        pod_counter._FEW = before
 
 
-def _step(ours: Counter, theirs: Counter, labels: LabelColumns, what: str, which: int | str) -> None:
+def _step(ours: PodCounter, theirs: PodCounter, labels: LabelColumns, what: str, which: int | str) -> None:
     match what, which:
         case "ask", str(key):
-            ours.domain(key)
+            ours.by_domain(key)
         case "relabel", int(row):
             labels.set(row, {"zone": "moved"})
             ours.relabelled()
@@ -57,16 +57,16 @@ def _step(ours: Counter, theirs: Counter, labels: LabelColumns, what: str, which
         case _, int(row):
             delta = 1 if what == "add" else -1
             if delta > 0 or theirs.rows[row]:
-                flips = ours.flips, theirs.flips
+                flips = ours.presence_version, theirs.presence_version
                 ours.add(row, delta)
                 theirs.add(row, delta)
                 # All domains were asked about, so that both flip together.
-                assert ours.flips - flips[0] == theirs.flips - flips[1]
-                assert ours.since(ours.version) == []
+                assert ours.presence_version - flips[0] == theirs.presence_version - flips[1]
+                assert ours.steps_since(ours.version) == []
 
 
-def _same_sums(ours: Counter, theirs: Counter, key: str) -> None:
-    size = len(theirs.domain(key))
+def _same_sums(ours: PodCounter, theirs: PodCounter, key: str) -> None:
+    size = len(theirs.by_domain(key))
     some, all_of_them = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
     ours.mark(key, some)
     theirs.mark(key, all_of_them)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kubenexus.api.selectors import Op, Requirement, parse_int64
+from kubenexus.api.selectors import Operator, Requirement, parse_int64
 from kubenexus.state import labels
-from kubenexus.state.labels import LabelColumns, holds
+from kubenexus.state.labels import LabelColumns, matching
 
 ROWS = 20
 
@@ -81,14 +81,14 @@ def test_columns_take_no_more_bytes_than_they_may(columns: LabelColumns, monkeyp
 @pytest.mark.parametrize(
     ("op", "number", "expected"),
     [
-        pytest.param(Op.GT, 1, [2], id="greater"),
-        pytest.param(Op.LT, 2, [0, 1], id="less"),
-        pytest.param(Op.GT, -(2**63), [0, 1, 2], id="than the least there is"),
-        pytest.param(Op.GT, None, [], id="than nothing"),
+        pytest.param(Operator.GT, 1, [2], id="greater"),
+        pytest.param(Operator.LT, 2, [0, 1], id="less"),
+        pytest.param(Operator.GT, -(2**63), [0, 1, 2], id="than the least there is"),
+        pytest.param(Operator.GT, None, [], id="than nothing"),
     ],
 )
 def test_numbers_are_compared_as_numbers_and_each_value_is_read_once(
-    op: Op, number: int | None, expected: list[int], monkeypatch: pytest.MonkeyPatch
+    op: Operator, number: int | None, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = LabelColumns(64)
     for row, value in enumerate(("0", "+1", "2", "two", "", "9" * 30)):
@@ -101,6 +101,6 @@ def test_numbers_are_compared_as_numbers_and_each_value_is_read_once(
 
     monkeypatch.setattr(labels, "parse_int64", parse)
     for _ in range(100):
-        where = holds(Requirement("k", op, (), number), column.codes[:7], column)
+        where = matching(Requirement("k", op, (), number), column.codes[:7], column)
         assert where.nonzero()[0].tolist() == expected
     assert len(read) == 6

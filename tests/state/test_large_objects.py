@@ -7,23 +7,23 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubenexus.api.allocatable import MOST_OFFERED, allocatable
 from kubenexus.api.codec import decode_pod, read_object
 from kubenexus.api.core import Node, Pod
-from kubenexus.api.offers import MOST_OFFERED, allocatable
 from kubenexus.api.resources import demand, footprint
 from kubenexus.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubenexus.api.workloads import ReplicaSet, Service
 from kubenexus.base.errors import Malformed
+from kubenexus.state.affinity_terms import MOST_ENTRIES, MOST_TERMS, AffinityKind, affinity_terms
 from kubenexus.state.images import MOST_NAMES
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.podterms import MOST_ENTRIES, MOST_TERMS, Kind, carried_terms
 from kubenexus.state.resources import BASICS, MOST_RESOURCES
-from kubenexus.state.volumes.mounts import MOST_MOUNTED, mounted, mounts_of
+from kubenexus.state.volumes.pod_volumes import MOST_MOUNTED, mounted, pod_volumes
 from kubenexus.state.volumes.records import MOST_SELECTED, claim_of
 from kubenexus.testing.builders import a_node, a_pod
-from kubenexus.testing.fuzz.work import counted
+from kubenexus.testing.fuzz.call_counting import counted
 from kubenexus.testing.harness import a_ledger, run
-from kubenexus.testing.large.others import OTHERS
+from kubenexus.testing.large.objects import OTHERS
 from kubenexus.testing.large.pods import PODS, plain
 
 MEGABYTE = 1 << 20
@@ -58,23 +58,23 @@ def test_of_thousands_of_terms_the_required_ones_come_first() -> None:
     pod = plain("large", "n0")
     PODS["preferred pod affinity"](pod, 2 * MOST_TERMS)
     PODS["pod anti-affinity terms"](pod, 3)
-    terms = carried_terms(decode_pod(msgspec.json.encode(pod)))
+    terms = affinity_terms(decode_pod(msgspec.json.encode(pod)))
     assert len(terms) == MOST_TERMS
-    assert [term.kind for term in terms].count(Kind.MUST_AVOID) == 3
+    assert [term.kind for term in terms].count(AffinityKind.REQUIRED_ANTI_AFFINITY) == 3
 
 
 def test_terms_with_too_many_values_are_not_read() -> None:
-    assert carried_terms(running("pod affinity values", 2 * MOST_ENTRIES)) == ()
-    assert len(carried_terms(running("pod affinity values", MOST_ENTRIES // 2))) == 1
+    assert affinity_terms(running("pod affinity values", 2 * MOST_ENTRIES)) == ()
+    assert len(affinity_terms(running("pod affinity values", MOST_ENTRIES // 2))) == 1
 
 
 def test_a_pod_with_thousands_of_terms_takes_little_memory_and_leaves_none_behind() -> None:
     ledger = a_ledger([a_node(f"n{i}") for i in range(2_000)])
     pod = running("pod anti-affinity terms", 5_000, "n1999")
-    assert peak(lambda: ledger.pod_seen(pod)) < 8 * MEGABYTE
-    assert len(ledger.nodes.pods.carriers) == MOST_TERMS
-    ledger.pod_gone(pod.key)
-    assert ledger.nodes.pods.carriers == {}
+    assert peak(lambda: ledger.upsert_pod(pod)) < 8 * MEGABYTE
+    assert len(ledger.nodes.pods.existing_terms) == MOST_TERMS
+    ledger.remove_pod(pod.key)
+    assert ledger.nodes.pods.existing_terms == {}
     assert len(ledger.nodes.pods.terms) == 0
     assert ledger.nodes.pods.terms.scope(pod.metadata.namespace) == ()
 
@@ -82,7 +82,7 @@ def test_a_pod_with_thousands_of_terms_takes_little_memory_and_leaves_none_behin
 @pytest.mark.parametrize("dimension", ["volumes, claims", "volumes, disks", "volumes, ephemeral"])
 def test_of_thousands_of_volumes_the_first_count(dimension: str) -> None:
     pod = running(dimension, 3 * MOST_MOUNTED)
-    mounts = mounts_of(pod)
+    mounts = pod_volumes(pod)
     assert mounts is not None
     assert len(mounts.claims) + len(mounts.inline) == MOST_MOUNTED
     assert mounted(pod) == 3 * MOST_MOUNTED
@@ -111,8 +111,8 @@ def test_a_large_pod_that_runs_costs_in_proportion_to_its_length(dimension: str)
     calls = []
     for number in (500, 2_000):
         pod = running(dimension, number)
-        calls.append(counted(lambda pod=pod: ledger.pod_seen(pod), 0)[1])  # type: ignore[misc]
-        ledger.pod_gone(pod.key)
+        calls.append(counted(lambda pod=pod: ledger.upsert_pod(pod), 0)[1])  # type: ignore[misc]
+        ledger.remove_pod(pod.key)
     assert calls[1] < 6 * calls[0] + 2_000
 
 
@@ -129,9 +129,9 @@ def full() -> list[Node]:
 
 def test_no_more_resources_are_known_than_there_is_room_for() -> None:
     ledger = a_ledger([a_node(f"n{i}", resources=GPU) for i in range(500)])
-    assert peak(lambda: [ledger.node_seen(node) for node in full()]) < 8 * MEGABYTE
+    assert peak(lambda: [ledger.upsert_node(node) for node in full()]) < 8 * MEGABYTE
     resources = ledger.nodes.resources
-    assert len(resources.index) == MOST_RESOURCES == resources.cards.shape[2] == len(resources.endless)
+    assert len(resources.index) == MOST_RESOURCES == resources.by_row.shape[2] == len(resources.endless)
     assert resources.index.keys() > {*BASICS, *GPU}
     assert [ledger.audit(node) for node in full()] == [[], [], []]
 
@@ -139,19 +139,19 @@ def test_no_more_resources_are_known_than_there_is_room_for() -> None:
 def test_one_node_takes_a_part_of_the_room_whatever_it_names() -> None:
     ledger = a_ledger([a_node(f"n{i}") for i in range(500)])
     node = made("node resources", 10_000, Node)
-    assert peak(lambda: ledger.node_seen(node)) < 8 * MEGABYTE
+    assert peak(lambda: ledger.upsert_node(node)) < 8 * MEGABYTE
     assert len(ledger.nodes.resources.index) <= MOST_OFFERED + len(BASICS)
     assert ledger.audit(node) == []
 
 
 def test_a_resource_that_no_node_offers_any_more_makes_room_for_another() -> None:
     ledger = a_ledger([*full(), a_node("n0")])
-    ledger.pod_seen(a_pod("user", requests=GPU, node="n1"))
-    ledger.node_seen(a_node("n1", resources=GPU))
+    ledger.upsert_pod(a_pod("user", requests=GPU, node="n1"))
+    ledger.upsert_node(a_node("n1", resources=GPU))
     assert "example.com/gpu" not in ledger.nodes.resources.index
-    ledger.node_gone("odd-0")
-    ledger.node_gone("n1")
-    ledger.node_seen(a_node("n1", resources=GPU))
+    ledger.remove_node("odd-0")
+    ledger.remove_node("n1")
+    ledger.upsert_node(a_node("n1", resources=GPU))
     row, index = ledger.nodes.row_of["n1"], ledger.nodes.resources.index["example.com/gpu"]
     assert ledger.nodes.resources.used.item(index, row) == 4
     assert ledger.audit(a_node("n1", resources=GPU)) == []
@@ -176,18 +176,23 @@ def test_a_large_node_costs_in_proportion_to_its_length(dimension: str) -> None:
     calls = []
     for number in (1_000, 4_000):
         ledger, node = a_ledger([a_node("n0")]), made(dimension, number, Node)
-        calls.append(counted(lambda ledger=ledger, node=node: ledger.node_seen(node), 0)[1])  # type: ignore[misc]
+        calls.append(counted(lambda ledger=ledger, node=node: ledger.upsert_node(node), 0)[1])  # type: ignore[misc]
     assert calls[1] < 6 * calls[0] + 2_000
 
 
 # --- what is refused as a whole -----------------------------------------------------------------------------------
 
 REFUSED: list[tuple[str, type[Any], Callable[[Ledger, Any], object], str]] = [
-    ("volume terms", PersistentVolume, Ledger.storage_seen, "node affinity or topology has 6000 entries; at most 1000"),
-    ("storage class topologies", StorageClass, Ledger.storage_seen, "node affinity or topology has 9000 entries"),
-    ("drivers of a node", CSINode, Ledger.storage_seen, "spec.drivers: has 3000 drivers; at most 128 are read"),
-    ("service selector", Service, Ledger.owner_seen, "spec.selector: has 3001 entries; at most 1000 are read"),
-    ("replica set selector", ReplicaSet, Ledger.owner_seen, "spec.selector: has 3000 entries; at most 1000 are read"),
+    (
+        "volume terms",
+        PersistentVolume,
+        Ledger.upsert_storage,
+        "node affinity or topology has 6000 entries; at most 1000",
+    ),
+    ("storage class topologies", StorageClass, Ledger.upsert_storage, "node affinity or topology has 9000 entries"),
+    ("drivers of a node", CSINode, Ledger.upsert_storage, "spec.drivers: has 3000 drivers; at most 128 are read"),
+    ("service selector", Service, Ledger.upsert_owner, "spec.selector: has 3001 entries; at most 1000 are read"),
+    ("replica set selector", ReplicaSet, Ledger.upsert_owner, "spec.selector: has 3000 entries; at most 1000 are read"),
 ]
 
 

@@ -4,16 +4,16 @@ import pytest
 
 from kubenexus.api.core import ContainerStatus, Node, Pod, ResourceRequirements
 from kubenexus.api.selectors import LabelSelector, LabelSelectorRequirement, compile_selector
+from kubenexus.base.arrays import AMOUNT_CAP
 from kubenexus.base.errors import KubeNexusError, Malformed
-from kubenexus.base.numbers import LIMIT
-from kubenexus.state.devices import Device, Take
+from kubenexus.state.affinity_terms import PodSelectorTerm
+from kubenexus.state.devices import Device, DeviceShare
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.pods import Stage
-from kubenexus.state.podterms import Term
+from kubenexus.state.pods import PodStage
 from kubenexus.testing.builders import a_node, a_pod
-from kubenexus.testing.harness import Cluster, a_ledger, on_node
-from tests.laws.looking import bytes_of
+from kubenexus.testing.harness import CheckedCluster, a_ledger, on_node
+from tests.properties.table_content import bytes_of
 
 POD = a_pod("web", cpu=1)
 UNREADABLE = a_pod("web", cpu="a lot", node="n1")
@@ -35,19 +35,19 @@ def test_a_pod_counts_from_the_moment_it_is_assumed_until_it_is_gone() -> None:
     ledger, seen = two_nodes(), []
     for step in (
         lambda: ledger.assume(POD, "n1", 0.0),
-        lambda: ledger.pod_seen(on_node(POD, "n1")),
-        lambda: ledger.pod_gone("default/web"),
+        lambda: ledger.upsert_pod(on_node(POD, "n1")),
+        lambda: ledger.remove_pod("default/web"),
     ):
         step()
         seen.append((cpu(ledger), [p.stage for p in ledger.pods.values()]))
-    assert seen == [(1000, [Stage.ASSUMED]), (1000, [Stage.BOUND]), (0, [])]
+    assert seen == [(1000, [PodStage.ASSUMED]), (1000, [PodStage.BOUND]), (0, [])]
 
 
 def pods_with(ledger: Ledger, key: str) -> list[int]:
     """By row, those that have a label of this key."""
     everywhere = compile_selector(LabelSelector())
     having = compile_selector(LabelSelector(match_expressions=[LabelSelectorRequirement(key=key, operator="Exists")]))
-    counter = ledger.nodes.pods.counter((Term(frozenset(), having, everywhere),))
+    counter = ledger.nodes.pods.counter((PodSelectorTerm(frozenset(), having, everywhere),))
     return [int(count) for count in counter.rows[:2]]
 
 
@@ -57,11 +57,11 @@ def test_labels_that_come_with_the_bind_count_from_then_on(asked: bool) -> None:
     before = pods_with(ledger, "zone") if asked else [0, 0]
     ledger.assume(POD, "n1", 0.0)
     bound = a_pod("web", cpu=1, node="n1", labels={"zone": "a"})
-    dirty = ledger.pod_seen(bound)
+    dirty = ledger.upsert_pod(bound)
     assert (before, cpu(ledger), ledger.pods["default/web"].labels) == ([0, 0], 1000, {"zone": "a"})
     assert bool(dirty) == asked, "a row is only looked at again if a count changed"
     assert pods_with(ledger, "zone") == [1, 0]
-    ledger.pod_gone("default/web")
+    ledger.remove_pod("default/web")
     assert pods_with(ledger, "zone") == [0, 0]
 
 
@@ -81,14 +81,14 @@ def test_a_bound_pod_is_not_forgotten() -> None:
 def test_an_assumed_pod_that_somebody_bound_elsewhere_counts_there_and_nowhere_else() -> None:
     ledger = two_nodes()
     ledger.assume(POD, "n1", 0.0)
-    ledger.pod_seen(on_node(POD, "n2"))
+    ledger.upsert_pod(on_node(POD, "n2"))
     assert (cpu(ledger, "n1"), cpu(ledger, "n2")) == (0, 1000)
 
 
 def test_an_assumed_pod_that_the_api_server_still_shows_unbound_stays_assumed() -> None:
     ledger = two_nodes()
     ledger.assume(POD, "n1", 0.0)
-    ledger.pod_seen(POD)
+    ledger.upsert_pod(POD)
     assert cpu(ledger) == 1000
 
 
@@ -106,7 +106,7 @@ def test_a_pod_is_not_assumed_twice(known: str) -> None:
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_finished_pod_holds_nothing(phase: str) -> None:
     ledger = two_nodes(on_node(POD, "n1"))
-    ledger.pod_seen(a_pod("web", cpu=1, node="n1", phase=phase))
+    ledger.upsert_pod(a_pod("web", cpu=1, node="n1", phase=phase))
     assert (cpu(ledger), ledger.pods) == (0, {})
 
 
@@ -117,7 +117,7 @@ def test_a_finished_pod_holds_nothing(phase: str) -> None:
 def test_a_pod_that_is_resized_in_place_counts_with_the_larger_amount(allocated: str | int, counted: int) -> None:
     ledger = two_nodes(on_node(POD, "n1"))
     report = ContainerStatus(name="main", resources=ResourceRequirements(requests={"cpu": allocated}))
-    ledger.pod_seen(a_pod("web", cpu=1, node="n1", status={"container_statuses": [report]}))
+    ledger.upsert_pod(a_pod("web", cpu=1, node="n1", status={"container_statuses": [report]}))
     assert cpu(ledger) == counted
 
 
@@ -127,21 +127,21 @@ def test_a_pod_that_is_resized_in_place_counts_with_the_larger_amount(allocated:
 def test_a_pod_on_a_node_nobody_has_seen_counts_when_the_node_appears() -> None:
     ledger = a_ledger(pods=[on_node(POD, "n1")])
     assert ledger.pods.keys() == {"default/web"}
-    ledger.node_seen(a_node("n1"))
+    ledger.upsert_node(a_node("n1"))
     assert cpu(ledger) == 1000
 
 
 def test_pods_of_a_deleted_node_count_again_when_its_name_comes_back_with_another_uid() -> None:
     ledger = two_nodes(on_node(POD, "n1"))
-    ledger.node_gone("n1")
+    ledger.remove_node("n1")
     assert ledger.pods.keys() == {"default/web"}
-    ledger.node_seen(a_node("n1", uid="another"))
+    ledger.upsert_node(a_node("n1", uid="another"))
     assert cpu(ledger) == 1000
 
 
 def test_a_node_made_again_under_its_name_offers_what_the_new_one_offers() -> None:
     ledger = two_nodes()
-    ledger.node_seen(a_node("n1", uid="another", cpu=2, labels={"a": "b"}))
+    ledger.upsert_node(a_node("n1", uid="another", cpu=2, labels={"a": "b"}))
     row = ledger.nodes.row_of["n1"]
     assert ledger.nodes.resources.alloc[0, row] == 2000
     assert ledger.nodes.labels.of_row(row)["a"] == "b"
@@ -149,15 +149,15 @@ def test_a_node_made_again_under_its_name_offers_what_the_new_one_offers() -> No
 
 def test_what_the_pods_of_a_deleted_node_held_does_not_stay_on_its_row() -> None:
     ledger = two_nodes(on_node(POD, "n1"))
-    ledger.node_gone("n1")
-    ledger.node_seen(a_node("n3"))  # takes over the row
+    ledger.remove_node("n1")
+    ledger.upsert_node(a_node("n3"))  # takes over the row
     assert cpu(ledger, "n3") == 0
 
 
 def test_a_resource_that_appears_later_is_counted_with_what_pods_hold_of_it_already() -> None:
     holder = a_pod("holder", node="n1", requests={"example.com/gpu": 2})
     ledger = two_nodes(holder)
-    ledger.node_seen(a_node("n1", resources={"example.com/gpu": 3}))
+    ledger.upsert_node(a_node("n1", resources={"example.com/gpu": 3}))
     index, row = ledger.nodes.resources.index["example.com/gpu"], ledger.nodes.row_of["n1"]
     assert ledger.nodes.resources.used[index, row] == 2
 
@@ -165,7 +165,7 @@ def test_a_resource_that_appears_later_is_counted_with_what_pods_hold_of_it_alre
 def test_a_node_that_says_what_it_said_changes_nothing() -> None:
     ledger = two_nodes()
     before = (ledger.generation, bytes_of(ledger))
-    assert ledger.node_seen(a_node("n1", cpu=4)) == set()
+    assert ledger.upsert_node(a_node("n1", cpu=4)) == set()
     assert (ledger.generation, bytes_of(ledger)) == before
 
 
@@ -173,7 +173,7 @@ def test_a_node_that_cannot_be_read_stays_as_it_was() -> None:
     ledger = two_nodes()
     before = bytes_of(ledger)
     with pytest.raises(Malformed, match=r"Node n1: status\.allocatable\[cpu\]"):
-        ledger.node_seen(a_node("n1", cpu="plenty"))
+        ledger.upsert_node(a_node("n1", cpu="plenty"))
     assert bytes_of(ledger) == before
 
 
@@ -183,46 +183,46 @@ def test_a_node_that_cannot_be_read_stays_as_it_was() -> None:
 def test_a_bound_pod_that_cannot_be_read_closes_its_node_and_names_the_field() -> None:
     ledger = two_nodes()
     with pytest.raises(Malformed, match=r"Pod default/web: spec\.containers\[0\]\.resources\.requests\[cpu\]"):
-        ledger.pod_seen(UNREADABLE)
-    assert ledger.fences == {"n1": ["default/web"]}
+        ledger.upsert_pod(UNREADABLE)
+    assert ledger.blocked_nodes == {"n1": ["default/web"]}
 
 
 @pytest.mark.parametrize(
     ("event", "thing"),
     [
-        pytest.param("pod_seen", on_node(POD, "n1"), id="until it can be read"),
-        pytest.param("pod_seen", on_node(POD, "n2"), id="until it can be read, elsewhere"),
-        pytest.param("pod_gone", "default/web", id="until it is gone"),
-        pytest.param("pod_seen", a_pod("web", node="n1", phase="Failed"), id="until it has finished"),
+        pytest.param("upsert_pod", on_node(POD, "n1"), id="until it can be read"),
+        pytest.param("upsert_pod", on_node(POD, "n2"), id="until it can be read, elsewhere"),
+        pytest.param("remove_pod", "default/web", id="until it is gone"),
+        pytest.param("upsert_pod", a_pod("web", node="n1", phase="Failed"), id="until it has finished"),
     ],
 )
 def test_a_node_stays_closed(event: str, thing: object) -> None:
-    cluster = Cluster.of([a_node("n1"), a_node("n2")], [UNREADABLE])
-    assert cluster.ledger.nodes.fenced.any()
+    cluster = CheckedCluster.of([a_node("n1"), a_node("n2")], [UNREADABLE])
+    assert cluster.ledger.nodes.blocked.any()
     cluster.tell(event, thing)
-    assert cluster.ledger.fences == {}
-    assert not cluster.ledger.nodes.fenced.any()
+    assert cluster.ledger.blocked_nodes == {}
+    assert not cluster.ledger.nodes.blocked.any()
 
 
 def test_a_node_with_two_such_pods_stays_closed_until_both_can_be_read() -> None:
     ledger = two_nodes()
-    ledger.pod_unreadable("default/a", "n1")
-    ledger.pod_unreadable("default/b", "n1")
-    ledger.pod_gone("default/a")
-    assert ledger.fences == {"n1": ["default/b"]}
+    ledger.block_unreadable_pod("default/a", "n1")
+    ledger.block_unreadable_pod("default/b", "n1")
+    ledger.remove_pod("default/a")
+    assert ledger.blocked_nodes == {"n1": ["default/b"]}
 
 
 def test_a_node_is_closed_even_if_it_appears_after_the_pod() -> None:
     ledger = a_ledger()
-    ledger.pod_unreadable("default/web", "n1")
-    ledger.node_seen(a_node("n1"))
-    assert ledger.nodes.fenced[ledger.nodes.row_of["n1"]]
+    ledger.block_unreadable_pod("default/web", "n1")
+    ledger.upsert_node(a_node("n1"))
+    assert ledger.nodes.blocked[ledger.nodes.row_of["n1"]]
 
 
 @pytest.mark.parametrize("before", [on_node(POD, "n1"), a_pod("web", cpu=1, nominated="n1")], ids=["bound", "waiting"])
 def test_a_pod_that_can_no_longer_be_read_is_to_the_ledger_what_it_is_to_one_built_from_scratch(before: Pod) -> None:
-    cluster = Cluster.of([a_node("n1")], [before])
-    cluster.tell("pod_seen", a_pod("web", cpu="a lot", node=before.spec.node_name, nominated="n1"))
+    cluster = CheckedCluster.of([a_node("n1")], [before])
+    cluster.tell("upsert_pod", a_pod("web", cpu="a lot", node=before.spec.node_name, nominated="n1"))
     assert digest(cluster.ledger) == digest(cluster.world.ledger())
 
 
@@ -235,32 +235,34 @@ def test_a_pod_that_can_no_longer_be_read_is_to_the_ledger_what_it_is_to_one_bui
         pytest.param(
             [a_node("n1", resources={"example.com/gpu": 1}), a_node("n2")],
             [a_pod("web", node="n2", requests={"example.com/gpu": 1})],
-            [("node_gone", "n1")],
+            [("remove_node", "n1")],
             id="the only node that offered a resource went away, and a pod elsewhere holds some",
         ),
         pytest.param(
             [a_node("n1", resources={"example.com/gpu": 1}), a_node("n2")],
             [a_pod("web", node="n2", requests={"example.com/gpu": 1})],
-            [("node_seen", a_node("n1"))],
+            [("upsert_node", a_node("n1"))],
             id="the only node that offered a resource stopped offering it",
         ),
-        pytest.param([a_node("n1")], [on_node(POD, "n1")], [("node_gone", "n1")], id="a node went away under its pod"),
+        pytest.param(
+            [a_node("n1")], [on_node(POD, "n1")], [("remove_node", "n1")], id="a node went away under its pod"
+        ),
         pytest.param(
             [a_node("n1")],
-            [a_pod(f"p{i}", node="n1", memory=str(LIMIT)) for i in range(3)],
-            [("pod_gone", "default/p1"), ("pod_gone", "default/p2")],
+            [a_pod(f"p{i}", node="n1", memory=str(AMOUNT_CAP)) for i in range(3)],
+            [("remove_pod", "default/p1"), ("remove_pod", "default/p2")],
             id="a counter stood at its cap",
         ),
         pytest.param(
             [a_node("n1")],
             [a_pod("a", node="n1", ports=[80]), a_pod("b", node="n1", ports=[80])],
-            [("pod_gone", "default/a")],
+            [("remove_pod", "default/a")],
             id="two pods held the same port",
         ),
         pytest.param(
             [a_node("n1")],
             [a_pod("a", nominated="n1"), a_pod("b", nominated="n1", priority=5)],
-            [("pod_seen", a_pod("a", nominated="n2")), ("pod_gone", "default/b")],
+            [("upsert_pod", a_pod("a", nominated="n2")), ("remove_pod", "default/b")],
             id="pods changed the node they wait for",
         ),
     ],
@@ -268,7 +270,7 @@ def test_a_pod_that_can_no_longer_be_read_is_to_the_ledger_what_it_is_to_one_bui
 def test_the_digest_is_that_of_a_ledger_built_from_scratch_after(
     nodes: list[Node], pods: list[Pod], events: list[tuple[str, object]]
 ) -> None:
-    cluster = Cluster.of(nodes, pods)
+    cluster = CheckedCluster.of(nodes, pods)
     for event, thing in events:
         cluster.tell(event, thing)
     assert digest(cluster.ledger) == digest(cluster.world.ledger())
@@ -298,19 +300,19 @@ def test_the_digest_tells_all_of_these_apart() -> None:
 
 def test_a_share_of_a_device_is_taken_with_the_pod_and_given_back_with_it() -> None:
     ledger = two_nodes()
-    ledger.devices_seen("n1", (Device("gpu-0", vram=16), Device("gpu-1", vram=16)))
+    ledger.set_devices("n1", (Device("gpu-0", vram=16), Device("gpu-1", vram=16)))
     row = ledger.nodes.row_of["n1"]
-    ledger.assume(POD, "n1", 0.0, takes=(Take(1, share=400, vram=10),))
+    ledger.assume(POD, "n1", 0.0, takes=(DeviceShare(1, share=400, vram=10),))
     assert ledger.nodes.devices.share[:, row].tolist() == [1000, 600]
     assert ledger.nodes.devices.vram[:, row].tolist() == [16, 6]
-    ledger.pod_gone("default/web")
+    ledger.remove_pod("default/web")
     assert ledger.nodes.devices.share[:, row].tolist() == [1000, 1000]
 
 
 def test_a_device_that_comes_back_is_as_taken_as_it_was() -> None:
     ledger = two_nodes()
-    ledger.devices_seen("n1", (Device("gpu-0"),))
-    ledger.assume(POD, "n1", 0.0, takes=(Take(0, share=400),))
-    ledger.devices_seen("n1", ())
-    ledger.devices_seen("n1", (Device("gpu-0"),))
+    ledger.set_devices("n1", (Device("gpu-0"),))
+    ledger.assume(POD, "n1", 0.0, takes=(DeviceShare(0, share=400),))
+    ledger.set_devices("n1", ())
+    ledger.set_devices("n1", (Device("gpu-0"),))
     assert ledger.nodes.devices.share[0, ledger.nodes.row_of["n1"]] == 600

@@ -4,7 +4,7 @@ import pytest
 
 from kubenexus.state.digest import digest
 from kubenexus.testing.builders import a_node, a_pod
-from kubenexus.testing.harness import Cluster, a_ledger, on_node, relist
+from kubenexus.testing.harness import CheckedCluster, a_ledger, on_node, relist
 
 BEFORE = [a_pod("stays", node="n1", cpu=1), a_pod("goes", node="n1", cpu=1), a_pod("waits", nominated="n1")]
 NODES = [a_node("n1"), a_node("n2")]
@@ -48,7 +48,7 @@ def test_an_unreadable_pod_stops_nothing_and_closes_its_node() -> None:
     problems = relist(ledger, NODES, [a_pod("odd", node="n2", cpu="a lot"), *BEFORE[:1]])
     (problem,) = problems
     assert (problem.subject, problem.field) == ("Pod default/odd", "spec.containers[0].resources.requests[cpu]")
-    assert ledger.fences == {"n2": ["default/odd"]}
+    assert ledger.blocked_nodes == {"n2": ["default/odd"]}
     assert ledger.pods.keys() == {"default/stays"}
 
 
@@ -59,7 +59,7 @@ def test_an_unreadable_node_stays_as_it_was() -> None:
 
 
 def test_listing_twice_changes_nothing() -> None:
-    cluster = Cluster.of(NODES, BEFORE)
+    cluster = CheckedCluster.of(NODES, BEFORE)
     cluster.ledger.assume(a_pod("promised"), "n2", 0.0)
     listed = [*BEFORE, a_pod("promised")]
     relist(cluster.ledger, NODES, listed)

@@ -7,16 +7,16 @@ import numpy as np
 
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.storage import StorageObject
-from kubenexus.cycle.bench import Bench
-from kubenexus.cycle.columns import FilterColumn
+from kubenexus.cycle.class_cache import ClassCache
+from kubenexus.cycle.plugin_columns import FilterColumn
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import code_of
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.view import Nodes, OneNode
-from tests.volumes import naive
-from tests.volumes.naive import PASS, SKIPPED, TWINS, Answer, World, claims_of
-from tests.volumes.some import only
+from tests.volumes import reference
+from tests.volumes.builders import only
+from tests.volumes.reference import PASS, SKIPPED, TWINS, Answer, World, claims_of
 
 
 class Model:
@@ -25,36 +25,36 @@ class Model:
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.world = World()
-        self.benches = {name: Bench(only(name)) for name in TWINS}
+        self.benches = {name: ClassCache(only(name)) for name in TWINS}
         self.planner = Planner(only(*TWINS))
         self.assumed: set[str] = set()
 
-    def node_seen(self, node: Node) -> None:
-        self.ledger.node_seen(node)
-        self.world.node_seen(node)
+    def upsert_node(self, node: Node) -> None:
+        self.ledger.upsert_node(node)
+        self.world.upsert_node(node)
 
-    def node_gone(self, name: str) -> None:
-        self.ledger.node_gone(name)
-        self.world.node_gone(name)
+    def remove_node(self, name: str) -> None:
+        self.ledger.remove_node(name)
+        self.world.remove_node(name)
 
-    def storage_seen(self, thing: StorageObject) -> None:
-        self.ledger.storage_seen(thing)
-        self.world.storage_seen(thing)
+    def upsert_storage(self, thing: StorageObject) -> None:
+        self.ledger.upsert_storage(thing)
+        self.world.upsert_storage(thing)
 
-    def storage_gone(self, kind: type, key: str) -> None:
-        self.ledger.storage_gone(kind, key)
-        self.world.storage_gone(kind, key)
+    def remove_storage(self, kind: type, key: str) -> None:
+        self.ledger.remove_storage(kind, key)
+        self.world.remove_storage(kind, key)
 
     def bound(self, pod: Pod, node: str) -> None:
         """The API server says that the pod runs on a node, which may be the one we chose."""
         spec = msgspec.structs.replace(pod.spec, node_name=node)
-        self.ledger.pod_seen(msgspec.structs.replace(pod, spec=spec))
+        self.ledger.upsert_pod(msgspec.structs.replace(pod, spec=spec))
         if self.world.placed.get(pod.key, (pod, ""))[1] != node:
             self.world.place(pod, node)
         self.assumed.discard(pod.key)
 
     def gone(self, pod: Pod) -> None:
-        self.ledger.pod_gone(pod.key)
+        self.ledger.remove_pod(pod.key)
         self.world.gone(pod.key)
         self.assumed.discard(pod.key)
 
@@ -72,8 +72,8 @@ class Model:
         if not decision.placed:
             return
         (placement,) = decision.placements
-        found = naive.VolumeBinding().find(pod, self.world.nodes[placement.node], self.world)
-        assert isinstance(found, naive.Found)
+        found = reference.VolumeBinding().find(pod, self.world.nodes[placement.node], self.world)
+        assert isinstance(found, reference.Found)
         picked = {position: volume.metadata.name for position, _, volume in found.static}
         picked |= {position: "" for position, _, _ in found.dynamic}
         assert dict(placement.assignment.volumes) == picked
@@ -101,17 +101,17 @@ class Model:
 
     def _ours(self, name: str, pod: Pod) -> tuple[Any, list[tuple[str, dict[str, Answer]]], dict[str, int] | None]:
         columns = self.ledger.nodes
-        table = self.benches[name].look(pod, columns).table
+        table = self.benches[name].lookup(pod, columns).table
         rows = list(columns.row_of.values())
         scores = {columns.names[row]: table.scores[0].at(row) for row in rows} if table.scores else None
-        if table.refused is not None:
-            return (table.refused.code, frozenset(table.refused.reasons)), [], scores
+        if table.rejection is not None:
+            return (table.rejection.code, frozenset(table.rejection.reasons)), [], scores
         if not table.filters:
             return SKIPPED, [], scores
         (column,) = table.filters
         views: list[tuple[str, Any, list[int]]] = [("cached", None, rows)]
         views.append(("some", Nodes(columns, np.array(rows[::-2], np.int64)), rows[::-2]))
-        if column.traits.scalar:
+        if column.traits.supports_one_node:
             views += [("one", OneNode(columns, row), [row]) for row in rows]
         return None, [(shown, self._read(column, table.pod, view, at)) for shown, view, at in views], scores
 

@@ -6,8 +6,7 @@ import pytest
 
 from kubenexus.api.storage import BETA_STORAGE_CLASS, PersistentVolume, StorageObject
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node
-from tests.volumes.asking import SKIPPED, allowed, cluster, points, says
-from tests.volumes.some import (
+from tests.volumes.builders import (
     DRIVER,
     a_capacity,
     a_claim,
@@ -19,6 +18,7 @@ from tests.volumes.some import (
     only,
     told,
 )
+from tests.volumes.plugin_fixture import SKIPPED, allowed, cluster, points, says
 
 RULE = "VolumeBinding"
 HOPELESS = "UnschedulableAndUnresolvable: "

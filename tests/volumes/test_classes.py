@@ -7,22 +7,22 @@ import pytest
 from kubenexus.api.core import Pod
 from kubenexus.api.storage import CSIStorageCapacity
 from kubenexus.plan.decide import Planner
-from kubenexus.plugins import lineup
+from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod
-from tests.volumes.asking import Scheduler, cluster
-from tests.volumes.naive import TWINS
-from tests.volumes.some import a_capacity, a_claim, a_class, a_csi_node, a_driver, a_mounting_pod, a_volume, told
+from tests.volumes.builders import a_capacity, a_claim, a_class, a_csi_node, a_driver, a_mounting_pod, a_volume, told
+from tests.volumes.plugin_fixture import Scheduler, cluster
+from tests.volumes.reference import TWINS
 
 NODES = [a_node(f"n{i}", zone="ab"[i % 2]) for i in range(6)]
 LOCAL = a_class("local", by="kubernetes.io/no-provisioner")
 
 
 def classes(ledger: Ledger, *pods: Pod) -> int:
-    bench = Planner(lineup()).bench
+    class_cache = Planner(profile_plugins()).class_cache
     for pod in pods:
-        bench.look(pod, ledger.nodes)
-    return len(bench)
+        class_cache.lookup(pod, ledger.nodes)
+    return len(class_cache)
 
 
 PODS = [a_mounting_pod(f"web-{i}", f"data-{i}") for i in range(4)]
@@ -64,7 +64,7 @@ def test_pods_of_a_stateful_set(claims: list[Any], number: int) -> None:
 def test_pods_without_volumes_of_ours_cost_nothing() -> None:
     ledger = cluster(NODES, a_class(), a_driver(), a_csi_node("n0", {"d": 1}))
     plain = [a_pod("plain"), a_mounting_pod("token"), a_mounting_pod("config", {"configMap": {}}, {"emptyDir": {}})]
-    rules = {rule.name: rule for rule in lineup().signs if rule.name in TWINS}
+    rules = {rule.name: rule for rule in profile_plugins().signs if rule.name in TWINS}
     assert rules.keys() == TWINS.keys()
     assert [rule.sign(pod, ledger.nodes) for rule in rules.values() for pod in plain] == [None] * 12
     assert classes(ledger, *plain) == 1
@@ -72,13 +72,13 @@ def test_pods_without_volumes_of_ours_cost_nothing() -> None:
 
 def test_pods_without_volumes_are_not_looked_at_again_when_storage_changes() -> None:
     ledger = cluster(NODES, a_class())
-    planner = Planner(lineup())
-    planner.bench.look(a_pod("plain"), ledger.nodes)
-    before = planner.bench.work.rows
+    planner = Planner(profile_plugins())
+    planner.class_cache.lookup(a_pod("plain"), ledger.nodes)
+    before = planner.class_cache.work.rows
     told(ledger, a_volume("pv"), a_claim("c"), a_class("local", zones=["a"]), a_capacity("k"))
-    planner.bench.look(a_pod("plain"), ledger.nodes)
-    assert planner.bench.work.builds == 1
-    assert planner.bench.work.rows - before <= 1  # one row is named, so that stamps are looked at
+    planner.class_cache.lookup(a_pod("plain"), ledger.nodes)
+    assert planner.class_cache.work.builds == 1
+    assert planner.class_cache.work.rows - before <= 1  # one row is named, so that stamps are looked at
 
 
 def test_a_pod_is_of_another_class_once_its_volume_is_in_use() -> None:
@@ -88,7 +88,7 @@ def test_a_pod_is_of_another_class_once_its_volume_is_in_use() -> None:
     scheduler = Scheduler(ledger)
     for pod in pods:
         assert scheduler.place(pod).placed
-    assert len(scheduler.planner.bench) == 2
+    assert len(scheduler.planner.class_cache) == 2
 
 
 def test_a_thousand_claims_of_a_stateful_set_are_placed_from_one_table() -> None:
@@ -98,15 +98,15 @@ def test_a_thousand_claims_of_a_stateful_set_are_placed_from_one_table() -> None
     scheduler = Scheduler(cluster(nodes, a_class(), *claims, *limits))
     placed = [scheduler.place(a_mounting_pod(f"p{i}", f"c{i}")) for i in range(40)]
     assert all(decision.placed for decision in placed)
-    assert (len(scheduler.planner.bench), scheduler.planner.bench.work.builds) == (1, 1)
+    assert (len(scheduler.planner.class_cache), scheduler.planner.class_cache.work.builds) == (1, 1)
     on = [decision.placements[0].node for decision in placed]
     assert max(on.count(f"n{i}") for i in range(6)) <= 7
 
 
 def nodes_for(pod: Pod, scheduler: Scheduler) -> set[str]:
     """Where one of two nodes is left, found from tables that live on."""
-    table = scheduler.planner.bench.look(pod, scheduler.ledger.nodes).table
-    return {name for name, row in scheduler.ledger.nodes.row_of.items() if table.ok[row]}
+    table = scheduler.planner.class_cache.lookup(pod, scheduler.ledger.nodes).table
+    return {name for name, row in scheduler.ledger.nodes.row_of.items() if table.feasible[row]}
 
 
 PAIR = [a_node("a1", zone="a"), a_node("b1", zone="b")]
@@ -118,7 +118,7 @@ def test_a_cached_answer_follows_the_topologies_of_a_class() -> None:
     assert nodes_for(pod, scheduler) == {"a1"}
     told(scheduler.ledger, a_class(zones=["b"]))
     assert nodes_for(pod, scheduler) == {"b1"}
-    assert scheduler.planner.bench.work.builds == 1
+    assert scheduler.planner.class_cache.work.builds == 1
 
 
 def test_what_classes_share_of_the_nodes_follows_their_labels() -> None:
@@ -126,11 +126,11 @@ def test_what_classes_share_of_the_nodes_follows_their_labels() -> None:
     scheduler = Scheduler(cluster(PAIR, a_class(zones=["a"]), a_claim("c"), a_claim("d", size="2Gi")))
     pods = [a_mounting_pod("p", "c"), a_mounting_pod("q", "d")]
     assert [nodes_for(pod, scheduler) for pod in pods] == [{"a1"}, {"a1"}]
-    scheduler.ledger.node_seen(a_node("b1", zone="a"))
+    scheduler.ledger.upsert_node(a_node("b1", zone="a"))
     assert [nodes_for(pod, scheduler) for pod in pods] == [{"a1", "b1"}, {"a1", "b1"}]
-    scheduler.ledger.node_seen(a_node("a1", zone="b"))
+    scheduler.ledger.upsert_node(a_node("a1", zone="b"))
     assert [nodes_for(pod, scheduler) for pod in pods] == [{"b1"}, {"b1"}]
-    assert len(scheduler.planner.bench) == 2
+    assert len(scheduler.planner.class_cache) == 2
 
 
 def test_a_cached_answer_follows_a_reserved_volume_that_moves() -> None:
@@ -149,7 +149,7 @@ def test_a_cached_answer_follows_capacity_as_it_comes_and_goes() -> None:
     assert nodes_for(pod, scheduler) == {"a1"}
     told(scheduler.ledger, a_capacity("k", "1Mi", on={ZONE: "a"}), a_capacity("l", on={ZONE: "b"}))
     assert nodes_for(pod, scheduler) == {"b1"}
-    scheduler.ledger.storage_gone(CSIStorageCapacity, "kube-system/l")
+    scheduler.ledger.remove_storage(CSIStorageCapacity, "kube-system/l")
     assert nodes_for(pod, scheduler) == set()
 
 

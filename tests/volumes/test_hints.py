@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.framework.events import Action, Event, Resource, wakes_of
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource, events_to_register
 from kubenexus.plugins import BUILT_IN
 from kubenexus.testing.builders import ZONE, a_node, a_pod
-from tests.volumes.some import (
+from tests.volumes.builders import (
     DRIVER,
     a_capacity,
     a_claim,
@@ -27,29 +27,33 @@ OWN = a_mounting_pod("new", {"ephemeral": {}})
 LIMITS, BINDING, ZONES, RESTRICTIONS = "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "VolumeRestrictions"
 
 
-def woken(plugin: str, pod: Pod, event: Event) -> bool:
-    wakes = wakes_of([BUILT_IN[plugin]({})])[plugin]
+def woken(plugin: str, pod: Pod, event: ClusterEvent) -> bool:
+    wakes = events_to_register([BUILT_IN[plugin]({})])[plugin]
     return any(wake.matches(event) and (wake.hint is None or wake.hint(pod, event)) for wake in wakes)
 
 
-def came(resource: Resource, new: Any) -> Event:
-    return Event(resource, Action.ADD, None, new)
+def came(resource: EventResource, new: Any) -> ClusterEvent:
+    return ClusterEvent(resource, ActionType.ADD, None, new)
 
 
-def changed(resource: Resource, old: Any, new: Any) -> Event:
-    return Event(resource, Action.UPDATE, old, new)
+def changed(resource: EventResource, old: Any, new: Any) -> ClusterEvent:
+    return ClusterEvent(resource, ActionType.UPDATE, old, new)
 
 
-def left(resource: Resource, old: Any) -> Event:
-    return Event(resource, Action.DELETE, old)
+def left(resource: EventResource, old: Any) -> ClusterEvent:
+    return ClusterEvent(resource, ActionType.DELETE, old)
 
 
-CLAIM, VOLUME, CLASS = Resource.PERSISTENT_VOLUME_CLAIM, Resource.PERSISTENT_VOLUME, Resource.STORAGE_CLASS
-CSI_NODE, CSI_DRIVER, CAPACITY = Resource.CSI_NODE, Resource.CSI_DRIVER, Resource.CSI_STORAGE_CAPACITY
-ATTACHED, GONE = Resource.VOLUME_ATTACHMENT, Resource.ASSIGNED_POD
+CLAIM, VOLUME, CLASS = (
+    EventResource.PERSISTENT_VOLUME_CLAIM,
+    EventResource.PERSISTENT_VOLUME,
+    EventResource.STORAGE_CLASS,
+)
+CSI_NODE, CSI_DRIVER, CAPACITY = EventResource.CSI_NODE, EventResource.CSI_DRIVER, EventResource.CSI_STORAGE_CAPACITY
+ATTACHED, GONE = EventResource.VOLUME_ATTACHMENT, EventResource.ASSIGNED_POD
 
 
-def case(plugins: str | list[str], pod: Pod, event: Event, expected: bool, name: str) -> Any:
+def case(plugins: str | list[str], pod: Pod, event: ClusterEvent, expected: bool, name: str) -> Any:
     return pytest.param([plugins] if isinstance(plugins, str) else plugins, pod, event, expected, id=name)
 
 
@@ -64,7 +68,7 @@ def case(plugins: str | list[str], pod: Pod, event: Event, expected: bool, name:
         ),
         case([BINDING, ZONES], POD, changed(CLAIM, a_claim("data"), a_claim("data", volume="v")), True, "it was bound"),
         case(RESTRICTIONS, POD, changed(CLAIM, a_claim("data"), a_claim("data", volume="v")), False, "that is no help"),
-        case([RESTRICTIONS, LIMITS, BINDING, ZONES], POD, came(Resource.NODE, a_node("n")), True, "a new node"),
+        case([RESTRICTIONS, LIMITS, BINDING, ZONES], POD, came(EventResource.NODE, a_node("n")), True, "a new node"),
         case(RESTRICTIONS, POD, left(GONE, PLAIN_DISK), True, "a pod with its disk is gone"),
         case(RESTRICTIONS, POD, left(GONE, a_mounting_pod("x", "data")), True, "a pod with its claim is gone"),
         case(RESTRICTIONS, POD, left(GONE, a_mounting_pod("x", "other")), False, "a pod with another claim is gone"),
@@ -129,5 +133,5 @@ def case(plugins: str | list[str], pod: Pod, event: Event, expected: bool, name:
         case(BINDING, POD, changed(CAPACITY, a_capacity("k", None), a_capacity("k", "0")), True, "it is known now"),
     ],
 )
-def test_what_wakes_whom(plugins: list[str], pod: Pod, event: Event, expected: bool) -> None:
+def test_what_wakes_whom(plugins: list[str], pod: Pod, event: ClusterEvent, expected: bool) -> None:
     assert {plugin: woken(plugin, pod, event) for plugin in plugins} == dict.fromkeys(plugins, expected)

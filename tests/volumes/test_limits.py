@@ -5,8 +5,7 @@ import pytest
 from kubenexus.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import a_node
-from tests.volumes.asking import SKIPPED, allowed, cluster, says
-from tests.volumes.some import (
+from tests.volumes.builders import (
     DRIVER,
     a_claim,
     a_class,
@@ -17,6 +16,7 @@ from tests.volumes.some import (
     an_attachment,
     told,
 )
+from tests.volumes.plugin_fixture import SKIPPED, allowed, cluster, says
 
 RULE = "NodeVolumeLimits"
 FULL = "Unschedulable: node(s) exceed max volume count"
@@ -54,21 +54,21 @@ def test_a_volume_that_is_attached_already_takes_no_more_room() -> None:
 
 def test_a_volume_that_two_pods_use_counts_once() -> None:
     ledger = full(2)
-    ledger.pod_seen(a_mounting_pod("also", "theirs", node="n"))
+    ledger.upsert_pod(a_mounting_pod("also", "theirs", node="n"))
     assert says(RULE, POD, ledger) == {"n": ""}
-    ledger.pod_gone("default/there")
+    ledger.remove_pod("default/there")
     told(ledger, a_csi_node("n", {DRIVER: 1}))
     assert says(RULE, POD, ledger) == {"n": FULL}
-    ledger.pod_gone("default/also")
+    ledger.remove_pod("default/also")
     assert says(RULE, POD, ledger) == {"n": ""}
 
 
 def test_a_volume_counts_while_it_is_attached_even_if_no_pod_uses_it() -> None:
     ledger = full()
     told(ledger, an_attachment("a", "pv-theirs", "n"))
-    ledger.pod_gone("default/there")
+    ledger.remove_pod("default/there")
     assert says(RULE, POD, ledger) == {"n": FULL}
-    ledger.storage_gone(VolumeAttachment, "a")
+    ledger.remove_storage(VolumeAttachment, "a")
     assert says(RULE, POD, ledger) == {"n": ""}
 
 
@@ -78,12 +78,12 @@ def test_an_attachment_of_a_volume_that_is_in_use_counts_once() -> None:
 
 def test_an_attachment_is_counted_when_its_node_and_its_volume_are_known() -> None:
     ledger = cluster([], an_attachment("a", "pv-x", "n"), a_csi_node("n", {DRIVER: 1}), *bound("mine"))
-    ledger.node_seen(a_node("n"))
+    ledger.upsert_node(a_node("n"))
     assert says(RULE, POD, ledger) == {"n": ""}
     told(ledger, a_volume("pv-x"))
     assert says(RULE, POD, ledger) == {"n": FULL}
-    ledger.node_gone("n")
-    ledger.node_seen(a_node("m"))  # takes over the row
+    ledger.remove_node("n")
+    ledger.upsert_node(a_node("m"))  # takes over the row
     assert says(RULE, POD, ledger) == {"m": ""}
 
 
@@ -110,8 +110,8 @@ def test_a_disk_in_the_pod_counts_for_the_driver_that_took_it_over() -> None:
     there = a_mounting_pod("there", {"awsElasticBlockStore": {"volumeID": "vol-2"}}, node="n")
     ledger = cluster([a_node("n"), a_node("bare")], a_csi_node("n", {EBS_DRIVER: 1}), pods=[there])
     assert says(RULE, a_mounting_pod("new", disk), ledger) == {"n": FULL, "bare": ""}
-    ledger.pod_gone("default/there")
-    ledger.pod_seen(a_mounting_pod("same", {"awsElasticBlockStore": {"volumeID": "vol-1"}}, node="n"))
+    ledger.remove_pod("default/there")
+    ledger.upsert_pod(a_mounting_pod("same", {"awsElasticBlockStore": {"volumeID": "vol-1"}}, node="n"))
     assert says(RULE, a_mounting_pod("new", disk), ledger) == {"n": "", "bare": ""}
 
 
@@ -153,7 +153,7 @@ def test_where_such_a_pod_runs_nobodys_volumes_can_be_counted() -> None:
     told(ledger, a_csi_node("n", {DRIVER: 9}), a_csi_node("free", {DRIVER: 9}))
     said = "Error: PVC default/there-v0 was not created for pod default/there (pod is not owner)"
     assert says(RULE, POD, ledger) == {"n": said, "free": ""}
-    ledger.storage_gone(PersistentVolumeClaim, "default/there-v0")
+    ledger.remove_storage(PersistentVolumeClaim, "default/there-v0")
     assert allowed(RULE, POD, ledger) == ["free", "n"]
 
 
@@ -161,7 +161,7 @@ def test_limits_follow_the_csi_node() -> None:
     ledger = full(2)
     told(ledger, a_csi_node("n", {DRIVER: 1}))
     assert says(RULE, POD, ledger) == {"n": FULL}
-    ledger.storage_gone(CSINode, "n")
+    ledger.remove_storage(CSINode, "n")
     assert says(RULE, POD, ledger) == {"n": ""}
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from kubenexus.api.storage import PersistentVolumeClaim
 from kubenexus.testing.builders import a_node, a_pod
-from tests.volumes.asking import SKIPPED, cluster, says
-from tests.volumes.some import a_claim, a_mounting_pod, mounting
+from tests.volumes.builders import a_claim, a_mounting_pod, mounting
+from tests.volumes.plugin_fixture import SKIPPED, cluster, says
 
 RULE = "VolumeRestrictions"
 NO_DISK = "Unschedulable: node(s) had no available disk"
@@ -55,7 +55,7 @@ def test_a_disk_of_the_pod_itself(mounted: Any, wanted: Any, clash: bool) -> Non
 
 def test_a_disk_is_free_again_when_its_pod_is_gone() -> None:
     ledger = cluster(NODES, pods=[a_mounting_pod("there", gce("d"), node="n1")])
-    ledger.pod_gone("default/there")
+    ledger.remove_pod("default/there")
     assert says(RULE, a_mounting_pod("new", gce("d")), ledger) == {"n1": "", "n2": ""}
 
 
@@ -69,15 +69,15 @@ def test_a_claim_for_one_pod_that_is_in_use_refuses_all_nodes() -> None:
 
 def test_it_refuses_none_once_its_pod_is_gone() -> None:
     ledger = cluster(NODES, ONCE, pods=[a_mounting_pod("there", "once", node="n1")])
-    ledger.pod_gone("default/there")
+    ledger.remove_pod("default/there")
     assert says(RULE, a_mounting_pod("new", "once"), ledger) == SKIPPED
 
 
 def test_a_pod_on_a_node_that_is_gone_does_not_use_its_claims() -> None:
     ledger = cluster(NODES, ONCE, pods=[a_mounting_pod("there", "once", node="n1")])
-    ledger.node_gone("n1")
+    ledger.remove_node("n1")
     assert says(RULE, a_mounting_pod("new", "once"), ledger) == SKIPPED
-    ledger.node_seen(a_node("n1"))
+    ledger.upsert_node(a_node("n1"))
     assert says(RULE, a_mounting_pod("new", "once"), ledger) == {"n1": TAKEN, "n2": TAKEN}
 
 
@@ -105,6 +105,6 @@ def test_a_claim_that_many_pods_may_use_concerns_nobody() -> None:
 
 def test_a_claim_that_does_not_exist_refuses_the_pod() -> None:
     ledger = cluster(NODES, ONCE)
-    ledger.storage_gone(PersistentVolumeClaim, "default/once")
+    ledger.remove_storage(PersistentVolumeClaim, "default/once")
     said = 'UnschedulableAndUnresolvable: persistentvolumeclaim "once" not found'
     assert says(RULE, a_mounting_pod("new", "once"), ledger) == said

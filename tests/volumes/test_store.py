@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.api.storage import PersistentVolume, StorageObject, key_of
+from kubenexus.api.storage import PersistentVolume, StorageObject, object_key
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node
-from tests.volumes.asking import Scheduler, cluster
+from tests.volumes.builders import DRIVER, a_claim, a_class, a_csi_node, a_mounting_pod, a_volume, told
 from tests.volumes.model import Model
-from tests.volumes.random import CLASSES, EBS_DRIVER, KINDS, NODES, PODS, Dice
-from tests.volumes.some import DRIVER, a_claim, a_class, a_csi_node, a_mounting_pod, a_volume, told
-from tests.volumes.test_twins import begun, tell
+from tests.volumes.plugin_fixture import Scheduler, cluster
+from tests.volumes.random_storage import CLASSES, EBS_DRIVER, KINDS, NODES, PODS, RandomStorage
+from tests.volumes.test_references import begun, tell
 
 
 def content(ledger: Ledger) -> Any:
@@ -34,10 +34,10 @@ def content(ledger: Ledger) -> Any:
     return (
         drivers,
         {a: {rows[row]: n for row, n in held.items()} for a, held in store.drivers.mounted.items()},
-        {rows[row]: held for row, held in store.users.complaints.items()},
+        {rows[row]: held for row, held in store.users.problems_by_row.items()},
         {key: sorted((record.key, rows[row]) for record, row, _ in users) for key, users in store.users._of.items()},
         {disk: {rows[r]: n for r, n in held.items()} for disk, held in store.users.disks._rows.items()},
-        {name: sorted(store.stock.shelf(name).volumes._things) for name in CLASSES},
+        {name: sorted(store.stock.pool(name).volumes._things) for name in CLASSES},
         {key: (p.volume, p.node, p.holders) for key, p in store.stock._promises.items()},
         {name: bool(store.drivers.described[row]) for name, row in columns.row_of.items()},
     )
@@ -45,10 +45,10 @@ def content(ledger: Ledger) -> Any:
 
 @given(seed=st.integers(0, 2**32))
 def test_what_is_rolled_back_was_never_there(seed: int) -> None:
-    dice = Dice(seed)
-    model, known = begun(dice)
+    random_storage = RandomStorage(seed)
+    model, known = begun(random_storage)
     for _ in range(8):
-        tell(model, known, dice.event())
+        tell(model, known, random_storage.event())
     before, size = content(model.ledger), len(model.ledger.pods)
     free = [pod for pod in known.values() if pod.key not in model.world.placed]
     if len(free) > 1:
@@ -59,12 +59,12 @@ def test_what_is_rolled_back_was_never_there(seed: int) -> None:
 
 @given(seed=st.integers(0, 2**32))
 def test_the_order_of_events_does_not_matter(seed: int) -> None:
-    dice = Dice(seed)
-    pods = {name: dice.pod(name) for name in PODS}
-    events = [*dice.start(), *(("bound", name, dice.choice(NODES)) for name in PODS)]
+    random_storage = RandomStorage(seed)
+    pods = {name: random_storage.pod(name) for name in PODS}
+    events = [*random_storage.start(), *(("bound", name, random_storage.choice(NODES)) for name in PODS)]
     ledgers = []
     for _ in range(2):
-        dice.shuffle(events)
+        random_storage.shuffle(events)
         model = Model()
         for event in events:
             tell(model, pods, event)
@@ -78,10 +78,10 @@ def test_rows_grow_beyond_what_was_set_aside() -> None:
     claims = [a_claim(f"c{i}") for i in range(101)]
     ledger = cluster([], a_class(), *limits[:50], *claims)
     for i in range(100):
-        ledger.node_seen(a_node(f"n{i}"))
+        ledger.upsert_node(a_node(f"n{i}"))
     told(ledger, *limits[50:])
     for pod in there:
-        ledger.pod_seen(pod)
+        ledger.upsert_pod(pod)
     driver = ledger.nodes.volumes.drivers.of(DRIVER)
     assert driver.count[:100].tolist() == [int(i % 7 == 0) for i in range(100)]
     assert driver.limit[:100].tolist() == [1] * 100
@@ -97,7 +97,7 @@ def test_a_volume_that_cannot_be_read_leaves_everything_as_it_was() -> None:
 
 def overheard(scheduler: Scheduler) -> list[Any]:
     """The labels of the nodes that VolumeBinding is asked about from now on, for the only class on the bench."""
-    matching = next(iter(scheduler.planner.bench._tables.values())).pod._compiled["VolumeBinding"]._matching
+    matching = next(iter(scheduler.planner.class_cache._tables.values())).pod._compiled["VolumeBinding"]._matching
     asked, ask = [], matching.outcome
 
     def noted(labels: Any, *rest: Any) -> Any:
@@ -119,7 +119,7 @@ def test_a_table_is_repaired_where_a_volume_was_taken_and_nowhere_else() -> None
         assert scheduler.place(a_mounting_pod(f"p{i}", f"c{i}")).placed
     assert len(asked) == 9  # one node each time, not fifty
     told(scheduler.ledger, a_volume("zonal", of="local", on={ZONE: "b"}))
-    scheduler.ledger.node_seen(a_node("n0", zone="b"))
+    scheduler.ledger.upsert_node(a_node("n0", zone="b"))
     asked.clear()
     scheduler.decide(a_mounting_pod("p10", "c10"))
     assert len(asked) >= 50  # zones matter now: other groups
@@ -133,34 +133,34 @@ def test_nodes_that_come_one_by_one_are_worked_out_one_by_one() -> None:
     scheduler.decide(a_mounting_pod("p0", "c0"))
     asked = overheard(scheduler)
     for i in range(20, 25):
-        scheduler.ledger.node_seen(a_node(f"n{i}"))
+        scheduler.ledger.upsert_node(a_node(f"n{i}"))
         scheduler.decide(a_mounting_pod("p0", "c0"))
     assert [labels[HOSTNAME] for labels in asked] == [f"n{i}" for i in range(20, 25)]
 
 
 def relisted(ledger: Ledger, kind: type[StorageObject], things: Iterable[StorageObject]) -> list[Malformed]:
-    """After a gap, as `app.hearing` tells it. Returns what could not be read."""
+    """After a gap, as `app.watch.informers` tells it. Returns what could not be read."""
     problems, listed = list[Malformed](), list(things)
     for thing in listed:
         try:
-            ledger.storage_seen(thing)
+            ledger.upsert_storage(thing)
         except Malformed as problem:
             problems.append(problem)
-    for key in ledger.nodes.volumes.known(kind) - {key_of(thing) for thing in listed}:
-        ledger.storage_gone(kind, key)
+    for key in ledger.nodes.volumes.known(kind) - {object_key(thing) for thing in listed}:
+        ledger.remove_storage(kind, key)
     return problems
 
 
 @given(seed=st.integers(0, 2**32))
 def test_after_a_gap_a_list_says_it_all(seed: int) -> None:
-    dice = Dice(seed)
+    random_storage = RandomStorage(seed)
     missed, found = Model(), Model()
-    start = dice.start()
+    start = random_storage.start()
     for event in start:
         tell(missed, {}, event)
         tell(found, {}, event)
     for _ in range(20):
-        event = dice.event()
+        event = random_storage.event()
         if event[0].startswith("storage"):
             tell(found, {}, event)
     for kind in KINDS:

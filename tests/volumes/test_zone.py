@@ -3,8 +3,8 @@
 import pytest
 
 from kubenexus.testing.builders import ZONE, a_node
-from tests.volumes.asking import SKIPPED, cluster, says
-from tests.volumes.some import a_claim, a_class, a_mounting_pod, a_volume
+from tests.volumes.builders import a_claim, a_class, a_mounting_pod, a_volume
+from tests.volumes.plugin_fixture import SKIPPED, cluster, says
 
 RULE = "VolumeZone"
 ELSEWHERE = "UnschedulableAndUnresolvable: node(s) had no available volume zone"

@@ -22,10 +22,17 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from kubenexus.api.core import Node, Pod
-from kubenexus.api.identity import endless, forgiven, located
+from kubenexus.api.identity import decode_leniently, find_identity, find_non_finite
+from kubenexus.api.json_outline import (
+    JsonOutline,
+    Span,
+    find_outline,
+    run_steps,
+    without_deep_parts,
+    without_unread_fields,
+)
 from kubenexus.api.meta import ObjectMeta
-from kubenexus.api.outline import Outline, Span, cut, finding, finished, pruned
-from kubenexus.base.errors import Malformed, shown
+from kubenexus.base.errors import Malformed, truncated
 
 
 class HasMetadata(Protocol):
@@ -69,7 +76,7 @@ class Unreadable(msgspec.Struct, frozen=True, gc=False):
         return Malformed(self.problem, field=self.field, subject=self.subject)
 
 
-class Listing(msgspec.Struct, Generic[Kind], frozen=True, gc=False):
+class ListPage(msgspec.Struct, Generic[Kind], frozen=True, gc=False):
     """One page of a list: what could be read, what could not, and where the next page (`more`) or the watch begins."""
 
     items: list[Kind]
@@ -83,7 +90,7 @@ class Page(msgspec.Struct, Generic[Kind], frozen=True):
 
     count: int
     more: str
-    portions: Iterator[Listing[Kind]]
+    portions: Iterator[ListPage[Kind]]
 
 
 class _ListMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -141,14 +148,14 @@ def read_object(raw: bytes | msgspec.Raw, kind: type[Kind]) -> Kind | Unreadable
     return _complete(found)
 
 
-def decode_list(raw: bytes, kind: type[Kind]) -> Listing[Kind]:
-    """A page of a list. Malformed only if it is not a list at all; bad items are in `unreadable`."""
-    first, *others = finished(split_list(raw, kind)).portions
+def decode_list(raw: bytes, kind: type[Kind]) -> ListPage[Kind]:
+    """A page of a list. Malformed only if it is not a list at all; bad items are in `as_unreadable`."""
+    first, *others = run_steps(split_list(raw, kind)).portions
     items, bad = first.items, [*first.unreadable]
     for each in others:
         items += each.items
         bad += each.unreadable
-    return Listing(items, first.resource_version, first.more, tuple(bad))
+    return ListPage(items, first.resource_version, first.more, tuple(bad))
 
 
 def split_list(raw: bytes, kind: type[Kind]) -> Generator[None, None, Page[Kind]]:
@@ -164,7 +171,7 @@ def split_list(raw: bytes, kind: type[Kind]) -> Generator[None, None, Page[Kind]
             error = _explained(refused)
         yield
     if found is None:
-        found = _split(raw, Outline(raw, (yield from finding(raw))))
+        found = _split(raw, JsonOutline(raw, (yield from find_outline(raw))))
     if found is None:
         raise error.within(subject=f"list of {kind.__name__}")
     items = _items(found.items, found.kind, kind)
@@ -176,11 +183,11 @@ def from_json(raw: bytes | msgspec.Raw, shape: type[Shape]) -> Shape:
     try:
         return msgspec.json.decode(raw, type=shape)
     except _UNDECODABLE:
-        text = cut(bytes(raw))
+        text = without_deep_parts(bytes(raw))
     with suppress(*_UNDECODABLE):
         return msgspec.json.decode(text, type=shape)
     try:
-        return msgspec.convert(_without_nulls(_ANYTHING.decode(pruned(text, shape))), shape)
+        return msgspec.convert(_without_nulls(_ANYTHING.decode(without_unread_fields(text, shape))), shape)
     except _UNDECODABLE as error:
         raise _explained(error) from None
 
@@ -198,7 +205,7 @@ def encode(value: object) -> bytes:
     return _ENCODER.encode(value)
 
 
-def unreadable(found: HasMetadata, error: Malformed) -> Unreadable:
+def as_unreadable(found: HasMetadata, error: Malformed) -> Unreadable:
     """An object that could be decoded but not used, say because of a quantity."""
     pod, meta = found if isinstance(found, Pod) else None, found.metadata
     return Unreadable(
@@ -230,7 +237,7 @@ _ANYTHING: Final = msgspec.json.Decoder()
 
 def _complete(found: Kind) -> Kind | Unreadable:
     missing = _missing(found)
-    return found if not missing else unreadable(found, Malformed("missing", field=missing))
+    return found if not missing else as_unreadable(found, Malformed("missing", field=missing))
 
 
 def _missing(found: HasMetadata) -> str:
@@ -251,18 +258,18 @@ def _read_at_once(raw: bytes, kind: type[Kind]) -> Page[Kind] | None:
         return None
     version, more = page.metadata.resource_version, page.metadata.continue_
     several = max(PORTION * len(items) // len(raw), 1)
-    portions = (Listing(items[i : i + several], version, more) for i in range(0, max(len(items), 1), several))
+    portions = (ListPage(items[i : i + several], version, more) for i in range(0, max(len(items), 1), several))
     return Page(len(items), more, portions)
 
 
-def _read_in_portions(items: list[msgspec.Raw], kind: type[Kind], page: _ListMeta) -> Iterator[Listing[Kind]]:
+def _read_in_portions(items: list[msgspec.Raw], kind: type[Kind], page: _ListMeta) -> Iterator[ListPage[Kind]]:
     good: list[Kind] = []
     bad: list[Unreadable] = []
     decoder, version, more, work = _decoder(kind), page.resource_version, page.continue_, 0
     for item in items:
         size = len(item)
         if work and work + size > PORTION:
-            yield Listing(good, version, more, tuple(bad))
+            yield ListPage(good, version, more, tuple(bad))
             good, bad, work = [], [], 0
         try:
             answer = _complete(decoder.decode(item))
@@ -274,17 +281,21 @@ def _read_in_portions(items: list[msgspec.Raw], kind: type[Kind], page: _ListMet
             bad.append(answer)
         else:
             good.append(answer)
-    yield Listing(good, version, more, tuple(bad))
+    yield ListPage(good, version, more, tuple(bad))
 
 
-def _split(raw: bytes, outline: Outline) -> _RawList | None:
+def _split(raw: bytes, outline: JsonOutline) -> _RawList | None:
     """A page that is no JSON, or too deep or too long to be split as such, by its brackets. None: it is no list."""
     parts = dict(outline.members(1, outline.top))
     array = parts.pop("items", None)
     if not outline.whole or array is None or raw[array[0] : array[0] + 1] != b"[":
         return None
     try:
-        head = {key: msgspec.Raw(cut(_at(raw, span))) for key, span in parts.items() if key in ("kind", "metadata")}
+        head = {
+            key: msgspec.Raw(without_deep_parts(_at(raw, span)))
+            for key, span in parts.items()
+            if key in ("kind", "metadata")
+        }
         page = _RAW_LIST.decode(encode(head))
     except _UNDECODABLE:
         return None
@@ -304,10 +315,10 @@ def _items(items: list[Shape] | msgspec.UnsetType | None, said: str, kind: type[
 
 
 def _second_try(raw: bytes, kind: type[Kind]) -> Kind | Unreadable:
-    text, data = cut(raw), None
+    text, data = without_deep_parts(raw), None
     with suppress(*_UNDECODABLE):
         return _complete(_decoder(kind).decode(text))
-    text = pruned(text, kind)
+    text = without_unread_fields(text, kind)
     with suppress(*_UNDECODABLE):  # what follows takes thirty times as long
         return _complete(_decoder(kind).decode(text))
     try:
@@ -325,15 +336,15 @@ def _identified(raw: bytes, kind: type[HasMetadata], error: Malformed) -> Unread
     """What is no JSON stays refused; but a reader that forgives more (NaN, numbers beyond all bounds, broken UTF-8) may
     tell whose it is and where the fault lies. What even that cannot read may still have an identity in its place."""
     try:
-        data = _without_nulls(forgiven(raw))
+        data = _without_nulls(decode_leniently(raw))
     except (ValueError, RecursionError):
-        return _salvaged(located(raw), kind, error)
+        return _salvaged(find_identity(raw), kind, error)
     try:
         msgspec.convert(data, kind)
     except msgspec.ValidationError as found:
         error = _explained(found)
     if not error.field or "..." in error.field:
-        error = Malformed(error.problem, field=endless(data))
+        error = Malformed(error.problem, field=find_non_finite(data))
     return _salvaged(data, kind, error)
 
 
@@ -371,4 +382,4 @@ def _explained(error: Exception) -> Malformed:
 
 
 def _subject(kind: str, namespace: str, name: str) -> str:
-    return f"{kind} {shown(namespace)}/{shown(name)}" if namespace else f"{kind} {shown(name)}".rstrip()
+    return f"{kind} {truncated(namespace)}/{truncated(name)}" if namespace else f"{kind} {truncated(name)}".rstrip()

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from kubenexus.api.meta import Int32, Int64, Object, ObjectMeta
+from kubenexus.api.meta import ApiObject, Int32, Int64, ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 
 # A quantity as it stands in JSON: "100m", "1Gi", 2 or 0.5. `quantity` gives it a meaning.
@@ -10,47 +10,47 @@ QuantityText = str | int | float
 ResourceList = dict[str, QuantityText]
 
 
-class Taint(Object):
+class Taint(ApiObject):
     key: str = ""
     value: str = ""
     effect: str = ""
 
 
-class Toleration(Object):
+class Toleration(ApiObject):
     key: str = ""
     operator: str = ""
     value: str = ""
     effect: str = ""
 
 
-class NodeSelectorRequirement(Object):
+class NodeSelectorRequirement(ApiObject):
     key: str = ""
     operator: str = ""
     values: list[str] = []
 
 
-class NodeSelectorTerm(Object):
+class NodeSelectorTerm(ApiObject):
     match_expressions: list[NodeSelectorRequirement] = []
     match_fields: list[NodeSelectorRequirement] = []
 
 
-class NodeSelector(Object):
+class NodeSelector(ApiObject):
     node_selector_terms: list[NodeSelectorTerm] = []
 
 
-class PreferredSchedulingTerm(Object):
+class PreferredSchedulingTerm(ApiObject):
     weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(Object):
+class NodeAffinity(ApiObject):
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[PreferredSchedulingTerm] = msgspec.field(
         default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
 
-class PodAffinityTerm(Object):
+class PodAffinityTerm(ApiObject):
     topology_key: str = ""
     label_selector: LabelSelector | None = None
     namespaces: list[str] = []
@@ -59,12 +59,12 @@ class PodAffinityTerm(Object):
     mismatch_label_keys: list[str] = []
 
 
-class WeightedPodAffinityTerm(Object):
+class WeightedPodAffinityTerm(ApiObject):
     weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
-class PodAffinity(Object):
+class PodAffinity(ApiObject):
     """Towards other pods, or (as `podAntiAffinity`) away from them."""
 
     required: list[PodAffinityTerm] = msgspec.field(
@@ -75,13 +75,13 @@ class PodAffinity(Object):
     )
 
 
-class Affinity(Object):
+class Affinity(ApiObject):
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
-class TopologySpreadConstraint(Object):
+class TopologySpreadConstraint(ApiObject):
     max_skew: Int32 = 1
     topology_key: str = ""
     when_unsatisfiable: str = "DoNotSchedule"
@@ -92,26 +92,26 @@ class TopologySpreadConstraint(Object):
     match_label_keys: list[str] = []
 
 
-class ResourceRequirements(Object):
+class ResourceRequirements(ApiObject):
     requests: ResourceList | None = None
     limits: ResourceList | None = None
 
 
-class ContainerPort(Object):
+class ContainerPort(ApiObject):
     host_port: Int32 = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = "TCP"
 
 
-class RestartRule(Object):
+class RestartRule(ApiObject):
     action: str = ""
 
 
-class VolumeMount(Object):
+class VolumeMount(ApiObject):
     bind_mount_options: list[str] = []
 
 
-class Container(Object):
+class Container(ApiObject):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
@@ -121,56 +121,56 @@ class Container(Object):
     volume_mounts: list[VolumeMount] = []
 
 
-class ImageVolumeSource(Object):
+class ImageVolumeSource(ApiObject):
     reference: str = ""
 
 
-class ClaimVolume(Object):
+class ClaimVolume(ApiObject):
     claim_name: str = ""
 
 
-class EphemeralVolume(Object):
+class EphemeralVolume(ApiObject):
     """A claim is made for it, named after the pod and the volume."""
 
 
-class GCEDisk(Object):
+class GCEDisk(ApiObject):
     pd_name: str = ""
     read_only: bool = False
 
 
-class AWSDisk(Object):
+class AWSDisk(ApiObject):
     volume_id: str = msgspec.field(default="", name="volumeID")
 
 
-class AzureDisk(Object):
+class AzureDisk(ApiObject):
     disk_uri: str = msgspec.field(default="", name="diskURI")
 
 
-class CinderDisk(Object):
+class CinderDisk(ApiObject):
     volume_id: str = msgspec.field(default="", name="volumeID")
 
 
-class PortworxVolume(Object):
+class PortworxVolume(ApiObject):
     volume_id: str = msgspec.field(default="", name="volumeID")
 
 
-class ISCSIDisk(Object):
+class ISCSIDisk(ApiObject):
     iqn: str = ""
     read_only: bool = False
 
 
-class RBDImage(Object):
+class RBDImage(ApiObject):
     monitors: list[str] = []
     pool: str = "rbd"
     image: str = ""
     read_only: bool = False
 
 
-class OtherVolume(Object):
+class OtherVolume(ApiObject):
     """A source of which only matters that it is there."""
 
 
-class Volume(Object):
+class Volume(ApiObject):
     name: str = ""
     image: ImageVolumeSource | None = None
     persistent_volume_claim: ClaimVolume | None = None
@@ -186,7 +186,7 @@ class Volume(Object):
     vsphere_volume: OtherVolume | None = None
 
 
-class PodResourceClaim(Object):
+class PodResourceClaim(ApiObject):
     """A device claim of a pod, by its name within the pod: one that exists, or one that is made from a template."""
 
     name: str = ""
@@ -194,17 +194,17 @@ class PodResourceClaim(Object):
     resource_claim_template_name: str = ""
 
 
-class SchedulingGate(Object):
+class SchedulingGate(ApiObject):
     name: str = ""
 
 
-class SchedulingGroup(Object):
+class SchedulingGroup(ApiObject):
     """The PodGroup that the pod belongs to (`scheduling.k8s.io`, Kubernetes 1.36 and later)."""
 
     pod_group_name: str = ""
 
 
-class WorkloadRef(Object):
+class WorkloadRef(ApiObject):
     """The Workload that the pod belongs to, as Kubernetes 1.35 has it; each replica of a group is one by itself."""
 
     name: str = ""
@@ -212,7 +212,7 @@ class WorkloadRef(Object):
     pod_group_replica_key: str = ""
 
 
-class PodSpec(Object):
+class PodSpec(ApiObject):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
     priority: Int32 = 0
@@ -238,13 +238,13 @@ class PodSpec(Object):
     workload_ref: WorkloadRef | None = None
 
 
-class ContainerStatus(Object):
+class ContainerStatus(ApiObject):
     name: str = ""
     allocated_resources: ResourceList | None = None
     resources: ResourceRequirements | None = None
 
 
-class PodCondition(Object):
+class PodCondition(ApiObject):
     """`message` and `observed_generation` are read so that nothing is written that is there already."""
 
     type: str = ""
@@ -255,7 +255,7 @@ class PodCondition(Object):
     last_transition_time: str = ""
 
 
-class PodStatus(Object):
+class PodStatus(ApiObject):
     phase: str = ""
     conditions: list[PodCondition] = []
     nominated_node_name: str = ""
@@ -266,7 +266,7 @@ class PodStatus(Object):
     resources: ResourceRequirements | None = None
 
 
-class Pod(Object):
+class Pod(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -277,34 +277,34 @@ class Pod(Object):
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
-class ContainerImage(Object):
+class ContainerImage(ApiObject):
     names: list[str] = []
     size_bytes: Int64 = 0
 
 
-class NodeSpec(Object):
+class NodeSpec(ApiObject):
     unschedulable: bool = False
     taints: list[Taint] = []
 
 
-class NodeStatus(Object):
+class NodeStatus(ApiObject):
     allocatable: ResourceList = {}
     capacity: ResourceList = {}
     images: list[ContainerImage] = []
     declared_features: list[str] = []
 
 
-class Node(Object):
+class Node(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
 
-class DeviceClassSpec(Object):
+class DeviceClassSpec(ApiObject):
     extended_resource_name: str = ""
 
 
-class DeviceClass(Object):
+class DeviceClass(ApiObject):
     """`resource.k8s.io/v1`: read here only because an extended resource it backs is DynamicResources' to judge where no
     device plugin offers it."""
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubenexus.api.outline import Outline, Span
+from kubenexus.api.json_outline import JsonOutline, Span
 
 _IDENTITY: Final = {
     "metadata": ("namespace", "name", "uid", "resourceVersion"),
@@ -17,15 +17,15 @@ _IDENTITY: Final = {
 }
 
 
-def forgiven(raw: bytes) -> Any:
+def decode_leniently(raw: bytes) -> Any:
     """What a reader makes of it that forgives NaN, numbers beyond all bounds and broken UTF-8; ValueError or
     RecursionError if even that cannot read it."""
     return json.loads(raw.decode("utf-8", "replace"), parse_int=_int)
 
 
-def located(raw: bytes) -> dict[str, dict[str, Any]]:
+def find_identity(raw: bytes) -> dict[str, dict[str, Any]]:
     """The texts of an object's identity, each from its own place."""
-    outline = Outline(raw)
+    outline = JsonOutline(raw)
     found: dict[str, dict[str, Any]] = {}
     for part, span in outline.members(1, outline.top):
         if part in _IDENTITY:
@@ -40,7 +40,7 @@ def _texts(raw: bytes, members: Iterable[tuple[str, Span]], wanted: tuple[str, .
                 yield name, msgspec.json.decode(raw[span[0] : span[1]], type=str)
 
 
-def endless(data: Any, path: str = "") -> str:
+def find_non_finite(data: Any, path: str = "") -> str:
     """Where a number stands that is none, or is beyond all bounds."""
     if isinstance(data, dict):
         parts = [(f"{path}.{key}" if path else str(key), held) for key, held in data.items()]
@@ -48,7 +48,7 @@ def endless(data: Any, path: str = "") -> str:
         parts = [(f"{path}[{i}]", held) for i, held in enumerate(data)]
     else:
         return path if isinstance(data, float) and not math.isfinite(data) else ""
-    return next((found for where, held in parts if (found := endless(held, where))), "")
+    return next((found for where, held in parts if (found := find_non_finite(held, where))), "")
 
 
 def _int(digits: str) -> int | float:

@@ -11,11 +11,11 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 # Tells type checkers what msgspec does anyway: kinds inherit `frozen` and `kw_only` from here.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
-class Object(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True, kw_only=True):
+class ApiObject(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True, kw_only=True):
     """The base of all our API types: camelCase outside, unknown fields ignored, defaults left out when encoded."""
 
 
-class OwnerReference(Object):
+class OwnerReference(ApiObject):
     kind: str = ""
     name: str = ""
     uid: str = ""
@@ -23,7 +23,7 @@ class OwnerReference(Object):
     controller: bool = False
 
 
-class ObjectMeta(Object):
+class ObjectMeta(ApiObject):
     name: str = ""
     namespace: str = ""
     uid: str = ""

@@ -19,20 +19,20 @@ from typing import Final
 import msgspec
 
 from kubenexus.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
-from kubenexus.api.selectors import Op, Requirement, aggregate, flaws, quoted, requirement
-from kubenexus.base.errors import Malformed, shown
+from kubenexus.api.selectors import Operator, Requirement, aggregate, quote, requirement, requirement_errors
+from kubenexus.base.errors import Malformed, truncated
 
 NAME_FIELD: Final = "metadata.name"
 # The node's name, too, in a requirement that the scheduler adds to a pod: nodes whose kubelet refused its like. The API
 # server admits no field but `metadata.name` in a pod, so that no pod comes with it.
 REFUSING_FIELD: Final = "refused.kubenexus.io/name"
 
-_NEVER: Final = Requirement(NAME_FIELD, Op.IN, ())
-_OPERATORS: Final = {op.value: op for op in Op}
-_FIELD_OPERATORS: Final = {op.value: op for op in (Op.IN, Op.NOT_IN)}
+_NEVER: Final = Requirement(NAME_FIELD, Operator.IN, ())
+_OPERATORS: Final = {op.value: op for op in Operator}
+_FIELD_OPERATORS: Final = {op.value: op for op in (Operator.IN, Operator.NOT_IN)}
 
 
-class Term(msgspec.Struct, frozen=True, gc=False):
+class NodeTerm(msgspec.Struct, frozen=True, gc=False):
     """All of these must hold: requirements on labels, and on the node's name. No requirement at all always holds."""
 
     labels: tuple[Requirement, ...] = ()
@@ -43,15 +43,15 @@ class Term(msgspec.Struct, frozen=True, gc=False):
         return frozenset(wanted.key for wanted in self.labels)
 
     @property
-    def wanted(self) -> "Term":
+    def wanted(self) -> "NodeTerm":
         """The term without what the scheduler added to it."""
-        return Term(self.labels, tuple(each for each in self.names if each.key != REFUSING_FIELD))
+        return NodeTerm(self.labels, tuple(each for each in self.names if each.key != REFUSING_FIELD))
 
 
 class RequiredTerms(msgspec.Struct, frozen=True, gc=False):
     """The alternatives that could be read; `problem` says what was wrong with the others."""
 
-    terms: tuple[Term, ...] = ()
+    terms: tuple[NodeTerm, ...] = ()
     problem: str = ""
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
@@ -60,17 +60,17 @@ class RequiredTerms(msgspec.Struct, frozen=True, gc=False):
 
 class Preference(msgspec.Struct, frozen=True, gc=False):
     weight: int
-    term: Term
+    term: NodeTerm
 
 
-def matches(term: Term, name: str, labels: Mapping[str, str]) -> bool:
+def matches(term: NodeTerm, name: str, labels: Mapping[str, str]) -> bool:
     """Whether a node with this name and these labels satisfies the term."""
     return all(wanted.accepts(labels.get(wanted.key)) for wanted in term.labels) and all(
         wanted.accepts(name) for wanted in term.names
     )
 
 
-def required(selector: NodeSelector) -> RequiredTerms:
+def parse_required(selector: NodeSelector) -> RequiredTerms:
     """The terms of a required node affinity (or of a volume's node affinity)."""
     terms, problems = [], []
     for index, term in enumerate(selector.node_selector_terms):
@@ -84,7 +84,7 @@ def required(selector: NodeSelector) -> RequiredTerms:
     return RequiredTerms(tuple(terms), aggregate(problems) if problems else "")
 
 
-def preferred(preferences: Iterable[PreferredSchedulingTerm]) -> tuple[Preference, ...]:
+def parse_preferred(preferences: Iterable[PreferredSchedulingTerm]) -> tuple[Preference, ...]:
     """The preferences that count; Malformed, in upstream's words, if any of these cannot be parsed."""
     counted, problems = [], []
     for index, preference in enumerate(preferences):
@@ -100,12 +100,12 @@ def preferred(preferences: Iterable[PreferredSchedulingTerm]) -> tuple[Preferenc
     return tuple(counted)
 
 
-def exactly(labels: Mapping[str, str]) -> Term:
+def node_selector_term(labels: Mapping[str, str]) -> NodeTerm:
     """A pod's `nodeSelector` as a term. Upstream does not validate it: an impossible value just matches no node."""
-    return Term(tuple(Requirement(key, Op.IN, (value,)) for key, value in sorted(labels.items())))
+    return NodeTerm(tuple(Requirement(key, Operator.IN, (value,)) for key, value in sorted(labels.items())))
 
 
-def named(selector: NodeSelector) -> frozenset[str] | None:
+def required_node_names(selector: NodeSelector) -> frozenset[str] | None:
     """The only nodes a selector can mean, if *every* term names some by `metadata.name In`; else None.
 
     An empty set says that the names contradict each other. Upstream asks this of the raw terms, parsable or not.
@@ -127,11 +127,11 @@ def _is_empty(term: NodeSelectorTerm) -> bool:
     return not term.match_expressions and not term.match_fields
 
 
-def _term(term: NodeSelectorTerm) -> Term:
+def _term(term: NodeSelectorTerm) -> NodeTerm:
     labels = tuple(
         requirement(wanted.key, _OPERATORS[wanted.operator], wanted.values) for wanted in term.match_expressions
     )
-    return Term(labels, tuple(_names(term.match_fields)))
+    return NodeTerm(labels, tuple(_names(term.match_fields)))
 
 
 def _names(wanted: Sequence[NodeSelectorRequirement]) -> Iterable[Requirement]:
@@ -140,7 +140,7 @@ def _names(wanted: Sequence[NodeSelectorRequirement]) -> Iterable[Requirement]:
         op = _FIELD_OPERATORS[field.operator]
         if field.key in (NAME_FIELD, REFUSING_FIELD):
             yield Requirement(field.key, op, tuple(field.values))
-        elif (op is Op.IN) != (field.values[0] == ""):
+        elif (op is Operator.IN) != (field.values[0] == ""):
             yield _NEVER
 
 
@@ -148,17 +148,21 @@ def _term_flaws(term: NodeSelectorTerm, path: str) -> list[str]:
     found = []
     for index, wanted in enumerate(term.match_expressions):
         place, op = f"{path}.matchExpressions[{index}]", _OPERATORS.get(wanted.operator)
-        found.extend(flaws(wanted.key, op, wanted.values, place) if op else [_unsupported(wanted, place, _OPERATORS)])
+        found.extend(
+            requirement_errors(wanted.key, op, wanted.values, place)
+            if op
+            else [_unsupported(wanted, place, _OPERATORS)]
+        )
     for index, wanted in enumerate(term.match_fields):
         place = f"{path}.matchFields[{index}]"
         if wanted.operator not in _FIELD_OPERATORS:
             found.append(_unsupported(wanted, place, _FIELD_OPERATORS))
         elif len(wanted.values) != 1:
-            listed = shown(msgspec.json.encode(wanted.values).decode()) if wanted.values else "null"
+            listed = truncated(msgspec.json.encode(wanted.values).decode()) if wanted.values else "null"
             found.append(f"{place}.values: Invalid value: {listed}: must have one element")
     return found
 
 
 def _unsupported(wanted: NodeSelectorRequirement, place: str, operators: Iterable[str]) -> str:
-    supported = ", ".join(quoted(operator) for operator in operators)
-    return f"{place}.operator: Unsupported value: {quoted(wanted.operator)}: supported values: {supported}"
+    supported = ", ".join(quote(operator) for operator in operators)
+    return f"{place}.operator: Unsupported value: {quote(wanted.operator)}: supported values: {supported}"

@@ -19,7 +19,7 @@ import msgspec
 
 from kubenexus.api.core import QuantityText
 from kubenexus.api.selectors import parse_int64
-from kubenexus.base.errors import Malformed, shown
+from kubenexus.base.errors import Malformed, truncated
 
 INT64_MAX: Final = 2**63 - 1
 NANO: Final = 10**9
@@ -136,7 +136,7 @@ def to_units(text: QuantityText) -> int:
     return _units(text) if type(text) is not str or len(text) <= _KEPT_LENGTH else _units.__wrapped__(text)
 
 
-def read(text: QuantityText) -> Quantity:
+def read_quantity(text: QuantityText) -> Quantity:
     """A quantity as it stands in a JSON object, where Kubernetes forgives blanks around it."""
     return Quantity.parse(text.strip() if isinstance(text, str) else text)
 
@@ -147,24 +147,24 @@ def _nano(text: QuantityText) -> int:
     unit = _NANO_OF.get(stored[2]) if stored else None
     if stored and unit:
         return min(int(stored[1]) * unit, NANO_CAP)
-    return max(-NANO_CAP, min(read(text).nano, NANO_CAP))
+    return max(-NANO_CAP, min(read_quantity(text).nano, NANO_CAP))
 
 
 @functools.lru_cache(maxsize=8192)
 def _milli(text: QuantityText) -> int:
-    return read(text).milli()
+    return read_quantity(text).milli()
 
 
 @functools.lru_cache(maxsize=8192)
 def _units(text: QuantityText) -> int:
-    return _as_memory_is_written(text) if isinstance(text, str) and len(text) < _SHORT else read(text).units()
+    return _as_memory_is_written(text) if isinstance(text, str) and len(text) < _SHORT else read_quantity(text).units()
 
 
 def _as_memory_is_written(text: str) -> int:
     """`512Mi`, `2Gi`: read without looking for anything else that a quantity may be."""
     power, digits = _BINARY_SUFFIXES.get(text[-2:]), text[:-2]
     if power is None or not digits.isdigit() or not digits.isascii():
-        return read(text).units()
+        return read_quantity(text).units()
     return min(int(digits) << power, INT64_MAX)
 
 
@@ -185,7 +185,7 @@ def _bounded(nano: int) -> int:
 def _parse_text(text: str) -> Quantity:
     shape = _SHAPE.fullmatch(text) if text else None
     if shape is None:
-        raise Malformed(f"{shown(text)!r} is not a quantity: a number with a suffix such as m, k, M, Ki, Mi or e3")
+        raise Malformed(f"{truncated(text)!r} is not a quantity: a number with a suffix such as m, k, M, Ki, Mi or e3")
     sign, whole, fraction, suffix = shape.group(1, 2, 3, 4)
     # A text whose whole part is empty stands for 0 in upstream's count of digits, too.
     if suffix in _BINARY_SUFFIXES:
@@ -215,7 +215,7 @@ def _decimal_exponent(text: str, suffix: str) -> int:
     written = _EXPONENT.fullmatch(suffix)
     exponent = parse_int64(written.group(1)) if written else None
     if exponent is None:
-        raise Malformed(f"{shown(text)!r} is not a quantity: no such suffix {shown(suffix)!r}")
+        raise Malformed(f"{truncated(text)!r} is not a quantity: no such suffix {truncated(suffix)!r}")
     # Kubernetes keeps the low 32 bits of an exponent, and so do we: 1e4294967296 is 1.
     return (exponent + 2**31) % 2**32 - 2**31
 
@@ -261,7 +261,7 @@ def _power_of_ten(exponent: int) -> int:
 def _need_a_digit(text: str, end: int) -> None:
     # Upstream's short cut takes a missing number for 0 (`m` is zero milli), its long way does not (`Pi` is an error).
     if not _DIGIT.search(text, 0, end):
-        raise Malformed(f"{shown(text)!r} is not a quantity: it has no digits")
+        raise Malformed(f"{truncated(text)!r} is not a quantity: it has no digits")
 
 
 def _print_binary(units: int) -> str:

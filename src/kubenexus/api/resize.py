@@ -27,7 +27,7 @@ def statuses_of(pod: Pod) -> dict[str, ContainerStatus]:
     return {status.name: status for status in reversed(listed)}
 
 
-def reported(status: ContainerStatus | None, *, actual: bool) -> ResourceList | None:
+def reported_resources(status: ContainerStatus | None, *, actual: bool) -> ResourceList | None:
     """What the kubelet says about a container: what is in force (`actual`) or else what it has allocated."""
     if status is None:
         return None

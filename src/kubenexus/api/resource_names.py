@@ -39,7 +39,7 @@ def _is_scalar(name: str) -> bool:
     return name.startswith(("hugepages-", "attachable-volumes-")) or "kubernetes.io/" in name or is_extended(name)
 
 
-def rounded(nanos: Mapping[str, int]) -> Amounts:
+def to_scheduler_units(nanos: Mapping[str, int]) -> Amounts:
     """What NodeInfo keeps of a resource list, in its units. Of thousands of names nobody looks whether each is one: no
     node offers those that are none, and no pod with so many is placed."""
     many = len(nanos) > _MOST_CHECKED

@@ -26,14 +26,14 @@ from kubenexus.api.quantity import (
     NANO_PER_MILLI,
     Quantity,
     ceil_within_int64,
-    read,
+    read_quantity,
     to_milli,
     to_nano,
     to_units,
 )
-from kubenexus.api.resize import is_infeasible, is_resized, reported, statuses_of
-from kubenexus.api.resource_names import CPU, MEMORY, Amounts, rounded
-from kubenexus.base.errors import Malformed, shown, shown_key
+from kubenexus.api.resize import is_infeasible, is_resized, reported_resources, statuses_of
+from kubenexus.api.resource_names import CPU, MEMORY, Amounts, to_scheduler_units
+from kubenexus.base.errors import Malformed, truncated, truncated_key
 
 # What a container without a request counts in scores, so that a thousand best-effort pods do not look like nothing.
 DEFAULT_MILLI_CPU: Final = 100
@@ -55,14 +55,14 @@ class Demand(Requests, frozen=True, gc=False):
     """What an incoming pod asks for. Upstream counts it in three ways, depending on who asks.
 
     `amounts`  for the Fit filter: the spec alone (`computePodResourceRequest`)
-    `scored`   for the Fit scorers: no pod-level requests, no status, defaults for cpu and memory filled in
+    `with_defaults`   for the Fit scorers: no pod-level requests, no status, defaults for cpu and memory filled in
                (`calculatePodResourceRequest` of a scorer that has no features set); `nonzero_*` are taken from it
-    `plain`    for BalancedAllocation: pod-level requests and status, no defaults
+    `with_resize`    for BalancedAllocation: pod-level requests and status, no defaults
                (`calculatePodResourceRequest` with `useRequested`), which is also what the pod will take on its node
     """
 
-    scored: Amounts = ()
-    plain: Amounts = ()
+    with_defaults: Amounts = ()
+    with_resize: Amounts = ()
 
 
 class _Numbers(NamedTuple, Generic[Number]):
@@ -112,7 +112,7 @@ def _footprint(pod: Pod) -> Requests:
     elif not resized and _asks_for_both(pod):
         defaults = {}
     filled = _requests(pod, _CPU_AND_MEMORY, defaults, resized=resized) if defaults else counted
-    return Requests(rounded(counted), _milli_cpu(filled), _bytes_of_memory(filled))
+    return Requests(to_scheduler_units(counted), _milli_cpu(filled), _bytes_of_memory(filled))
 
 
 def _demand(pod: Pod) -> Demand:
@@ -123,9 +123,9 @@ def _demand(pod: Pod) -> Demand:
     counted = _requests(pod, _NANOS, {}, resized=False)
     settled = not _pod_level_requests(pod) and _asks_for_both(pod)
     filled = counted if settled else _requests(pod, _NANOS, _NANOS.defaults, resized=False, pod_level=False)
-    amounts = rounded(counted)
-    scored = amounts if settled else rounded(filled)
-    plain = rounded(_requests(pod, _NANOS, {}, resized=True)) if is_resized(pod) else amounts
+    amounts = to_scheduler_units(counted)
+    scored = amounts if settled else to_scheduler_units(filled)
+    plain = to_scheduler_units(_requests(pod, _NANOS, {}, resized=True)) if is_resized(pod) else amounts
     return Demand(amounts, _milli_cpu(filled), _bytes_of_memory(filled), scored, plain)
 
 
@@ -201,7 +201,7 @@ def _with_resize(
         statuses = statuses_of(pod)
 
         def count(container: Container, *, actual: bool) -> dict[str, Number]:
-            told = reported(statuses.get(container.name), actual=actual)
+            told = reported_resources(statuses.get(container.name), actual=actual)
             if told is not None:
                 return _amounts(told, numbers.reported, numbers.only)
             return {} if infeasible else _amounts(container.resources.requests, numbers.wanted, numbers.only)
@@ -298,14 +298,14 @@ def _bytes_of_memory(nanos: Mapping[str, int]) -> int:
 def _wanted_nano(text: QuantityText) -> int:
     nano = to_nano(text)
     if nano < 0:
-        raise Malformed(f"must not be negative, but is {shown(str(text))}")
+        raise Malformed(f"must not be negative, but is {truncated(str(text))}")
     return nano
 
 
 def _wanted_quantity(text: QuantityText) -> Quantity:
-    quantity = read(text)
+    quantity = read_quantity(text)
     if quantity.nano < 0:
-        raise Malformed(f"must not be negative, but is {shown(str(text))}")
+        raise Malformed(f"must not be negative, but is {truncated(str(text))}")
     return quantity
 
 
@@ -317,7 +317,7 @@ _NANOS = _Numbers[int](
 _CPU_AND_MEMORY = _NANOS._replace(only=frozenset(_NANOS.defaults))
 _QUANTITIES = _Numbers[Quantity](
     _wanted_quantity,
-    lambda text: max(read(text), Quantity()),
+    lambda text: max(read_quantity(text), Quantity()),
     {name: Quantity(nano) for name, nano in _NANOS.defaults.items()},
 )
 
@@ -334,8 +334,8 @@ def _located(pod: Pod, count: Callable[[Pod], _Answer]) -> _Answer:
                 try:
                     number(text)
                 except Malformed as found:
-                    raise found.within(f"{path}[{shown(name)}]", f"Pod {shown_key(pod.key)}") from None
-        raise error.within(subject=f"Pod {shown_key(pod.key)}") from None
+                    raise found.within(f"{path}[{truncated(name)}]", f"Pod {truncated_key(pod.key)}") from None
+        raise error.within(subject=f"Pod {truncated_key(pod.key)}") from None
 
 
 def _listings(pod: Pod) -> Iterator[tuple[str, ResourceList | None, Callable[[QuantityText], int]]]:

@@ -17,19 +17,19 @@ from typing import Final
 
 import msgspec
 
-from kubenexus.api.meta import Object
-from kubenexus.base.errors import Malformed, shown
+from kubenexus.api.meta import ApiObject
+from kubenexus.base.errors import Malformed, truncated
 
 INT64_RANGE: Final = range(-(2**63), 2**63)
 
 
-class LabelSelectorRequirement(Object):
+class LabelSelectorRequirement(ApiObject):
     key: str = ""
     operator: str = ""
     values: list[str] = []
 
 
-class LabelSelector(Object):
+class LabelSelector(ApiObject):
     match_labels: dict[str, str] = {}
     match_expressions: list[LabelSelectorRequirement] = []
 
@@ -47,7 +47,7 @@ class LabelSelector(Object):
         return len(self.match_labels) + len(self.match_expressions) + values
 
 
-class Op(enum.Enum):
+class Operator(enum.Enum):
     IN = "In"
     NOT_IN = "NotIn"
     EXISTS = "Exists"
@@ -60,25 +60,25 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
     """What one label must be. `number` is the operand of Gt and Lt."""
 
     key: str
-    op: Op
+    op: Operator
     values: tuple[str, ...] = ()
     number: int | None = None
 
     def accepts(self, value: str | None) -> bool:
         """Whether an object passes that has this value for the key, or no such label (`None`)."""
         op = self.op
-        if op is Op.IN:
+        if op is Operator.IN:
             return value is not None and _contains(self.values, value)
-        if op is Op.NOT_IN:
+        if op is Operator.NOT_IN:
             return value is None or not _contains(self.values, value)
-        if op is Op.EXISTS:
+        if op is Operator.EXISTS:
             return value is not None
-        if op is Op.DOES_NOT_EXIST:
+        if op is Operator.DOES_NOT_EXIST:
             return value is None
         number = None if value is None else parse_int64(value)
         if number is None or self.number is None:
             return False
-        return number > self.number if op is Op.GT else number < self.number
+        return number > self.number if op is Operator.GT else number < self.number
 
 
 class Selector(msgspec.Struct, frozen=True, gc=False):
@@ -108,7 +108,7 @@ class Selector(msgspec.Struct, frozen=True, gc=False):
 EVERYTHING: Final = Selector()
 NOTHING: Final = Selector(nothing=True)
 
-_OPERATORS: Final = {op.value: op for op in (Op.IN, Op.NOT_IN, Op.EXISTS, Op.DOES_NOT_EXIST)}
+_OPERATORS: Final = {op.value: op for op in (Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST)}
 
 
 def compile_selector(selector: LabelSelector | None) -> Selector:
@@ -119,36 +119,36 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
         return EVERYTHING
     parts = []
     for key, value in selector.match_labels.items():
-        _refuse(flaws(key, Op.IN, (value,)))
-        parts.append((requirement(key, Op.IN, (value,)), f"{key}={value}"))
+        _refuse(requirement_errors(key, Operator.IN, (value,)))
+        parts.append((requirement(key, Operator.IN, (value,)), f"{key}={value}"))
     for expression in selector.match_expressions:
         key, op, values = expression.key, _OPERATORS.get(expression.operator), expression.values
         if op is None:
-            raise Malformed(f"{quoted(expression.operator)} is not a valid label selector operator")
-        _refuse(flaws(key, op, values))
+            raise Malformed(f"{quote(expression.operator)} is not a valid label selector operator")
+        _refuse(requirement_errors(key, op, values))
         parts.append((requirement(key, op, values), _written(key, op, values)))
     parts.sort(key=lambda part: part[0].key)
     return Selector(tuple(part for part, _ in parts), ",".join(text for _, text in parts))
 
 
-def requirement(key: str, op: Op, values: Sequence[str]) -> Requirement:
+def requirement(key: str, op: Operator, values: Sequence[str]) -> Requirement:
     """A requirement in its normal form; it must be known to have no flaws."""
-    if op in (Op.GT, Op.LT):
+    if op in (Operator.GT, Operator.LT):
         return Requirement(key, op, tuple(values), parse_int64(values[0]))
     return Requirement(key, op, tuple(sorted(set(values))) if len(values) > 1 else tuple(values))
 
 
-def flaws(key: str, op: Op, values: Sequence[str], path: str = "") -> list[str]:
+def requirement_errors(key: str, op: Operator, values: Sequence[str], path: str = "") -> list[str]:
     """Everything that is wrong with a requirement, in the API server's words; `path` is where it stands."""
     dot = "." if path else ""
     found = []
     if not is_label_key(key):
-        found.append(f"{path}{dot}key: Invalid value: {quoted(key)}: {'; '.join(_key_flaws(key))}")
+        found.append(f"{path}{dot}key: Invalid value: {quote(key)}: {'; '.join(_key_flaws(key))}")
     found.extend(f"{path}{dot}values{flaw}" for flaw in _count_flaws(op, values))
     for index, value in enumerate(values):
         if not _is_label_value(value):
             why = "; ".join(_value_flaws(value))
-            found.append(f"{path}{dot}values[{index}][{shown(key)}]: Invalid value: {quoted(value)}: {why}")
+            found.append(f"{path}{dot}values[{index}][{truncated(key)}]: Invalid value: {quote(value)}: {why}")
     return found
 
 
@@ -203,17 +203,17 @@ def _is_label_value(value: str) -> bool:
     return not value or (len(value) <= 63 and _NAME.fullmatch(value) is not None)
 
 
-def _count_flaws(op: Op, values: Sequence[str]) -> list[str]:
-    if op in (Op.IN, Op.NOT_IN):
+def _count_flaws(op: Operator, values: Sequence[str]) -> list[str]:
+    if op in (Operator.IN, Operator.NOT_IN):
         return [] if values else [": Invalid value: null: for 'in', 'notin' operators, values set can't be empty"]
-    listed = shown(msgspec.json.encode(list(values)).decode()) if values else "null"
-    if op in (Op.EXISTS, Op.DOES_NOT_EXIST):
+    listed = truncated(msgspec.json.encode(list(values)).decode()) if values else "null"
+    if op in (Operator.EXISTS, Operator.DOES_NOT_EXIST):
         return [f": Invalid value: {listed}: values set must be empty for exists and does not exist"] if values else []
     found = []
     if len(values) != 1:
         found.append(f": Invalid value: {listed}: for 'Gt', 'Lt' operators, exactly one value is required")
     found.extend(
-        f"[{index}]: Invalid value: {quoted(value)}: for 'Gt', 'Lt' operators, the value must be an integer"
+        f"[{index}]: Invalid value: {quote(value)}: for 'Gt', 'Lt' operators, the value must be an integer"
         for index, value in enumerate(values)
         if parse_int64(value) is None
     )
@@ -244,10 +244,10 @@ def _length_flaws(text: str, most: int) -> list[str]:
     return [f"must be no more than {most} bytes"] if len(text.encode("utf-8", "replace")) > most else []
 
 
-def _written(key: str, op: Op, values: Sequence[str]) -> str:
-    if op is Op.EXISTS:
+def _written(key: str, op: Operator, values: Sequence[str]) -> str:
+    if op is Operator.EXISTS:
         return key
-    if op is Op.DOES_NOT_EXIST:
+    if op is Operator.DOES_NOT_EXIST:
         return f"!{key}"
     return f"{key} {op.value.lower()} ({','.join(sorted(values))})"
 
@@ -264,6 +264,6 @@ def _refuse(problems: list[str]) -> None:
         raise Malformed(aggregate(problems))
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A value inside a sentence."""
-    return msgspec.json.encode(shown(text)).decode()
+    return msgspec.json.encode(truncated(text)).decode()

@@ -11,7 +11,7 @@ from kubenexus.api.core import (
     ResourceList,
     ResourceRequirements,
 )
-from kubenexus.api.meta import Int32, Object, ObjectMeta
+from kubenexus.api.meta import ApiObject, Int32, ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 
 FILESYSTEM = "Filesystem"
@@ -26,22 +26,22 @@ BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
-class ClaimReference(Object):
+class ClaimReference(ApiObject):
     namespace: str = ""
     name: str = ""
     uid: str = ""
 
 
-class CSISource(Object):
+class CSISource(ApiObject):
     driver: str = ""
     volume_handle: str = ""
 
 
-class VolumeNodeAffinity(Object):
+class VolumeNodeAffinity(ApiObject):
     required: NodeSelector | None = None
 
 
-class PersistentVolumeSpec(Object):
+class PersistentVolumeSpec(ApiObject):
     capacity: ResourceList = {}
     access_modes: list[str] = []
     claim_ref: ClaimReference | None = None
@@ -57,17 +57,17 @@ class PersistentVolumeSpec(Object):
     portworx_volume: PortworxVolume | None = None
 
 
-class PersistentVolumeStatus(Object):
+class PersistentVolumeStatus(ApiObject):
     phase: str = ""
 
 
-class PersistentVolume(Object):
+class PersistentVolume(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: PersistentVolumeStatus = PersistentVolumeStatus()
 
 
-class PersistentVolumeClaimSpec(Object):
+class PersistentVolumeClaimSpec(ApiObject):
     access_modes: list[str] = []
     resources: ResourceRequirements = ResourceRequirements()
     storage_class_name: str | None = None
@@ -77,63 +77,63 @@ class PersistentVolumeClaimSpec(Object):
     selector: LabelSelector | None = None
 
 
-class PersistentVolumeClaimStatus(Object):
+class PersistentVolumeClaimStatus(ApiObject):
     phase: str = ""
 
 
-class PersistentVolumeClaim(Object):
+class PersistentVolumeClaim(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
-class TopologySelectorLabelRequirement(Object):
+class TopologySelectorLabelRequirement(ApiObject):
     key: str = ""
     values: list[str] = []
 
 
-class TopologySelectorTerm(Object):
+class TopologySelectorTerm(ApiObject):
     match_label_expressions: list[TopologySelectorLabelRequirement] = []
 
 
-class StorageClass(Object):
+class StorageClass(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
     volume_binding_mode: str | None = None
     allowed_topologies: list[TopologySelectorTerm] = []
 
 
-class VolumeNodeResources(Object):
+class VolumeNodeResources(ApiObject):
     count: Int32 | None = None
 
 
-class CSINodeDriver(Object):
+class CSINodeDriver(ApiObject):
     name: str = ""
     allocatable: VolumeNodeResources | None = None
 
 
-class CSINodeSpec(Object):
+class CSINodeSpec(ApiObject):
     drivers: list[CSINodeDriver] = []
 
 
-class CSINode(Object):
+class CSINode(ApiObject):
     """Named as its node: the drivers installed there, and how many volumes each can attach."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
 
 
-class CSIDriverSpec(Object):
+class CSIDriverSpec(ApiObject):
     storage_capacity: bool = False
     prevent_pod_scheduling_if_missing: bool = False
 
 
-class CSIDriver(Object):
+class CSIDriver(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
     spec: CSIDriverSpec = CSIDriverSpec()
 
 
-class CSIStorageCapacity(Object):
+class CSIStorageCapacity(ApiObject):
     """How much a driver can still provision of a class, on the nodes that `node_topology` selects."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -143,17 +143,17 @@ class CSIStorageCapacity(Object):
     maximum_volume_size: QuantityText | None = None
 
 
-class VolumeAttachmentSource(Object):
+class VolumeAttachmentSource(ApiObject):
     persistent_volume_name: str | None = None
 
 
-class VolumeAttachmentSpec(Object):
+class VolumeAttachmentSpec(ApiObject):
     attacher: str = ""
     node_name: str = ""
     source: VolumeAttachmentSource = VolumeAttachmentSource()
 
 
-class VolumeAttachment(Object):
+class VolumeAttachment(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
 
@@ -169,7 +169,7 @@ StorageObject = (
 )
 
 
-def key_of(thing: StorageObject) -> str:
+def object_key(thing: StorageObject) -> str:
     """`namespace/name`, or the name alone where there is no namespace."""
     meta = thing.metadata
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
@@ -181,6 +181,6 @@ def storage_class_of(thing: PersistentVolume | PersistentVolumeClaim) -> str:
     return noted if noted is not None else thing.spec.storage_class_name or ""
 
 
-def storage_asked(claim: PersistentVolumeClaim) -> QuantityText | None:
+def requested_storage(claim: PersistentVolumeClaim) -> QuantityText | None:
     """The size a claim asks for; None if it names none."""
     return (claim.spec.resources.requests or {}).get("storage")

@@ -17,8 +17,8 @@ NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 
 # The effects that keep a pod off a node, and the one that only costs the node points.
-HARD: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
-SOFT: Final = frozenset({PREFER_NO_SCHEDULE})
+HARD_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
+SOFT_EFFECTS: Final = frozenset({PREFER_NO_SCHEDULE})
 
 _MANY: Final = 16
 _CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
@@ -49,7 +49,7 @@ def untolerated(
     tolerations: Sequence[Toleration],
     taints: Iterable[Taint],
     *,
-    effects: frozenset[str] = HARD,
+    effects: frozenset[str] = HARD_EFFECTS,
     comparisons: bool = False,
 ) -> tuple[Taint, ...]:
     """The taints with one of these effects that no toleration covers, in the node's order."""

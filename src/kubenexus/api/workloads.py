@@ -1,47 +1,47 @@
 """Namespaces, services, groups and the controllers that own pods: read only to know which pods belong together."""
 
 from kubenexus.api.core import PodCondition
-from kubenexus.api.meta import Int64, Object, ObjectMeta
+from kubenexus.api.meta import ApiObject, Int64, ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 
 
-class Namespace(Object):
+class Namespace(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
 
 
-class Named(Object):
+class NameOnly(ApiObject):
     """A kind of which no rule reads more, yet, than that it is there."""
 
     metadata: ObjectMeta = ObjectMeta()
 
 
-class PodDisruptionBudget(Named):
+class PodDisruptionBudget(NameOnly):
     """How many pods of an application may be away at the same time."""
 
 
-class PriorityClass(Named):
+class PriorityClass(NameOnly):
     """A priority by name; admission writes the number into the pods."""
 
 
-class GangPolicy(Object):
+class GangPolicy(ApiObject):
     min_count: Int64 = 0
 
 
-class SchedulingPolicy(Object):
-    """Without `gang` the policy is `basic`: each pod by itself."""
+class SchedulingPolicy(ApiObject):
+    """Without `gang` the policy is `basic_auth_header`: each pod by itself."""
 
     gang: GangPolicy | None = None
 
 
-class TopologyConstraint(Object):
+class TopologyConstraint(ApiObject):
     key: str = ""
 
 
-class SchedulingConstraints(Object):
+class SchedulingConstraints(ApiObject):
     topology: list[TopologyConstraint] = []
 
 
-class PodGroupSpec(Object):
+class PodGroupSpec(ApiObject):
     """Kubernetes' own form has a policy and constraints, those of scheduler-plugins and of Volcano have `minMember`."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
@@ -49,13 +49,13 @@ class PodGroupSpec(Object):
     min_member: Int64 | None = None
 
 
-class PodGroupStatus(Object):
+class PodGroupStatus(ApiObject):
     """Read so that nothing is written that is there already."""
 
     conditions: list[PodCondition] = []
 
 
-class PodGroup(Object):
+class PodGroup(ApiObject):
     """Pods that start together: `scheduling.k8s.io`, `scheduling.x-k8s.io` or `scheduling.volcano.sh`."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -63,7 +63,7 @@ class PodGroup(Object):
     status: PodGroupStatus = PodGroupStatus()
 
 
-class WorkloadPodGroup(Object):
+class WorkloadPodGroup(ApiObject):
     """A group of a Workload: with a `policy` in Kubernetes 1.35, a template with a `schedulingPolicy` since."""
 
     name: str = ""
@@ -72,46 +72,46 @@ class WorkloadPodGroup(Object):
     scheduling_constraints: SchedulingConstraints | None = None
 
 
-class WorkloadSpec(Object):
+class WorkloadSpec(ApiObject):
     pod_groups: list[WorkloadPodGroup] = []
     pod_group_templates: list[WorkloadPodGroup] = []
 
 
-class Workload(Object):
+class Workload(ApiObject):
     """`scheduling.k8s.io`."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec = WorkloadSpec()
 
 
-class ServiceSpec(Object):
+class ServiceSpec(ApiObject):
     selector: dict[str, str] = {}
 
 
-class Service(Object):
+class Service(ApiObject):
     metadata: ObjectMeta = ObjectMeta()
     spec: ServiceSpec = ServiceSpec()
 
 
-class ReplicationController(Object):
+class ReplicationController(ApiObject):
     """`v1`: its selector is a plain set of labels, as a service's."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ServiceSpec = ServiceSpec()
 
 
-class OwnerSpec(Object):
+class OwnerSpec(ApiObject):
     selector: LabelSelector | None = None
 
 
-class ReplicaSet(Object):
+class ReplicaSet(ApiObject):
     """`apps/v1`."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: OwnerSpec = OwnerSpec()
 
 
-class StatefulSet(Object):
+class StatefulSet(ApiObject):
     """`apps/v1`."""
 
     metadata: ObjectMeta = ObjectMeta()

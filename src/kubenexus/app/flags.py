@@ -6,9 +6,9 @@ import msgspec
 
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.config import Configuration, InvalidConfiguration
-from kubenexus.config.problems import Place
-from kubenexus.config.rules import check
+from kubenexus.config.field_errors import FieldPath
 from kubenexus.config.v1 import KubeSchedulerConfiguration
+from kubenexus.config.validate_document import validate
 
 
 class Flags(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     tls_private_key_file: str = ""
 
 
-def overridden(configuration: Configuration, flags: Flags) -> Configuration:
+def apply_flags(configuration: Configuration, flags: Flags) -> Configuration:
     """The configuration that holds. Raises KubeNexusError when a flag does not fit."""
     if flags.scheduler_name:
         configuration = _renamed(configuration, flags.scheduler_name)
@@ -38,8 +38,8 @@ def overridden(configuration: Configuration, flags: Flags) -> Configuration:
 
 
 def _check(document: KubeSchedulerConfiguration) -> None:
-    place = Place()
-    check(document, place)
+    place = FieldPath()
+    validate(document, place)
     if place.found:
         raise InvalidConfiguration(place.found)
 

@@ -2,9 +2,9 @@
 
     reach ─▶ may we? ─▶ serve health ─▶ watch ─▶ lead ─▶ caught up ─▶ schedule ─▶ TERM: finish binds ─▶ release
 
-Leadership lost ends it with an error, since whatever it believes may be outdated; so does a server that no longer
-knows us. Whoever starts us starts us again. The lease has a thread of its own (`app.leader_thread`), and the main loop
-shows life to it every second.
+Leadership lost ends it with an error, since whatever it believes may be outdated; so does a server that no longer knows
+us. Whoever starts us starts us again. The lease has a thread of its own (`app.election.leader_thread`), and the main
+loop shows life to it every second.
 """
 
 import asyncio
@@ -13,24 +13,30 @@ import random
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from kubenexus.app.candidate import Candidate
+from kubenexus.app.election.candidate import Candidate
+from kubenexus.app.election.leader import LeaderElector
+from kubenexus.app.election.leader_thread import LeaderElectionThread
+from kubenexus.app.election.lease import LeaseConfig
 from kubenexus.app.flags import Flags
-from kubenexus.app.gauges import Gauges
-from kubenexus.app.hearing import OPTIONAL, WATCHED
-from kubenexus.app.leader import LeaderElection
-from kubenexus.app.leader_thread import LeaderElectionThread
-from kubenexus.app.lease import Terms
-from kubenexus.app.ports import Ports
-from kubenexus.app.rights import USEFUL, complaint, lacking, losses, needed
-from kubenexus.app.scheduler import Scheduler, Settings
+from kubenexus.app.http.endpoints import HttpEndpoints
+from kubenexus.app.permissions import (
+    OPTIONAL_PERMISSIONS,
+    losses,
+    missing_permissions,
+    missing_permissions_error,
+    required_permissions,
+)
+from kubenexus.app.report.gauge_collector import GaugeCollector
+from kubenexus.app.scheduler import Scheduler, SchedulerOptions
+from kubenexus.app.watch.informers import OPTIONAL, WATCHED_KINDS
 from kubenexus.base.clock import WallClock, cpu_seconds
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.base.garbage import settle_down
+from kubenexus.base.gc_tuning import freeze_after_list
 from kubenexus.client import kinds
-from kubenexus.client.access import Access
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
-from kubenexus.client.limits import Limiter
-from kubenexus.client.transport import Client
+from kubenexus.client.client_config import ClientConfig
+from kubenexus.client.rate_limiter import RateLimiter
+from kubenexus.client.transport import ApiClient
 from kubenexus.client.verbs import get
 from kubenexus.config import Configuration
 from kubenexus.framework.profile import Factory
@@ -39,7 +45,7 @@ from kubenexus.state.digest import digest
 
 UNKNOWN_FOR = 60.0  # seconds of nothing but 401 before we give up
 LAST_BINDS = 20.0  # seconds for jobs whose binds have begun when we are asked to end; kubelets kill after 30
-FAREWELL = 2.0  # seconds for the last events
+DRAIN_SECONDS = 2.0  # seconds for the last events
 
 log = logs.get("app")
 
@@ -52,25 +58,27 @@ class Process:
         self,
         configuration: Configuration,
         plugins: Mapping[str, Factory],
-        access: Access,
+        access: ClientConfig,
         clock: WallClock,
         rng: random.Random,
         *,
-        lease_access: Access,
+        lease_access: ClientConfig,
         flags: Flags,
         identity: str,
     ) -> None:
         self._configuration, self._plugins, self._flags = configuration, plugins, flags
         self._clock, self._rng, self._identity = clock, rng, identity
         connection = configuration.document.client_connection
-        self._client = Client(access, clock, limiter=Limiter(clock, qps=connection.qps, burst=connection.burst))
+        self._client = ApiClient(
+            access, clock, rate_limiter=RateLimiter(clock, qps=connection.qps, burst=connection.burst)
+        )
         # The lease has a client of its own: no burst of binds stands before a renewal. And a clock of its own: the
         # seconds of a lease are not made longer by a clock that is put right.
-        self._lease_client, self._steady = Client(lease_access, clock, connections=2), WallClock()
-        self._election = self._candidacy()
+        self._lease_client, self._steady = ApiClient(lease_access, clock, connections=2), WallClock()
+        self._elector = self._candidacy()
         self._leadership: LeaderElectionThread | None = None
         self._scheduler: Scheduler | None = None
-        self._ports: Ports | None = None
+        self._ports: HttpEndpoints | None = None
         self._tasks: list[asyncio.Task[Any]] = []
         self._holding: asyncio.Task[Any] | None = None
         self._beating: asyncio.Task[Any] | None = None
@@ -81,7 +89,7 @@ class Process:
         self._stopping = True
         self._news.set()
 
-    def tell(self) -> None:
+    def log_digest(self) -> None:
         """Asked what it believes (SIGUSR2): one line that can be held against what a list of the cluster gives."""
         if self._scheduler is not None:
             ledger = self._scheduler.ledger
@@ -112,10 +120,10 @@ class Process:
             await _cancelled([beginning])
 
     async def _begin(self) -> None:
-        self._ports = ports = Ports(self._configuration.document, self._flags, self._client, self._clock)
+        self._ports = ports = HttpEndpoints(self._configuration.document, self._flags, self._client, self._clock)
         loading = self._start(ports.load())
-        await self._reach()
-        await self._allowed()
+        await self._check_connection()
+        await self._check_permissions()
         await loading
         self._scheduler = scheduler = Scheduler(
             self._configuration,
@@ -123,25 +131,25 @@ class Process:
             self._client,
             self._clock,
             self._rng,
-            guard=self._election,
-            settings=Settings(
+            guard=self._elector,
+            settings=SchedulerOptions(
                 host=self._identity.partition("_")[0], spent=cpu_seconds, delay=lambda: self._client.delay
             ),
         )
         activity = scheduler.loop.activity
-        if self._election is not None:
-            self._leadership = LeaderElectionThread(self._election, activity, self._steady)
-        await ports.open(scheduler, self._election)
+        if self._elector is not None:
+            self._leadership = LeaderElectionThread(self._elector, activity, self._steady)
+        await ports.open(scheduler, self._elector)
         log.info("Starting", source=self._client.access.source, profiles=sorted(scheduler.planners))
         self._beating = self._start(activity.beat(self._clock.follow))
-        self._start(self._known())
-        self._start(Gauges(scheduler, self._election, self._clock).feel())
-        self._start(scheduler.auditor.run(scheduler.loop.wake))
+        self._start(self._watch_authentication())
+        self._start(GaugeCollector(scheduler, self._elector, self._clock).measure_loop_lag())
+        self._start(scheduler.ledger_auditor.run(scheduler.loop.wake))
         if not self._configuration.document.delay_cache_until_active:
             self._start(scheduler.watch())
         self._start(self._lead(scheduler))
 
-    async def _reach(self) -> None:
+    async def _check_connection(self) -> None:
         """Whether there is a server that knows us."""
         try:
             await self._client.send(Call("GET", "/version"))
@@ -150,7 +158,7 @@ class Process:
         except (Unreachable, Uncertain) as error:
             raise KubeNexusError(f"cannot reach {self._where()}: {error}") from None
 
-    async def _housed(self, terms: Terms) -> None:
+    async def _check_lease_namespace(self, terms: LeaseConfig) -> None:
         """A lease in a namespace that does not exist could be waited for in vain."""
         try:
             await self._client.send(get(kinds.NAMESPACES, "", terms.namespace))
@@ -159,27 +167,29 @@ class Process:
                 said = f'the namespace "{terms.namespace}" of the lease does not exist'
                 raise KubeNexusError(f"{said}; make it, name another, or run with --leader-elect=false") from None
 
-    async def _allowed(self) -> None:
+    async def _check_permissions(self) -> None:
         """Raises when a right is missing that nothing works without, and warns of others. A kind that may not be read
         is watched all the same: the right may be given later."""
-        terms = None if self._election is None else self._election.terms
+        terms = None if self._elector is None else self._elector.terms
         if terms is not None:
-            await self._housed(terms)
-        missing = await lacking(self._client, [*needed(WATCHED, terms), *USEFUL])
-        vital = [deed for deed in missing if deed not in USEFUL and deed.resource not in OPTIONAL]
+            await self._check_lease_namespace(terms)
+        missing = await missing_permissions(
+            self._client, [*required_permissions(WATCHED_KINDS, terms), *OPTIONAL_PERMISSIONS]
+        )
+        vital = [deed for deed in missing if deed not in OPTIONAL_PERMISSIONS and deed.resource not in OPTIONAL]
         if vital:
-            raise complaint(vital)
+            raise missing_permissions_error(vital)
         if missing:
             log.warning("Some rights are missing", rights=[str(deed) for deed in missing], lost=losses(missing))
 
-    def _candidacy(self) -> LeaderElection | None:
+    def _candidacy(self) -> LeaderElector | None:
         wanted = self._configuration.document.leader_election
         if not wanted.leader_elect:
             return None
-        terms = Terms.of(wanted)
+        terms = LeaseConfig.of(wanted)
         if terms.renew < wanted.renew_deadline.seconds:
             log.warning("Renew deadline is cut: the end of the lease is for writes", seconds=terms.renew)
-        return LeaderElection(
+        return LeaderElector(
             self._lease_client,
             self._steady,
             Candidate(self._identity, terms, self._note),
@@ -203,25 +213,25 @@ class Process:
         if self._configuration.document.delay_cache_until_active:
             self._start(scheduler.watch())
         await self._caught_up(scheduler)
-        settle_down()
+        freeze_after_list()
         log.info("Scheduling", nodes=scheduler.ledger.nodes.count, pods=len(scheduler.ledger.pods))
         await scheduler.schedule()
 
     async def _caught_up(self, scheduler: Scheduler) -> None:
         await scheduler.listed()
-        while self._election is not None:  # alone, nobody has written since the lists began
+        while self._elector is not None:  # alone, nobody has written since the lists began
             try:
-                await scheduler.caught_up()
+                await scheduler.wait_until_current()
                 return
             except (ApiError, Unreachable, Uncertain) as error:
                 log.error("Cannot tell yet whether all is seen; trying again", err=str(error))
                 await asyncio.sleep(1.0)
 
-    async def _known(self) -> None:
+    async def _watch_authentication(self) -> None:
         """A server that answers nothing but 401 will not come round: our account was made anew, or is gone."""
         while True:
             await asyncio.sleep(5.0)
-            since = self._client.unknown_since
+            since = self._client.unauthorized_since
             if since is not None and self._clock.now() - since > UNKNOWN_FOR:
                 raise KubeNexusError(f"{self._where()} has not known us for {UNKNOWN_FOR:g} s (401 Unauthorized)")
 
@@ -252,7 +262,7 @@ class Process:
         if scheduler is not None and self._beating is not None:  # it had begun
             await self._finish(scheduler)
         await _cancelled([] if self._holding is None else [self._holding])
-        if self._leadership is not None and self._leadership.election.may_write():
+        if self._leadership is not None and self._leadership.elector.may_write():
             await self._leadership.release()
         if self._ports is not None:
             await self._ports.close()
@@ -267,7 +277,7 @@ class Process:
         if not scheduler.guard.may_write():
             return
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(FAREWELL):
+            async with asyncio.timeout(DRAIN_SECONDS):
                 await scheduler.recorder.drain(self._client)
 
     def _where(self) -> str:

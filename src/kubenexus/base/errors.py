@@ -20,12 +20,12 @@ class Malformed(KubeNexusError, ValueError):
         return Malformed(self.problem, field=field + joint + self.field, subject=subject or self.subject)
 
 
-def shown_key(key: str) -> str:
+def truncated_key(key: str) -> str:
     """`namespace/name` as part of a message: however long one of them is, the other can be read."""
     namespace, slash, name = key.partition("/")
-    return f"{shown(namespace)}{slash}{shown(name)}"
+    return f"{truncated(namespace)}{slash}{truncated(name)}"
 
 
-def shown(text: str) -> str:
+def truncated(text: str) -> str:
     """A text from outside as part of a message: whole if it is short, else its beginning and its length."""
     return text if len(text) <= 256 else f"{text[:256]}... ({len(text)} characters)"

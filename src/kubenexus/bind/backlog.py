@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from kubenexus.client.fair_queue import FairQueue
 
-UNDER_WAY: Final = 16_384  # binds, of all namespaces that are answered
-FEW: Final = 8  # binds that each namespace may have under way, however many namespaces have some
+MAX_UNDER_WAY: Final = 16_384  # binds, of all namespaces that are answered
+FEW_BINDS: Final = 8  # binds that each namespace may have under way, however many namespaces have some
 AHEAD: Final = 2  # times its slots, of a namespace whose binds hang or fail
 
 UNANSWERED = (
@@ -30,8 +30,8 @@ FAILING = "few binds of this namespace are tried at a time, since earlier ones f
 class NamespaceBacklog:
     """`wake` is called when a namespace may be admitted again."""
 
-    def __init__(self, slots: FairQueue[Any], wake: Callable[[], None], most: int = UNDER_WAY) -> None:
-        self._slots, self._wake, self.most = slots, wake, most
+    def __init__(self, slots: FairQueue[Any], wake: Callable[[], None], most: int = MAX_UNDER_WAY) -> None:
+        self._slots, self._wake, self.max_under_way = slots, wake, most
         self._binds: Counter[str] = Counter()
         self._held: set[str] = set()  # namespaces with jobs that were not admitted
         self._freed: set[str] = set()  # of these, those that may be tried again
@@ -52,8 +52,8 @@ class NamespaceBacklog:
         return self._binds[namespace] < self._allowance(namespace)
 
     def hold(self, namespace: str) -> None:
-        """A job of the namespace was not admitted, and others are not tried: `freed` says when they may be. That need
-        not be the end of a bind: those that are tried next may come to none."""
+        """A job of the namespace was not admitted, and others are not tried: `take_freed` says when they may be. That
+        need not be the end of a bind: those that are tried next may come to none."""
         self._held.add(namespace)
         if self.headroom(namespace):
             self._freed.add(namespace)
@@ -68,13 +68,13 @@ class NamespaceBacklog:
         """Whether jobs that were not admitted may be tried now."""
         return bool(self._freed)
 
-    def freed(self) -> list[str]:
+    def take_freed(self) -> list[str]:
         """The namespaces of which jobs that were not admitted may be tried now. They are not held any more."""
         freed, self._freed = sorted(self._freed), set()
         self._held.difference_update(freed)
         return freed
 
-    def in_vain(self, namespace: str) -> str:
+    def reason_not_to_send(self, namespace: str) -> str:
         """Why a bind that was decided before its namespace began to fail is not to be sent: others of it are tried
         first, and it would only keep its room meanwhile. "" if it is."""
         failing = self._slots.failing(namespace) and self._slots.waits(namespace) >= AHEAD
@@ -92,4 +92,4 @@ class NamespaceBacklog:
             return AHEAD * self._slots.share(namespace)
         stuck = sum(each in self._binds for each in self._slots.stuck_namespaces)
         others = len(self._binds) - stuck - (namespace in self._binds)
-        return max(FEW, self.most // (others + 1))
+        return max(FEW_BINDS, self.max_under_way // (others + 1))

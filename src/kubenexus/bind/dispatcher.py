@@ -29,10 +29,18 @@ from random import Random
 from kubenexus.api.core import Pod
 from kubenexus.base.clock import Sleep
 from kubenexus.bind.backlog import NamespaceBacklog
-from kubenexus.bind.commitment import NO_POINTS, Bind, Commitment, Guard, Landing, Points, PreBind
-from kubenexus.bind.outcome import BOUND, Fate, Outcome, found, outcome_of
-from kubenexus.bind.progress import NO_HOOKS, Hooks, Progress
-from kubenexus.bind.waits import PreBindWaits
+from kubenexus.bind.bind_result import BOUND, BindResult, BindStatus, result_of_error, result_of_pod
+from kubenexus.bind.job_binding import (
+    NO_HOOKS,
+    BindHooks,
+    JobBinding,
+    JobBoundCallback,
+    PodBinding,
+    PreBind,
+    WriteGuard,
+)
+from kubenexus.bind.job_progress import NO_CHECKS, JobProgress, SendChecks
+from kubenexus.bind.prebind_waits import PreBindWaits
 from kubenexus.client.backoff import Backoff
 from kubenexus.client.calls import Api, ApiError, Call, NoConnection, Uncertain, Unreachable
 from kubenexus.client.fair_slots import FairSlots
@@ -43,7 +51,7 @@ LIMIT = 64  # binds in flight
 TRIES = 4  # binds without an answer before we believe a look that says "no node"
 LOOK = 5.0  # seconds that a look may take
 AFTER_AN_ERROR = 1.0  # seconds until a look, where the error was ours and may come again at once
-REST = 1.0  # seconds without decisions after the server could not be reached: they would only pile up
+OUTAGE_PAUSE = 1.0  # seconds without decisions after the server could not be reached: they would only pile up
 
 ENDING = "this process is ending"
 NOT_LEADING = "this process does not lead any more"
@@ -55,13 +63,13 @@ class Dispatcher:
     def __init__(
         self,
         api: Api,
-        guard: Guard,
-        land: Landing,
+        guard: WriteGuard,
+        land: JobBoundCallback,
         rng: Random,
         *,
         limit: int = LIMIT,
-        points: Points = NO_POINTS,
-        hooks: Hooks = NO_HOOKS,
+        points: BindHooks = NO_HOOKS,
+        hooks: SendChecks = NO_CHECKS,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._api, self._guard, self._land, self._rng, self._sleep = api, guard, land, rng, sleep
@@ -76,13 +84,13 @@ class Dispatcher:
         self._calm.set()
         self._closing = self._resting = False
         self._pause: asyncio.Task[None] | None = None
-        self.rest = REST
-        self.rested: Callable[[], None] = lambda: None
+        self.rest = OUTAGE_PAUSE
+        self.on_capacity: Callable[[], None] = lambda: None
 
     @property
     def resting(self) -> bool:
-        """Whether the loop should wait before it decides more, since the API server is away. `rested` is called when
-        it may go on."""
+        """Whether the loop should wait before it decides more, since the API server is away. `on_capacity` is called
+        when it may go on."""
         return self._resting
 
     def crowded(self, pods: Sequence[Pod]) -> str:
@@ -97,7 +105,7 @@ class Dispatcher:
         return ""
 
     @property
-    def open(self) -> int:
+    def open_count(self) -> int:
         """Commitments that have not landed."""
         return len(self._open)
 
@@ -106,17 +114,17 @@ class Dispatcher:
         """Whether no bind waits for its turn."""
         return self._calm.is_set()
 
-    async def room(self, patience: float = 1.0) -> None:
+    async def wait_for_quiet(self, patience: float = 1.0) -> None:
         """For less urgent calls: returns when no bind waits for its turn, or after `patience` seconds."""
         if not self._calm.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(patience):
                     await self._calm.wait()
 
-    def submit(self, commitment: Commitment) -> None:
+    def submit(self, job_binding: JobBinding) -> None:
         """Carry this out, beginning soon. Its end is told to `land`."""
-        self.backlog.begun(_namespace(commitment.binds), len(commitment.binds))
-        task = asyncio.get_running_loop().create_task(self._carry_out(commitment))
+        self.backlog.begun(_namespace(job_binding.pod_bindings), len(job_binding.pod_bindings))
+        task = asyncio.get_running_loop().create_task(self._carry_out(job_binding))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
 
@@ -136,99 +144,99 @@ class Dispatcher:
 
     # --- one commitment -------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, commitment: Commitment) -> None:
-        self.backlog.ended(_namespace(commitment.binds), len(commitment.binds))
+    async def _carry_out(self, job_binding: JobBinding) -> None:
+        self.backlog.ended(_namespace(job_binding.pod_bindings), len(job_binding.pod_bindings))
         try:
-            outcomes = await self._outcomes(commitment)
+            results = await self._outcomes(job_binding)
         except Exception as error:  # before the first bind: a mistake of ours, or of a plugin's, costs no pod
             self._hooks.problem("preparing a bind", error)
-            outcomes = [Outcome(Fate.REFUSED, _described(error))] * len(commitment.binds)
+            results = [BindResult(BindStatus.REJECTED, _described(error))] * len(job_binding.pod_bindings)
         try:
-            self._land(commitment, outcomes)
+            self._land(job_binding, results)
         except Exception as error:
             self._hooks.problem("landing a commitment", error)
 
-    async def _outcomes(self, commitment: Commitment) -> list[Outcome]:
-        binds, progress = commitment.binds, Progress(commitment)
+    async def _outcomes(self, job_binding: JobBinding) -> list[BindResult]:
+        pod_bindings, progress = job_binding.pod_bindings, JobProgress(job_binding)
         if self._points.pre_binds:
-            outcome = await self._prepared(binds)
-            if outcome is not None:
-                return [outcome] * len(binds)
-        problem = self._unwanted(progress) if len(binds) > 1 else ""
+            result = await self._prepared(pod_bindings)
+            if result is not None:
+                return [result] * len(pod_bindings)
+        problem = self._unwanted(progress) if len(pod_bindings) > 1 else ""
         if problem:  # no need to stand in line for that
-            return [Outcome(Fate.NEVER, problem)] * len(binds)
-        self._begin(len(binds))
-        self.backlog.begun(_namespace(binds), len(binds))
+            return [BindResult(BindStatus.NOT_SENT, problem)] * len(pod_bindings)
+        self._begin(len(pod_bindings))
+        self.backlog.begun(_namespace(pod_bindings), len(pod_bindings))
         try:
-            if len(binds) == 1:
-                return [await self._bind(binds[0], progress)]
-            return await asyncio.gather(*(self._bind(each, progress) for each in binds))
+            if len(pod_bindings) == 1:
+                return [await self._bind(pod_bindings[0], progress)]
+            return await asyncio.gather(*(self._bind(each, progress) for each in pod_bindings))
         finally:
-            self.backlog.ended(_namespace(binds), len(binds))
+            self.backlog.ended(_namespace(pod_bindings), len(pod_bindings))
 
-    async def _prepared(self, binds: tuple[Bind, ...]) -> Outcome | None:
+    async def _prepared(self, pod_bindings: tuple[PodBinding, ...]) -> BindResult | None:
         """What became of the whole job before its first bind, if it ends there."""
         task = asyncio.current_task()
         if self._closing or task is None:
-            return Outcome(Fate.NEVER, ENDING)
+            return BindResult(BindStatus.NOT_SENT, ENDING)
         self._preparing.add(task)
         try:
-            problem = await self._prepare(binds)
+            problem = await self._prepare(pod_bindings)
         except asyncio.CancelledError:
             if not self._closing:
                 raise
             task.uncancel()
-            return Outcome(Fate.NEVER, ENDING)
+            return BindResult(BindStatus.NOT_SENT, ENDING)
         finally:
             self._preparing.discard(task)
         if not problem:
             return None
-        self._slots.queue.failed(_namespace(binds), problem)
-        return Outcome(Fate.REFUSED, problem)
+        self._slots.queue.failed(_namespace(pod_bindings), problem)
+        return BindResult(BindStatus.REJECTED, problem)
 
-    async def _prepare(self, binds: tuple[Bind, ...]) -> str:
+    async def _prepare(self, pod_bindings: tuple[PodBinding, ...]) -> str:
         for point in self._points.pre_binds:
-            concerned = [each for each in binds if point.concerns(each)]
+            concerned = [each for each in pod_bindings if point.concerns(each)]
             if concerned:
-                with self._waits.waiting(point.name, binds[0].pod.metadata.namespace, len(concerned)):
+                with self._waits.waiting(point.name, pod_bindings[0].pod.metadata.namespace, len(concerned)):
                     problem = await _all_pass(point, concerned)
                 if problem:
                     return f'running PreBind plugin "{point.name}": {problem}'
         return ""
 
-    async def _bind(self, bind: Bind, progress: Progress) -> Outcome:
-        outcome = await self._sure(self._in_turn(bind, progress))
-        while outcome.fate.open:
-            outcome = await self._sure(self._settle(bind, progress, outcome))
-        progress.ended(bind, outcome)
-        if outcome.fate is Fate.BOUND:
-            self._tell(bind)
-        return outcome
+    async def _bind(self, pod_binding: PodBinding, progress: JobProgress) -> BindResult:
+        result = await self._sure(self._in_turn(pod_binding, progress))
+        while result.status.is_unresolved:
+            result = await self._sure(self._settle(pod_binding, progress, result))
+        progress.ended(pod_binding, result)
+        if result.status is BindStatus.BOUND:
+            self._tell(pod_binding)
+        return result
 
-    async def _sure(self, asking: Awaitable[Outcome]) -> Outcome:
+    async def _sure(self, asking: Awaitable[BindResult]) -> BindResult:
         """What was found out, whatever happens on the way: no error of one bind may end those of the others."""
         try:
             return await asking
         except Exception as error:
             self._hooks.problem("sending a bind", error)
             await self._sleep(AFTER_AN_ERROR)
-            return Outcome(Fate.UNSURE, _described(error))
+            return BindResult(BindStatus.UNKNOWN, _described(error))
 
-    def _tell(self, bind: Bind) -> None:
+    def _tell(self, pod_binding: PodBinding) -> None:
         for point in self._points.post_binds:
             try:
-                point.post_bind(bind)
+                point.post_bind(pod_binding)
             except Exception as error:  # the pod is bound, whatever a plugin makes of it
                 self._hooks.problem("after a bind", error)
 
-    async def _in_turn(self, bind: Bind, progress: Progress) -> Outcome:
+    async def _in_turn(self, pod_binding: PodBinding, progress: JobProgress) -> BindResult:
         """Once `_begin` has counted it."""
         try:
-            slot = await self._slots.take(bind.pod.metadata.namespace)
+            slot = await self._slots.acquire(pod_binding.pod.metadata.namespace)
             try:
-                return await self._send(bind, progress)
+                return await self._send(pod_binding, progress)
             finally:
-                self._slots.give(slot)
+                self._slots.release(slot)
         finally:
             self._answered()
 
@@ -243,7 +251,7 @@ class Dispatcher:
         self._moved()
 
     def _go_on(self) -> None:
-        self.rested()
+        self.on_capacity()
 
     def _moved(self) -> None:
         """Binds were begun or answered, or a namespace became slow, so that others need not wait for it."""
@@ -254,7 +262,7 @@ class Dispatcher:
 
     # --- one bind -------------------------------------------------------------------------------------------------
 
-    def _unwanted(self, progress: Progress) -> str:
+    def _unwanted(self, progress: JobProgress) -> str:
         """Why none of a job's binds is to be sent, "" if they are. Asked while none was."""
         if self._closing:
             return ENDING
@@ -262,34 +270,36 @@ class Dispatcher:
             return NOT_LEADING
         return progress.short(self._hooks)
 
-    def _why_not(self, bind: Bind, progress: Progress) -> str:
+    def _why_not(self, pod_binding: PodBinding, progress: JobProgress) -> str:
         """Why this bind is not to be sent, "" if it is."""
         try:
             if progress.stopped or not progress.under_way:
-                unwanted = self._unwanted(progress) or self.backlog.in_vain(bind.pod.metadata.namespace)
+                unwanted = self._unwanted(progress) or self.backlog.reason_not_to_send(
+                    pod_binding.pod.metadata.namespace
+                )
                 progress.stopped = progress.stopped or unwanted
-                return progress.stopped or self._hooks.still(bind)
-            return self._hooks.still(bind) if self._guard.may_write() else NOT_LEADING
+                return progress.stopped or self._hooks.still_wanted(pod_binding)
+            return self._hooks.still_wanted(pod_binding) if self._guard.may_write() else NOT_LEADING
         except Exception as error:  # nothing was sent
             self._hooks.problem("checking a bind", error)
             return _described(error)
 
-    async def _send(self, bind: Bind, progress: Progress) -> Outcome:
-        problem = self._why_not(bind, progress)
+    async def _send(self, pod_binding: PodBinding, progress: JobProgress) -> BindResult:
+        problem = self._why_not(pod_binding, progress)
         if problem:
-            return Outcome(Fate.NEVER, problem)
-        progress.sent(bind)
+            return BindResult(BindStatus.NOT_SENT, problem)
+        progress.sent(pod_binding)
         try:
             # Taken last: a process that was stopped since the guard was asked has no time left, and sends nothing.
-            await self._ask(bind.call, self._guard.write_timeout)
+            await self._ask(pod_binding.call, self._guard.write_timeout)
         except (ApiError, Unreachable, Uncertain) as error:
             if isinstance(error, Unreachable) and not isinstance(error, NoConnection):
                 self._take_a_rest()
-            outcome = _said(outcome_of(error))
-            if outcome.fate in (Fate.REFUSED, Fate.BUSY):
-                self._slots.queue.failed(bind.pod.metadata.namespace, outcome.message)
-            return outcome
-        self._slots.queue.passed(bind.pod.metadata.namespace)
+            result = _said(result_of_error(error))
+            if result.status in (BindStatus.REJECTED, BindStatus.THROTTLED):
+                self._slots.queue.failed(pod_binding.pod.metadata.namespace, result.message)
+            return result
+        self._slots.queue.passed(pod_binding.pod.metadata.namespace)
         return BOUND
 
     async def _ask(self, call: Call, timeout: float) -> bytes:
@@ -309,48 +319,48 @@ class Dispatcher:
     async def _go_on_later(self) -> None:
         await self._sleep(self.rest)
         self._resting = False
-        self.rested()
+        self.on_capacity()
 
     # --- what is not known yet ------------------------------------------------------------------------------------
 
-    async def _settle(self, bind: Bind, progress: Progress, outcome: Outcome) -> Outcome:
+    async def _settle(self, pod_binding: PodBinding, progress: JobProgress, result: BindResult) -> BindResult:
         """Find out, for as long as it takes: until then the pod keeps its room."""
         backoff, tries = Backoff(self._rng, 0.1, 5.0), 1
         while True:
-            seen = await self._look(bind)
-            if seen is not None and not seen.fate.open:
+            seen = await self._look(pod_binding)
+            if seen is not None and not seen.status.is_unresolved:
                 return seen
             if seen is None:
-                self._slots.queue.failed(bind.pod.metadata.namespace, outcome.message)
-                if outcome.fate is Fate.TAKEN:
-                    return Outcome(Fate.REFUSED, outcome.message)
+                self._slots.queue.failed(pod_binding.pod.metadata.namespace, result.message)
+                if result.status is BindStatus.CONFLICT:
+                    return BindResult(BindStatus.REJECTED, result.message)
                 if tries >= TRIES:
-                    return Outcome(Fate.BUSY, outcome.message)
+                    return BindResult(BindStatus.THROTTLED, result.message)
                 tries += 1
                 self._begin(1)
-                again = await self._in_turn(bind, progress)
-                if again.fate in (Fate.BOUND, Fate.GONE, Fate.REFUSED):
+                again = await self._in_turn(pod_binding, progress)
+                if again.status in (BindStatus.BOUND, BindStatus.POD_GONE, BindStatus.REJECTED):
                     return again
-                outcome = again if again.fate is Fate.TAKEN else outcome
+                result = again if again.status is BindStatus.CONFLICT else result
             await self._sleep(backoff.next())
 
-    async def _look(self, bind: Bind) -> Outcome | None:
+    async def _look(self, pod_binding: PodBinding) -> BindResult | None:
         """None: the pod has no node, or we may not look. UNSURE: the server does not say."""
-        meta = bind.pod.metadata
+        meta = pod_binding.pod.metadata
         try:
             body = await self._ask(get(PODS, meta.namespace, meta.name), LOOK)
         except ApiError as error:
             if error.code == 403:
                 return None
-            return Outcome(Fate.GONE if error.code == 404 else Fate.UNSURE, str(error))
+            return BindResult(BindStatus.POD_GONE if error.code == 404 else BindStatus.UNKNOWN, str(error))
         except (Unreachable, Uncertain) as error:
-            return Outcome(Fate.UNSURE, str(error))
-        return found(body, bind.uid, bind.node)
+            return BindResult(BindStatus.UNKNOWN, str(error))
+        return result_of_pod(body, pod_binding.uid, pod_binding.node)
 
 
-async def _all_pass(point: PreBind, binds: list[Bind]) -> str:
+async def _all_pass(point: PreBind, pod_bindings: list[PodBinding]) -> str:
     """The first problem, "" if there is none. Where one member fails the others are in vain, and end at once."""
-    tasks = [asyncio.ensure_future(point.pre_bind(each)) for each in binds]
+    tasks = [asyncio.ensure_future(point.pre_bind(each)) for each in pod_bindings]
     try:
         for task in asyncio.as_completed(tasks):
             problem = await task
@@ -363,15 +373,15 @@ async def _all_pass(point: PreBind, binds: list[Bind]) -> str:
     return ""
 
 
-def _namespace(binds: tuple[Bind, ...]) -> str:
-    return binds[0].pod.metadata.namespace if binds else ""
+def _namespace(pod_bindings: tuple[PodBinding, ...]) -> str:
+    return pod_bindings[0].pod.metadata.namespace if pod_bindings else ""
 
 
 def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _said(outcome: Outcome) -> Outcome:
+def _said(result: BindResult) -> BindResult:
     """In kube-scheduler's words."""
-    said = f'running Bind plugin "DefaultBinder": {outcome.message}'
-    return Outcome(outcome.fate, said, outcome.pod, outcome.dropped)
+    said = f'running Bind plugin "DefaultBinder": {result.message}'
+    return BindResult(result.status, said, result.pod, result.dropped)

@@ -32,6 +32,6 @@ main.add_command(simulate)
 def keys(markdown: bool) -> None:
     """Print every label and annotation that KubeNexus reads."""
     # Imported here: `kubenexus --version` has no need of them.
-    from kubenexus.api.keys import SECTIONS, page
+    from kubenexus.api.keys import SECTIONS, render
 
-    click.echo(page.markdown(SECTIONS) if markdown else page.plain(SECTIONS), nl=False)
+    click.echo(render.render_markdown(SECTIONS) if markdown else render.render_plain(SECTIONS), nl=False)

@@ -12,9 +12,9 @@ import click
 if TYPE_CHECKING:
     from kubenexus.api.core import Taint
     from kubenexus.base.clock import Clock
-    from kubenexus.client.transport import Client
-    from kubenexus.sim.agents import Settings
-    from kubenexus.sim.nodes import Template
+    from kubenexus.client.transport import ApiClient
+    from kubenexus.sim.kubelets.agents import AgentSettings
+    from kubenexus.sim.kubelets.node_calls import NodeTemplate
 
 GPU = "nvidia.com/gpu"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -53,13 +53,13 @@ def agents(nodes: int, kubeconfig: str, context: str, **said: Any) -> None:
         raise click.ClickException(str(error)) from None
 
 
-async def _run(kubeconfig: str, context: str, template: "Template", count: int, settings: "Settings") -> None:
+async def _run(kubeconfig: str, context: str, template: "NodeTemplate", count: int, settings: "AgentSettings") -> None:
     from kubenexus.base.clock import WallClock
-    from kubenexus.client.access import Wish, find_access
-    from kubenexus.client.transport import Client
+    from kubenexus.client.client_config import ClientOptions, load_client_config
+    from kubenexus.client.transport import ApiClient
 
     clock = WallClock()
-    client = Client(find_access(Wish(kubeconfig=kubeconfig, context=context), clock), clock)
+    client = ApiClient(load_client_config(ClientOptions(kubeconfig=kubeconfig, context=context), clock), clock)
     work = asyncio.ensure_future(_serve(client, clock, template, count, settings))
     for ending in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(ending, work.cancel)
@@ -70,22 +70,26 @@ async def _run(kubeconfig: str, context: str, template: "Template", count: int, 
         await client.close()
 
 
-async def _serve(client: "Client", clock: "Clock", template: "Template", count: int, settings: "Settings") -> None:
-    from kubenexus.sim.agents import Agents
-    from kubenexus.sim.live import Live
+async def _serve(
+    client: "ApiClient", clock: "Clock", template: "NodeTemplate", count: int, settings: "AgentSettings"
+) -> None:
+    from kubenexus.sim.kubelets.agent_runner import AgentRunner
+    from kubenexus.sim.kubelets.agents import Agents
 
-    live = Live(client, Agents(settings), clock, rng=random.Random(), report=lambda line: click.echo(line, err=True))
+    live = AgentRunner(
+        client, Agents(settings), clock, rng=random.Random(), report=lambda line: click.echo(line, err=True)
+    )
     await live.register(template.nodes(count, clock.now()))
     click.echo(f"{count} nodes registered at {client.access.source}; agents at work")
     await live.run()
 
 
-def _template(said: Mapping[str, Any]) -> "Template":
-    from kubenexus.sim.nodes import Template
+def _template(said: Mapping[str, Any]) -> "NodeTemplate":
+    from kubenexus.sim.kubelets.node_calls import NodeTemplate
 
     usual = {name: said[name] for name in ("cpu", "memory", "pods")}
     gpu = {GPU: str(said["gpu"])} if said["gpu"] else {}
-    return Template(
+    return NodeTemplate(
         prefix=said["prefix"],
         capacity=usual | gpu | _pairs("--resource", said["resource"]),
         labels=_pairs("--label", said["label"]),
@@ -94,10 +98,10 @@ def _template(said: Mapping[str, Any]) -> "Template":
     )
 
 
-def _settings(said: Mapping[str, Any]) -> "Settings":
-    from kubenexus.sim.agents import Settings
+def _settings(said: Mapping[str, Any]) -> "AgentSettings":
+    from kubenexus.sim.kubelets.agents import AgentSettings
 
-    return Settings(
+    return AgentSettings(
         all_nodes=said["all_nodes"],
         run=said["run_seconds"],
         start=said["start_seconds"],

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubenexus.cli.ending import interrupts, loops
+from kubenexus.cli.interrupts import interrupt_event, loop_factory
 
 if TYPE_CHECKING:
     from kubenexus.base.clock import Clock
-    from kubenexus.sim.apiserver.serving import Door
-    from kubenexus.sim.box import Wanted
+    from kubenexus.sim.apiserver.serving import ServingOptions
+    from kubenexus.sim.embedded_cluster import EmbeddedClusterSpec
 
 
 @click.group()
@@ -38,25 +38,27 @@ def serve(kubeconfig_out: Path | None, seed: int | None, **said: Any) -> None:
     has nodes of its own (32 CPUs, 128 GiB); `kubenexus agents` makes others.
     """
     from kubenexus.base.errors import KubeNexusError
-    from kubenexus.sim.apiserver.serving import Door
+    from kubenexus.sim.apiserver.serving import ServingOptions
 
     files = (said["tls_cert_file"], said["tls_private_key_file"])
-    door = Door(said["host"], said["port"], said["token"], *files)
+    door = ServingOptions(said["host"], said["port"], said["token"], *files)
     try:
-        with asyncio.Runner(loop_factory=loops()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(door, kubeconfig_out, random.Random(seed), said["nodes"], said["controllers"]))
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
 
 
-async def _serve(door: "Door", kubeconfig: Path | None, rng: random.Random, nodes: int, controllers: bool) -> None:
+async def _serve(
+    door: "ServingOptions", kubeconfig: Path | None, rng: random.Random, nodes: int, controllers: bool
+) -> None:
     from kubenexus.base.clock import WallClock
     from kubenexus.sim.apiserver.serving import write_kubeconfig
-    from kubenexus.sim.box import opened
+    from kubenexus.sim.embedded_cluster import open_embedded_cluster
 
-    ended, clock = interrupts(), WallClock()  # before anybody can know that we are here
+    ended, clock = interrupt_event(), WallClock()  # before anybody can know that we are here
     wanted = _wanted(nodes, controllers, clock)
-    async with opened(door, clock, rng, wanted, lambda line: click.echo(line, err=True)) as box:
+    async with open_embedded_cluster(door, clock, rng, wanted, lambda line: click.echo(line, err=True)) as box:
         if kubeconfig is not None:
             write_kubeconfig(box.served, kubeconfig)
         what = f"a cluster of {nodes} nodes" if nodes else "an empty cluster"
@@ -66,11 +68,11 @@ async def _serve(door: "Door", kubeconfig: Path | None, rng: random.Random, node
         await ended.wait()
 
 
-def _wanted(nodes: int, controllers: bool, clock: "Clock") -> "Wanted":
-    from kubenexus.sim.agents import Settings
-    from kubenexus.sim.box import Wanted
-    from kubenexus.sim.nodes import Template
+def _wanted(nodes: int, controllers: bool, clock: "Clock") -> "EmbeddedClusterSpec":
+    from kubenexus.sim.embedded_cluster import EmbeddedClusterSpec
+    from kubenexus.sim.kubelets.agents import AgentSettings
+    from kubenexus.sim.kubelets.node_calls import NodeTemplate
 
     if not nodes:
-        return Wanted(controllers=controllers)
-    return Wanted(Template(prefix="node-").nodes(nodes, clock.now()), Settings(), controllers)
+        return EmbeddedClusterSpec(controllers=controllers)
+    return EmbeddedClusterSpec(NodeTemplate(prefix="node-").nodes(nodes, clock.now()), AgentSettings(), controllers)

@@ -23,7 +23,7 @@ def validate(file: str) -> None:
     """Print every problem of FILE (- for standard input), or what it means."""
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.config import InvalidConfiguration, load
-    from kubenexus.config.text import MOST_BYTES
+    from kubenexus.config.parse_yaml import MOST_BYTES
 
     source = sys.stdin.buffer.read(MOST_BYTES + 1) if file == "-" else Path(file)
     try:
@@ -43,17 +43,17 @@ def validate(file: str) -> None:
 def defaults() -> None:
     """Print the configuration that holds when nothing is said, as YAML."""
     from kubenexus.config import defaults as usual
-    from kubenexus.config import written
+    from kubenexus.config import to_yaml
 
-    click.echo(written(usual(_plugins()).document), nl=False)
+    click.echo(to_yaml(usual(_plugins()).document), nl=False)
 
 
 def _plugins() -> "Mapping[str, Factory]":
     # Imported here: `kubenexus --version` has no need of NumPy.
-    from kubenexus.framework.registry import with_entry_points
+    from kubenexus.framework.registry import load_plugins
     from kubenexus.plugins import BUILT_IN
 
-    return with_entry_points(BUILT_IN)
+    return load_plugins(BUILT_IN)
 
 
 def _summary(loaded: "Configuration") -> Iterator[str]:

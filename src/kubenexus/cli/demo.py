@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubenexus.cli.ending import AT_ONCE, interrupts, loops
+from kubenexus.cli.interrupts import AT_ONCE, interrupt_event, loop_factory
 
 if TYPE_CHECKING:
-    from kubenexus.sim.demo.show import Plan
+    from kubenexus.sim.demo.demo_run import DemoOptions
 
 
 @click.command()
@@ -41,18 +41,18 @@ def demo(keep: bool, **said: Any) -> None:
     from kubenexus.base.errors import KubeNexusError
 
     try:
-        with asyncio.Runner(loop_factory=loops()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             code = runner.run(_play(_plan(**said), keep))
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
     sys.exit(code)
 
 
-async def _play(plan: "Plan", keep: bool) -> int:
+async def _play(plan: "DemoOptions", keep: bool) -> int:
+    from kubenexus.sim.demo.demo_run import DemoRun
     from kubenexus.sim.demo.screen import LEAVE
-    from kubenexus.sim.demo.show import Show
 
-    ended, show = interrupts(LEAVE if plan.draws else ""), Show(plan, click.echo)
+    ended, show = interrupt_event(LEAVE if plan.draws else ""), DemoRun(plan, click.echo)
     story = asyncio.ensure_future(show.play(ended if keep else None))
     stop = asyncio.ensure_future(ended.wait())
     await asyncio.wait({story, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -66,10 +66,10 @@ async def _play(plan: "Plan", keep: bool) -> int:
     return 0
 
 
-def _plan(speed: float | None, plain: bool, **said: Any) -> "Plan":
+def _plan(speed: float | None, plain: bool, **said: Any) -> "DemoOptions":
+    from kubenexus.sim.demo.demo_run import DemoOptions
     from kubenexus.sim.demo.screen import can_draw
-    from kubenexus.sim.demo.show import Plan
 
     draws = not plain and can_draw(sys.stdout)
     pace = 1 / speed if speed else float(draws)
-    return Plan(**said, pace=pace, draws=draws)
+    return DemoOptions(**said, pace=pace, draws=draws)

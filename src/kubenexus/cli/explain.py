@@ -7,7 +7,7 @@ import click
 
 if TYPE_CHECKING:
     from kubenexus.api.core import Pod
-    from kubenexus.config.gangs import GangSettings
+    from kubenexus.config.gang_settings import GangSettings
     from kubenexus.plan.decide import Planner
 
 
@@ -38,9 +38,9 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
     import msgspec
 
     from kubenexus.base.errors import KubeNexusError
-    from kubenexus.observe.dump import read_dump
-    from kubenexus.observe.explain import explain as explain_pod
-    from kubenexus.observe.explain import told
+    from kubenexus.explain.cluster_dump import read_dump
+    from kubenexus.explain.explanation import explain as explain_pod
+    from kubenexus.explain.explanation import render_text
 
     try:
         dump = read_dump(dump_file.read_bytes(), str(dump_file))
@@ -60,7 +60,7 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(explanation)).decode())
     else:
-        click.echo(told(explanation), nl=False)
+        click.echo(render_text(explanation), nl=False)
     raise SystemExit(0 if explanation.placement is not None else 2)
 
 
@@ -69,20 +69,20 @@ def _profile(pod: "Pod", file: Path | None) -> "tuple[Planner, GangSettings]":
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.config import load
     from kubenexus.config.args import GANGS
-    from kubenexus.config.gangs import gang_settings
-    from kubenexus.framework.profile import Lineup
-    from kubenexus.framework.registry import with_entry_points
+    from kubenexus.config.gang_settings import gang_settings
+    from kubenexus.framework.profile import ProfilePlugins
+    from kubenexus.framework.registry import load_plugins
     from kubenexus.plan.decide import Planner
-    from kubenexus.plugins import BUILT_IN, lineup
+    from kubenexus.plugins import BUILT_IN, profile_plugins
 
     name = pod.spec.scheduler_name
     if file is None:
-        return Planner(lineup()), gang_settings({}, name)
-    plugins = with_entry_points(BUILT_IN)
+        return Planner(profile_plugins()), gang_settings({}, name)
+    plugins = load_plugins(BUILT_IN)
     loaded = load(file, plugins)
     profile = loaded.profile(name)
     if profile is None:
         known = ", ".join(each.name for each in loaded.profiles)
         raise KubeNexusError(f"pod {pod.key}: spec.schedulerName is {name}, and {file} has profiles for {known}")
     gangs = gang_settings(loaded.args[name].get(GANGS, {}), name)
-    return Planner(Lineup(profile, plugins), levels=gangs.levels), gangs
+    return Planner(ProfilePlugins(profile, plugins), levels=gangs.levels), gangs

@@ -32,7 +32,7 @@ class Verbosity(click.IntRange):
         return super().convert(said, param, ctx)
 
 
-class OneLine(click.Command):
+class OneLineErrors(click.Command):
     """What is wrong with a flag is told as everything else is: in one line, with exit code 1."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -42,7 +42,7 @@ class OneLine(click.Command):
             raise click.ClickException(error.format_message()) from None
 
 
-@click.command(cls=OneLine)
+@click.command(cls=OneLineErrors)
 @click.option("--config", "config_file", type=click.Path(dir_okay=False), help="A KubeSchedulerConfiguration.")
 @click.option("--kubeconfig", default="", help="As with kubectl; without it, the pod's own service account.")
 @click.option("--context", default="", help="A context of the kubeconfig.")
@@ -82,24 +82,24 @@ def _run(config_file: str | None, said: Mapping[str, Any]) -> None:
     import secrets
     import socket
 
-    from kubenexus.app.flags import overridden
+    from kubenexus.app.flags import apply_flags
     from kubenexus.app.process import Process
     from kubenexus.base.clock import WallClock
-    from kubenexus.base.garbage import look_seldom
-    from kubenexus.client.access import Wish, find_access
-    from kubenexus.framework.registry import with_entry_points
+    from kubenexus.base.gc_tuning import freeze_after_import
+    from kubenexus.client.client_config import ClientOptions, load_client_config
+    from kubenexus.framework.registry import load_plugins
     from kubenexus.observe import logs
     from kubenexus.plugins import BUILT_IN
 
-    look_seldom()
-    plugins, flags, clock = with_entry_points(BUILT_IN), _flags(said), WallClock()
-    configuration = overridden(_configuration(config_file, plugins), flags)
+    freeze_after_import()
+    plugins, flags, clock = load_plugins(BUILT_IN), _flags(said), WallClock()
+    configuration = apply_flags(_configuration(config_file, plugins), flags)
     for note in configuration.notes:
         logs.get("config").info("Configuration", note=str(note))
     named = said["kubeconfig"] or configuration.document.client_connection.kubeconfig
-    wish = Wish(kubeconfig=named, context=said["context"], master=said["master"])
+    wish = ClientOptions(kubeconfig=named, context=said["context"], master=said["master"])
     # Twice: tokens, login programs and certificates are kept by who uses them, and the lease has a thread of its own.
-    access, for_lease = find_access(wish, clock), find_access(wish, clock)
+    access, for_lease = load_client_config(wish, clock), load_client_config(wish, clock)
     identity = f"{socket.gethostname()}_{secrets.token_hex(8)}"
 
     async def life() -> None:
@@ -123,7 +123,7 @@ async def _until_signalled(process: "Process") -> None:
     loop = asyncio.get_running_loop()
     for ending in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(ending, process.stop)
-    loop.add_signal_handler(signal.SIGUSR2, process.tell)
+    loop.add_signal_handler(signal.SIGUSR2, process.log_digest)
     await process.run()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 if TYPE_CHECKING:
-    from kubenexus.sim.perf.trial import Result, Trial, Wishes
+    from kubenexus.sim.perf.workload_run import Result, WorkloadFilter, WorkloadRun
 
 INTERRUPTED = 130  # as shells have it
 
@@ -41,11 +41,11 @@ def scheduler_perf(
     """
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.observe import logs
-    from kubenexus.sim.perf.trial import Wishes
+    from kubenexus.sim.perf.workload_run import WorkloadFilter
 
     said = logs.configure(-1 if verbosity is None else verbosity)  # errors are told in any case
     try:
-        results = _played(paths, Wishes(**wanted), seed, log_file)
+        results = _played(paths, WorkloadFilter(**wanted), seed, log_file)
     except KubeNexusError as error:
         raise click.ClickException(" ".join(str(error).split())) from None
     except OSError as error:
@@ -60,24 +60,24 @@ def scheduler_perf(
         raise click.exceptions.Exit(1)
 
 
-def _played(paths: tuple[Path, ...], wishes: "Wishes", seed: int, log_file: Path | None) -> "list[Result]":
+def _played(paths: tuple[Path, ...], wishes: "WorkloadFilter", seed: int, log_file: Path | None) -> "list[Result]":
     from kubenexus.base.clock import WallClock
     from kubenexus.base.errors import KubeNexusError
-    from kubenexus.framework.registry import with_entry_points
+    from kubenexus.framework.registry import load_plugins
     from kubenexus.plugins import BUILT_IN
-    from kubenexus.sim.perf import files, trial
+    from kubenexus.sim.perf import files, workload_run
 
     trials = list(wishes.chosen([case for file in files.find(paths) for case in files.read(file)]))
     if not trials:
         raise KubeNexusError("no workload has these labels and names")
-    plugins, stopwatch, results = with_entry_points(BUILT_IN), WallClock(), []
+    plugins, stopwatch, results = load_plugins(BUILT_IN), WallClock(), []
     with _opened(log_file) as log, _progress(trials) as bar:
         for each in trials:
             if log is not None:
                 log.write(f"# {each.name}\n")
             write = None if log is None else log.write
             bar.begin(each)
-            result = trial.run(each, plugins, seed=seed, stopwatch=stopwatch, write=write, placed=bar.placed)
+            result = workload_run.run(each, plugins, seed=seed, stopwatch=stopwatch, write=write, placed=bar.placed)
             bar.end(result)
             results.append(result)
     return results
@@ -98,7 +98,7 @@ def _opened(file: Path | None) -> Iterator[TextIO | None]:
 class _Lines:
     """For those who read a file: one line for each workload."""
 
-    def begin(self, trial: "Trial") -> None:
+    def begin(self, trial: "WorkloadRun") -> None:
         """Nothing to say yet."""
 
     def placed(self, pods: int) -> None:
@@ -117,7 +117,7 @@ class _Bar(_Lines):
         self._update = update
         self._name, self._left = "", 0
 
-    def begin(self, trial: "Trial") -> None:
+    def begin(self, trial: "WorkloadRun") -> None:
         self._name, self._left = trial.name, trial.weight
 
     def placed(self, pods: int) -> None:
@@ -131,7 +131,7 @@ class _Bar(_Lines):
 
 
 @contextlib.contextmanager
-def _progress(trials: "list[Trial]") -> Iterator[_Lines]:
+def _progress(trials: "list[WorkloadRun]") -> Iterator[_Lines]:
     if not sys.stdout.isatty():
         yield _Lines()
         return

@@ -10,7 +10,7 @@ from kubenexus.base.errors import KubeNexusError
 REREAD = 60.0  # seconds; the kubelet renews a service account's token long before it expires
 
 
-class AccessError(KubeNexusError):
+class ClientConfigError(KubeNexusError):
     """We cannot say where the server is or who we are: names the file, the field and what is wrong with it."""
 
 
@@ -21,7 +21,7 @@ class Credentials(Protocol):
         """The value of the `Authorization` field, "" for none; None if it has to be fetched first."""
 
     async def fetch(self) -> None:
-        """Get what `current` lacks. Raises AccessError."""
+        """Get what `current` lacks. Raises ClientConfigError."""
 
     async def refused(self, authorization: str) -> bool:
         """The server did not accept this. True if there may be something better now, and one more try is worth it."""
@@ -30,7 +30,7 @@ class Credentials(Protocol):
         """A client certificate and its key that came with it, both as PEM."""
 
 
-class Fixed:
+class StaticCredentials:
     """The same for as long as we run."""
 
     def __init__(self, authorization: str = "") -> None:
@@ -49,7 +49,7 @@ class Fixed:
         return None
 
 
-class TokenFile(Fixed):
+class TokenFileCredentials(StaticCredentials):
     """A token in a file, read again every minute and whenever the server refuses it.
 
     A file that cannot be read for a moment, say while it is being replaced, changes nothing: the last token stays.
@@ -59,12 +59,12 @@ class TokenFile(Fixed):
         self._path = Path(path)
         self._clock = clock
         self._subject = subject or f"token file {path}"
-        super().__init__(bearer(fallback, self._subject) if fallback else "")
+        super().__init__(bearer_header(fallback, self._subject) if fallback else "")
         self._read_at = float("-inf")
         self.problem = ""  # why the last attempt to read failed
         self._read()
         if not self._authorization:
-            raise AccessError(self.problem)
+            raise ClientConfigError(self.problem)
 
     def current(self) -> str | None:
         if self._clock.now() - self._read_at >= REREAD:
@@ -78,25 +78,25 @@ class TokenFile(Fixed):
     def _read(self) -> None:
         self._read_at = self._clock.now()
         try:
-            self._authorization = bearer(self._path.read_text(encoding="utf-8").strip(), self._subject)
+            self._authorization = bearer_header(self._path.read_text(encoding="utf-8").strip(), self._subject)
             self.problem = ""
         except OSError as error:
             self.problem = f"{self._subject}: {self._path}: {error.strerror or error}"
         except UnicodeDecodeError:
             self.problem = f"{self._subject}: {self._path}: not a text"
-        except AccessError as error:
+        except ClientConfigError as error:
             self.problem = str(error)
 
 
-def bearer(token: str, subject: str) -> str:
+def bearer_header(token: str, subject: str) -> str:
     """The field for a token. Refuses what would break out of the field, without showing it."""
     if not token:
-        raise AccessError(f"{subject}: the token is empty")
+        raise ClientConfigError(f"{subject}: the token is empty")
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise AccessError(f"{subject}: the token has characters that a token cannot have")
+        raise ClientConfigError(f"{subject}: the token has characters that a token cannot have")
     return f"Bearer {token}"
 
 
-def basic(username: str, password: str) -> str:
+def basic_auth_header(username: str, password: str) -> str:
     """The field for a name and a password."""
     return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()

@@ -10,10 +10,10 @@ from typing import cast
 
 import msgspec
 
-from kubenexus.client.answers import Garbled, Limits, Reader
 from kubenexus.client.calls import Unreachable
-from kubenexus.client.credentials import AccessError
-from kubenexus.client.wire import Connection
+from kubenexus.client.credentials import ClientConfigError
+from kubenexus.client.http_connection import HttpConnection
+from kubenexus.client.http_response import MalformedResponse, ResponseLimits, ResponseParser
 
 # A peer that vanished without a word is noticed within half a minute, and its watches are begun anew.
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000))
@@ -28,7 +28,7 @@ class Proxy(msgspec.Struct, frozen=True):
     secret: str = ""
 
 
-class Address(msgspec.Struct, frozen=True):
+class ServerAddress(msgspec.Struct, frozen=True):
     """Where the server is. `prefix` goes before every path; `server_name` is the name its certificate must have."""
 
     host: str
@@ -49,17 +49,17 @@ class Address(msgspec.Struct, frozen=True):
 class Dialer:
     """Opens connections to one address. `context` is asked each time: certificates may have been renewed."""
 
-    def __init__(self, address: Address, context: Callable[[], ssl.SSLContext], limits: Limits) -> None:
+    def __init__(self, address: ServerAddress, context: Callable[[], ssl.SSLContext], limits: ResponseLimits) -> None:
         self._address = address
         self._context = context
         self._limits = limits
 
-    async def __call__(self) -> Connection:
+    async def __call__(self) -> HttpConnection:
         """A new connection. Raises Unreachable with the cause in words."""
         address = self._address
         try:
             return await (self._tunnelled(address.proxy) if address.proxy else self._straight())
-        except AccessError as error:  # a certificate file that cannot be read any more
+        except ClientConfigError as error:  # a certificate file that cannot be read any more
             raise Unreachable(str(error)) from None
         except ssl.SSLCertVerificationError as error:
             said = error.verify_message or error.reason
@@ -69,10 +69,10 @@ class Dialer:
         except OSError as error:
             raise Unreachable(f"{address}: {_in_words(error)}") from None
 
-    async def _straight(self) -> Connection:
+    async def _straight(self) -> HttpConnection:
         address, loop = self._address, asyncio.get_running_loop()
         transport, connection = await loop.create_connection(
-            lambda: Connection(self._limits),
+            lambda: HttpConnection(self._limits),
             address.host,
             address.port,
             ssl=self._context() if address.tls else None,
@@ -81,10 +81,10 @@ class Dialer:
         _stay_alert(transport)
         return connection
 
-    async def _tunnelled(self, proxy: Proxy) -> Connection:
+    async def _tunnelled(self, proxy: Proxy) -> HttpConnection:
         loop = asyncio.get_running_loop()
         transport, tunnel = await loop.create_connection(
-            Tunnel, proxy.host, proxy.port, ssl=ssl.create_default_context() if proxy.tls else None
+            ProxyTunnel, proxy.host, proxy.port, ssl=ssl.create_default_context() if proxy.tls else None
         )
         try:
             await tunnel.open(self._address.authority, proxy)
@@ -93,10 +93,10 @@ class Dialer:
             transport.abort()
             raise
 
-    async def _handed_over(self, transport: asyncio.Transport) -> Connection:
+    async def _handed_over(self, transport: asyncio.Transport) -> HttpConnection:
         """From the proxy to the server: from now on it is as if there were no proxy."""
         _stay_alert(transport)
-        connection = Connection(self._limits)
+        connection = HttpConnection(self._limits)
         if not self._address.tls:
             transport.set_protocol(connection)
             connection.connection_made(transport)
@@ -114,11 +114,11 @@ class Dialer:
         return (self._address.server_name or None) if self._address.tls else None
 
 
-class Tunnel(asyncio.Protocol):
+class ProxyTunnel(asyncio.Protocol):
     """The talk with the proxy before it steps aside."""
 
     def __init__(self) -> None:
-        self._reader = Reader(Limits(head=16 * 1024))
+        self._reader = ResponseParser(ResponseLimits(head=16 * 1024))
         self._answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._transport: asyncio.BaseTransport | None = None
 
@@ -128,7 +128,7 @@ class Tunnel(asyncio.Protocol):
         cast(asyncio.Transport, self._transport).write(_connect_request(authority, proxy.secret))
         try:
             status = await self._answered
-        except Garbled as error:
+        except MalformedResponse as error:
             raise Unreachable(f"{where}: {error}") from None
         if not 200 <= status < 300:
             raise Unreachable(f"{where}: refused a tunnel to {authority}: {status}")
@@ -139,16 +139,16 @@ class Tunnel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             self._reader.feed(data)
-        except Garbled as error:
+        except MalformedResponse as error:
             self._settle(error)
             return
         if self._reader.status >= 200:
             self._settle(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._settle(Garbled("closed the connection without an answer"))
+        self._settle(MalformedResponse("closed the connection without an answer"))
 
-    def _settle(self, error: Garbled | None) -> None:
+    def _settle(self, error: MalformedResponse | None) -> None:
         if self._answered.done():
             return
         if error is not None:

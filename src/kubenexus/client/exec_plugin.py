@@ -11,8 +11,8 @@ import msgspec
 
 from kubenexus.api.codec import encode, from_data
 from kubenexus.base.clock import Clock
-from kubenexus.base.errors import Malformed, shown
-from kubenexus.client.credentials import AccessError, bearer
+from kubenexus.base.errors import Malformed, truncated
+from kubenexus.client.credentials import ClientConfigError, bearer_header
 
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
@@ -81,7 +81,7 @@ class ExecPlugin:
     def current(self) -> str | None:
         if self._held is None or self._clock.now() >= self._expires:
             return None
-        return bearer(self._held.token, self._at) if self._held.token else ""
+        return bearer_header(self._held.token, self._at) if self._held.token else ""
 
     def certificate(self) -> tuple[bytes, bytes] | None:
         held = self._held
@@ -94,7 +94,7 @@ class ExecPlugin:
             if self.current() is not None:
                 return
             if self._failure and self._lately():
-                raise AccessError(self._failure)
+                raise ClientConfigError(self._failure)
             await self._renew()
 
     async def refused(self, authorization: str) -> bool:
@@ -114,7 +114,7 @@ class ExecPlugin:
         try:
             held = self._read(await self._output())
             expires = _moment(held.expiration_timestamp, self._at)
-        except AccessError as error:
+        except ClientConfigError as error:
             self._failure = str(error)
             raise
         self._held, self._expires, self._failure = held, expires, ""
@@ -130,21 +130,21 @@ class ExecPlugin:
                 env=self._env,
             )
         except OSError as error:
-            hint = f"; {shown(self._config.install_hint)}" if self._config.install_hint else ""
-            raise AccessError(f"{self._at}.command: {self._command}: {error.strerror or error}{hint}") from None
+            hint = f"; {truncated(self._config.install_hint)}" if self._config.install_hint else ""
+            raise ClientConfigError(f"{self._at}.command: {self._command}: {error.strerror or error}{hint}") from None
         try:
             async with asyncio.timeout(self._patience):
                 said, complaint = await process.communicate()
         except TimeoutError:
-            raise AccessError(f"{self._at}.command: {self._command}: no answer in {self._patience:g} s") from None
+            raise ClientConfigError(f"{self._at}.command: {self._command}: no answer in {self._patience:g} s") from None
         finally:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
         if process.returncode:
-            words = shown(" ".join(complaint.decode("utf-8", "replace").split()))
-            raise AccessError(f"{self._at}.command: {self._command}: exit code {process.returncode}: {words}")
+            words = truncated(" ".join(complaint.decode("utf-8", "replace").split()))
+            raise ClientConfigError(f"{self._at}.command: {self._command}: exit code {process.returncode}: {words}")
         return said
 
     def _read(self, said: bytes) -> ExecStatus:
@@ -154,32 +154,34 @@ class ExecPlugin:
             # Go reads null as absent, and plugins that marshal a pointer without omitempty write it.
             answer = from_data(msgspec.json.decode(said), ExecCredential)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Malformed):
-            raise AccessError(f"{subject}: its answer is not an ExecCredential") from None
+            raise ClientConfigError(f"{subject}: its answer is not an ExecCredential") from None
         if answer.kind != "ExecCredential" or answer.api_version != self._config.api_version:
             wanted = f"ExecCredential of {self._config.api_version}"
-            raise AccessError(
-                f"{subject}: answered with {shown(answer.kind)} of {shown(answer.api_version)}, not {wanted}"
+            raise ClientConfigError(
+                f"{subject}: answered with {truncated(answer.kind)} of {truncated(answer.api_version)}, not {wanted}"
             )
         status = answer.status
         if status is None or not (status.token or status.client_certificate_data):
-            raise AccessError(f"{subject}: its answer has neither a token nor a certificate")
+            raise ClientConfigError(f"{subject}: its answer has neither a token nor a certificate")
         if bool(status.client_certificate_data) != bool(status.client_key_data):
-            raise AccessError(f"{subject}: its answer has only one of certificate and key")
+            raise ClientConfigError(f"{subject}: its answer has only one of certificate and key")
         if status.token:
-            bearer(status.token, subject)
+            bearer_header(status.token, subject)
         return status
 
 
 def _check(config: ExecConfig, at: str) -> None:
     if not config.command:
-        raise AccessError(f"{at}.command: missing")
+        raise ClientConfigError(f"{at}.command: missing")
     if config.api_version not in VERSIONS:
-        raise AccessError(f"{at}.apiVersion: must be {' or '.join(VERSIONS)}, not {shown(config.api_version)!r}")
+        raise ClientConfigError(
+            f"{at}.apiVersion: must be {' or '.join(VERSIONS)}, not {truncated(config.api_version)!r}"
+        )
     if config.interactive_mode == "Always":
-        raise AccessError(f"{at}.interactiveMode: the program wants a person to talk to, and there is none")
+        raise ClientConfigError(f"{at}.interactiveMode: the program wants a person to talk to, and there is none")
     for i, each in enumerate(config.env):
         if not each.name:
-            raise AccessError(f"{at}.env[{i}].name: missing")
+            raise ClientConfigError(f"{at}.env[{i}].name: missing")
 
 
 def _moment(text: str, at: str) -> float:
@@ -188,5 +190,5 @@ def _moment(text: str, at: str) -> float:
     try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError:
-        raise AccessError(f"{at}: its answer expires at {shown(text)!r}, which is no time") from None
+        raise ClientConfigError(f"{at}: its answer expires at {truncated(text)!r}, which is no time") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()

@@ -10,9 +10,9 @@ slow namespaces together hold at most `slow` slots, each an equal part of them, 
 namespaces that are answered. Calls that were sent before that was known and exceed this part no longer count; those in
 flight never exceed twice the limit.
 
-A namespace begins with `FIRST` calls in flight and may have one more for each that is answered in time: a webhook that
-hangs holds a few slots until that is known, and one that answers has them all after four rounds. Calls that concern no
-namespace pass no webhook of a tenant's; they have all slots from the beginning.
+A namespace begins with `FIRST_CALLS` calls in flight and may have one more for each that is answered in time: a webhook
+that hangs holds a few slots until that is known, and one that answers has them all after four rounds. Calls that
+concern no namespace pass no webhook of a tenant's; they have all slots from the beginning.
 
 A namespace whose calls take a quarter of a second on average is slow, too: 64 slots that are held for so long carry a
 quarter of what the server can do. These share three eighths of the slots, apart from those that may never be answered.
@@ -31,12 +31,14 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-LATE: Final = 1.0  # seconds without an answer that make a namespace slow; binds are answered within 0.1 s
-DOUBT: Final = 60.0  # seconds after its last late call for which a namespace stays slow without answers in time
-STALLED: Final = 30.0  # seconds without a call of a namespace going through, before that is reported
-FIRST: Final = 4  # calls of a namespace in flight before the first was answered
-PACE: Final = 0.25  # seconds that the calls of a namespace may take on average
-FAILING: Final = 16  # failures less successes that make a namespace fail; a failure counts twice, for it costs more
+LATE_SECONDS: Final = 1.0  # seconds without an answer that make a namespace slow; binds are answered within 0.1 s
+SLOW_SECONDS: Final = 60.0  # seconds after its last late call for which a namespace stays slow without answers in time
+STALLED_SECONDS: Final = 30.0  # seconds without a call of a namespace going through, before that is reported
+FIRST_CALLS: Final = 4  # calls of a namespace in flight before the first was answered
+SLOW_AVERAGE: Final = 0.25  # seconds that the calls of a namespace may take on average
+FAILING_CALLS: Final = (
+    16  # failures less successes that make a namespace fail; a failure counts twice, for it costs more
+)
 _AVERAGED: Final = 16  # calls, about
 _WORDS: Final = 300  # characters of an error that are kept
 _EARLY: Final = 1e-3  # seconds by which a timer may run before its time
@@ -44,7 +46,7 @@ _PAUSED: Final = 0.2  # seconds by which the timer is late when the loop itself 
 _UNREAD: Final = 0.25  # seconds that these answers have then
 
 
-class Flight(Generic[T]):
+class CallInFlight(Generic[T]):
     """A call that was begun. `late` once it has not been answered in time."""
 
     __slots__ = ("due", "item", "key", "late", "namespace")
@@ -53,7 +55,7 @@ class Flight(Generic[T]):
         self.namespace, self.key, self.item, self.due, self.late = namespace, key, item, due, False
 
 
-class _Line(Generic[T]):
+class _NamespaceCalls(Generic[T]):
     """One namespace. `doubt`: how many answers in time it takes until it is not slow any more. `pace`: seconds that its
     calls take, as a moving average. `window`: how many may be in flight. `why`: what the last failure was."""
 
@@ -93,14 +95,14 @@ class FairQueue(Generic[T]):
     """`first`: how many calls of a namespace may be in flight before one was answered. `delay`: seconds for which a
     call that begins now is held back on our side, by the client's rate limit; they do not count as waiting for an
     answer. `changed` is called when `next` may have something. `stalled` hears of each namespace of which nothing has
-    gone through for `STALLED` seconds, again and again, with how much of it waits."""
+    gone through for `STALLED_SECONDS` seconds, again and again, with how much of it waits."""
 
     def __init__(
         self,
         limit: int,
         *,
         slow: int = 0,
-        first: int = FIRST,
+        first: int = FIRST_CALLS,
         delay: Callable[[], float] = lambda: 0.0,
         changed: Callable[[], None] = lambda: None,
         stalled: Callable[[str, int], None] = lambda namespace, count: None,
@@ -108,10 +110,12 @@ class FairQueue(Generic[T]):
         self._limit, self._slow_limit, self._first = limit, slow or max(1, limit // 2), min(first, limit)
         self._delay, self._stalled = delay, stalled
         self.changed = changed
-        self._lines: dict[str, _Line[T]] = {}
-        self._turns: dict[str, _Line[T]] = {}  # those with calls that may be sent, in the order of their turns
-        self._slow: dict[str, _Line[T]] = {}
-        self._flights: set[Flight[T]] = set()
+        self._lines: dict[str, _NamespaceCalls[T]] = {}
+        self._turns: dict[
+            str, _NamespaceCalls[T]
+        ] = {}  # those with calls that may be sent, in the order of their turns
+        self._slow: dict[str, _NamespaceCalls[T]] = {}
+        self._calls: set[CallInFlight[T]] = set()
         self._count = 0  # waiting or resting
         self._late = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -122,13 +126,13 @@ class FairQueue(Generic[T]):
         return self._count
 
     @property
-    def flights(self) -> int:
-        return len(self._flights)
+    def in_flight(self) -> int:
+        return len(self._calls)
 
     @property
     def waiting(self) -> bool:
         """Whether anything waits, now or once something was answered."""
-        return any(line.waiting for line in self._lines.values())
+        return any(calls.waiting for calls in self._lines.values())
 
     @property
     def late(self) -> int:
@@ -138,22 +142,22 @@ class FairQueue(Generic[T]):
     @property
     def held(self) -> int:
         """How much waits because its namespace is slow."""
-        return sum(len(line.waiting) for line in self._slow.values())
+        return sum(len(calls.waiting) for calls in self._slow.values())
 
     def share(self, namespace: str) -> int:
         """How many slots a slow namespace may hold: an equal part of those for its sort, one if its calls fail."""
-        line = self._slow.get(namespace)
-        return self._slow_limit if line is None else self._share(line, self._pool(stuck=line.stuck))
+        calls = self._slow.get(namespace)
+        return self._slow_limit if calls is None else self._share(calls, self._pool(stuck=calls.stuck))
 
-    def _share(self, line: _Line[T], pool: list[_Line[T]]) -> int:
-        if line.failing:
+    def _share(self, calls: _NamespaceCalls[T], pool: list[_NamespaceCalls[T]]) -> int:
+        if calls.failing:
             return 1
-        others = len(pool) - (line in pool)
-        return max(1, self._pool_limit(stuck=line.stuck) // (others + 1))
+        others = len(pool) - (calls in pool)
+        return max(1, self._pool_limit(stuck=calls.stuck) // (others + 1))
 
-    def _pool(self, *, stuck: bool) -> list[_Line[T]]:
+    def _pool(self, *, stuck: bool) -> list[_NamespaceCalls[T]]:
         """The slow namespaces of one sort that have calls: those that may never be answered, or the others."""
-        return [line for line in self._slow.values() if line.stuck is stuck and (line.flights or line.waiting)]
+        return [calls for calls in self._slow.values() if calls.stuck is stuck and (calls.flights or calls.waiting)]
 
     def _pool_limit(self, *, stuck: bool) -> int:
         return self._slow_limit if stuck else max(1, self._slow_limit * 3 // 4)
@@ -163,174 +167,175 @@ class FairQueue(Generic[T]):
 
     def stuck(self, namespace: str) -> bool:
         """Whether its calls fail, or some were lately not answered in time: it may take long until one goes through."""
-        line = self._slow.get(namespace)
-        return line is not None and line.stuck
+        calls = self._slow.get(namespace)
+        return calls is not None and calls.stuck
 
     def waits(self, namespace: str) -> int:
         """How many of its calls wait for a slot."""
-        line = self._lines.get(namespace)
-        return 0 if line is None else len(line.waiting)
+        calls = self._lines.get(namespace)
+        return 0 if calls is None else len(calls.waiting)
 
     @property
     def stuck_namespaces(self) -> list[str]:
-        return [namespace for namespace, line in self._slow.items() if line.stuck]
+        return [namespace for namespace, calls in self._slow.items() if calls.stuck]
 
     def failing(self, namespace: str) -> str:
         """What the last failure was of a namespace of which many calls fail; "" for all others."""
-        line = self._slow.get(namespace)
-        return line.why if line is not None and line.failing else ""
+        calls = self._slow.get(namespace)
+        return calls.why if calls is not None and calls.failing else ""
 
     # --- in and out -----------------------------------------------------------------------------------------------
 
     def put(self, namespace: str, key: Hashable, item: T) -> None:
         """At the end of its namespace's line; what waits there under the same key is replaced and keeps its place."""
-        line = self._line(namespace)
-        rested = line.resting.pop(key, None)
+        calls = self._line(namespace)
+        rested = calls.resting.pop(key, None)
         if rested is not None:
             rested[0].cancel()
             self._count -= 1
-        if key not in line.waiting:
+        if key not in calls.waiting:
             self._count += 1
-        line.waiting[key] = item
-        self._line_up(namespace, line)
+        calls.waiting[key] = item
+        self._line_up(namespace, calls)
         self.changed()
 
     def remove(self, namespace: str, key: Hashable) -> T | None:
         """What waited or rested under this key, if anything did."""
-        line = self._lines.get(namespace)
-        if line is None:
+        calls = self._lines.get(namespace)
+        if calls is None:
             return None
-        rested = line.resting.pop(key, None)
+        rested = calls.resting.pop(key, None)
         if rested is not None:
             rested[0].cancel()
-        found = rested[1] if rested is not None else line.waiting.pop(key, None)
+        found = rested[1] if rested is not None else calls.waiting.pop(key, None)
         if found is not None:
             self._count -= 1
-            self._tidy(namespace, line)
+            self._tidy(namespace, calls)
         return found
 
     def drop(self) -> T | None:
         """The oldest of the namespace that has the most."""
         namespace = max(self._lines, key=lambda each: len(self._lines[each]), default="")
-        line = self._lines.get(namespace)
-        key = None if line is None else next(chain(line.waiting, line.resting), None)
+        calls = self._lines.get(namespace)
+        key = None if calls is None else next(chain(calls.waiting, calls.resting), None)
         return None if key is None else self.remove(namespace, key)
 
-    def hurry(self) -> None:
+    def put_first(self) -> None:
         """What rests stands in line again."""
-        for namespace, line in list(self._lines.items()):
-            for key, (_, item) in list(line.resting.items()):
+        for namespace, calls in list(self._lines.items()):
+            for key, (_, item) in list(calls.resting.items()):
                 self.put(namespace, key, item)
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
-    def next(self) -> Flight[T] | None:
+    def next(self) -> CallInFlight[T] | None:
         """The next that may be sent now, if any; from then on it is in flight."""
-        counted = len(self._flights) - max(0, self._late - self._slow_limit)
-        if counted >= self._limit or len(self._flights) >= 2 * self._limit:
+        counted = len(self._calls) - max(0, self._late - self._slow_limit)
+        if counted >= self._limit or len(self._calls) >= 2 * self._limit:
             return None
         namespace = self._whose_turn()
         if namespace is None:
             return None
-        line = self._turns.pop(namespace)
-        key, item = line.waiting.popitem(last=False)
+        calls = self._turns.pop(namespace)
+        key, item = calls.waiting.popitem(last=False)
         self._count -= 1
         loop = asyncio.get_running_loop()
-        flight = Flight(namespace, key, item, loop.time() + LATE + self._delay())
-        line.flights += 1
-        self._flights.add(flight)
-        self._line_up(namespace, line)
+        call = CallInFlight(namespace, key, item, loop.time() + LATE_SECONDS + self._delay())
+        calls.flights += 1
+        self._calls.add(call)
+        self._line_up(namespace, calls)
         if self._timer is None:
-            self._timer = loop.call_at(flight.due, self._look)
-        return flight
+            self._timer = loop.call_at(call.due, self._look)
+        return call
 
-    def done(self, flight: Flight[T], *, through: bool = True, sent: bool = True) -> None:
+    def done(self, call: CallInFlight[T], *, through: bool = True, sent: bool = True) -> None:
         """The call has ended. `through`: it needs not be sent again. `sent`: its end says something about answers."""
-        self._ended(flight, through=through, sent=sent)
-        self._tidy(flight.namespace, self._lines[flight.namespace])
+        self._ended(call, through=through, sent=sent)
+        self._tidy(call.namespace, self._lines[call.namespace])
         self.changed()
 
-    def rest(self, flight: Flight[T], seconds: float) -> None:
+    def postpone(self, call: CallInFlight[T], seconds: float) -> None:
         """It has ended and has to be sent again, but not before so many seconds: others are served meanwhile."""
-        line, loop = self._lines[flight.namespace], asyncio.get_running_loop()
-        timer = loop.call_later(seconds, self.put, flight.namespace, flight.key, flight.item)
-        line.resting[flight.key] = timer, flight.item
+        calls, loop = self._lines[call.namespace], asyncio.get_running_loop()
+        timer = loop.call_later(seconds, self.put, call.namespace, call.key, call.item)
+        calls.resting[call.key] = timer, call.item
         self._count += 1
-        self.done(flight, through=False)
+        self.done(call, through=False)
 
     def failed(self, namespace: str, why: str) -> None:
         """A call of this namespace was answered with an error, or came to nothing."""
-        line, loop = self._line(namespace), asyncio.get_running_loop()
-        line.failures, line.why = min(line.failures + 2, FAILING), why[:_WORDS] or "without a reason"
-        line.failing = line.failing or line.failures == FAILING
-        line.slow_until = loop.time() + DOUBT
+        calls, loop = self._line(namespace), asyncio.get_running_loop()
+        calls.failures, calls.why = min(calls.failures + 2, FAILING_CALLS), why[:_WORDS] or "without a reason"
+        calls.failing = calls.failing or calls.failures == FAILING_CALLS
+        calls.slow_until = loop.time() + SLOW_SECONDS
         if self._timer is None:
-            self._timer = loop.call_later(LATE, self._look)
-        if line.failing:
-            self._slow[namespace] = line
+            self._timer = loop.call_later(LATE_SECONDS, self._look)
+        if calls.failing:
+            self._slow[namespace] = calls
             self.changed()
 
     def passed(self, namespace: str) -> None:
         """A call of this namespace did what it was sent for."""
-        line = self._lines.get(namespace)
-        if line is not None and line.failures:
-            line.failures = line.failures // 2 if line.failing else line.failures - 1
-            line.failing = line.failing and line.failures > 0
+        calls = self._lines.get(namespace)
+        if calls is not None and calls.failures:
+            calls.failures = calls.failures // 2 if calls.failing else calls.failures - 1
+            calls.failing = calls.failing and calls.failures > 0
 
     def _whose_turn(self) -> str | None:
         if not self._slow:
             return next(iter(self._turns), None)
         pools = {stuck: self._pool(stuck=stuck) for stuck in (False, True)}
         full = {
-            stuck: sum(line.flights for line in pool) >= self._pool_limit(stuck=stuck) for stuck, pool in pools.items()
+            stuck: sum(calls.flights for calls in pool) >= self._pool_limit(stuck=stuck)
+            for stuck, pool in pools.items()
         }
-        for namespace, line in self._turns.items():
+        for namespace, calls in self._turns.items():
             if namespace not in self._slow:
                 return namespace
-            if not full[line.stuck] and line.flights < self._share(line, pools[line.stuck]):
+            if not full[calls.stuck] and calls.flights < self._share(calls, pools[calls.stuck]):
                 return namespace
         return None
 
-    def _line(self, namespace: str) -> _Line[T]:
-        line = self._lines.get(namespace)
-        if line is None:
-            line = self._lines[namespace] = _Line(self._first if namespace else self._limit)
-        return line
+    def _line(self, namespace: str) -> _NamespaceCalls[T]:
+        calls = self._lines.get(namespace)
+        if calls is None:
+            calls = self._lines[namespace] = _NamespaceCalls(self._first if namespace else self._limit)
+        return calls
 
-    def _line_up(self, namespace: str, line: _Line[T]) -> None:
-        if line.waiting and line.flights < line.window:
-            self._turns.setdefault(namespace, line)
+    def _line_up(self, namespace: str, calls: _NamespaceCalls[T]) -> None:
+        if calls.waiting and calls.flights < calls.window:
+            self._turns.setdefault(namespace, calls)
 
-    def _ended(self, flight: Flight[T], *, through: bool, sent: bool) -> None:
-        line, now = self._lines[flight.namespace], asyncio.get_running_loop().time()
-        self._flights.remove(flight)
-        line.flights -= 1
-        self._answered(flight, line, now, sent=sent)
-        self._line_up(flight.namespace, line)
+    def _ended(self, call: CallInFlight[T], *, through: bool, sent: bool) -> None:
+        calls, now = self._lines[call.namespace], asyncio.get_running_loop().time()
+        self._calls.remove(call)
+        calls.flights -= 1
+        self._answered(call, calls, now, sent=sent)
+        self._line_up(call.namespace, calls)
         if through:
-            line.stands_since = None
+            calls.stands_since = None
 
-    def _answered(self, flight: Flight[T], line: _Line[T], now: float, *, sent: bool) -> None:
-        if flight.late:
+    def _answered(self, call: CallInFlight[T], calls: _NamespaceCalls[T], now: float, *, sent: bool) -> None:
+        if call.late:
             self._late -= 1
-            line.late -= 1
-            line.slow_until = now + DOUBT
+            calls.late -= 1
+            calls.slow_until = now + SLOW_SECONDS
             return
         if not sent:
             return
-        line.window = min(line.window + 1, self._limit)
-        line.pace += (min(max(now - flight.due + LATE, 0.0), LATE) - line.pace) / _AVERAGED
-        if line.pace > PACE:
-            self._slow_down(flight.namespace, line, now)
-        elif flight.namespace in self._slow:
-            line.doubt -= 1
-            if line.doubt <= 0 and not line.late and not line.failing:
-                del self._slow[flight.namespace]
+        calls.window = min(calls.window + 1, self._limit)
+        calls.pace += (min(max(now - call.due + LATE_SECONDS, 0.0), LATE_SECONDS) - calls.pace) / _AVERAGED
+        if calls.pace > SLOW_AVERAGE:
+            self._slow_down(call.namespace, calls, now)
+        elif call.namespace in self._slow:
+            calls.doubt -= 1
+            if calls.doubt <= 0 and not calls.late and not calls.failing:
+                del self._slow[call.namespace]
 
-    def _tidy(self, namespace: str, line: _Line[T]) -> None:
-        if not line.waiting:
+    def _tidy(self, namespace: str, calls: _NamespaceCalls[T]) -> None:
+        if not calls.waiting:
             self._turns.pop(namespace, None)
-        if not line and not line.flights and not line.failures and namespace not in self._slow:
+        if not calls and not calls.flights and not calls.failures and namespace not in self._slow:
             self._lines.pop(namespace, None)
         if not self._lines and self._timer is not None:
             self._timer.cancel()
@@ -347,37 +352,37 @@ class FairQueue(Generic[T]):
             self._timer = loop.call_at(now + _UNREAD, self._look)
             return
         self._excused = False
-        for flight in self._flights:
-            if not flight.late and flight.due <= now + _EARLY:
-                self._is_late(flight, now)
+        for call in self._calls:
+            if not call.late and call.due <= now + _EARLY:
+                self._is_late(call, now)
         self._forgive(now)
         self._report(now)
-        due = min((flight.due for flight in self._flights if not flight.late), default=now + LATE)
-        self._timer = loop.call_at(min(due, now + LATE), self._look) if self._lines else None
+        due = min((call.due for call in self._calls if not call.late), default=now + LATE_SECONDS)
+        self._timer = loop.call_at(min(due, now + LATE_SECONDS), self._look) if self._lines else None
         self.changed()
 
-    def _is_late(self, flight: Flight[T], now: float) -> None:
-        line = self._lines[flight.namespace]
-        flight.late = True
+    def _is_late(self, call: CallInFlight[T], now: float) -> None:
+        calls = self._lines[call.namespace]
+        call.late = True
         self._late += 1
-        line.late += 1
-        line.doubt = line.window = self._limit  # from now on its share is the bound
-        self._slow_down(flight.namespace, line, now)
+        calls.late += 1
+        calls.doubt = calls.window = self._limit  # from now on its share is the bound
+        self._slow_down(call.namespace, calls, now)
 
-    def _slow_down(self, namespace: str, line: _Line[T], now: float) -> None:
-        line.slow_until = now + DOUBT
-        self._slow[namespace] = line
+    def _slow_down(self, namespace: str, calls: _NamespaceCalls[T], now: float) -> None:
+        calls.slow_until = now + SLOW_SECONDS
+        self._slow[namespace] = calls
 
     def _forgive(self, now: float) -> None:
-        for namespace, line in list(self._lines.items()):
-            if not line.late and line.slow_until <= now and (line.failures or namespace in self._slow):
+        for namespace, calls in list(self._lines.items()):
+            if not calls.late and calls.slow_until <= now and (calls.failures or namespace in self._slow):
                 self._slow.pop(namespace, None)
-                line.failures, line.failing, line.pace, line.doubt = 0, False, 0.0, 0
-                self._tidy(namespace, line)
+                calls.failures, calls.failing, calls.pace, calls.doubt = 0, False, 0.0, 0
+                self._tidy(namespace, calls)
 
     def _report(self, now: float) -> None:
-        for namespace, line in self._lines.items():
-            if line.stands_since is None:
-                line.stands_since = now if line or line.flights else None
-            elif now - line.stands_since >= STALLED:
-                self._stalled(namespace, len(line) + line.flights)
+        for namespace, calls in self._lines.items():
+            if calls.stands_since is None:
+                calls.stands_since = now if calls or calls.flights else None
+            elif now - calls.stands_since >= STALLED_SECONDS:
+                self._stalled(namespace, len(calls) + calls.flights)

@@ -3,24 +3,24 @@
 import asyncio
 from collections.abc import Callable
 
-from kubenexus.client.fair_queue import FIRST, FairQueue, Flight
+from kubenexus.client.fair_queue import FIRST_CALLS, CallInFlight, FairQueue
 
 
 class FairSlots:
-    """`take` a slot, `give` it back."""
+    """`acquire` a slot, `release` it back."""
 
     def __init__(
         self,
         limit: int,
         *,
-        first: int = FIRST,
+        first: int = FIRST_CALLS,
         delay: Callable[[], float] = lambda: 0.0,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._changed, self._serving = changed, False
         self.queue = FairQueue[asyncio.Future["Slot"]](limit, first=first, delay=delay, changed=self._serve)
 
-    async def take(self, namespace: str) -> "Slot":
+    async def acquire(self, namespace: str) -> "Slot":
         waiter: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
         self.queue.put(namespace, waiter, waiter)
         try:
@@ -32,7 +32,7 @@ class FairSlots:
                 self.queue.remove(namespace, waiter)
             raise
 
-    def give(self, slot: "Slot") -> None:
+    def release(self, slot: "Slot") -> None:
         self.queue.done(slot)
 
     def _serve(self) -> None:
@@ -52,4 +52,4 @@ class FairSlots:
         self._changed()
 
 
-Slot = Flight[asyncio.Future["Slot"]]
+Slot = CallInFlight[asyncio.Future["Slot"]]

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 
-class Resource(msgspec.Struct, frozen=True):
+class ApiResource(msgspec.Struct, frozen=True):
     """One kind under one version. `group` is empty for the core."""
 
     kind: str
@@ -54,49 +54,49 @@ def _quoted(name: str) -> str:
 STORAGE: Final = "storage.k8s.io"
 SCHEDULING: Final = "scheduling.k8s.io"
 
-PODS: Final = Resource("Pod", "pods")
-NODES: Final = Resource("Node", "nodes", namespaced=False)
-NAMESPACES: Final = Resource("Namespace", "namespaces", namespaced=False)
-SERVICES: Final = Resource("Service", "services")
-REPLICATION_CONTROLLERS: Final = Resource("ReplicationController", "replicationcontrollers")
-PERSISTENT_VOLUMES: Final = Resource("PersistentVolume", "persistentvolumes", namespaced=False)
-PERSISTENT_VOLUME_CLAIMS: Final = Resource("PersistentVolumeClaim", "persistentvolumeclaims")
-CONFIG_MAPS: Final = Resource("ConfigMap", "configmaps")
+PODS: Final = ApiResource("Pod", "pods")
+NODES: Final = ApiResource("Node", "nodes", namespaced=False)
+NAMESPACES: Final = ApiResource("Namespace", "namespaces", namespaced=False)
+SERVICES: Final = ApiResource("Service", "services")
+REPLICATION_CONTROLLERS: Final = ApiResource("ReplicationController", "replicationcontrollers")
+PERSISTENT_VOLUMES: Final = ApiResource("PersistentVolume", "persistentvolumes", namespaced=False)
+PERSISTENT_VOLUME_CLAIMS: Final = ApiResource("PersistentVolumeClaim", "persistentvolumeclaims")
+CONFIG_MAPS: Final = ApiResource("ConfigMap", "configmaps")
 
-REPLICA_SETS: Final = Resource("ReplicaSet", "replicasets", group="apps")
-STATEFUL_SETS: Final = Resource("StatefulSet", "statefulsets", group="apps")
-POD_DISRUPTION_BUDGETS: Final = Resource("PodDisruptionBudget", "poddisruptionbudgets", group="policy")
+REPLICA_SETS: Final = ApiResource("ReplicaSet", "replicasets", group="apps")
+STATEFUL_SETS: Final = ApiResource("StatefulSet", "statefulsets", group="apps")
+POD_DISRUPTION_BUDGETS: Final = ApiResource("PodDisruptionBudget", "poddisruptionbudgets", group="policy")
 
-STORAGE_CLASSES: Final = Resource("StorageClass", "storageclasses", group=STORAGE, namespaced=False)
-CSI_NODES: Final = Resource("CSINode", "csinodes", group=STORAGE, namespaced=False)
-CSI_DRIVERS: Final = Resource("CSIDriver", "csidrivers", group=STORAGE, namespaced=False)
-CSI_STORAGE_CAPACITIES: Final = Resource("CSIStorageCapacity", "csistoragecapacities", group=STORAGE)
-VOLUME_ATTACHMENTS: Final = Resource("VolumeAttachment", "volumeattachments", group=STORAGE, namespaced=False)
+STORAGE_CLASSES: Final = ApiResource("StorageClass", "storageclasses", group=STORAGE, namespaced=False)
+CSI_NODES: Final = ApiResource("CSINode", "csinodes", group=STORAGE, namespaced=False)
+CSI_DRIVERS: Final = ApiResource("CSIDriver", "csidrivers", group=STORAGE, namespaced=False)
+CSI_STORAGE_CAPACITIES: Final = ApiResource("CSIStorageCapacity", "csistoragecapacities", group=STORAGE)
+VOLUME_ATTACHMENTS: Final = ApiResource("VolumeAttachment", "volumeattachments", group=STORAGE, namespaced=False)
 
-DEVICE_CLASSES: Final = Resource("DeviceClass", "deviceclasses", group="resource.k8s.io", namespaced=False)
+DEVICE_CLASSES: Final = ApiResource("DeviceClass", "deviceclasses", group="resource.k8s.io", namespaced=False)
 
-PRIORITY_CLASSES: Final = Resource("PriorityClass", "priorityclasses", group=SCHEDULING, namespaced=False)
+PRIORITY_CLASSES: Final = ApiResource("PriorityClass", "priorityclasses", group=SCHEDULING, namespaced=False)
 # Served by 1.37 if its feature gate and version are switched on; the newer form first.
-POD_GROUPS: Final = Resource("PodGroup", "podgroups", "v1beta1", SCHEDULING)
-POD_GROUPS_ALPHA: Final = Resource("PodGroup", "podgroups", "v1alpha3", SCHEDULING)
-POD_GROUPS_OLD: Final = Resource("PodGroup", "podgroups", "v1alpha2", SCHEDULING)
-WORKLOADS: Final = Resource("Workload", "workloads", "v1beta1", SCHEDULING)
-WORKLOADS_ALPHA: Final = Resource("Workload", "workloads", "v1alpha3", SCHEDULING)
-WORKLOADS_OLD: Final = Resource("Workload", "workloads", "v1alpha2", SCHEDULING)
-WORKLOADS_OLDEST: Final = Resource("Workload", "workloads", "v1alpha1", SCHEDULING)
+POD_GROUPS: Final = ApiResource("PodGroup", "podgroups", "v1beta1", SCHEDULING)
+POD_GROUPS_ALPHA: Final = ApiResource("PodGroup", "podgroups", "v1alpha3", SCHEDULING)
+POD_GROUPS_OLD: Final = ApiResource("PodGroup", "podgroups", "v1alpha2", SCHEDULING)
+WORKLOADS: Final = ApiResource("Workload", "workloads", "v1beta1", SCHEDULING)
+WORKLOADS_ALPHA: Final = ApiResource("Workload", "workloads", "v1alpha3", SCHEDULING)
+WORKLOADS_OLD: Final = ApiResource("Workload", "workloads", "v1alpha2", SCHEDULING)
+WORKLOADS_OLDEST: Final = ApiResource("Workload", "workloads", "v1alpha1", SCHEDULING)
 # Those of scheduler-plugins and of Volcano, where they are installed.
-COSCHEDULING_POD_GROUPS: Final = Resource("PodGroup", "podgroups", "v1alpha1", "scheduling.x-k8s.io")
-VOLCANO_POD_GROUPS: Final = Resource("PodGroup", "podgroups", "v1beta1", "scheduling.volcano.sh")
+COSCHEDULING_POD_GROUPS: Final = ApiResource("PodGroup", "podgroups", "v1alpha1", "scheduling.x-k8s.io")
+VOLCANO_POD_GROUPS: Final = ApiResource("PodGroup", "podgroups", "v1beta1", "scheduling.volcano.sh")
 
-EVENTS: Final = Resource("Event", "events", group="events.k8s.io")
-LEASES: Final = Resource("Lease", "leases", group="coordination.k8s.io")
-TOKEN_REVIEWS: Final = Resource("TokenReview", "tokenreviews", group="authentication.k8s.io", namespaced=False)
-ACCESS_REVIEWS: Final = Resource(
+EVENTS: Final = ApiResource("Event", "events", group="events.k8s.io")
+LEASES: Final = ApiResource("Lease", "leases", group="coordination.k8s.io")
+TOKEN_REVIEWS: Final = ApiResource("TokenReview", "tokenreviews", group="authentication.k8s.io", namespaced=False)
+ACCESS_REVIEWS: Final = ApiResource(
     "SubjectAccessReview", "subjectaccessreviews", group="authorization.k8s.io", namespaced=False
 )
-SELF_ACCESS_REVIEWS: Final = Resource(
+SELF_ACCESS_REVIEWS: Final = ApiResource(
     "SelfSubjectAccessReview", "selfsubjectaccessreviews", group="authorization.k8s.io", namespaced=False
 )
 
 # Pods that still matter: what has run to its end takes no room, and there may be hundreds of thousands of them.
-LIVE: Final = "status.phase!=Succeeded,status.phase!=Failed"
+LIVE_PODS_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"

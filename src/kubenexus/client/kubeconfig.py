@@ -13,9 +13,9 @@ import msgspec
 import yaml
 
 from kubenexus.api.codec import from_data
-from kubenexus.base.errors import Malformed, shown
-from kubenexus.client.credentials import AccessError
-from kubenexus.client.users import ClusterEntry, ContextEntry, User, UserEntry
+from kubenexus.base.errors import Malformed, truncated
+from kubenexus.client.credentials import ClientConfigError
+from kubenexus.client.kubeconfig_user import ClusterEntry, ContextEntry, KubeconfigUser, UserEntry
 
 T = TypeVar("T")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -36,7 +36,7 @@ class NamedUser(msgspec.Struct, frozen=True):
     user: UserEntry = UserEntry()
 
 
-class Document(msgspec.Struct, frozen=True, rename="kebab"):
+class KubeconfigFile(msgspec.Struct, frozen=True, rename="kebab"):
     """One file."""
 
     current_context: str = ""
@@ -45,7 +45,7 @@ class Document(msgspec.Struct, frozen=True, rename="kebab"):
     users: list[NamedUser] = []
 
 
-class Found(msgspec.Struct, Generic[T], frozen=True):
+class LocatedEntry(msgspec.Struct, Generic[T], frozen=True):
     """An entry and where it stands, for messages and for relative paths."""
 
     value: T
@@ -53,17 +53,17 @@ class Found(msgspec.Struct, Generic[T], frozen=True):
     at: str
 
 
-class Merged(msgspec.Struct, frozen=True):
+class MergedKubeconfig(msgspec.Struct, frozen=True):
     """All files as one."""
 
     source: str
     current: str
-    clusters: dict[str, Found[ClusterEntry]]
-    contexts: dict[str, Found[ContextEntry]]
-    users: dict[str, Found[UserEntry]]
+    clusters: dict[str, LocatedEntry[ClusterEntry]]
+    contexts: dict[str, LocatedEntry[ContextEntry]]
+    users: dict[str, LocatedEntry[UserEntry]]
 
 
-def paths(named: str, env: Mapping[str, str]) -> list[str]:
+def kubeconfig_paths(named: str, env: Mapping[str, str]) -> list[str]:
     """Which files are to be read; none if there is no sign of any."""
     if named:
         return [named]
@@ -73,10 +73,10 @@ def paths(named: str, env: Mapping[str, str]) -> list[str]:
     return [str(home)] if home.is_file() else []
 
 
-def load(files: list[str]) -> Merged:
-    """Read and merge. Raises AccessError; that a file is missing is an error only if it is the only one."""
+def load_kubeconfig(files: list[str]) -> MergedKubeconfig:
+    """Read and merge. Raises ClientConfigError; that a file is missing is an error only if it is the only one."""
     source = "kubeconfig " + os.pathsep.join(files)
-    merged = Merged(source, "", {}, {}, {})
+    merged = MergedKubeconfig(source, "", {}, {}, {})
     for path in files:
         document = _read(path, required=len(files) == 1)
         if document is None:
@@ -89,20 +89,20 @@ def load(files: list[str]) -> Merged:
     return merged
 
 
-def choose(merged: Merged, context: str = "") -> User:
+def select_context(merged: MergedKubeconfig, context: str = "") -> KubeconfigUser:
     """What one context names, the current one if none is asked for."""
     name = context or merged.current
     if not name:
-        raise AccessError(f"{merged.source}: current-context: not set, and no context was asked for")
+        raise ClientConfigError(f"{merged.source}: current-context: not set, and no context was asked for")
     found = merged.contexts.get(name)
     if found is None:
         field = "" if context else "current-context: "
-        raise AccessError(f"{merged.source}: {field}no context named {shown(name)!r}")
+        raise ClientConfigError(f"{merged.source}: {field}no context named {truncated(name)!r}")
     cluster = _named(merged.clusters, found.value.cluster, f"{found.at}.cluster", "cluster")
-    nobody = Found(UserEntry(), found.file, found.at)
+    nobody = LocatedEntry(UserEntry(), found.file, found.at)
     user = _named(merged.users, found.value.user, f"{found.at}.user", "user") if found.value.user else nobody
-    return User(
-        source=f"{merged.source} (context {shown(name)})",
+    return KubeconfigUser(
+        source=f"{merged.source} (context {truncated(name)})",
         namespace=found.value.namespace,
         cluster=cluster.value,
         cluster_at=cluster.at,
@@ -113,38 +113,38 @@ def choose(merged: Merged, context: str = "") -> User:
     )
 
 
-def _named(entries: dict[str, Found[T]], name: str, at: str, what: str) -> Found[T]:
+def _named(entries: dict[str, LocatedEntry[T]], name: str, at: str, what: str) -> LocatedEntry[T]:
     if not name:
-        raise AccessError(f"{at}: no {what} is named")
+        raise ClientConfigError(f"{at}: no {what} is named")
     if name not in entries:
-        raise AccessError(f"{at}: no {what} named {shown(name)!r}")
+        raise ClientConfigError(f"{at}: no {what} named {truncated(name)!r}")
     return entries[name]
 
 
-def _add(into: dict[str, Found[T]], path: str, field: str, entries: list[tuple[str, T]]) -> None:
+def _add(into: dict[str, LocatedEntry[T]], path: str, field: str, entries: list[tuple[str, T]]) -> None:
     seen: set[str] = set()
     for i, (name, value) in enumerate(entries):
         at = f"kubeconfig {path}: {field}[{i}]"
         if not name:
-            raise AccessError(f"{at}.name: missing")
+            raise ClientConfigError(f"{at}.name: missing")
         if name in seen:
-            raise AccessError(f"{at}.name: a second entry named {shown(name)!r}")
+            raise ClientConfigError(f"{at}.name: a second entry named {truncated(name)!r}")
         seen.add(name)
-        into.setdefault(name, Found(value, path, f"{at}.{field[:-1]}"))
+        into.setdefault(name, LocatedEntry(value, path, f"{at}.{field[:-1]}"))
 
 
-def _read(path: str, *, required: bool) -> Document | None:
+def _read(path: str, *, required: bool) -> KubeconfigFile | None:
     try:
         data = yaml.load(Path(path).read_bytes(), Loader=_LOADER)
-        return from_data({} if data is None else data, Document)
+        return from_data({} if data is None else data, KubeconfigFile)
     except FileNotFoundError:
         if not required:
             return None
-        raise AccessError(f"kubeconfig {path}: no such file") from None
+        raise ClientConfigError(f"kubeconfig {path}: no such file") from None
     except OSError as error:
-        raise AccessError(f"kubeconfig {path}: {error.strerror or error}") from None
+        raise ClientConfigError(f"kubeconfig {path}: {error.strerror or error}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise AccessError(f"kubeconfig {path}: {_in_words(error)}") from None
+        raise ClientConfigError(f"kubeconfig {path}: {_in_words(error)}") from None
 
 
 def _in_words(error: Exception) -> str:

@@ -11,22 +11,22 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from kubenexus.client.calls import Unreachable
-from kubenexus.client.wire import Connection
+from kubenexus.client.http_connection import HttpConnection
 
 SIZE = 128  # twice as many as are used while all calls are answered in time (`client.fair_queue`)
 IDLE = 60.0  # seconds; the API server closes after 90
 
 
-class Pool:
+class ConnectionPool:
     """The client takes a connection for each call and gives it back, whatever became of the call."""
 
-    def __init__(self, dial: Callable[[], Awaitable[Connection]], *, size: int = SIZE, idle: float = IDLE) -> None:
+    def __init__(self, dial: Callable[[], Awaitable[HttpConnection]], *, size: int = SIZE, idle: float = IDLE) -> None:
         self._dial = dial
         self._size = size
         self._idle_limit = idle
-        self._idle: list[Connection] = []
+        self._idle: list[HttpConnection] = []
         self._count = 0  # idle, in use or being opened
-        self._waiters: deque[asyncio.Future[Connection | None]] = deque()
+        self._waiters: deque[asyncio.Future[HttpConnection | None]] = deque()
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -35,10 +35,10 @@ class Pool:
         """How many connections are open or being opened."""
         return self._count
 
-    async def take(self, *, fresh: bool = False) -> Connection:
+    async def acquire(self, *, fresh: bool = False) -> HttpConnection:
         """A connection nobody else uses, in the order of asking. `fresh`: a new one, since a kept one proved stale."""
         if fresh:
-            self.forget()
+            self.discard()
         while not self._closed:
             connection = self._kept()
             if connection is None and self._count >= self._size:
@@ -49,7 +49,7 @@ class Pool:
                 return connection
         raise Unreachable("the client is closed")
 
-    def give(self, connection: Connection) -> None:
+    def release(self, connection: HttpConnection) -> None:
         """Back after a call. One whose answer is still to come is of no use to anybody and is closed."""
         if connection.busy or self._closed:
             connection.abort()
@@ -61,7 +61,7 @@ class Pool:
             self._idle.append(connection)
             self._watch_age()
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Close what is idle: the server has changed, or we are somebody else now."""
         for connection in self._idle:
             connection.abort()
@@ -71,13 +71,13 @@ class Pool:
     def close(self) -> None:
         """No more calls. Connections in use are closed when they are given back."""
         self._closed = True
-        self.forget()
+        self.discard()
         if self._sweeper is not None:
             self._sweeper.cancel()
         while self._waiters:
             self._pass_on(None)
 
-    def _kept(self) -> Connection | None:
+    def _kept(self) -> HttpConnection | None:
         while self._idle:
             connection = self._idle.pop()
             if connection.open:
@@ -85,7 +85,7 @@ class Pool:
             self._count -= 1
         return None
 
-    async def _opened(self) -> Connection:
+    async def _opened(self) -> HttpConnection:
         self._count += 1
         try:
             return await self._dial()
@@ -94,8 +94,8 @@ class Pool:
             self._pass_on(None)
             raise
 
-    async def _turn(self) -> Connection | None:
-        waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+    async def _turn(self) -> HttpConnection | None:
+        waiter: asyncio.Future[HttpConnection | None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:
             return await waiter
@@ -103,7 +103,7 @@ class Pool:
             self._leave(waiter)
             raise
 
-    def _leave(self, waiter: "asyncio.Future[Connection | None]") -> None:
+    def _leave(self, waiter: "asyncio.Future[HttpConnection | None]") -> None:
         """Somebody gave up waiting: what was handed to them in the meantime goes to the next."""
         if waiter.cancelled() or not waiter.done():
             if waiter in self._waiters:
@@ -111,11 +111,11 @@ class Pool:
             return
         handed = waiter.result()
         if handed is not None:
-            self.give(handed)
+            self.release(handed)
         else:
             self._pass_on(None)
 
-    def _pass_on(self, connection: Connection | None) -> bool:
+    def _pass_on(self, connection: HttpConnection | None) -> bool:
         """To whoever has waited longest; None means that there is room for a new one."""
         while self._waiters:
             waiter = self._waiters.popleft()

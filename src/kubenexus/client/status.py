@@ -2,19 +2,19 @@
 
 import msgspec
 
-from kubenexus.api.meta import Object
-from kubenexus.base.errors import shown
-from kubenexus.client.answers import Answer
+from kubenexus.api.meta import ApiObject
+from kubenexus.base.errors import truncated
 from kubenexus.client.calls import ApiError, Call, Uncertain
+from kubenexus.client.http_response import HttpResponse
 
 READS = frozenset({"GET", "HEAD"})
 
 
-class Details(Object):
+class Details(ApiObject):
     retry_after_seconds: int = 0
 
 
-class Status(Object):
+class Status(ApiObject):
     """`v1` Status: the body of every refusal, and of an ERROR in a watch."""
 
     code: int = 0
@@ -28,24 +28,24 @@ _DECODER = msgspec.json.Decoder(Status)
 _IN_DOUBT = ("timed out", "deadline exceeded", "timeout")
 
 
-def as_error(code: int, body: bytes, retry_after: float | None = None) -> ApiError:
+def status_error(code: int, body: bytes, retry_after: float | None = None) -> ApiError:
     """The refusal in an answer's body. What is no Status (a proxy's page) is quoted."""
     try:
         status = _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = " ".join(body[:1024].decode("utf-8", "replace").split())
-        return ApiError(code, message=f"the server answered {code}: {shown(text)}" if text else "")
+        return ApiError(code, message=f"the server answered {code}: {truncated(text)}" if text else "")
     if retry_after is None and status.details and status.details.retry_after_seconds > 0:
         retry_after = float(status.details.retry_after_seconds)
-    return ApiError(code or status.code, status.reason, shown(status.message), retry_after=retry_after)
+    return ApiError(code or status.code, status.reason, truncated(status.message), retry_after=retry_after)
 
 
-def body_of(call: Call, answer: Answer) -> bytes:
+def response_body(call: Call, answer: HttpResponse) -> bytes:
     """The body of a 2xx answer. Raises ApiError; or Uncertain when the server itself does not know what became of a
     write: a gateway that lost its server, a store that did not answer in time."""
     if 200 <= answer.status < 300:
         return answer.body
-    error = as_error(answer.status, answer.body, _seconds(answer.fields.get(b"retry-after")))
+    error = status_error(answer.status, answer.body, _seconds(answer.fields.get(b"retry-after")))
     if call.method not in READS and _in_doubt(error):
         raise Uncertain(f"{call}: {error.code} {error}")
     raise error

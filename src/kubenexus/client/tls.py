@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from kubenexus.client.certificates import expiry
-from kubenexus.client.credentials import AccessError
+from kubenexus.client.certificate_expiry import certificate_expiry
+from kubenexus.client.credentials import ClientConfigError
 
 Pair = tuple[bytes, bytes]
 
 
-class Material(msgspec.Struct, frozen=True):
+class PemSource(msgspec.Struct, frozen=True):
     """A certificate or a key: in a file, or right here. `at` says where it was named, for messages."""
 
     at: str
@@ -24,13 +24,13 @@ class Material(msgspec.Struct, frozen=True):
     data: bytes = b""
 
     def read(self) -> bytes:
-        """The PEM. Raises AccessError."""
+        """The PEM. Raises ClientConfigError."""
         if not self.path:
             return self.data
         try:
             return Path(self.path).read_bytes()
         except OSError as error:
-            raise AccessError(f"{self.at}: {self.path}: {error.strerror or error}") from None
+            raise ClientConfigError(f"{self.at}: {self.path}: {error.strerror or error}") from None
 
     def stamp(self) -> object:
         """Moves when the file does."""
@@ -43,13 +43,13 @@ class Material(msgspec.Struct, frozen=True):
         return found.st_mtime_ns, found.st_ino, found.st_size
 
 
-class Trust:
+class TlsContextFactory:
     """Makes the context for new connections, and makes it anew when a file has changed. The dialer asks."""
 
     def __init__(
         self,
-        authority: Material | None = None,
-        certificate: tuple[Material, Material] | None = None,
+        authority: PemSource | None = None,
+        certificate: tuple[PemSource, PemSource] | None = None,
         *,
         insecure: bool = False,
     ) -> None:
@@ -60,13 +60,14 @@ class Trust:
         self._stamp: object = None
 
     def check(self, now: float) -> None:
-        """Raises AccessError for what is seen to be wrong before the first call, an expired certificate included."""
+        """Raises ClientConfigError for what is seen to be wrong before the first call, an expired certificate
+        included."""
         self.context()
         if self._certificate is not None:
             shown = self._certificate[0]
-            until = expiry(shown.read())
+            until = certificate_expiry(shown.read())
             if until is not None and until.timestamp() <= now:
-                raise AccessError(f"{shown.at}: the certificate expired at {until:%Y-%m-%dT%H:%M:%SZ}")
+                raise ClientConfigError(f"{shown.at}: the certificate expired at {until:%Y-%m-%dT%H:%M:%SZ}")
 
     def context(self, given: Pair | None = None) -> ssl.SSLContext:
         """The context for a new connection; `given` is a certificate that came with the credentials.
@@ -78,7 +79,7 @@ class Trust:
             return self._made
         try:
             self._made, self._stamp = self._make(given), stamp
-        except AccessError:
+        except ClientConfigError:
             if self._made is None:
                 raise
         return self._made
@@ -101,11 +102,11 @@ class Trust:
         return context
 
 
-def _trust(context: ssl.SSLContext, authority: Material) -> None:
+def _trust(context: ssl.SSLContext, authority: PemSource) -> None:
     try:
         context.load_verify_locations(cadata=authority.read().decode("ascii"))
     except (ssl.SSLError, ValueError):
-        raise AccessError(f"{authority.at}: no certificate in PEM form") from None
+        raise ClientConfigError(f"{authority.at}: no certificate in PEM form") from None
 
 
 def _show(context: ssl.SSLContext, pair: Pair, at: str) -> None:
@@ -115,7 +116,7 @@ def _show(context: ssl.SSLContext, pair: Pair, at: str) -> None:
             context.load_cert_chain(path, password="")
         except (ssl.SSLError, ValueError) as error:
             why = "the key does not belong to it" if "MISMATCH" in str(error) else "no certificate and key in PEM form"
-            raise AccessError(f"{at}: {why}") from None
+            raise ClientConfigError(f"{at}: {why}") from None
 
 
 @contextlib.contextmanager

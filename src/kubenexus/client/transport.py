@@ -9,16 +9,16 @@ from typing import Final
 
 from kubenexus import __version__
 from kubenexus.base.clock import Clock, Sleep
-from kubenexus.client.access import Access
-from kubenexus.client.answers import Answer, Limits
 from kubenexus.client.calls import ApiError, Call, NoConnection, Uncertain, Unreachable
-from kubenexus.client.credentials import AccessError
+from kubenexus.client.client_config import ClientConfig
+from kubenexus.client.credentials import ClientConfigError
 from kubenexus.client.dial import Dialer
 from kubenexus.client.fair_slots import FairSlots
-from kubenexus.client.limits import Limiter
-from kubenexus.client.pool import IDLE, Pool
-from kubenexus.client.status import READS, body_of
-from kubenexus.client.wire import Connection, Lost, Stream
+from kubenexus.client.http_connection import ConnectionLost, HttpConnection, ResponseStream
+from kubenexus.client.http_response import HttpResponse, ResponseLimits
+from kubenexus.client.pool import IDLE, ConnectionPool
+from kubenexus.client.rate_limiter import RateLimiter
+from kubenexus.client.status import READS, response_body
 
 USER_AGENT: Final = f"kubenexus/{__version__} ({platform.system().lower()}/{platform.machine()})"
 _PATH: Final = re.compile(r"/[!-~]*")
@@ -27,7 +27,7 @@ _KNOWN = 1.0  # seconds for which an answer shows that the server knows us
 _STALE = 3  # kept connections in a row that may prove dead before we believe that it is the server
 
 
-class Attempt:
+class CallProgress:
     """How far a call has come: decides whether giving up is NoConnection, Unreachable or Uncertain.
 
     Its time is counted by the loop, which wakes the task that waits for it, and by the clock: the loop's time stands
@@ -44,7 +44,7 @@ class Attempt:
         return min(self.deadline - asyncio.get_running_loop().time(), self._until - self._clock.now())
 
 
-class Client:
+class ApiClient:
     """An `Api` over HTTP/1.1. One per server and purpose: the lease has one of its own, so that no burst of binds
     stands before it. Lives in one event loop. Decides nothing and repeats no write that may have happened.
 
@@ -54,11 +54,11 @@ class Client:
 
     def __init__(
         self,
-        access: Access,
+        access: ClientConfig,
         clock: Clock,
         *,
-        limiter: Limiter | None = None,
-        limits: Limits | None = None,
+        rate_limiter: RateLimiter | None = None,
+        limits: ResponseLimits | None = None,
         connections: int = CONNECTIONS,
         idle: float = IDLE,
         sleep: Sleep = asyncio.sleep,
@@ -67,38 +67,38 @@ class Client:
         self._sleep = sleep
         self._clock = clock
         self._credentials = access.credentials
-        self._limiter = limiter or Limiter(clock)
-        self._dial = Dialer(access.address, self._context, limits or Limits())
+        self._rate_limiter = rate_limiter or RateLimiter(clock)
+        self._dial = Dialer(access.address, self._context, limits or ResponseLimits())
         # Those who call have begun with few: to begin with few here, too, would make binds wait on our side.
-        self._slots = FairSlots(connections, first=connections, delay=lambda: self._limiter.delay)
-        self._pool = Pool(self._dial, size=2 * connections, idle=idle)
-        self._streams: set[Stream] = set()
+        self._slots = FairSlots(connections, first=connections, delay=lambda: self._rate_limiter.delay)
+        self._pool = ConnectionPool(self._dial, size=2 * connections, idle=idle)
+        self._streams: set[ResponseStream] = set()
         self._fields = _common_fields(access)
         self._closed = False
         # Since when the server has not known us (401); None while it does. Readiness looks at it.
-        self.unknown_since: float | None = None
+        self.unauthorized_since: float | None = None
         self._known_at = float("-inf")
 
     @property
     def delay(self) -> float:
         """Seconds for which the rate limit holds back a call that is sent now."""
-        return self._limiter.delay
+        return self._rate_limiter.delay
 
     async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
         """See `Api`. A GET is repeated on a new connection if a kept one proves dead; a write never is."""
-        attempt = Attempt(timeout, self._clock)
+        attempt = CallProgress(timeout, self._clock)
         try:
             async with asyncio.timeout_at(attempt.deadline):
                 return await self._sent(call, attempt)
         except TimeoutError:
             raise _given_up(call, attempt, f"no answer within {timeout:g} s") from None
 
-    async def stream(self, path: str, *, timeout: float = 30.0) -> Stream:
+    async def stream(self, path: str, *, timeout: float = 30.0) -> ResponseStream:
         """A GET whose answer is lines without end. `timeout` is for its beginning; the caller must `close` it.
 
         Raises as `send` does. Has a connection of its own, outside the pool's bound.
         """
-        call, attempt = Call("GET", path), Attempt(timeout, self._clock)
+        call, attempt = Call("GET", path), CallProgress(timeout, self._clock)
         try:
             async with asyncio.timeout_at(attempt.deadline):
                 return await self._begun(call, attempt)
@@ -116,7 +116,7 @@ class Client:
 
     # One call, as often as the server says "later" or "who are you?".
 
-    async def _sent(self, call: Call, attempt: Attempt) -> bytes:
+    async def _sent(self, call: Call, attempt: CallProgress) -> bytes:
         known = True
         while True:
             authorization = await self._authorization(call, attempt)
@@ -129,30 +129,30 @@ class Client:
                     continue
                 self._note(known=False)
             try:
-                return body_of(call, answer)
+                return response_body(call, answer)
             except ApiError as error:
                 await self._patience(error, attempt)
 
-    async def _begun(self, call: Call, attempt: Attempt) -> Stream:
+    async def _begun(self, call: Call, attempt: CallProgress) -> ResponseStream:
         known = True
         while True:
             authorization = await self._authorization(call, attempt)
             await self._token(call, attempt)
             answer = await self._followed(self._request(call, authorization), attempt)
-            unknown = isinstance(answer, Answer) and answer.status == 401
+            unknown = isinstance(answer, HttpResponse) and answer.status == 401
             if unknown and known and await self._somebody_else(authorization):
                 known = False
                 continue
             self._note(known=not unknown)
-            if isinstance(answer, Stream):
+            if isinstance(answer, ResponseStream):
                 return answer
             try:
-                body_of(call, answer)
+                response_body(call, answer)
                 raise Uncertain(f"{call}: the answer is not a stream")
             except ApiError as error:
                 await self._patience(error, attempt)
 
-    async def _authorization(self, call: Call, attempt: Attempt) -> str:
+    async def _authorization(self, call: Call, attempt: CallProgress) -> str:
         """What to authorize with. Nothing has been sent, or what was sent was refused."""
         attempt.sent = False
         if self._closed:
@@ -163,24 +163,24 @@ class Client:
             authorization = self._credentials.current() or ""
         return authorization
 
-    async def _token(self, call: Call, attempt: Attempt) -> None:
-        if not self._limiter.take_now() and not await self._limiter.take(attempt.left()):
+    async def _token(self, call: Call, attempt: CallProgress) -> None:
+        if not self._rate_limiter.try_acquire() and not await self._rate_limiter.acquire(attempt.left()):
             raise NoConnection(f"{call}: not sent, the rate limit leaves no room in time")
 
     async def _fetch(self) -> None:
         try:
             await self._credentials.fetch()
-        except AccessError as error:
+        except ClientConfigError as error:
             raise Unreachable(str(error)) from None
 
     async def _somebody_else(self, authorization: str) -> bool:
-        with contextlib.suppress(AccessError):
+        with contextlib.suppress(ClientConfigError):
             if await self._credentials.refused(authorization):
-                self._pool.forget()  # a client certificate belongs to its connection
+                self._pool.discard()  # a client certificate belongs to its connection
                 return True
         return False
 
-    async def _confirmed(self, call: Call, authorization: str, attempt: Attempt) -> bool:
+    async def _confirmed(self, call: Call, authorization: str, attempt: CallProgress) -> bool:
         """Whether a 401 is the server's. To a call about an object of a namespace it may be an admission webhook's, and
         a tenant's webhook must not make us change our credentials, nor end the process. A path that no webhook sees
         tells, unless an answer of the last second has."""
@@ -198,11 +198,11 @@ class Client:
     def _note(self, *, known: bool) -> None:
         now = self._clock.now()
         if known:
-            self.unknown_since, self._known_at = None, now
-        elif self.unknown_since is None:
-            self.unknown_since = now
+            self.unauthorized_since, self._known_at = None, now
+        elif self.unauthorized_since is None:
+            self.unauthorized_since = now
 
-    async def _patience(self, error: ApiError, attempt: Attempt) -> None:
+    async def _patience(self, error: ApiError, attempt: CallProgress) -> None:
         """Wait as long as a 429 asks for; anything else, or too long a wait, is the answer."""
         if error.code != 429 or error.retry_after is None or error.retry_after >= attempt.left():
             raise error
@@ -211,45 +211,45 @@ class Client:
 
     # One exchange.
 
-    async def _answered(self, call: Call, authorization: str, attempt: Attempt) -> Answer:
+    async def _answered(self, call: Call, authorization: str, attempt: CallProgress) -> HttpResponse:
         attempt.in_line = True
-        slot = await self._slots.take(call.namespace)
+        slot = await self._slots.acquire(call.namespace)
         try:
             await self._token(call, attempt)
             attempt.in_line = False
             return await self._exchanged(call, self._request(call, authorization), attempt)
         finally:
-            self._slots.give(slot)
+            self._slots.release(slot)
 
-    async def _exchanged(self, call: Call, request: bytes, attempt: Attempt) -> Answer:
+    async def _exchanged(self, call: Call, request: bytes, attempt: CallProgress) -> HttpResponse:
         for trial in range(_STALE):
-            connection = await self._pool.take(fresh=trial > 0)
+            connection = await self._pool.acquire(fresh=trial > 0)
             kept = connection.used
             try:
                 if attempt.left() <= 0:
                     raise TimeoutError  # we were stopped for a while: what may have been ours to write is no longer
                 attempt.sent = True
-                return await connection.ask(request)
-            except Lost as lost:
+                return await connection.request(request)
+            except ConnectionLost as lost:
                 if not (kept and lost.silent and call.method in READS):
                     raise Uncertain(f"{call}: {lost}") from None
             except Uncertain as error:
                 raise Uncertain(f"{call}: {error}") from None
             finally:
-                self._pool.give(connection)
+                self._pool.release(connection)
             attempt.sent = False
         raise Uncertain(f"{call}: connection after connection was closed without an answer")
 
-    async def _followed(self, request: bytes, attempt: Attempt) -> Answer | Stream:
-        connection: Connection = await self._dial()
-        answer: Answer | Stream | None = None
+    async def _followed(self, request: bytes, attempt: CallProgress) -> HttpResponse | ResponseStream:
+        connection: HttpConnection = await self._dial()
+        answer: HttpResponse | ResponseStream | None = None
         try:
             attempt.sent = True
-            answer = await connection.follow(request)
+            answer = await connection.stream(request)
         finally:
-            if not isinstance(answer, Stream):
+            if not isinstance(answer, ResponseStream):
                 connection.abort()
-        if isinstance(answer, Stream):
+        if isinstance(answer, ResponseStream):
             self._streams = {each for each in self._streams if not each.ended} | {answer}
         return answer
 
@@ -268,12 +268,12 @@ class Client:
         return self.access.trust.context(self._credentials.certificate())
 
 
-def _common_fields(access: Access) -> str:
+def _common_fields(access: ClientConfig) -> str:
     fields = [("Host", access.address.authority), ("User-Agent", USER_AGENT), ("Accept", "application/json")]
     return "".join(f"{name}: {value}\r\n" for name, value in [*fields, *access.headers])
 
 
-def _given_up(call: Call, attempt: Attempt, why: str) -> Uncertain | Unreachable:
+def _given_up(call: Call, attempt: CallProgress, why: str) -> Uncertain | Unreachable:
     if attempt.sent:
         return Uncertain(f"{call}: {why}")
     return NoConnection(f"{call}: not sent, {why}") if attempt.in_line else Unreachable(f"{call}: not sent, {why}")

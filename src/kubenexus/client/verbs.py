@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from kubenexus.api.codec import encode
 from kubenexus.client import kinds
 from kubenexus.client.calls import JSON, MERGE_PATCH, STRATEGIC_PATCH, Call
-from kubenexus.client.kinds import Resource
+from kubenexus.client.kinds import ApiResource
 
 Body = Mapping[str, Any] | Any
 
@@ -27,7 +27,7 @@ def evict(namespace: str, name: str, uid: str, *, grace_seconds: int | None = No
 
 
 def delete(
-    resource: Resource, namespace: str, name: str, uid: str, *, grace_seconds: int | None = None, version: str = ""
+    resource: ApiResource, namespace: str, name: str, uid: str, *, grace_seconds: int | None = None, version: str = ""
 ) -> Call:
     """Delete just this object: another of the same name, or (given `version`) a later state of it, is a Conflict."""
     options = _delete_options(uid, grace_seconds, version)
@@ -42,43 +42,43 @@ def patch_pod_status(namespace: str, name: str, uid: str, status: Mapping[str, A
 
 
 def patch(
-    resource: Resource, namespace: str, name: str, body: Body, *, part: str = "", content_type: str = MERGE_PATCH
+    resource: ApiResource, namespace: str, name: str, body: Body, *, part: str = "", content_type: str = MERGE_PATCH
 ) -> Call:
     """Merge into an object. Another `metadata.resourceVersion` than the one in the body is a Conflict, another
     `metadata.uid` a Conflict or Invalid."""
     return Call("PATCH", resource.at(namespace, name, part), encode(body), content_type)
 
 
-def create(resource: Resource, body: Body, namespace: str = "", name: str = "", part: str = "") -> Call:
+def create(resource: ApiResource, body: Body, namespace: str = "", name: str = "", part: str = "") -> Call:
     """Make an object, or (with a name and a part) a part of one."""
     return Call("POST", resource.at(namespace, name, part), encode(body), JSON)
 
 
-def update(resource: Resource, namespace: str, name: str, body: Body, *, part: str = "") -> Call:
+def update(resource: ApiResource, namespace: str, name: str, body: Body, *, part: str = "") -> Call:
     """Replace an object; its `resourceVersion` in the body makes a Conflict of somebody else's change."""
     return Call("PUT", resource.at(namespace, name, part), encode(body), JSON)
 
 
-def get(resource: Resource, namespace: str, name: str) -> Call:
+def get(resource: ApiResource, namespace: str, name: str) -> Call:
     """Read one object."""
     return Call("GET", resource.at(namespace, name))
 
 
-def listing(
-    resource: Resource, *, namespace: str = "", limit: int = 0, more: str = "", fields: str = "", labels: str = ""
+def list_call(
+    resource: ApiResource, *, namespace: str = "", limit: int = 0, more: str = "", fields: str = "", labels: str = ""
 ) -> Call:
     """A page of a list, as of now (no resourceVersion: never an old state). `more` is the last page's continuation."""
     asked = {"limit": limit or "", "continue": more, "fieldSelector": fields, "labelSelector": labels}
     return Call("GET", _asking(resource.at(namespace) if namespace else resource.all, asked))
 
 
-def reaching(resource: Resource, version: str) -> Call:
+def reaching(resource: ApiResource, version: str) -> Call:
     """A list of one object from a server that has reached a resourceVersion. Another refuses: 504, too large."""
     asked = {"limit": 1, "resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
     return Call("GET", _asking(resource.all, asked))
 
 
-def watching(resource: Resource, version: str, *, seconds: int, fields: str = "", labels: str = "") -> str:
+def watch_path(resource: ApiResource, version: str, *, seconds: int, fields: str = "", labels: str = "") -> str:
     """The path of a watch that goes on from a resourceVersion."""
     asked = {
         "watch": "1",

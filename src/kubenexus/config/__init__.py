@@ -4,7 +4,7 @@ This room holds no rules of scheduling. It knows the names of plugins, their poi
 made for kube-scheduler loads here; what is built is told by the registry that is handed in.
 """
 
-from kubenexus.config.load import Configuration, defaults, load, validate, written
-from kubenexus.config.problems import InvalidConfiguration, Problem
+from kubenexus.config.field_errors import FieldError, InvalidConfiguration
+from kubenexus.config.load import Configuration, defaults, load, to_yaml, validate
 
-__all__ = ["Configuration", "InvalidConfiguration", "Problem", "defaults", "load", "validate", "written"]
+__all__ = ["Configuration", "FieldError", "InvalidConfiguration", "defaults", "load", "to_yaml", "validate"]

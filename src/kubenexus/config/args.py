@@ -9,51 +9,51 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from kubenexus.api.core import NodeAffinity
-from kubenexus.api.gangs.levels import LEVELS
+from kubenexus.api.gangs.levels import DEFAULT_LEVELS
 from kubenexus.api.meta import Int32, Int64
 from kubenexus.api.selectors import LabelSelector
+from kubenexus.config.decode import OR_DEFAULT, decode_struct
 from kubenexus.config.durations import Duration
-from kubenexus.config.problems import Place
-from kubenexus.config.shape import OR_DEFAULT, read
-from kubenexus.config.v1 import VERSION, Part, PluginConfig, Text
+from kubenexus.config.field_errors import FieldPath
+from kubenexus.config.v1 import VERSION, ConfigObject, PluginConfig, Text
 from kubenexus.framework.aging import HIGHEST
 
 
-class Args(Part, tag=True, tag_field="kind"):
+class Args(ConfigObject, tag=True, tag_field="kind"):
     """The base of all kinds of arguments. `kind` and `apiVersion` need not be given."""
 
     api_version: Text = VERSION
 
 
-class Resource(Part):
+class ResourceSpec(ConfigObject):
     name: str = ""
     weight: Annotated[Int64, OR_DEFAULT] = 1
 
 
-class ShapePoint(Part):
+class ShapePoint(ConfigObject):
     """So full a node (0 to 100), so many points (0 to 10)."""
 
     utilization: Int32 = 0
     score: Int32 = 0
 
 
-def _cpu_and_memory() -> list[Resource]:
-    return [Resource(name="cpu"), Resource(name="memory")]
+def _cpu_and_memory() -> list[ResourceSpec]:
+    return [ResourceSpec(name="cpu"), ResourceSpec(name="memory")]
 
 
 def _emptier_is_better() -> list[ShapePoint]:
     return [ShapePoint(utilization=0, score=10), ShapePoint(utilization=100, score=0)]
 
 
-class RequestedToCapacityRatio(Part):
+class RequestedToCapacityRatio(ConfigObject):
     shape: list[ShapePoint] = []
 
 
-class ScoringStrategy(Part):
+class ScoringStrategy(ConfigObject):
     """There is no default type once a strategy is given: kube-scheduler has none either."""
 
     type: str = ""
-    resources: Annotated[list[Resource], OR_DEFAULT] = msgspec.field(default_factory=_cpu_and_memory)
+    resources: Annotated[list[ResourceSpec], OR_DEFAULT] = msgspec.field(default_factory=_cpu_and_memory)
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 
 
@@ -64,7 +64,7 @@ class NodeResourcesFitArgs(Args):
 
 
 class NodeResourcesBalancedAllocationArgs(Args):
-    resources: Annotated[list[Resource], OR_DEFAULT] = msgspec.field(default_factory=_cpu_and_memory)
+    resources: Annotated[list[ResourceSpec], OR_DEFAULT] = msgspec.field(default_factory=_cpu_and_memory)
 
 
 class NodeAffinityArgs(Args):
@@ -76,7 +76,7 @@ class InterPodAffinityArgs(Args):
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
-class SpreadConstraint(Part):
+class SpreadConstraint(ConfigObject):
     """A default constraint. Unlike those in pods, which the API server has completed, nothing in it has a default."""
 
     max_skew: Int32 = 0
@@ -117,14 +117,14 @@ class KubeNexusArgs(Args):
     seed: Int64 = 0
 
 
-class TopologyLevel(Part):
+class TopologyLevelArgs(ConfigObject):
     """A level of the topology: of these labels, the first that a node has tells its domain."""
 
     name: str = ""
     keys: list[str] = []
 
 
-class TopologyDefault(Part):
+class TopologyDefault(ConfigObject):
     """How close gangs of these namespaces shall be when they do not say so themselves; "*" is every other one."""
 
     namespaces: list[str] = []
@@ -132,11 +132,11 @@ class TopologyDefault(Part):
     preferred: str = ""
 
 
-def _usual_levels() -> list[TopologyLevel]:
-    return [TopologyLevel(name=level.name, keys=list(level.keys)) for level in LEVELS]
+def _usual_levels() -> list[TopologyLevelArgs]:
+    return [TopologyLevelArgs(name=level.name, keys=list(level.keys)) for level in DEFAULT_LEVELS]
 
 
-class Starvation(Part):
+class Starvation(ConfigObject):
     """How waiting makes jobs more urgent: by so much priority for each threshold, up to the ceiling. 0 seconds: not."""
 
     threshold_seconds: Int64 = 60
@@ -150,7 +150,7 @@ class CoschedulingArgs(Args):
     The last three are those of scheduler-plugins and of the founding documents: accepted, and without effect here."""
 
     gang_deadline_seconds: Annotated[Int64, OR_DEFAULT] = 300
-    topology_levels: Annotated[list[TopologyLevel], OR_DEFAULT] = msgspec.field(default_factory=_usual_levels)
+    topology_levels: Annotated[list[TopologyLevelArgs], OR_DEFAULT] = msgspec.field(default_factory=_usual_levels)
     topology_defaults: list[TopologyDefault] = []
     starvation: Starvation | None = None
     reservation_seconds: Int64 | None = None
@@ -178,7 +178,7 @@ KINDS: Final[Mapping[str, type[Args]]] = {
 }
 
 
-def read_args(config: PluginConfig, place: Place) -> Args | dict[str, Any]:
+def read_args(config: PluginConfig, place: FieldPath) -> Args | dict[str, Any]:
     """The arguments of one `pluginConfig`: typed where we know the kind, else as they are."""
     kind = KINDS.get(config.name)
     if kind is None:
@@ -187,10 +187,10 @@ def read_args(config: PluginConfig, place: Place) -> Args | dict[str, Any]:
     if said != kind.__name__:
         place["args"].invalid(said, f"has to match plugin args: expected {kind.__name__}")
         return kind()
-    return read(config.args, kind, place["args"])
+    return decode_struct(config.args, kind, place["args"])
 
 
-def plain(args: Args | dict[str, Any]) -> dict[str, Any]:
+def as_plugin_args(args: Args | dict[str, Any]) -> dict[str, Any]:
     """Arguments as a plugin gets them."""
     data: dict[str, Any] = as_data(args)
     return {key: value for key, value in data.items() if key not in ("apiVersion", "kind")}

@@ -82,14 +82,14 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 UPSTREAM_SET: Final = tuple(Plugin(name=name, weight=_WEIGHTS.get(name)) for name in _UPSTREAM if name not in _OFF)
 SHIPPED_SET: Final = (*UPSTREAM_SET, *(Plugin(name=name) for name in PLANNER))
 
-# What the methods of our contract (`framework.points`) mean in a configuration.
+# What the methods of our contract (`framework.extension_points`) mean in a configuration.
 _METHODS: Final = {
-    "gate": "preEnqueue",
-    "order": "queueSort",
-    "pins": "preFilter",
-    "prepare": "preFilter",
+    "pre_enqueue": "preEnqueue",
+    "sort_key": "queueSort",
+    "node_names": "preFilter",
+    "pre_filter": "preFilter",
     "filter": _FILTER,
-    "room": "filter",
+    "capacity": "filter",
     "score": _SCORE,
     "assign": "reserve preBind",
 }

@@ -4,7 +4,7 @@ import functools
 import re
 from typing import Final
 
-from kubenexus.api.selectors import quoted
+from kubenexus.api.selectors import quote
 
 _UNITS: Final = {
     "ns": 1,
@@ -37,7 +37,7 @@ class Duration:
             return cls(0)
         amount = sum(_amount(part, text) for part in _parts(unsigned, text))
         if amount > _MOST:
-            raise ValueError(f"time: invalid duration {quoted(text)}")
+            raise ValueError(f"time: invalid duration {quote(text)}")
         return cls(-amount if text.startswith("-") else amount)
 
     @property
@@ -79,16 +79,16 @@ def _parts(unsigned: str, text: str) -> list[re.Match[str]]:
         parts.append(part)
         place = part.end()
     if not parts or place < len(unsigned) or len(text) > 100:
-        raise ValueError(f"time: invalid duration {quoted(text)}")
+        raise ValueError(f"time: invalid duration {quote(text)}")
     return parts
 
 
 def _amount(part: re.Match[str], text: str) -> int:
     whole, fraction, unit = part[1] or "0", part[2] or "", part[3]
     if not unit:
-        raise ValueError(f"time: missing unit in duration {quoted(text)}")
+        raise ValueError(f"time: missing unit in duration {quote(text)}")
     if unit not in _UNITS:
-        raise ValueError(f"time: unknown unit {quoted(unit)} in duration {quoted(text)}")
+        raise ValueError(f"time: unknown unit {quote(unit)} in duration {quote(text)}")
     return int(whole + fraction) * _UNITS[unit] // int(10 ** len(fraction))
 
 

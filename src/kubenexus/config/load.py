@@ -8,13 +8,13 @@ import msgspec
 import yaml
 
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.config import profile_rules, rules
-from kubenexus.config.args import as_data, plain
+from kubenexus.config import validate_document, validate_profiles
+from kubenexus.config.args import as_data, as_plugin_args
 from kubenexus.config.catalogue import Catalogue
-from kubenexus.config.drafts import Draft, completed, drafts, finished
-from kubenexus.config.problems import InvalidConfiguration, Place, Problem
-from kubenexus.config.shape import read
-from kubenexus.config.text import MOST_BYTES, parse
+from kubenexus.config.decode import decode_struct
+from kubenexus.config.effective_profiles import EffectiveProfile, effective_profiles, to_profile, with_defaults
+from kubenexus.config.field_errors import FieldError, FieldPath, InvalidConfiguration
+from kubenexus.config.parse_yaml import MOST_BYTES, parse_yaml
 from kubenexus.config.v1 import KIND, VERSION, KubeSchedulerConfiguration
 from kubenexus.framework.profile import Factory, Profile
 
@@ -24,15 +24,15 @@ Source = str | bytes | Path
 class Configuration(msgspec.Struct, frozen=True):
     """A valid configuration.
 
-    `document` is the file with all defaults filled in. `profiles` is what a `Lineup` is built from; they name only
-    plugins that are built. `args` has the complete arguments by profile and name, those of the planner and of plugins
-    not built included. `notes` is what a person should know and need not repair: say it once, at start-up.
+    `document` is the file with all defaults filled in. `profiles` is what a `ProfilePlugins` is built from; they name
+    only plugins that are built. `args` has the complete arguments by profile and name, those of the planner and of
+    plugins not built included. `notes` is what a person should know and need not repair: say it once, at start-up.
     """
 
     document: KubeSchedulerConfiguration
     profiles: tuple[Profile, ...]
     args: dict[str, dict[str, dict[str, Any]]]
-    notes: tuple[Problem, ...] = ()
+    notes: tuple[FieldError, ...] = ()
 
     def profile(self, name: str) -> Profile | None:
         """The profile for pods with this `schedulerName`, if it is ours to schedule them."""
@@ -51,18 +51,18 @@ def load(source: Source, plugins: Mapping[str, Factory]) -> Configuration:
         raise InvalidConfiguration(error.problems, file) from None
     if problems:
         raise InvalidConfiguration(problems, file)
-    notes = Place()
-    rules.remark(document, notes)
-    profile_rules.remark(settled, catalogue, notes["profiles"])
+    notes = FieldPath()
+    validate_document.warn(document, notes)
+    validate_profiles.warn(settled, catalogue, notes["profiles"])
     return Configuration(
-        document=completed(document, settled),
-        profiles=tuple(finished(draft, catalogue) for draft in settled),
-        args={draft.name: {name: plain(args) for name, args in draft.args.items()} for draft in settled},
+        document=with_defaults(document, settled),
+        profiles=tuple(to_profile(draft, catalogue) for draft in settled),
+        args={draft.name: {name: as_plugin_args(args) for name, args in draft.args.items()} for draft in settled},
         notes=tuple(notes.found),
     )
 
 
-def validate(source: Source, plugins: Mapping[str, Factory]) -> list[Problem]:
+def validate(source: Source, plugins: Mapping[str, Factory]) -> list[FieldError]:
     """All that is wrong with a configuration; nothing if it can be used."""
     try:
         load(source, plugins)
@@ -76,7 +76,7 @@ def defaults(plugins: Mapping[str, Factory]) -> Configuration:
     return load(f"apiVersion: {VERSION}\nkind: {KIND}\n", plugins)
 
 
-def written(document: KubeSchedulerConfiguration) -> str:
+def to_yaml(document: KubeSchedulerConfiguration) -> str:
     """A document as YAML; what is empty is left out."""
     data = _without_empty(as_data(document))
     return str(yaml.safe_dump(data, sort_keys=False, default_flow_style=False, allow_unicode=True, width=120))
@@ -84,13 +84,13 @@ def written(document: KubeSchedulerConfiguration) -> str:
 
 def _examined(
     source: Source, plugins: Mapping[str, Factory]
-) -> tuple[KubeSchedulerConfiguration, list[Draft], Catalogue, list[Problem]]:
-    shape, judged, catalogue = Place(), Place(), Catalogue(plugins)
-    data = _identified(parse(_text(source), shape))
-    document = read(data, KubeSchedulerConfiguration, shape)
-    settled = drafts(document, catalogue, shape)
-    rules.check(document, judged)
-    profile_rules.check(settled, catalogue, judged["profiles"])
+) -> tuple[KubeSchedulerConfiguration, list[EffectiveProfile], Catalogue, list[FieldError]]:
+    shape, judged, catalogue = FieldPath(), FieldPath(), Catalogue(plugins)
+    data = _identified(parse_yaml(_text(source), shape))
+    document = decode_struct(data, KubeSchedulerConfiguration, shape)
+    settled = effective_profiles(document, catalogue, shape)
+    validate_document.validate(document, judged)
+    validate_profiles.validate(settled, catalogue, judged["profiles"])
     misfits = {problem.path for problem in shape.found}
     return (
         document,
@@ -112,7 +112,7 @@ def _text(source: Source) -> str | bytes:
 
 def _identified(data: Any) -> dict[str, Any]:
     """The data, if it says it is a configuration: what is something else would only be wrong in every line."""
-    place = Place()
+    place = FieldPath()
     if not isinstance(data, dict):
         place.report("the file is empty" if data is None else "must be a map")
     else:

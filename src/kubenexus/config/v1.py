@@ -9,10 +9,10 @@ asks for no scheduler is kube-scheduler's, so our profile has a name of its own,
 
 from typing import Annotated, Any, Final
 
-from kubenexus.api.meta import Int32, Int64, Object
-from kubenexus.client.limits import BURST, QPS
+from kubenexus.api.meta import ApiObject, Int32, Int64
+from kubenexus.client.rate_limiter import BURST, QPS
+from kubenexus.config.decode import OR_DEFAULT
 from kubenexus.config.durations import Duration
-from kubenexus.config.shape import OR_DEFAULT
 
 VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
@@ -43,11 +43,11 @@ Text = Annotated[str, OR_DEFAULT]
 Span = Annotated[Duration, OR_DEFAULT]
 
 
-class Part(Object, omit_defaults=False):
+class ConfigObject(ApiObject, omit_defaults=False):
     """The base of all parts of the document: camelCase outside, immutable inside; defaults are said when written."""
 
 
-class LeaderElection(Part):
+class LeaderElection(ConfigObject):
     leader_elect: bool = True
     lease_duration: Span = Duration.of("15s")
     renew_deadline: Span = Duration.of("10s")
@@ -57,7 +57,7 @@ class LeaderElection(Part):
     resource_namespace: Text = NAMESPACE
 
 
-class ClientConnection(Part):
+class ClientConnection(ConfigObject):
     """`contentType` is JSON here, whatever it says: that is what we decode. `qps` and `burst` are the client's own when
     nothing is said: kube-scheduler's 50 a second would be what limits us."""
 
@@ -68,19 +68,19 @@ class ClientConnection(Part):
     burst: Annotated[Int32, OR_DEFAULT] = BURST
 
 
-class Plugin(Part):
+class Plugin(ConfigObject):
     """No weight, or 0, means 1. It counts for scores only."""
 
     name: str = ""
     weight: Int32 | None = None
 
 
-class PluginSet(Part):
+class PluginSet(ConfigObject):
     enabled: list[Plugin] = []
     disabled: list[Plugin] = []
 
 
-class Plugins(Part):
+class Plugins(ConfigObject):
     """What a profile adds to the default plugins and takes from them, by point."""
 
     pre_enqueue: PluginSet = PluginSet()
@@ -106,19 +106,19 @@ class Plugins(Part):
         return found
 
 
-class PluginConfig(Part):
+class PluginConfig(ConfigObject):
     name: str = ""
     args: dict[str, Any] = {}
 
 
-class KubeSchedulerProfile(Part):
+class KubeSchedulerProfile(ConfigObject):
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: Int32 | None = None
     plugins: Plugins = Plugins()
     plugin_config: list[PluginConfig] = []
 
 
-class KubeSchedulerConfiguration(Part):
+class KubeSchedulerConfiguration(ConfigObject):
     """`extenders` are kept unread: they are refused whatever they say."""
 
     api_version: str = ""

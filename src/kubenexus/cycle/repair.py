@@ -4,19 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.cycle import stamped
-from kubenexus.cycle.columns import FilterColumn, ScoreColumn
-from kubenexus.cycle.lots import BITS
-from kubenexus.cycle.stamped import reflag, reflag_one
-from kubenexus.cycle.table import NOWHERE, ClassTable
-from kubenexus.framework.contract import PluginFailedError
-from kubenexus.framework.job import ALONE, JobView
+from kubenexus.cycle import repair_stamped
+from kubenexus.cycle.class_table import INFEASIBLE, ClassTable
+from kubenexus.cycle.plugin_columns import FilterColumn, ScoreColumn
+from kubenexus.cycle.repair_stamped import update_feasibility, update_row_feasibility
+from kubenexus.cycle.tie_break import TIE_BREAK_BITS
+from kubenexus.framework.job import SINGLE_POD_VIEW, JobView
+from kubenexus.framework.plugin_results import PluginError
 from kubenexus.framework.profile import TieBreak
 from kubenexus.framework.verdict import Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode, Rows
 
-_NOWHERE = np.array(NOWHERE)  # as an array: NumPy takes its time to look at a Python number
+_NOWHERE = np.array(INFEASIBLE)  # as an array: NumPy takes its time to look at a Python number
 _FEW = 6  # up to so many rows, plain integers beat NumPy
 
 
@@ -27,16 +27,16 @@ def refresh(table: ClassTable, columns: NodeColumns) -> None:
         return
     try:
         _catch_up(table, columns)
-    except PluginFailedError as failure:
+    except PluginError as failure:
         table.built = False
-        table.refused = Verdict(Code.ERROR, (failure.problem,), failure.plugin)
+        table.rejection = Verdict(Code.ERROR, (failure.problem,), failure.plugin)
     except BaseException:
         table.built = False  # half repaired
         raise
     table.marks = marks
 
 
-def for_job(table: ClassTable, job: JobView, columns: NodeColumns) -> None:
+def refresh_for_job(table: ClassTable, job: JobView, columns: NodeColumns) -> None:
     """Ask again those plugins whose answer depends on where the job's other members went."""
     filters = [column for column in table.filters if column.traits.job]
     scores = [score for score in table.scores if score.traits.job]
@@ -46,19 +46,19 @@ def for_job(table: ClassTable, job: JobView, columns: NodeColumns) -> None:
     for column in filters:
         column.fill(column.ask(table.pod, view))
     if filters:
-        table.check(columns)
+        table.compute_feasible(columns)
     for score in scores:
         table.ask_score(score, view, job)
-    table.sum(columns)
+    table.rebuild_ranks(columns)
 
 
 def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
-    of_node = columns.node_changes.since(table.marks[0]) if table.built else None
-    of_usage = columns.usage_changes.since(table.marks[1]) if table.built else None
-    if of_node is None or of_usage is None or table.failed is not None:
+    of_node = columns.node_changes.rows_since(table.marks[0]) if table.built else None
+    of_usage = columns.usage_changes.rows_since(table.marks[1]) if table.built else None
+    if of_node is None or of_usage is None or table.score_error is not None:
         table.build(columns)  # a rule that failed may have recovered with whatever changed
         return
-    if columns.size > len(table.ok):
+    if columns.size > len(table.feasible):
         _stretch(table, columns.size)
     if table.marks[2] != columns.cluster_version:
         _redo_cluster(table, columns)
@@ -70,11 +70,11 @@ def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
     if len(rows):
         _repair(table, columns, rows, table.usage_filters, table.usage_scores, scalar=table.usage_scalar)
     if table.stamped and table.built:
-        stamped.catch_up(table, columns)
-    if table.untrusted and table.failed is None:
+        repair_stamped.refresh_stamped(table, columns)
+    if table.untrusted and table.score_error is None:
         try:
             table.verify()
-        except PluginFailedError:
+        except PluginError:
             table.build(columns)
 
 
@@ -84,24 +84,24 @@ def _stretch(table: ClassTable, size: int) -> None:
         column.stretch(size)
     for score in table.scores:
         score.stretch(size)
-    known, ok, rank = len(table.ok), np.zeros(size, np.bool_), np.full(size, NOWHERE, np.int64)
-    ok[:known], rank[:known] = table.ok, table.rank
-    table.ok, table.rank = ok, rank
+    known, ok, rank = len(table.feasible), np.zeros(size, np.bool_), np.full(size, INFEASIBLE, np.int64)
+    ok[:known], rank[:known] = table.feasible, table.rank
+    table.feasible, table.rank = ok, rank
     table.version += 1
-    if table.steady is not None:
-        table.steady = np.concatenate([table.steady, np.full(size - known, NOWHERE, np.int64)])
-    if table.resting is not None:
-        table.resting = np.concatenate([table.resting, np.zeros(size - known, table.resting.dtype)])
+    if table.base_rank is not None:
+        table.base_rank = np.concatenate([table.base_rank, np.full(size - known, INFEASIBLE, np.int64)])
+    if table.static_sum is not None:
+        table.static_sum = np.concatenate([table.static_sum, np.zeros(size - known, table.static_sum.dtype)])
 
 
 def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
     """Something about all nodes moved: ask again those whose answer depends on it."""
-    view, changed = Nodes(columns), table.lineup.profile.tie_break is TieBreak.NAME
+    view, changed = Nodes(columns), table.profile_plugins.profile.tie_break is TieBreak.NAME
     for column in table.filters:
         if column.traits.cluster:
             table.work.rows += columns.size
             column.fill(column.ask(table.pod, view))
-            table.check(columns)
+            table.compute_feasible(columns)
             changed = True
     for score in table.scores:
         if score.traits.cluster:
@@ -112,8 +112,8 @@ def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
                 table.work.rows += columns.size
                 changed = True
     if changed:
-        table.watch_usage()
-        table.sum(columns)
+        table.select_usage_plugins()
+        table.rebuild_ranks(columns)
 
 
 def _repair(
@@ -134,43 +134,45 @@ def _repair(
                 moved |= _repair_one(table, columns, row)
         else:
             moved = _repair_many(table, columns, rows, filters, scores)
-    except PluginFailedError:
+    except PluginError:
         table.build(columns)  # who failed, and how, is settled there
         return
     extremes = False
     for score in table.scores if moved else table.usage_extremes if scores is table.usage_scores else scores:
         if not score.traits.stamped and score.plugin.normalize.extremes is not None and score.active:
-            extremes |= score.measure(table.ok, table.version)
-    if extremes or table.spread:
-        table.sum(columns)
+            extremes |= score.measure(table.feasible, table.version)
+    if extremes or table.sums_outdated:
+        table.rebuild_ranks(columns)
 
 
 def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
     """One row as plain integers; whether it became feasible or ceased to be."""
-    node, size, changed = OneNode(columns, row), len(table.ok), False
-    told = table.told(node) if table.usage_together else None
+    node, size, changed = OneNode(columns, row), len(table.feasible), False
+    told = table.combined_scores(node) if table.usage_together else None
     for column in table.usage_filters:
         bits = column.ask(table.pod, node) if told is None else 0
         if bits != column.at(row):
             changed = column.put(row, bits, size)
             table.version += 1
     for i, score in enumerate(table.usage_scores):
-        table.spread |= score.put(row, score.ask(table.pod, node, ALONE) if told is None else told[i], size)
-    rank = (_total_at(table, row) << BITS) + table.lots.one(columns, row)
-    if table.steady is not None:
-        table.steady[row] = rank
+        table.sums_outdated |= score.put(
+            row, score.ask(table.pod, node, SINGLE_POD_VIEW) if told is None else told[i], size
+        )
+    rank = (_total_at(table, row) << TIE_BREAK_BITS) + table.tie_breaker.for_row(columns, row)
+    if table.base_rank is not None:
+        table.base_rank[row] = rank
     if changed:
-        return reflag_one(table, columns, row, rank)
-    if table.ok.item(row):
-        table.rank[row] = table.with_stamped(row, rank)
+        return update_row_feasibility(table, columns, row, rank)
+    if table.feasible.item(row):
+        table.rank[row] = table.add_stamped_parts(row, rank)
     return False
 
 
 def _total_at(table: ClassTable, row: int) -> int:
-    total = 0 if table.resting is None else table.resting.item(row)
-    for score in table.moving:
+    total = 0 if table.static_sum is None else table.static_sum.item(row)
+    for score in table.usage_dependent:
         raw = score.raw.item(row)
-        total += score.weight * (raw if score.kept else score.normalized(raw))
+        total += score.weight * (raw if score.is_normalized else score.normalized(raw))
     return total
 
 
@@ -178,29 +180,29 @@ def _repair_many(
     table: ClassTable, columns: NodeColumns, rows: Any, filters: list[FilterColumn], scores: list[ScoreColumn]
 ) -> bool:
     """Some rows as columns; whether any became feasible or ceased to be."""
-    view, size, of_node = Nodes(columns, rows), len(table.ok), scores is not table.usage_scores
+    view, size, of_node = Nodes(columns, rows), len(table.feasible), scores is not table.usage_scores
     changed = of_node  # a node that came, went or was fenced, whatever filters say
-    told = table.told(view) if table.usage_together and not of_node else None
+    told = table.combined_scores(view) if table.usage_together and not of_node else None
     for column in filters:
         changed |= column.put(rows, column.ask(table.pod, view) if told is None else 0, size)
-    view.feasible = table.ok
+    view.feasible = table.feasible
     fresh: dict[ScoreColumn, Any] = {}
     for i, score in enumerate(scores):
-        raw = score.ask(table.pod, view, ALONE) if told is None else told[i]
+        raw = score.ask(table.pod, view, SINGLE_POD_VIEW) if told is None else told[i]
         if isinstance(raw, (Skip, Verdict)):
-            raise PluginFailedError(score.plugin.name, "skips some rows of a class and not others")
-        table.spread |= score.put(rows, raw, size)
+            raise PluginError(score.plugin.name, "skips some rows of a class and not others")
+        table.sums_outdated |= score.put(rows, raw, size)
         if score.traits.trusted and isinstance(raw, np.ndarray):
             fresh[score] = raw
     if of_node:
-        table.rest(rows)
+        table.update_static_sum(rows)
     steady = table.rank_of(columns, rows, fresh)
-    if table.steady is not None:
-        table.steady[rows] = steady
+    if table.base_rank is not None:
+        table.base_rank[rows] = steady
     if changed:
-        return reflag(table, columns, rows, steady)
-    rank = table.with_stamped(rows, steady)
-    if table.feasible != size:
-        np.putmask(rank, ~table.ok[rows], _NOWHERE)
+        return update_feasibility(table, columns, rows, steady)
+    rank = table.add_stamped_parts(rows, steady)
+    if table.feasible_count != size:
+        np.putmask(rank, ~table.feasible[rows], _NOWHERE)
     table.rank[rows] = rank
     return False

@@ -14,22 +14,22 @@ class Aging(msgspec.Struct, frozen=True, gc=False):
     """Each `threshold` (seconds) that a job has waited counts as `boost` more priority, up to `ceiling`. Only for the
     order in which jobs are tried: nobody is preempted for it.
 
-    Asked by the queue, which calls `urgency` at most once a threshold for each kind of job that is waiting its turn.
-    What else shall count within a priority, such as a tenant's standing, is to be added to the priority before it comes
-    here.
+    Asked by the queue, which calls `effective_priority` at most once a threshold for each kind of job that is waiting
+    its turn. What else shall count within a priority, such as a tenant's standing, is to be added to the priority
+    before it comes here.
     """
 
     threshold: float = 60.0
     boost: int = 100
     ceiling: int = HIGHEST
 
-    def urgency(self, priority: int, since: float, now: float) -> int:
+    def effective_priority(self, priority: int, since: float, now: float) -> int:
         """The priority that a job counts with now; never less than its own."""
         return max(priority, min(priority + self.boost * self._steps(since, now), self.ceiling))
 
-    def grows_at(self, priority: int, since: float, now: float) -> float | None:
+    def next_increase(self, priority: int, since: float, now: float) -> float | None:
         """When it counts with more; None: never."""
-        if not self.boost or self.urgency(priority, since, now) >= self.ceiling:
+        if not self.boost or self.effective_priority(priority, since, now) >= self.ceiling:
             return None
         return since + (self._steps(since, now) + 1) * self.threshold
 

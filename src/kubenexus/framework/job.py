@@ -3,28 +3,28 @@
 import msgspec
 
 from kubenexus.api.core import Pod
-from kubenexus.api.gangs.claim import UNSAID, Nearness
-from kubenexus.state.devices import Take
-from kubenexus.state.volumes.mounts import Pick
+from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
+from kubenexus.state.devices import DeviceShare
+from kubenexus.state.volumes.pod_volumes import VolumeChoice
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
     """`minimum` members or none at all. The key is `namespace/name` of the gang, or of the pod.
 
-    `pods` are the members that need a node. Others may have one already (`anchors`, the nodes' names, one for each):
-    they do not count towards `minimum`, and the rest joins them. `holes` are keys under which the ledger holds the room
-    of lost members for this very job.
+    `pods` are the members that need a node. Others may have one already (`bound_nodes`, the nodes' names, one for
+    each): they do not count towards `minimum`, and the rest joins them. `hold_keys` are keys under which the ledger
+    holds the room of lost members for this very job.
     """
 
     key: str
     pods: tuple[Pod, ...]
     minimum: int = 1
-    topology: Nearness = UNSAID
-    anchors: tuple[str, ...] = ()
-    holes: tuple[str, ...] = ()
+    topology: TopologyRequest = NO_TOPOLOGY_REQUEST
+    bound_nodes: tuple[str, ...] = ()
+    hold_keys: tuple[str, ...] = ()
 
     @property
-    def gang(self) -> bool:
+    def is_gang(self) -> bool:
         """Whether it is one, or what is left of one. A gang's key has more parts than a pod's."""
         return self.key.count("/") > 1
 
@@ -39,26 +39,28 @@ class JobView(msgspec.Struct, frozen=True, gc=False):
 
     size: int = 1
     placed: tuple[int, ...] = ()
-    seated: frozenset[str] = frozenset()  # the keys of those members, and of others whose place is counted already
+    counted_keys: frozenset[str] = (
+        frozenset()
+    )  # the keys of those members, and of others whose place is counted already
 
 
-ALONE = JobView()
+SINGLE_POD_VIEW = JobView()
 
 
-class Assignment(msgspec.Struct, frozen=True, gc=False):
+class Assignment(msgspec.Struct, frozen=True, gc=False, rename={"device_shares": "takes"}):
     """What a pod takes on a node besides room: parts of devices, volumes for its claims, and notes to write on it when
     it is bound."""
 
-    takes: tuple[Take, ...] = ()
+    device_shares: tuple[DeviceShare, ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
-    volumes: tuple[Pick, ...] = ()
+    volumes: tuple[VolumeChoice, ...] = ()
 
     def __add__(self, other: "Assignment") -> "Assignment":
         return Assignment(
-            takes=self.takes + other.takes,
+            device_shares=self.device_shares + other.device_shares,
             annotations=self.annotations + other.annotations,
             volumes=self.volumes + other.volumes,
         )
 
 
-NOTHING = Assignment()
+NO_ASSIGNMENT = Assignment()

@@ -7,26 +7,26 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.framework.points import (
-    KEEP,
+from kubenexus.framework.extension_points import (
+    AS_IS,
     Assign,
+    Capacity,
+    CombinedRule,
+    Combines,
     Depends,
     Filter,
-    Joins,
-    Pins,
+    PinsNodes,
     Plugin,
     PreEnqueue,
-    Prepare,
+    PreFilter,
     QueueSort,
-    Room,
     Score,
     Sign,
     Stamped,
-    Together,
 )
 
 Factory = Callable[[Mapping[str, Any]], Plugin]
-MOST_WEIGHT = 1_000_000  # a sum of weighted scores has 31 bits, above the lot (see cycle.lots)
+MAX_WEIGHT = 1_000_000  # a sum of weighted scores has 31 bits, above the lot (see cycle.lots)
 
 
 class TieBreak(enum.Enum):
@@ -37,7 +37,7 @@ class TieBreak(enum.Enum):
     IN_USE = "in-use"
 
 
-class Enabled(msgspec.Struct, frozen=True):
+class EnabledPlugin(msgspec.Struct, frozen=True):
     """A plugin of a profile. Its arguments are those of `pluginConfig`."""
 
     name: str
@@ -50,19 +50,19 @@ class Profile(msgspec.Struct, frozen=True):
     a configuration may take a plugin from one point only, or ask it earlier there than elsewhere."""
 
     name: str
-    plugins: tuple[Enabled, ...]
+    plugins: tuple[EnabledPlugin, ...]
     tie_break: TieBreak = TieBreak.SEEDED
     seed: int = 0
     points: dict[str, tuple[str, ...]] = {}
 
 
-class Traits(NamedTuple):
+class PluginTraits(NamedTuple):
     """What the runtime needs to know of a plugin again and again, looked up once."""
 
     usage: bool = False
     cluster: bool = False
     job: bool = False
-    scalar: bool = False
+    supports_one_node: bool = False
     trusted: bool = False
     stamped: bool = False
     feasible: bool = False
@@ -70,22 +70,24 @@ class Traits(NamedTuple):
     quiet: bool = False  # it signed nothing for the class, and is not asked
 
 
-class Cast(NamedTuple):
+class ClassPlugins(NamedTuple):
     """Who has anything to say about a class. A plugin that signs, and signed nothing for it, has nothing against any
     node and nothing to assign, whatever happens elsewhere; and is not asked for scores."""
 
-    prepares: list[Prepare]
-    filters: list[tuple[Filter, Traits]]
-    scores: list[tuple[Score, int, Traits, bool, Any]]  # with the weight, whether raw scores are kept as they are, and
-    # what they are before it is asked: if it is not, what it adds `at_rest`
+    pre_filter: list[PreFilter]
+    filters: list[tuple[Filter, PluginTraits]]
+    scores: list[
+        tuple[Score, int, PluginTraits, bool, Any]
+    ]  # with the weight, whether raw scores are kept as they are, and
+    # what they are before it is asked: if it is not, what it adds `default_score`
     stamped: list[Stamped]
     stamped_filters: list[Any]  # those of them that filter, in the filters' order
     assigns: list[Assign]
-    scalar: bool  # all of them that are asked about changed rows can look at one as plain numbers
+    supports_one_node: bool  # all of them that are asked about changed rows can look at one as plain numbers
     foreign: bool  # some of those that score are from elsewhere
 
 
-class Lineup:
+class ProfilePlugins:
     """The plugins of a profile by point, in order. Built once at start-up."""
 
     def __init__(self, profile: Profile, factories: Mapping[str, Factory]) -> None:
@@ -93,7 +95,7 @@ class Lineup:
         self.plugins: list[Plugin] = []
         self.weights: dict[str, int] = {}
         named = {enabled.name for enabled in profile.plugins}
-        always = [Enabled(name) for name, each in factories.items() if stands_in(each) and name not in named]
+        always = [EnabledPlugin(name) for name, each in factories.items() if stands_in(each) and name not in named]
         for enabled in (*profile.plugins, *always):
             if enabled.name not in factories:
                 known = ", ".join(sorted(factories))
@@ -102,33 +104,33 @@ class Lineup:
                 raise KubeNexusError(f"profile {profile.name!r}: plugin {enabled.name!r} is enabled twice")
             self.plugins.append(_built(enabled, factories[enabled.name], profile.name))
             self.weights[enabled.name] = enabled.weight
-        self.gates = [p for p in self._at("preEnqueue") if isinstance(p, PreEnqueue)]
-        self.sorts = [p for p in self._at("queueSort") if isinstance(p, QueueSort)]
-        self.pins = [p for p in self._at("preFilter") if isinstance(p, Pins)]
+        self.pre_enqueue = [p for p in self._at("preEnqueue") if isinstance(p, PreEnqueue)]
+        self.queue_sort = [p for p in self._at("queueSort") if isinstance(p, QueueSort)]
+        self.pins = [p for p in self._at("preFilter") if isinstance(p, PinsNodes)]
         self.signs = [p for p in self.plugins if isinstance(p, Sign)]
-        self.prepares = [p for p in self._at("preFilter") if isinstance(p, Prepare)]
+        self.pre_filter = [p for p in self._at("preFilter") if isinstance(p, PreFilter)]
         self.filters = [p for p in self._at("filter") if isinstance(p, Filter)]
         self.scores = [p for p in self._at("score") if isinstance(p, Score)]
-        self.rooms = [p for p in self._at("filter") if isinstance(p, Room)]
+        self.capacity = [p for p in self._at("filter") if isinstance(p, Capacity)]
         self.assigns = [p for p in self._at("reserve") if isinstance(p, Assign)]
-        self.signs_without_volumes = [p for p in self.signs if not getattr(p, "of_volumes", False)]
+        self.signs_without_volumes = [p for p in self.signs if not getattr(p, "volumes_only", False)]
         self.signing = {p.name for p in self.signs}
         self.stamped = [p for p in self.plugins if isinstance(p, Stamped)]
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
-        self.joining: Plugin | None = None
-        self.together: Together | None = None
+        self.combining_plugin: Plugin | None = None
+        self.combined: CombinedRule | None = None
         self._join()
-        self.joined: list[str] = [] if self.together is None else [*self.together.names]
-        self._casts: dict[frozenset[str], Cast] = {}
+        self.combined_names: list[str] = [] if self.combined is None else [*self.combined.names]
+        self._casts: dict[frozenset[str], ClassPlugins] = {}
 
     def _join(self) -> None:
         """Find the first plugin that answers together with others of the profile."""
         by_name = {plugin.name: plugin for plugin in self.plugins}
         for plugin in self.plugins:
-            if self.together is None and isinstance(plugin, Joins):
-                self.joining, self.together = plugin, plugin.join(by_name)
+            if self.combined is None and isinstance(plugin, Combines):
+                self.combining_plugin, self.combined = plugin, plugin.combine(by_name)
 
-    def cast(self, signed: Iterable[str]) -> Cast:
+    def for_class(self, signed: Iterable[str]) -> ClassPlugins:
         """For a class that these plugins signed something for."""
         speaking = frozenset(signed)
         known = self._casts.get(speaking)
@@ -136,20 +138,20 @@ class Lineup:
             known = self._casts[speaking] = self._cast(self.signing - speaking)
         return known
 
-    def _cast(self, quiet: set[str]) -> Cast:
+    def _cast(self, quiet: set[str]) -> ClassPlugins:
         traits = {name: _as_cast(each, name in quiet) for name, each in self.traits.items()}
-        return Cast(
-            [p for p in self.prepares if p.name not in quiet],
+        return ClassPlugins(
+            [p for p in self.pre_filter if p.name not in quiet],
             [(p, traits[p.name]) for p in self.filters if p.name not in quiet],
             [
-                (p, self.weights[p.name], traits[p.name], p.normalize is KEEP, getattr(p, "at_rest", 0))
+                (p, self.weights[p.name], traits[p.name], p.normalize is AS_IS, getattr(p, "default_score", 0))
                 for p in self.scores
-                if p.name not in quiet or hasattr(p, "at_rest")
+                if p.name not in quiet or hasattr(p, "default_score")
             ],
             [p for p in self.stamped if p.name not in quiet],
             [p for p in self.filters if traits[p.name].stamped],
             [p for p in self.assigns if p.name not in quiet],
-            scalar=all(each.scalar for each in traits.values() if each.repaired),
+            supports_one_node=all(each.supports_one_node for each in traits.values() if each.repaired),
             foreign=any(not traits[p.name].trusted for p in self.scores),
         )
 
@@ -174,9 +176,9 @@ def stands_in(plugin: Factory | Plugin) -> bool:
     return bool(getattr(plugin, "stands_in", False))
 
 
-def _built(enabled: Enabled, factory: Factory, profile: str) -> Plugin:
-    if not 0 <= enabled.weight <= MOST_WEIGHT:
-        raise KubeNexusError(f"profile {profile!r}: plugin {enabled.name!r}: weight must be 0..{MOST_WEIGHT}")
+def _built(enabled: EnabledPlugin, factory: Factory, profile: str) -> Plugin:
+    if not 0 <= enabled.weight <= MAX_WEIGHT:
+        raise KubeNexusError(f"profile {profile!r}: plugin {enabled.name!r}: weight must be 0..{MAX_WEIGHT}")
     try:
         return factory(enabled.args)
     except Exception as error:
@@ -188,16 +190,16 @@ def is_built_in(plugin: Plugin) -> bool:
     return type(plugin).__module__.startswith("kubenexus.plugins.")
 
 
-def _traits(plugin: Plugin) -> Traits:
+def _traits(plugin: Plugin) -> PluginTraits:
     depends = getattr(plugin, "depends", Depends.NODE)
-    scalar = bool(getattr(plugin, "scalar", False))
+    scalar = bool(getattr(plugin, "supports_one_node", False))
     trusted = is_built_in(plugin)
     usage, cluster, job = (bool(depends & flag) for flag in (Depends.USAGE, Depends.CLUSTER, Depends.JOB))
     feasible = bool(depends & Depends.FEASIBLE)
-    return Traits(usage, cluster, job, scalar, trusted, isinstance(plugin, Stamped), feasible)
+    return PluginTraits(usage, cluster, job, scalar, trusted, isinstance(plugin, Stamped), feasible)
 
 
-def _as_cast(traits: Traits, quiet: bool) -> Traits:
+def _as_cast(traits: PluginTraits, quiet: bool) -> PluginTraits:
     """Of a plugin for a class."""
     stamped = traits.stamped and not quiet
     return traits._replace(stamped=stamped, repaired=traits.usage and not stamped and not quiet, quiet=quiet)

@@ -7,31 +7,45 @@ plugin, not a failure in the middle of a decision.
 import inspect
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
+from typing import Final
 
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.framework.events import Wake
-from kubenexus.framework.points import Depends, Normalize
+from kubenexus.framework.cluster_events import ClusterEventWithHint
+from kubenexus.framework.extension_points import Depends, Normalize
 from kubenexus.framework.profile import Factory
 
 GROUP = "kubenexus.plugins"
 
 # The arguments after self of each point's methods, and the attributes that must stand beside them.
 _POINTS: dict[str, tuple[int, dict[str, type]]] = {
-    "gate": (1, {}),
-    "order": (2, {}),
-    "pins": (1, {}),
-    "prepare": (2, {}),
+    "pre_enqueue": (1, {}),
+    "sort_key": (2, {}),
+    "node_names": (1, {}),
+    "pre_filter": (2, {}),
     "filter": (3, {"depends": Depends}),
     "score": (3, {"depends": Depends, "normalize": Normalize}),
-    "room": (3, {}),
+    "capacity": (3, {}),
     "assign": (3, {}),
 }
 
 # The same of methods that no plugin is asked for at a point of its own.
-_MORE: dict[str, int] = {"sign": 2, "stamp": 3, "touched": 4, "bonds": 3, "amounts": 1, "join": 1}
+_MORE: dict[str, int] = {"sign": 2, "stamp": 3, "touched_rows": 4, "member_constraints": 3, "amounts": 1, "combine": 1}
+
+# Names of the first contract, which plugins written for it still have.
+_RENAMED: Final = {
+    "gate": "pre_enqueue",
+    "order": "sort_key",
+    "pins": "node_names",
+    "prepare": "pre_filter",
+    "room": "capacity",
+    "touched": "touched_rows",
+    "bonds": "member_constraints",
+    "wakes": "events_to_register",
+    "scalar": "supports_one_node",
+}
 
 
-def with_entry_points(built_in: Mapping[str, Factory]) -> dict[str, Factory]:
+def load_plugins(built_in: Mapping[str, Factory]) -> dict[str, Factory]:
     """The built-in plugins and all that are installed beside us. A name that is taken is an error."""
     factories = dict(built_in)
     for point in entry_points(group=GROUP):
@@ -47,15 +61,15 @@ def _load(point: EntryPoint) -> Factory:
         plugin = point.load()
     except Exception as error:
         raise KubeNexusError(f"plugin {point.name!r} ({point.value}): cannot be loaded: {error}") from error
-    check(point.name, plugin)
+    check_plugin(point.name, plugin)
     if hasattr(plugin, "stands_in"):
         raise KubeNexusError(f"plugin {point.name!r} ({point.value}): `stands_in` is for built-in plugins")
     factory: Factory = plugin
     return factory
 
 
-def check(name: str, plugin: object) -> None:
-    """Raise unless `plugin` is a class that keeps the contract of `framework.points`."""
+def check_plugin(name: str, plugin: object) -> None:
+    """Raise unless `plugin` is a class that keeps the contract of `framework.extension_points`."""
 
     def fail(problem: str) -> None:
         raise KubeNexusError(f"plugin {name!r}: {problem}")
@@ -66,6 +80,8 @@ def check(name: str, plugin: object) -> None:
         fail(f"its `name` must be {name!r}, is {getattr(plugin, 'name', None)!r}")
     if not isinstance(getattr(plugin, "reads", None), tuple):
         fail("`reads` must be a tuple of pod fields (empty if it reads none)")
+    for old in (each for each in _RENAMED if hasattr(plugin, each) and not hasattr(plugin, _RENAMED[each])):
+        fail(f"`{old}` is now called `{_RENAMED[old]}`")
     points = [point for point in _POINTS if callable(getattr(plugin, point, None))]
     if not points:
         fail(f"implements none of {', '.join(_POINTS)}")
@@ -78,6 +94,6 @@ def check(name: str, plugin: object) -> None:
         for attribute, kind in attributes.items():
             if not isinstance(getattr(plugin, attribute, None), kind):
                 fail(f"`{point}` needs the class attribute `{attribute}`, a {kind.__name__}")
-    wakes = getattr(plugin, "wakes", ())
-    if not isinstance(wakes, (tuple, list)) or not all(isinstance(each, Wake) for each in wakes):
-        fail("`wakes` must be a tuple of Wake")
+    events = getattr(plugin, "events_to_register", ())
+    if not isinstance(events, (tuple, list)) or not all(isinstance(each, ClusterEventWithHint) for each in events):
+        fail("`events_to_register` must be a tuple of ClusterEventWithHint")

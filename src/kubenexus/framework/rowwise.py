@@ -8,12 +8,14 @@
         def filter_one(self, pod: PodClass, node: NodeRow) -> Reason | None:
             return self.OLD if node.labels.get("kernel", "") < "6" else None
 
-`RowFilter` and `RowScore` turn such a method into the vectorised one of `framework.points`; a rule may inherit both.
-The runtime calls `filter` and `score` as it calls those of any plugin: with all rows for a class it has not seen, later
-only with the rows that changed. So this form pays a few microseconds for each row where a column expression pays some
-nanoseconds: fine for trying a rule out, for a hundred nodes, or as the naive twin that a fast rule is tested against.
+`RowFilter` and `RowScore` turn such a method into the vectorised one of `framework.extension_points`; a rule may
+inherit both. The runtime calls `filter` and `score` as it calls those of any plugin: with all rows for a class it has
+not seen, later only with the rows that changed. So this form pays a few microseconds for each row where a column
+expression pays some nanoseconds: fine for trying a rule out, for a hundred nodes, or as the naive twin that a fast rule
+is tested against.
 
-The promises are those of `framework.points`, too: pure, no I/O, and `reads` names every pod field that is looked at.
+The promises are those of `framework.extension_points`, too: pure, no I/O, and `reads` names every pod field that is
+looked at.
 """
 
 from abc import ABC, abstractmethod
@@ -25,16 +27,16 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Taint
-from kubenexus.base.numbers import BoolColumn
+from kubenexus.base.arrays import BoolColumn
+from kubenexus.framework.extension_points import HIGHER_IS_BETTER, Depends, Normalize
 from kubenexus.framework.job import JobView
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import UP, Depends, Normalize
+from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import NodeVerdict, Reason
 from kubenexus.state.devices import Device
 from kubenexus.state.view import Nodes
 
 
-class Counted(dict[str, int]):
+class ResourceAmounts(dict[str, int]):
     """Amounts by resource, cpu in thousandths; what is not there is 0."""
 
     def __missing__(self, resource: str) -> int:
@@ -50,8 +52,8 @@ class NodeRow(msgspec.Struct, frozen=True, gc=False):
     name: str
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
-    alloc: Counted = msgspec.field(default_factory=Counted)
-    used: Counted = msgspec.field(default_factory=Counted)
+    alloc: ResourceAmounts = msgspec.field(default_factory=ResourceAmounts)
+    used: ResourceAmounts = msgspec.field(default_factory=ResourceAmounts)
     cordoned: bool = False
     features: frozenset[str] = frozenset()
     devices: tuple[Device, ...] = ()
@@ -79,7 +81,7 @@ class RowFilter(RowRule):
         """Why this pod cannot run on this node: one reason, several, or None if it can."""
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        """Called by the runtime; see `framework.points.Filter`."""
+        """Called by the runtime; see `framework.extension_points.Filter`."""
         refused: dict[Reason, BoolColumn] = {}
         for i, node in rows(nodes):
             answer = self.filter_one(pod, node)
@@ -92,14 +94,15 @@ class RowFilter(RowRule):
 class RowScore(RowRule):
     """`normalize` says how raw scores become 0..100; by default the best node's becomes 100."""
 
-    normalize: ClassVar[Normalize] = UP
+    normalize: ClassVar[Normalize] = HIGHER_IS_BETTER
 
     @abstractmethod
     def score_one(self, pod: PodClass, node: NodeRow) -> int | float:
         """How good this node is for this pod, in any unit. Fractions are cut off once, by the runtime."""
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> Any:
-        """Called by the runtime; see `framework.points.Score`. Rows without a node get 0, which nobody looks at."""
+        """Called by the runtime; see `framework.extension_points.Score`. Rows without a node get 0, which nobody looks
+        at."""
         scores: list[int | float] = [0] * nodes.width
         for i, node in rows(nodes):
             scores[i] = self.score_one(pod, node)
@@ -127,5 +130,5 @@ def rows(nodes: Nodes) -> Iterator[tuple[int, NodeRow]]:
             )
 
 
-def _counted(names: list[str], amounts: Any) -> Counted:
-    return Counted((name, amount) for name, amount in zip(names, amounts.tolist(), strict=True) if amount)
+def _counted(names: list[str], amounts: Any) -> ResourceAmounts:
+    return ResourceAmounts((name, amount) for name, amount in zip(names, amounts.tolist(), strict=True) if amount)

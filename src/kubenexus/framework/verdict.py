@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubenexus.base.numbers import somewhere
+from kubenexus.base.arrays import any_true
 
 BitColumn = NDArray[np.uint64]
 
@@ -158,11 +158,11 @@ class NodeVerdict(msgspec.Struct, gc=False, eq=False):
         if isinstance(where, bool):
             if where:
                 self.bits |= self._bit(reason)
-        elif somewhere(where):
+        elif any_true(where):
             self._add(where, self._bit(reason))
 
-    def reject_some(self, where: Any, reason: Reason) -> None:
-        """The same with what `shareable` made of a mask."""
+    def reject_shared(self, where: Any, reason: Reason) -> None:
+        """The same with what `shared_mask` made of a mask."""
         bit = self._bit(reason)
         if bit == 1 and isinstance(self.bits, int):
             self.bits = where
@@ -183,10 +183,10 @@ class NodeVerdict(msgspec.Struct, gc=False, eq=False):
         return self.table.bit(reason)
 
 
-def shareable(mask: Any) -> Any:
+def shared_mask(mask: Any) -> Any:
     """A mask for many classes to be given: as bytes that are kept, not copied, and nobody may write into. None if it
     is true nowhere."""
-    if not somewhere(mask):
+    if not any_true(mask):
         return None
     mask.flags.writeable = False
     return mask.view(np.uint8)

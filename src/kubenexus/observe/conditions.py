@@ -11,10 +11,10 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.workloads import PodGroup
-from kubenexus.base.moments import seconds_text
+from kubenexus.base.timestamps import format_time
 from kubenexus.client import verbs
 from kubenexus.client.calls import STRATEGIC_PATCH, Call
-from kubenexus.client.kinds import PODS, Resource
+from kubenexus.client.kinds import PODS, ApiResource
 from kubenexus.framework.verdict import Code
 
 POD_SCHEDULED: Final = "PodScheduled"
@@ -35,7 +35,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
-def refused(pod: Pod, code: Code, sentence: str, now: float) -> Call | None:
+def unschedulable_patch(pod: Pod, code: Code, sentence: str, now: float) -> Call | None:
     """A decision that found no node, or failed: its code and sentence."""
     return patch(pod, Condition(POD_SCHEDULED, "False", reason_of(code), sentence), PODS, now)
 
@@ -45,17 +45,17 @@ def reason_of(code: Code) -> str:
     return UNSCHEDULABLE if code in _REJECTED else ERROR
 
 
-def gated(pod: Pod, now: float) -> Call | None:
+def gated_patch(pod: Pod, now: float) -> Call | None:
     """As the API server says it when a pod is made; for a pod that came without a condition."""
     return patch(pod, Condition(POD_SCHEDULED, "False", GATED, BEHIND_GATES), PODS, now)
 
 
-def held(pod: Pod, sentence: str, now: float) -> Call | None:
+def held_patch(pod: Pod, sentence: str, now: float) -> Call | None:
     """Before it may be tried: the rest of its gang is missing, say. More nodes would not help it."""
     return patch(pod, Condition(POD_SCHEDULED, "False", GATED, sentence), PODS, now)
 
 
-def patch(thing: Pod | PodGroup, condition: Condition, resource: Resource, now: float) -> Call | None:
+def patch(thing: Pod | PodGroup, condition: Condition, resource: ApiResource, now: float) -> Call | None:
     """The call that makes the status of a pod, or of a group of pods, say this; None when it says so already."""
     change = change_of(thing, condition, now)
     if change is None:
@@ -80,5 +80,5 @@ def change_of(thing: Pod | PodGroup, wanted: Condition, now: float) -> dict[str,
     if thing.metadata.generation:
         change["observedGeneration"] = thing.metadata.generation
     if old is None or old.status != wanted.status:
-        change["lastTransitionTime"] = seconds_text(now)
+        change["lastTransitionTime"] = format_time(now)
     return change

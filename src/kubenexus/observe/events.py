@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from kubenexus.api.core import Pod
-from kubenexus.api.meta import Object
-from kubenexus.base.moments import micros_text
+from kubenexus.api.meta import ApiObject
+from kubenexus.base.timestamps import format_micro_time
 from kubenexus.client.calls import STRATEGIC_PATCH, Call
 from kubenexus.client.kinds import EVENTS
 from kubenexus.client.verbs import create_event, patch
@@ -27,7 +27,7 @@ NOTE_LIMIT: Final = 1024  # bytes; the API server refuses a longer note
 NAME_LIMIT: Final = 253
 
 
-class Reference(Object):
+class Reference(ApiObject):
     """An object that an event is about. Equal for two versions of it, but for the version."""
 
     kind: str = ""
@@ -38,7 +38,7 @@ class Reference(Object):
     resource_version: str = ""
 
 
-class Happening(msgspec.Struct, frozen=True, gc=False):
+class EventRecord(msgspec.Struct, frozen=True, gc=False):
     """What happened, before anybody knows whether it is worth an event of its own."""
 
     regarding: Reference
@@ -53,17 +53,17 @@ class Happening(msgspec.Struct, frozen=True, gc=False):
         return (self.regarding.uid, self.type, self.reason, self.action, self.note)
 
 
-class Series(Object):
+class Series(ApiObject):
     count: int
     last_observed_time: str
 
 
-class _Name(Object):
+class _Name(ApiObject):
     name: str
     namespace: str
 
 
-class _Event(Object):
+class _Event(ApiObject):
     """The body. `apiVersion` and `kind` have no defaults, or they would be left out."""
 
     api_version: str
@@ -80,50 +80,50 @@ class _Event(Object):
     series: Series | None = None
 
 
-class _Repeated(Object):
+class _Repeated(ApiObject):
     series: Series
 
 
-class Source(msgspec.Struct, frozen=True, gc=False):
+class EventSource(msgspec.Struct, frozen=True, gc=False):
     """Who tells: `controller` is the name of the scheduler's profile, `instance` that with the host's name."""
 
     controller: str
     instance: str
 
     @staticmethod
-    def on(host: str, controller: str) -> "Source":
-        return Source(controller, f"{controller}-{host}")
+    def on(host: str, controller: str) -> "EventSource":
+        return EventSource(controller, f"{controller}-{host}")
 
 
-def scheduled(pod: Pod, node: str) -> Happening:
+def scheduled(pod: Pod, node: str) -> EventRecord:
     """The bind was accepted."""
     note = f"Successfully assigned {pod.key} to {node}"
-    return Happening(refer(pod), NORMAL, SCHEDULED, "Binding", cut(note))
+    return EventRecord(object_reference(pod), NORMAL, SCHEDULED, "Binding", truncate_note(note))
 
 
-def failed_scheduling(pod: Pod, sentence: str) -> Happening:
+def failed_scheduling(pod: Pod, sentence: str) -> EventRecord:
     """No node, or something went wrong; `sentence` is the decision's."""
-    return Happening(refer(pod), WARNING, FAILED, "Scheduling", cut(sentence))
+    return EventRecord(object_reference(pod), WARNING, FAILED, "Scheduling", truncate_note(sentence))
 
 
-def gang_unclear(pod: Pod, text: str) -> Happening:
+def gang_unclear(pod: Pod, text: str) -> EventRecord:
     """The pod says different things about its gang; `text` says what counts."""
-    return Happening(refer(pod), WARNING, UNCLEAR, "Scheduling", cut(text))
+    return EventRecord(object_reference(pod), WARNING, UNCLEAR, "Scheduling", truncate_note(text))
 
 
-def gang_released(pod: Pod, gang: str, minimum: int) -> Happening:
+def gang_released(pod: Pod, gang: str, minimum: int) -> EventRecord:
     """A bound member has to go again, since its gang was not complete in time."""
     note = f"gang {gang} did not have its {minimum} members on nodes in time: released, to start as a whole"
-    return Happening(refer(pod), WARNING, RELEASED, "Scheduling", cut(note))
+    return EventRecord(object_reference(pod), WARNING, RELEASED, "Scheduling", truncate_note(note))
 
 
-def gang_stuck(pod: Pod, gang: str, minimum: int) -> Happening:
+def gang_stuck(pod: Pod, gang: str, minimum: int) -> EventRecord:
     """As before, but nobody would make the pod again, so it is left alone."""
     note = f"gang {gang} did not have its {minimum} members on nodes in time; this one has no controller: not evicted"
-    return Happening(refer(pod), WARNING, STUCK, "Scheduling", cut(note))
+    return EventRecord(object_reference(pod), WARNING, STUCK, "Scheduling", truncate_note(note))
 
 
-def refer(pod: Pod) -> Reference:
+def object_reference(pod: Pod) -> Reference:
     meta = pod.metadata
     return Reference(
         kind="Pod",
@@ -135,27 +135,27 @@ def refer(pod: Pod) -> Reference:
     )
 
 
-def cut(note: str) -> str:
+def truncate_note(note: str) -> str:
     """At most 1024 bytes, as the API server wants it: the end gives way to ` ...`, and no letter is cut in two."""
     if len(note) * 4 <= NOTE_LIMIT or len(raw := note.encode()) <= NOTE_LIMIT:
         return note
     return raw[: NOTE_LIMIT - 4].decode(errors="ignore") + " ..."
 
 
-def name_of(regarding: str, nanoseconds: int) -> str:
+def event_name(regarding: str, nanoseconds: int) -> str:
     """`web-0.17f1c5e8a3b2d400`. kube-scheduler falls back to a UUID where that is too long; we shorten the name."""
     tail = f".{nanoseconds:x}"
     return regarding[: NAME_LIMIT - len(tail)].rstrip("-.") + tail
 
 
-def create_call(what: Happening, source: Source, name: str, first: float, series: Series | None = None) -> Call:
+def create_call(what: EventRecord, source: EventSource, name: str, first: float, series: Series | None = None) -> Call:
     """Tell it as an event of its own, or (after somebody deleted that) as the series it has become."""
     namespace = what.regarding.namespace or "default"
     body = _Event(
         api_version=EVENTS.api_version,
         kind=EVENTS.kind,
         metadata=_Name(name=name, namespace=namespace),
-        event_time=micros_text(first),
+        event_time=format_micro_time(first),
         reporting_controller=source.controller,
         reporting_instance=source.instance,
         action=what.action,
@@ -168,7 +168,7 @@ def create_call(what: Happening, source: Source, name: str, first: float, series
     return create_event(namespace, body)
 
 
-def repeat_call(what: Happening, name: str, series: Series) -> Call:
+def repeat_call(what: EventRecord, name: str, series: Series) -> Call:
     """Tell that it happened again, by the event we have."""
     namespace = what.regarding.namespace or "default"
     return patch(EVENTS, namespace, name, _Repeated(series=series), content_type=STRATEGIC_PATCH)

@@ -7,7 +7,7 @@ so, whatever becomes of its pods. The message is that of the members.
 from typing import Final
 
 from kubenexus.api.workloads import PodGroup
-from kubenexus.client.kinds import POD_GROUPS_OLD, Resource
+from kubenexus.client.kinds import POD_GROUPS_OLD, ApiResource
 from kubenexus.framework.verdict import Code
 from kubenexus.observe.conditions import Condition, reason_of
 
@@ -18,20 +18,20 @@ _TYPE: Final = "PodGroupInitiallyScheduled"
 _TYPE_OF_OLD: Final = "PodGroupScheduled"  # up to Kubernetes 1.36
 
 
-def refused(code: Code, sentence: str, form: Resource) -> Condition:
+def unschedulable_condition(code: Code, sentence: str, form: ApiResource) -> Condition:
     """The group was tried, and not enough of its members have a node. `form` is the one that the server knows."""
     return Condition(_type(form), "False", reason_of(code), sentence[:MESSAGE_LIMIT])
 
 
-def scheduled(form: Resource) -> Condition:
+def scheduled_condition(form: ApiResource) -> Condition:
     """As many members as it needs have a node."""
     return Condition(_type(form), "True", SCHEDULED, "")
 
 
-def is_settled(group: PodGroup, form: Resource) -> bool:
+def was_scheduled(group: PodGroup, form: ApiResource) -> bool:
     """Whether the group was scheduled once, so that there is nothing more to say."""
     return any(each.type == _type(form) and each.status == "True" for each in group.status.conditions)
 
 
-def _type(form: Resource) -> str:
+def _type(form: ApiResource) -> str:
     return _TYPE_OF_OLD if form == POD_GROUPS_OLD else _TYPE

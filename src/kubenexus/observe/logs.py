@@ -9,7 +9,7 @@ Messages begin with a capital letter, have no full stop and hold no values; keys
 logged under its kind. An expected refusal is no error. All lines that are written within `cycle(...)` carry its id.
 
 A line that is not wanted costs a comparison: on hot paths ask `log.on(4)` before making values for it.
-`observe.log_lines` has the two forms that a line can take.
+`observe.log_formatters` has the two forms that a line can take.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import IO, Any, Final, Literal
 
-from kubenexus.observe.log_lines import JsonLines, TextLines
+from kubenexus.observe.log_formatters import JsonFormatter, KlogFormatter
 
 NAME: Final = "kubenexus"
 LOUDEST: Final = 10
@@ -39,7 +39,7 @@ class Log:
         self._logger = logger
         self._keys = keys or {}
 
-    def on(self, level: int) -> bool:
+    def enabled(self, level: int) -> bool:
         """Whether a line at this verbosity is written."""
         return self._logger.isEnabledFor(_INFO - level)
 
@@ -59,7 +59,7 @@ class Log:
     def error(self, message: str, error: BaseException | str | None = None, /, **keys: Any) -> None:
         """Something that should not happen. The error's text goes under `err`; its traceback only with -v 5."""
         if self._logger.isEnabledFor(logging.ERROR):
-            trace = error if isinstance(error, BaseException) and self.on(5) else None
+            trace = error if isinstance(error, BaseException) and self.enabled(5) else None
             said = {} if error is None else {"err": str(error) or type(error).__name__}
             self._write(logging.ERROR, message, said | keys, trace)
 
@@ -94,7 +94,7 @@ def configure(
     """Called once, by the command: `-v` and `--logging-format`. Lines of other packages take the same form, from
     warnings upwards. Returns the handler, for who wants to take it away again."""
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.setFormatter(JsonFormatter() if form == "json" else KlogFormatter())
     logging.getLogger().addHandler(handler)
     logging.getLogger(NAME).setLevel(_INFO - min(verbosity, LOUDEST))
     return handler

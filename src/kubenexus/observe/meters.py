@@ -15,13 +15,13 @@ from typing import Final, Generic, TypeVar
 
 from prometheus_client.core import Metric
 
-from kubenexus.observe.metric_table import Row
+from kubenexus.observe.metric_table import MetricDefinition
 
 LIMIT: Final = 512
 OTHER: Final = "other"
 
 
-class Number:
+class MetricValue:
     """A counter or a gauge."""
 
     __slots__ = ("value",)
@@ -37,7 +37,7 @@ class Number:
         self.value = value
 
 
-class Spread:
+class HistogramBuckets:
     """One histogram: how many values fell into each bucket, and their sum."""
 
     __slots__ = ("bounds", "counts", "sum")
@@ -53,21 +53,21 @@ class Spread:
         self.sum += value * times
 
 
-Child = TypeVar("Child", Number, Spread)
+Child = TypeVar("Child", MetricValue, HistogramBuckets)
 
 
-class Family(ABC, Generic[Child]):
+class MetricFamily(ABC, Generic[Child]):
     """All sets of label values of one metric."""
 
     kind = ""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: MetricDefinition) -> None:
         self.row = row
         self._children: dict[tuple[str, ...], Child] = {}
         if not row.labels:  # shown from the start; the others once there is something to show
-            self.at()
+            self.labels()
 
-    def at(self, *values: str) -> Child:
+    def labels(self, *values: str) -> Child:
         """The child for these values of the labels, in the order of the table."""
         child = self._children.get(values)
         return self._open(values) if child is None else child
@@ -98,13 +98,13 @@ class Family(ABC, Generic[Child]):
         """Adds the child's lines to the metric."""
 
 
-class Counter(Family[Number]):
+class Counter(MetricFamily[MetricValue]):
     kind = "counter"
 
-    def _new(self) -> Number:
-        return Number()
+    def _new(self) -> MetricValue:
+        return MetricValue()
 
-    def _samples(self, metric: Metric, labels: dict[str, str], child: Number, canonical: bool) -> None:
+    def _samples(self, metric: Metric, labels: dict[str, str], child: MetricValue, canonical: bool) -> None:
         metric.add_sample(self.row.name, labels, child.value)
 
 
@@ -115,16 +115,16 @@ class Gauge(Counter):
         """These are all there are now: what is not named is no longer shown."""
         self._children = {}
         for labels, value in values.items():
-            self.at(*labels).add(value)
+            self.labels(*labels).add(value)
 
 
-class Histogram(Family[Spread]):
+class Histogram(MetricFamily[HistogramBuckets]):
     kind = "histogram"
 
-    def _new(self) -> Spread:
-        return Spread(self.row.buckets)
+    def _new(self) -> HistogramBuckets:
+        return HistogramBuckets(self.row.buckets)
 
-    def _samples(self, metric: Metric, labels: dict[str, str], child: Spread, canonical: bool) -> None:
+    def _samples(self, metric: Metric, labels: dict[str, str], child: HistogramBuckets, canonical: bool) -> None:
         counts, total = list(child.counts), child.sum
         for bound, count in self._cumulative(counts):
             le = bound if canonical else bound.removesuffix(".0")

@@ -21,7 +21,7 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
     return tuple(bounds)
 
 
-class Row(NamedTuple):
+class MetricDefinition(NamedTuple):
     """`buckets` for histograms only."""
 
     name: str
@@ -37,28 +37,28 @@ class Row(NamedTuple):
 
 
 UPSTREAM: Final = (
-    Row(
+    MetricDefinition(
         "scheduler_schedule_attempts_total",
         STABLE,
         ("result", "profile"),
         "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, "
         "while 'error' means an internal scheduler problem.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_scheduling_attempt_duration_seconds",
         STABLE,
         ("result", "profile"),
         "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
         exponential(0.001, 2, 15),
     ),
-    Row(
+    MetricDefinition(
         "scheduler_scheduling_algorithm_duration_seconds",
         BETA,
         (),
         "Scheduling algorithm latency in seconds",
         exponential(0.001, 2, 15),
     ),
-    Row(
+    MetricDefinition(
         "scheduler_pending_pods",
         STABLE,
         ("queue",),
@@ -68,7 +68,7 @@ UPSTREAM: Final = (
         "scheduler never attempted to schedule because they are gated; 'incomplete' means number of pods in "
         "incompletePodGroupPods; 'pending' means number of pods in pendingPodGroupPods.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_queued_entities",
         ALPHA,
         ("queue", "type"),
@@ -78,19 +78,19 @@ UPSTREAM: Final = (
         "that the scheduler attempted to schedule and failed; 'gated' is the number of unschedulable entities "
         "that the scheduler never attempted to schedule because they are gated.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_inflight_events",
         ALPHA,
         ("event",),
         "Number of events currently tracked in the scheduling queue.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_goroutines",
         BETA,
         ("operation",),
         "Number of running goroutines split by the work they do such as binding.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_pod_scheduling_sli_duration_seconds",
         BETA,
         ("attempts",),
@@ -98,87 +98,87 @@ UPSTREAM: Final = (
         "involve multiple scheduling attempts.",
         exponential(0.01, 2, 20),
     ),
-    Row(
+    MetricDefinition(
         "scheduler_pod_scheduling_attempts",
         STABLE,
         (),
         "Number of attempts to successfully schedule a pod.",
         exponential(1, 2, 5),
     ),
-    Row(
+    MetricDefinition(
         "scheduler_pod_scheduled_after_flush_total",
         ALPHA,
         (),
         "Number of pods that were successfully scheduled after being flushed from unschedulableEntities due to "
         "timeout. This metric helps detect potential queueing hint misconfigurations or event handling issues.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_queue_incoming_pods_total",
         STABLE,
         ("queue", "event"),
         "Number of pods added to scheduling queues by event and queue type.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_queue_incoming_entities_total",
         ALPHA,
         ("queue", "event", "type"),
         "Number of scheduling entities added to scheduling queues by event, queue type, and entity type. Entity "
         "types are either 'pod' (for individual pods that are not members of any podgroup) or 'podgroup'.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_cache_size",
         ALPHA,
         ("type",),
         "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_unschedulable_pods",
         BETA,
         ("plugin", "profile"),
         "The number of unschedulable pods broken down by plugin name. A pod will increment the gauge for all "
         "plugins that caused it to not schedule and so this metric have meaning only when broken down by plugin.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_async_api_call_execution_total",
         ALPHA,
         ("call_type", "result"),
         "Total number of API calls executed by the async dispatcher.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_async_api_call_execution_duration_seconds",
         ALPHA,
         ("call_type", "result"),
         "Duration in seconds for executing API call in the async dispatcher.",
         exponential(0.001, 2, 15),
     ),
-    Row(
+    MetricDefinition(
         "scheduler_pending_async_api_calls",
         ALPHA,
         ("call_type",),
         "Number of API calls currently pending in the async queue.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_podgroup_schedule_attempts_total",
         ALPHA,
         ("result", "profile"),
         "Number of attempts to schedule pod group, by the result. 'unschedulable' means a pod group could not be "
         "scheduled, while 'error' means an internal scheduler problem.",
     ),
-    Row(
+    MetricDefinition(
         "scheduler_podgroup_scheduling_attempt_duration_seconds",
         ALPHA,
         ("result", "profile"),
         "Pod group scheduling attempt latency in seconds",
         exponential(0.001, 2, 15),
     ),
-    Row(
+    MetricDefinition(
         "scheduler_podgroup_scheduling_algorithm_duration_seconds",
         ALPHA,
         (),
         "Pod group scheduling algorithm latency in seconds",
         exponential(0.001, 2, 15),
     ),
-    Row(
+    MetricDefinition(
         "leader_election_master_status",
         ALPHA,
         ("name",),
@@ -188,100 +188,100 @@ UPSTREAM: Final = (
 )
 
 OURS: Final = (
-    Row("kubenexus_build_info", ALPHA, ("version",), "1, with the version that is running."),
-    Row(
+    MetricDefinition("kubenexus_build_info", ALPHA, ("version",), "1, with the version that is running."),
+    MetricDefinition(
         "kubenexus_loop_lag_seconds",
         ALPHA,
         (),
         "How much later than asked for the event loop came back to a task that only sleeps.",
         exponential(0.001, 2, 13),
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_slow_jobs",
         ALPHA,
         (),
         "Number of jobs whose last decision took longer than it may: they are tried after all others. Anything but 0 "
         "deserves a look at the log.",
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_watch_lag_seconds",
         ALPHA,
         ("kind",),
         "Seconds since the watch of a kind last said anything, bookmarks included.",
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_watch_synced",
         ALPHA,
         ("kind",),
         "1 while objects of a kind are listed and watched, or the kind is not served; 0 while that fails.",
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_events_dropped_total",
         ALPHA,
         ("reason",),
         "Number of events that were not written: the queue was full, the server rejected them or was not reachable.",
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_unusable_objects_total",
         ALPHA,
         ("kind",),
         "Number of objects that could not be read or used and were set aside; the log names each.",
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_plugin_failures_total",
         ALPHA,
         ("plugin",),
         "Number of times that a plugin raised, or returned what its contract does not allow; pods' events say what.",
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_snapshot_refresh_rows",
         ALPHA,
         (),
         "Number of nodes that had to be looked at again before a decision.",
         exponential(1, 4, 9),
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_ledger_corrections_total",
         ALPHA,
         (),
         "Number of times that what is counted on a node, or of pods over all nodes, was not what counting anew gave, "
         "and was put right. Anything but 0 is a bug.",
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_pod_group_size",
         ALPHA,
         (),
         "Number of members that a gang started with.",
         (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_gang_scheduling_decisions_total",
         ALPHA,
         ("outcome",),
         "Number of gangs that were given nodes as a whole ('success'), and of those that did not have all their "
         "members on nodes in time ('timeout').",
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_gang_waiting_time_seconds",
         ALPHA,
         (),
         "Age of a gang, by its oldest member, when it was given nodes.",
         (1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600),
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_gang_completion_latency_seconds",
         ALPHA,
         (),
         "Age of a gang, by its oldest member, when as many members as it needs were bound.",
         (5, 15, 30, 60, 120, 300, 600, 1200, 3600),
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_gang_members_short",
         ALPHA,
         (),
         "Number of members for which room is missing, over all gangs that were refused and wait.",
     ),
-    Row(
+    MetricDefinition(
         "kubenexus_gang_reservations",
         ALPHA,
         ("profile",),

@@ -16,8 +16,8 @@ from prometheus_client.registry import Collector
 from kubenexus import __version__
 from kubenexus.observe.meters import Counter, Gauge, Histogram
 from kubenexus.observe.metric_table import TABLE
-from kubenexus.queue.entry import Place
-from kubenexus.queue.room import WaitingRoom
+from kubenexus.queue.queued_job import QueueState
+from kubenexus.queue.scheduling_queue import SchedulingQueue
 
 SCHEDULED = "scheduled"
 UNSCHEDULABLE = "unschedulable"
@@ -26,7 +26,7 @@ POD, GROUP = "pod", "podgroup"
 
 AFamily = TypeVar("AFamily", Counter, Gauge, Histogram)
 
-PLACES = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+PLACES = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
 
 class Metrics(Collector):
@@ -88,55 +88,55 @@ class Metrics(Collector):
         self.plugin_failures = self._counter("kubenexus_plugin_failures_total")
         self.refresh_rows = self._histogram("kubenexus_snapshot_refresh_rows")
         self.ledger_corrections = self._counter("kubenexus_ledger_corrections_total")
-        self._gauge("kubenexus_build_info").at(__version__).set(1)
+        self._gauge("kubenexus_build_info").labels(__version__).set(1)
 
     # --- what the loop writes -------------------------------------------------------------------------------------
 
     def attempt(self, result: str, profile: str, seconds: float, pods: int = 1) -> None:
         """A turn ended so for that many pods. `seconds`: deciding, and for placed pods binding, too."""
-        self.attempt_duration.at(result, profile).observe(seconds, pods)
-        self.schedule_attempts.at(result, profile).add(pods)
+        self.attempt_duration.labels(result, profile).observe(seconds, pods)
+        self.schedule_attempts.labels(result, profile).add(pods)
 
     def group_attempt(self, result: str, profile: str, seconds: float) -> None:
         """The same for a gang, which is one thing however many pods it has."""
-        self.group_attempt_duration.at(result, profile).observe(seconds)
-        self.group_attempts.at(result, profile).add()
+        self.group_attempt_duration.labels(result, profile).observe(seconds)
+        self.group_attempts.labels(result, profile).add()
 
     def gang_started(self, members: int, seconds: float) -> None:
         """A gang of which nobody had a node was given so many, so long after its oldest member was made."""
-        self.gang_decisions.at("success").add()
-        self.gang_size.at().observe(members)
-        self.gang_waiting.at().observe(max(0.0, seconds))
+        self.gang_decisions.labels("success").add()
+        self.gang_size.labels().observe(members)
+        self.gang_waiting.labels().observe(max(0.0, seconds))
 
     def bound(self, attempts: int, seconds: float) -> None:
         """A pod has its node, in its so-manieth attempt and so long after its first."""
-        self.pod_attempts.at().observe(attempts)
-        self.sli_duration.at(str(attempts) if attempts < 15 else "15+").observe(seconds)
+        self.pod_attempts.labels().observe(attempts)
+        self.sli_duration.labels(str(attempts) if attempts < 15 else "15+").observe(seconds)
 
-    def read_queue(self, room: WaitingRoom) -> None:
+    def read_queue(self, room: SchedulingQueue) -> None:
         """Who waits where and why, and who came in. A source: asked when somebody looks."""
-        for place in PLACES:
-            waiting, gangs = room.waiting(place), room.gangs(place)
-            self.pending_pods.at(place.value).set(waiting.pods)
-            self.queued_entities.at(place.value, POD).set(waiting.jobs - gangs)
-            self.queued_entities.at(place.value, GROUP).set(gangs)
-        for queue, event, jobs, pods, gangs in room.incoming():
-            self.incoming_pods.at(queue, event).add(pods)
+        for state in PLACES:
+            waiting, gangs = room.pending(state), room.pending_gangs(state)
+            self.pending_pods.labels(state.value).set(waiting.pods)
+            self.queued_entities.labels(state.value, POD).set(waiting.jobs - gangs)
+            self.queued_entities.labels(state.value, GROUP).set(gangs)
+        for queue, event, jobs, pods, gangs in room.drain_incoming():
+            self.incoming_pods.labels(queue, event).add(pods)
             for kind, count in ((POD, jobs - gangs), (GROUP, gangs)):
                 if count:
-                    self.incoming_entities.at(queue, event, kind).add(count)
-        self.inflight_events.replace({(label,): count for label, count in room.events_kept().items()})
+                    self.incoming_entities.labels(queue, event, kind).add(count)
+        self.inflight_events.replace({(label,): count for label, count in room.in_flight_events().items()})
         self._read_refusals(room)
 
-    def _read_refusals(self, room: WaitingRoom) -> None:
+    def _read_refusals(self, queue: SchedulingQueue) -> None:
         blamed: Tally[tuple[str, ...]] = Tally()
         short = 0
-        for refusal in room.refusals():
+        for refusal in queue.unschedulable_counts():
             for plugin in refusal.plugins:
                 blamed[plugin, refusal.profile] += refusal.pods
             short += refusal.short
         self.unschedulable_pods.replace(blamed)
-        self.gang_members_short.at().set(short)
+        self.gang_members_short.labels().set(short)
 
     # --- who looks ------------------------------------------------------------------------------------------------
 

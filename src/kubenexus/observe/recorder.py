@@ -20,15 +20,15 @@ import msgspec
 
 from kubenexus.base.clock import Clock, Sleep
 from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
-from kubenexus.client.fair_queue import FairQueue, Flight
-from kubenexus.observe.events import SCHEDULED, Happening, Source
-from kubenexus.observe.story import Story
+from kubenexus.client.fair_queue import CallInFlight, FairQueue
+from kubenexus.observe.event_series import EventSeries
+from kubenexus.observe.events import SCHEDULED, EventRecord, EventSource
 
 Room = Callable[[], Awaitable[None]]
 UNREACHABLE = "unreachable"
 
 
-class Limits(msgspec.Struct, frozen=True, gc=False):
+class RecorderLimits(msgspec.Struct, frozen=True, gc=False):
     """In seconds and pieces. `window`, `refresh`, `tries` and `pause` are kube-scheduler's."""
 
     waiting: int = 16384  # events yield to binds: a drain of ten thousand pods must not lose any
@@ -37,7 +37,7 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     refresh: float = 1800.0
     tries: int = 12
     pause: float = 10.0
-    timeout: float = 5.0  # of one call: no longer than a write may take (the fence in `app.leader`)
+    timeout: float = 5.0  # of one call: no longer than a write may take (the fence in `app.election.leader`)
     look: float = 60.0
     writers: int = 4
     slow: int = 2  # of these, for namespaces whose events hang
@@ -53,19 +53,19 @@ class EventRecorder:
         host: str,
         rng: Random,
         *,
-        limits: Limits | None = None,
+        limits: RecorderLimits | None = None,
         sleep: Sleep = asyncio.sleep,
         stalled: Callable[[str, int], None] = lambda namespace, count: None,
     ) -> None:
-        self.limits = limits or Limits()
+        self.limits = limits or RecorderLimits()
         self.dropped: Counter[str] = Counter()  # by why: full, rejected, unreachable, broken
         self._clock = clock
         self._host = host
         self._rng = rng
         self._sleep = sleep
-        self._known: OrderedDict[tuple[str, ...], Story] = OrderedDict()  # the one seen last is the last
-        self._queue = FairQueue[Story](self.limits.writers, slow=self.limits.slow, stalled=stalled)
-        self._sources: dict[str, Source] = {}
+        self._known: OrderedDict[tuple[str, ...], EventSeries] = OrderedDict()  # the one seen last is the last
+        self._queue = FairQueue[EventSeries](self.limits.writers, slow=self.limits.slow, stalled=stalled)
+        self._sources: dict[str, EventSource] = {}
         self._nanoseconds = 0
 
     @property
@@ -79,30 +79,30 @@ class EventRecorder:
 
     # --- what the loop calls --------------------------------------------------------------------------------------
 
-    def record(self, what: Happening, controller: str) -> None:
+    def record(self, what: EventRecord, controller: str) -> None:
         """This happened. Never waits and never raises; `controller` is the name of the pod's scheduler."""
         now, key = self._clock.now(), (controller, *what.key)
-        story = self._known.get(key)
-        if story is None or story.last + self.limits.window < now:
-            self._known[key] = story = Story(what, self._source(controller), now, self._unique(now))
+        series = self._known.get(key)
+        if series is None or series.last + self.limits.window < now:
+            self._known[key] = series = EventSeries(what, self._source(controller), now, self._unique(now))
         else:
-            story.again(now)
+            series.repeat(now)
         self._known.move_to_end(key)
-        if story.untold:
-            self._enqueue(story)
+        if series.needs_sending:
+            self._enqueue(series)
         if len(self._known) > self.limits.remembered:
             self._known.popitem(last=False)
 
     def tick(self) -> None:
         """End series that are over, and tell those again that the API server would forget. `run` calls it."""
         now = self._clock.now()
-        for key, story in list(self._known.items()):
-            over = story.last + self.limits.window < now
-            old = story.count > 1 and story.told_at + self.limits.refresh <= now
+        for key, series in list(self._known.items()):
+            over = series.last + self.limits.window < now
+            old = series.count > 1 and series.told_at + self.limits.refresh <= now
             if over:
                 del self._known[key]
-            if story.told and (old or (over and story.count > story.told)):
-                self._enqueue(story)
+            if series.sent_count and (old or (over and series.count > series.sent_count)):
+                self._enqueue(series)
 
     # --- what runs beside it --------------------------------------------------------------------------------------
 
@@ -115,19 +115,19 @@ class EventRecorder:
                 work.clear()
                 if self._queue.waiting:
                     await room()
-                while (flight := self._queue.next()) is not None:
-                    tasks.create_task(self._tell(flight, api, self.limits.tries))
+                while (call := self._queue.next()) is not None:
+                    tasks.create_task(self._tell(call, api, self.limits.tries))
                 await work.wait()
 
     async def drain(self, api: Api) -> None:
         """What waits is sent now, each event with one try. For the end of the process; the caller bounds the time."""
-        self._queue.hurry()
+        self._queue.put_first()
         work = self._woken()
         async with asyncio.TaskGroup() as tasks:
-            while self._queue.waiting or self._queue.flights:
+            while self._queue.waiting or self._queue.in_flight:
                 work.clear()
-                while (flight := self._queue.next()) is not None:
-                    tasks.create_task(self._tell(flight, api, 1))
+                while (call := self._queue.next()) is not None:
+                    tasks.create_task(self._tell(call, api, 1))
                 await work.wait()
 
     def _woken(self) -> asyncio.Event:
@@ -141,30 +141,30 @@ class EventRecorder:
             await self._sleep(self.limits.look)
             self.tick()
 
-    async def _tell(self, flight: Flight[Story], api: Api, tries: int) -> None:
+    async def _tell(self, call: CallInFlight[EventSeries], api: Api, tries: int) -> None:
         """Once: it is told, or rests, or there is no point. Whatever happens stays here."""
-        story = flight.item
-        story.tries += 1
+        series = call.item
+        series.tries += 1
         try:
-            problem = await self._sent(story, api)
+            problem = await self._sent(series, api)
         except asyncio.CancelledError:  # at the end of the process: `drain` is to send it once more
-            self._queue.put(flight.namespace, story, story)
-            self._queue.done(flight, through=False)
+            self._queue.put(call.namespace, series, series)
+            self._queue.done(call, through=False)
             raise
-        if problem == UNREACHABLE and story.tries < tries:
-            self._queue.rest(flight, self.limits.pause * (1 + 0.25 * self._rng.random()))
+        if problem == UNREACHABLE and series.tries < tries:
+            self._queue.postpone(call, self.limits.pause * (1 + 0.25 * self._rng.random()))
             return
-        self._queue.done(flight, through=not problem)
-        story.tries = 0
+        self._queue.done(call, through=not problem)
+        series.tries = 0
         if problem:
-            self._give_up(story, problem)
+            self._give_up(series, problem)
         else:
-            self._told(story)
+            self._told(series)
 
-    async def _sent(self, story: Story, api: Api) -> str:
+    async def _sent(self, series: EventSeries, api: Api) -> str:
         """Why it was not told, "" if it was."""
         try:
-            await story.tell(api, self._clock, self.limits.timeout)
+            await series.send(api, self._clock, self.limits.timeout)
         except (Unreachable, Uncertain):
             return UNREACHABLE
         except ApiError as error:
@@ -174,38 +174,38 @@ class EventRecorder:
             return "broken"
         return ""
 
-    def _told(self, story: Story) -> None:
-        story.waiting = False
-        if story.untold:
-            self._enqueue(story)
-        elif story.what.reason == SCHEDULED:  # happens once; no need to remember it
-            self._forget(story)
+    def _told(self, series: EventSeries) -> None:
+        series.waiting = False
+        if series.needs_sending:
+            self._enqueue(series)
+        elif series.what.reason == SCHEDULED:  # happens once; no need to remember it
+            self._forget(series)
 
-    def _give_up(self, story: Story, why: str) -> None:
-        story.waiting = False
+    def _give_up(self, series: EventSeries, why: str) -> None:
+        series.waiting = False
         self.dropped[why] += 1
-        self._forget(story)
+        self._forget(series)
 
     # --- how it is kept -------------------------------------------------------------------------------------------
 
-    def _enqueue(self, story: Story) -> None:
-        if story.waiting:
+    def _enqueue(self, series: EventSeries) -> None:
+        if series.waiting:
             return
-        story.waiting = True
-        self._queue.put(story.what.regarding.namespace, story, story)
+        series.waiting = True
+        self._queue.put(series.what.regarding.namespace, series, series)
         if len(self._queue) > self.limits.waiting:
             oldest = self._queue.drop()  # the oldest news is the least news
             if oldest is not None:
                 self._give_up(oldest, "full")
 
-    def _forget(self, story: Story) -> None:
-        key = (story.source.controller, *story.what.key)
-        if self._known.get(key) is story:
+    def _forget(self, series: EventSeries) -> None:
+        key = (series.source.controller, *series.what.key)
+        if self._known.get(key) is series:
             del self._known[key]
 
-    def _source(self, controller: str) -> Source:
+    def _source(self, controller: str) -> EventSource:
         if controller not in self._sources:
-            self._sources[controller] = Source.on(self._host, controller)
+            self._sources[controller] = EventSource.on(self._host, controller)
         return self._sources[controller]
 
     def _unique(self, now: float) -> int:

@@ -9,19 +9,19 @@ from typing import Any
 
 import msgspec
 
-from kubenexus.api.gangs.claim import UNSAID
-from kubenexus.api.gangs.levels import LEVELS, Level
+from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST
+from kubenexus.api.gangs.levels import DEFAULT_LEVELS, TopologyLevel
 from kubenexus.base.errors import Malformed
-from kubenexus.cycle.bench import Bench
-from kubenexus.framework.contract import PluginFailedError
-from kubenexus.framework.decision import Certificate, Decision, Diagnosis
-from kubenexus.framework.job import ALONE, Job, JobView
-from kubenexus.framework.profile import Lineup
+from kubenexus.cycle.class_cache import ClassCache
+from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis
+from kubenexus.framework.job import SINGLE_POD_VIEW, Job, JobView
+from kubenexus.framework.plugin_results import PluginError
+from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.planner import GangPlanner
-from kubenexus.plan.gang.quest import Outcome
-from kubenexus.plan.gang.stake import RESERVED, Reservation, Stake, reserve
-from kubenexus.plan.seat import Seat, Usher
+from kubenexus.plan.gang.reservation import RESERVED, Reservation, ReservationCheck, reserve
+from kubenexus.plan.gang.solver import GangResult
+from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord, of_daemon_set
 from kubenexus.state.snapshot import Snapshot, StaleSnapshot
@@ -31,13 +31,20 @@ class Planner:
     """One for each profile. Its only memory are caches, the bench's and what was counted of the last reservation, which
     change no answer."""
 
-    def __init__(self, lineup: Lineup, bench: Bench | None = None, levels: Sequence[Level] = LEVELS) -> None:
-        self.lineup = lineup
-        self.bench = Bench(lineup) if bench is None else bench  # one without classes is false
-        self._usher = Usher(self.bench)
+    def __init__(
+        self,
+        profile_plugins: ProfilePlugins,
+        class_cache: ClassCache | None = None,
+        levels: Sequence[TopologyLevel] = DEFAULT_LEVELS,
+    ) -> None:
+        self.profile_plugins = profile_plugins
+        self.class_cache = (
+            ClassCache(profile_plugins) if class_cache is None else class_cache
+        )  # one without classes is false
+        self._pod_placer = PodPlacer(self.class_cache)
         self._levels = levels
-        self._gangs = GangPlanner(self.bench, self._usher, levels)
-        self._stake: Stake | None = None
+        self._gangs = GangPlanner(self.class_cache, self._pod_placer, levels)
+        self._reservation_check: ReservationCheck | None = None
 
     def decide(self, job: Job, snapshot: Snapshot, now: float, reserved: Reservation | None = None) -> Decision:
         """As many members as fit if they are at least `job.minimum`; else none, with the first refusal's reasons.
@@ -48,19 +55,21 @@ class Planner:
         decision = self._decide(job, snapshot, now)
         if reserved is None or not decision.placed or self._pinned(job, snapshot):
             return decision
-        stake = self._stake
-        if stake is None or not stake.still(reserved, snapshot):
-            stake = self._stake = Stake(reserved, self.bench, snapshot, self._levels)
-        if not stake.hurt_by(decision, job):
+        reservation_check = self._reservation_check
+        if reservation_check is None or not reservation_check.still(reserved, snapshot):
+            reservation_check = self._reservation_check = ReservationCheck(
+                reserved, self.class_cache, snapshot, self._levels
+            )
+        if not reservation_check.is_delayed_by(decision, job):
             return decision
-        for within in stake.elsewhere(decision, job):
+        for within in reservation_check.alternative_rows(decision, job):
             other = self._decide(job, snapshot, now, within)
-            if other.placed and not stake.hurt_by(other, job):
+            if other.placed and not reservation_check.is_delayed_by(other, job):
                 return other
-        if job.minimum <= len(job.holes) < len(job.pods):  # those that the gang can do without wait by themselves
-            needed = msgspec.structs.replace(job, pods=job.pods[: len(job.holes)])
-            other = self._decide(needed, snapshot, now, stake.own(job))
-            if other.placed and not stake.hurt_by(other, job):
+        if job.minimum <= len(job.hold_keys) < len(job.pods):  # those that the gang can do without wait by themselves
+            needed = msgspec.structs.replace(job, pods=job.pods[: len(job.hold_keys)])
+            other = self._decide(needed, snapshot, now, reservation_check.own(job))
+            if other.placed and not reservation_check.is_delayed_by(other, job):
                 return other
         diagnosis = Diagnosis(
             snapshot.nodes.count,
@@ -72,46 +81,50 @@ class Planner:
         )
         return Decision(job.key, Code.UNSCHEDULABLE, snapshot.generation, now, diagnosis=diagnosis)
 
-    def reserve(self, job: Job, certificate: Certificate, snapshot: Snapshot) -> Reservation:
+    def reserve(self, job: Job, gang_diagnosis: GangDiagnosis, snapshot: Snapshot) -> Reservation:
         """What a gang waits for that was just refused."""
-        return reserve(job, certificate, self.bench, snapshot, self._levels)
+        return reserve(job, gang_diagnosis, self.class_cache, snapshot, self._levels)
 
     def _pinned(self, job: Job, snapshot: Snapshot) -> bool:
         """A daemon has no other node to go to, and its node is not the same without it. Any pod may name a node, so
         that alone does not count. An owner reference can be forged, too, where no admission rule forbids it: such a pod
         takes what it asks for on the one node that it names, and the tenant has to delete and make pods to go on."""
         only = len(job.pods) == 1 and of_daemon_set(job.pods[0])
-        return only and self.bench.look(job.pods[0], snapshot.nodes).only is not None
+        return only and self.class_cache.lookup(job.pods[0], snapshot.nodes).node_names is not None
 
     def _decide(self, job: Job, snapshot: Snapshot, now: float, within: Any = None) -> Decision:
         if len(job.pods) < job.minimum:
             missing = f"{len(job.pods)} of at least {job.minimum} members exist"
             diagnosis = Diagnosis(snapshot.nodes.count, message=missing)
             return Decision(job.key, Code.PENDING, snapshot.generation, now, diagnosis=diagnosis)
-        if len(job.pods) > 1 or job.topology != UNSAID:
+        if len(job.pods) > 1 or job.topology != NO_TOPOLOGY_REQUEST:
             return self._gang(job, snapshot, now, within)
-        view = JobView(seated=frozenset(job.holes)) if job.holes else ALONE
-        seat = self._usher.seat(job.pods[0], snapshot, view, within)  # nobody after it has to see it: no need to write
-        placements = () if seat.placement is None else (seat.placement,)
-        return Decision(job.key, seat.code, snapshot.generation, now, placements, seat.diagnosis, seat.error)
+        view = JobView(counted_keys=frozenset(job.hold_keys)) if job.hold_keys else SINGLE_POD_VIEW
+        result = self._pod_placer.place(
+            job.pods[0], snapshot, view, within
+        )  # nobody after it has to see it: no need to write
+        placements = () if result.placement is None else (result.placement,)
+        return Decision(job.key, result.code, snapshot.generation, now, placements, result.diagnosis, result.error)
 
     def _gang(self, job: Job, snapshot: Snapshot, now: float, within: Any) -> Decision:
         try:
             outcome = self._gangs.plan(job, snapshot, within)
         except Malformed as problem:
-            outcome = Outcome(refusal=Seat(Code.UNRESOLVABLE, Diagnosis(snapshot.nodes.count, message=str(problem))))
-        except PluginFailedError as failure:
-            outcome = Outcome(refusal=self._usher.failed(failure, snapshot.nodes))
-        refusal, certificate, diagnosis = outcome.refusal, outcome.certificate, Diagnosis(snapshot.nodes.count)
-        if certificate is not None:
-            blamed = tuple(sorted(outcome.blamed))
-            diagnosis = Diagnosis(snapshot.nodes.count, refused_by=blamed, message=certificate.sentence())
+            outcome = GangResult(
+                refusal=PodResult(Code.UNRESOLVABLE, Diagnosis(snapshot.nodes.count, message=str(problem)))
+            )
+        except PluginError as failure:
+            outcome = GangResult(refusal=self._pod_placer.failed(failure, snapshot.nodes))
+        refusal, gang_diagnosis, diagnosis = outcome.refusal, outcome.gang_diagnosis, Diagnosis(snapshot.nodes.count)
+        if gang_diagnosis is not None:
+            blamed = tuple(sorted(outcome.unschedulable_plugins))
+            diagnosis = Diagnosis(snapshot.nodes.count, refused_by=blamed, message=gang_diagnosis.sentence())
         elif refusal is not None:
             diagnosis = refusal.diagnosis
         code = Code.SUCCESS if outcome.placements else refusal.code if refusal is not None else Code.UNSCHEDULABLE
         error = "" if refusal is None else refusal.error
         return Decision(
-            job.key, code, snapshot.generation, now, outcome.placements, diagnosis, error, certificate=certificate
+            job.key, code, snapshot.generation, now, outcome.placements, diagnosis, error, gang_diagnosis=gang_diagnosis
         )
 
 
@@ -121,8 +134,10 @@ def commit(decision: Decision, job: Job, ledger: Ledger, now: float) -> list[Pod
     if decision.generation != ledger.generation:
         raise StaleSnapshot(f"decision of generation {decision.generation}, ledger at {ledger.generation}")
     pods = {pod.key: pod for pod in job.pods}
-    with ledger.attempt() as attempt:
+    with ledger.transaction() as transaction:
         for placement in decision.placements:
             given = placement.assignment
-            attempt.place(pods[placement.pod], placement.node, placement.footprint, given.takes, given.volumes)
-        return attempt.keep(now)
+            transaction.place(
+                pods[placement.pod], placement.node, placement.footprint, given.device_shares, given.volumes
+            )
+        return transaction.commit(now)

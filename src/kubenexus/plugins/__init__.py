@@ -6,29 +6,29 @@ Names, weights, reasons and numbers are kube-scheduler's wherever the concept is
 from collections.abc import Iterable
 from typing import Any
 
-from kubenexus.framework.profile import Enabled, Factory, Lineup, Profile
-from kubenexus.framework.registry import with_entry_points
-from kubenexus.plugins.balanced_allocation import NodeResourcesBalancedAllocation
+from kubenexus.framework.profile import EnabledPlugin, Factory, Profile, ProfilePlugins
+from kubenexus.framework.registry import load_plugins
 from kubenexus.plugins.dynamic_resources import DynamicResources
-from kubenexus.plugins.gates import SchedulingGates
 from kubenexus.plugins.image_locality import ImageLocality
-from kubenexus.plugins.inter_pod_affinity import InterPodAffinity
+from kubenexus.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from kubenexus.plugins.node_affinity import NodeAffinity
 from kubenexus.plugins.node_declared_features import NodeDeclaredFeatures
 from kubenexus.plugins.node_name import NodeName
 from kubenexus.plugins.node_ports import NodePorts
-from kubenexus.plugins.node_resources_fit import NodeResourcesFit
+from kubenexus.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
+from kubenexus.plugins.node_resources.fit import NodeResourcesFit
 from kubenexus.plugins.node_unschedulable import NodeUnschedulable
 from kubenexus.plugins.node_volume_limits import NodeVolumeLimits
-from kubenexus.plugins.pod_topology_spread import PodTopologySpread
+from kubenexus.plugins.pod_topology_spread.plugin import PodTopologySpread
 from kubenexus.plugins.priority_sort import PrioritySort
+from kubenexus.plugins.scheduling_gates import SchedulingGates
 from kubenexus.plugins.taint_toleration import TaintToleration
-from kubenexus.plugins.volume_binding import VolumeBinding
+from kubenexus.plugins.volume_binding.plugin import VolumeBinding
 from kubenexus.plugins.volume_restrictions import VolumeRestrictions
 from kubenexus.plugins.volume_zone import VolumeZone
 
 # In the order they are asked, with their default weights: the order decides which reason a refused node reports.
-ORDER: tuple[tuple[Any, int], ...] = (
+BUILT_IN_ORDER: tuple[tuple[Any, int], ...] = (
     (SchedulingGates, 1),
     (PrioritySort, 1),
     (NodeName, 1),
@@ -48,15 +48,15 @@ ORDER: tuple[tuple[Any, int], ...] = (
     (ImageLocality, 1),
     (NodeDeclaredFeatures, 1),
 )
-BUILT_IN: dict[str, Factory] = {plugin.name: plugin for plugin, _ in ORDER}
+BUILT_IN: dict[str, Factory] = {plugin.name: plugin for plugin, _ in BUILT_IN_ORDER}
 
 
-def default_profile(name: str = "kubenexus-scheduler", also: Iterable[Enabled] = ()) -> Profile:
+def default_profile(name: str = "kubenexus-scheduler", also: Iterable[EnabledPlugin] = ()) -> Profile:
     """All built-in plugins with kube-scheduler's weights, and after them `also`."""
-    enabled = [Enabled(plugin.name, weight) for plugin, weight in ORDER]
+    enabled = [EnabledPlugin(plugin.name, weight) for plugin, weight in BUILT_IN_ORDER]
     return Profile(name, (*enabled, *also))
 
 
-def lineup(profile: Profile | None = None) -> Lineup:
+def profile_plugins(profile: Profile | None = None) -> ProfilePlugins:
     """A profile's plugins, ready to be asked; those of other packages included."""
-    return Lineup(profile or default_profile(), with_entry_points(BUILT_IN))
+    return ProfilePlugins(profile or default_profile(), load_plugins(BUILT_IN))

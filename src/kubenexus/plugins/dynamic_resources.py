@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from kubenexus.api.allocatable import allocatable
 from kubenexus.api.core import Pod
-from kubenexus.api.offers import allocatable
 from kubenexus.api.resource_names import is_basic
 from kubenexus.api.resources import demand
-from kubenexus.base.errors import shown
-from kubenexus.framework.events import Action, Event, Resource, Wake
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Depends
-from kubenexus.framework.signature import MOST_CLAIMS
+from kubenexus.base.errors import truncated
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from kubenexus.framework.extension_points import Depends
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.pod_signature import MOST_CLAIMS
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.state.view import Nodes
 
@@ -37,7 +37,7 @@ class DynamicResources:
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
 
-    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
+    def pre_filter(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
         if pod.spec.resource_claims:
             return Verdict(Code.UNRESOLVABLE, (_has_claims(pod),))
         return None if _asked(pod) else SKIP
@@ -47,28 +47,30 @@ class DynamicResources:
             verdict.reject(np.ones(nodes.width, np.bool_), Reason(_has_claims(pod), Code.UNRESOLVABLE))
             return
         for name in _asked(pod):
-            if nodes.delegated(name):
-                reason = Reason(f"node(s) offer no {shown(name)}, and {NOT_YET}", Code.UNRESOLVABLE)
+            if nodes.is_device_class_resource(name):
+                reason = Reason(f"node(s) offer no {truncated(name)}, and {NOT_YET}", Code.UNRESOLVABLE)
                 verdict.reject(nodes.alloc(name) <= 0, reason)
 
-    def _offers(self, pod: Pod, event: Event) -> bool:
+    def _offers(self, pod: Pod, event: ClusterEvent) -> bool:
         """A node whose device plugins offer all that the pod would otherwise need claims for."""
         offered = dict(allocatable(event.new))
         needed = [name for name, _ in demand(pod).amounts if name in event.delegated]
         return not pod.spec.resource_claims and all(offered.get(name) for name in needed)
 
     # Claims cannot be taken out of a pod, and without its DeviceClass a resource is missing all the same.
-    wakes = (Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, _offers),)
+    events_to_register = (
+        ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE, _offers),
+    )
 
 
 def _has_claims(pod: PodClass) -> str:
-    names = [shown(claim.name) for claim in pod.spec.resource_claims[:MOST_CLAIMS]]
+    names = [truncated(claim.name) for claim in pod.spec.resource_claims[:MOST_CLAIMS]]
     more = ["..."] if len(pod.spec.resource_claims) > MOST_CLAIMS else []
     return f"{NOT_YET}: pod has resource claims [{' '.join([*names, *more])}]"
 
 
 def _asked(pod: PodClass) -> tuple[str, ...]:
     """The resources that it asks for and that a DeviceClass may back."""
-    return pod.once(
+    return pod.cached(
         "DynamicResources", lambda: tuple(name for name, amount in pod.demand.amounts if amount and not is_basic(name))
     )

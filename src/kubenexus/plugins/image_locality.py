@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.base.numbers import IntColumn
+from kubenexus.base.arrays import IntColumn
+from kubenexus.framework.extension_points import AS_IS, CodedScores, Depends
 from kubenexus.framework.job import JobView
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import KEEP, Coded, Depends
+from kubenexus.framework.pod_class import PodClass
 from kubenexus.state.view import Nodes
 
 _MIB = 1024 * 1024
@@ -20,33 +20,35 @@ class ImageLocality:
     name = "ImageLocality"
     reads = ("spec.containers", "spec.initContainers", "spec.volumes.image")
     depends = Depends.CLUSTER
-    normalize = KEEP
+    normalize = AS_IS
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
 
-    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | int:
-        if not nodes.imaged:
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | CodedScores | int:
+        if not nodes.has_images:
             return 0
-        wanted = pod.once(self.name, lambda: tuple(_images(pod)))
-        points: IntColumn | Coded | int = nodes.remembered((self, wanted), lambda nodes: _points(wanted, nodes))
+        wanted = pod.cached(self.name, lambda: tuple(_images(pod)))
+        points: IntColumn | CodedScores | int = nodes.cached_until_node_change(
+            (self, wanted), lambda nodes: _points(wanted, nodes)
+        )
         return points
 
 
-def _points(wanted: tuple[str, ...], nodes: Nodes) -> IntColumn | Coded | int:
+def _points(wanted: tuple[str, ...], nodes: Nodes) -> IntColumn | CodedScores | int:
     found = [image for image in (nodes.image(name) for name in wanted) if image is not None]
     if not found:
         return 0
     present: IntColumn = np.zeros(nodes.width, np.int64)
     for image in found:
         spread = len(image.rows) / nodes.total
-        present += int(float(image.size) * spread) * nodes.having(image)
+        present += int(float(image.size) * spread) * nodes.with_image(image)
     most = _MOST_PER_IMAGE * len(wanted)
     points: IntColumn = 100 * (np.clip(present, _LEAST, most) - _LEAST) // (most - _LEAST)
     if nodes.rows is not None or not nodes.width:
         return points
     values, codes = np.unique(points, return_inverse=True)  # many classes are given the same
-    return Coded(codes, values) if len(values) > 1 else int(values[0])
+    return CodedScores(codes, values) if len(values) > 1 else int(values[0])
 
 
 def _images(pod: PodClass) -> list[str]:

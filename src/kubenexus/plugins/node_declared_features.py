@@ -5,9 +5,9 @@ from typing import Any
 
 from kubenexus.api.core import Pod
 from kubenexus.api.features import required_features
-from kubenexus.framework.events import Action, Event, Resource, Wake
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Depends
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from kubenexus.framework.extension_points import Depends
+from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
 from kubenexus.state.view import Nodes
 
@@ -21,21 +21,23 @@ class NodeDeclaredFeatures:
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
 
-    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | None:
+    def pre_filter(self, pod: PodClass, nodes: Nodes) -> Skip | None:
         return None if required_features(pod.pod) else SKIP
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        needed = pod.once(self.name, lambda: required_features(pod.pod))
+        needed = pod.cached(self.name, lambda: required_features(pod.pod))
         if needed:
-            verdict.reject(~nodes.declaring(needed), self.LACKING)
+            verdict.reject(~nodes.declaring_features(needed), self.LACKING)
 
-    def _declares_otherwise(self, pod: Pod, event: Event) -> bool:
+    def _declares_otherwise(self, pod: Pod, event: ClusterEvent) -> bool:
         return event.old is None or event.old.status.declared_features != event.new.status.declared_features
 
-    def _needs_otherwise(self, pod: Pod, event: Event) -> bool:
+    def _needs_otherwise(self, pod: Pod, event: ClusterEvent) -> bool:
         return required_features(event.old) != required_features(event.new)
 
-    wakes = (
-        Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _declares_otherwise),
-        Wake(Resource.TARGET_POD, Action.UPDATE, _needs_otherwise),
+    events_to_register = (
+        ClusterEventWithHint(
+            EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE, _declares_otherwise
+        ),
+        ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE, _needs_otherwise),
     )

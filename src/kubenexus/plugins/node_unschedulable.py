@@ -5,10 +5,10 @@ from typing import Any
 
 from kubenexus.api.core import Pod, Taint
 from kubenexus.api.tolerations import tolerated
-from kubenexus.framework.events import Action, Event, Resource, Wake
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Depends
-from kubenexus.framework.verdict import Code, NodeVerdict, Reason, shareable
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from kubenexus.framework.extension_points import Depends
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.verdict import Code, NodeVerdict, Reason, shared_mask
 from kubenexus.state.view import Nodes
 
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -25,18 +25,18 @@ class NodeUnschedulable:
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         if nodes.cordons and not tolerated(pod.spec.tolerations, CORDON):
-            refused = nodes.remembered(self, lambda nodes: shareable(nodes.cordoned.copy()))
+            refused = nodes.cached_until_node_change(self, lambda nodes: shared_mask(nodes.cordoned.copy()))
             if refused is not None:
-                verdict.reject_some(refused, self.CORDONED)
+                verdict.reject_shared(refused, self.CORDONED)
 
-    def _opens(self, pod: Pod, event: Event) -> bool:
+    def _opens(self, pod: Pod, event: ClusterEvent) -> bool:
         """A node that is new and open, or was cordoned and is no longer."""
         return not event.new.spec.unschedulable and (event.old is None or event.old.spec.unschedulable)
 
-    def _tolerates_now(self, pod: Pod, event: Event) -> bool:
+    def _tolerates_now(self, pod: Pod, event: ClusterEvent) -> bool:
         return tolerated(event.new.spec.tolerations, CORDON)
 
-    wakes = (
-        Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _opens),
-        Wake(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION, _tolerates_now),
+    events_to_register = (
+        ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, _opens),
+        ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE_POD_TOLERATION, _tolerates_now),
     )

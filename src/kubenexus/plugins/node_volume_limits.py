@@ -11,18 +11,18 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.base.numbers import BoolColumn, IntColumn, somewhere
-from kubenexus.framework.events import Action, Resource, Wake
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Depends
+from kubenexus.base.arrays import BoolColumn, IntColumn, any_true
+from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
+from kubenexus.framework.extension_points import Depends
+from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip
 from kubenexus.plugins.volume_hints import detached, driver_yields, limit_rose, own_claim, volume_left
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
-from kubenexus.state.volumes.mounts import Mounts
+from kubenexus.state.volumes.claim_users import not_owned_by
+from kubenexus.state.volumes.csi_translation import AttachedVolume
+from kubenexus.state.volumes.pod_volumes import PodVolumes
 from kubenexus.state.volumes.store import VolumeStore
-from kubenexus.state.volumes.translate import Attachment
-from kubenexus.state.volumes.users import not_made_for
 
 
 class _Load(msgspec.Struct, frozen=True, array_like=True):
@@ -33,7 +33,7 @@ class _Load(msgspec.Struct, frozen=True, array_like=True):
     drivers: tuple[str, ...] = ()
     in_tree: tuple[str, ...] = ()
     own: tuple[tuple[str, int], ...] = ()
-    shared: tuple[Attachment, ...] = ()
+    shared: tuple[AttachedVolume, ...] = ()
     unreadable: str = ""
     problem: str = ""
     code: int = Code.ERROR
@@ -41,10 +41,10 @@ class _Load(msgspec.Struct, frozen=True, array_like=True):
 
 class NodeVolumeLimits:
     name = "NodeVolumeLimits"
-    of_volumes = True  # pods without volumes need not be signed
+    volumes_only = True  # pods without volumes need not be signed
     reads = ()
     depends = Depends.USAGE
-    scalar = True
+    supports_one_node = True
     FULL = Reason("node(s) exceed max volume count", Code.UNSCHEDULABLE)
 
     def __init__(self, args: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ class NodeVolumeLimits:
         mounts = nodes.volumes.mounts(pod)
         return None if mounts is None or not mounts.drivers else _load(pod, mounts, nodes)
 
-    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | None:
+    def pre_filter(self, pod: PodClass, nodes: Nodes) -> Skip | None:
         return None if pod.signed.get(self.name) is not None else SKIP
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
@@ -68,15 +68,15 @@ class NodeVolumeLimits:
         refused = self._refuse_unreadable(load, nodes, verdict)
         if load.drivers and not load.problem:
             refused |= self._refuse_missing(load, nodes, verdict, refused)
-            if nodes.columns.volumes.users.complaints:
+            if nodes.columns.volumes.users.problems_by_row:
                 refused |= self._refuse_complaining(nodes, verdict, refused)
             for driver in load.drivers:
                 over = _over(load, driver, nodes)
-                if somewhere(over):
+                if any_true(over):
                     verdict.reject(over & ~refused, self.FULL)
                     refused |= over
 
-    def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
+    def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
         """Each further pod brings volumes of its own; those in use are shared with the first."""
         load: _Load | None = pod.signed.get(self.name)
         if load is None or load.problem:
@@ -85,8 +85,8 @@ class NodeVolumeLimits:
             column, own = nodes.columns.volumes.drivers.of(driver), dict(load.own).get(driver, 0)
             new = _new(load, driver, nodes)
             left = column.limit[nodes.where] - column.count[nodes.where] - (new - own)
-            fits = left // own if own else np.where((left >= 0) | (new == 0), room, 0)
-            np.minimum(room, np.maximum(fits, 0), out=room)
+            fits = left // own if own else np.where((left >= 0) | (new == 0), capacity, 0)
+            np.minimum(capacity, np.maximum(fits, 0), out=capacity)
 
     def _reason_at(self, row: int, load: _Load, store: VolumeStore) -> Reason | None:
         """The whole rule for a single row, as plain numbers."""
@@ -97,8 +97,8 @@ class NodeVolumeLimits:
             attaches = described or driver not in load.in_tree
             if attaches and _heeded(driver, store) and not columns.of(driver).installed[row]:
                 return _missing(driver)
-        if load.drivers and row in store.users.complaints and columns.limited[row]:
-            return Reason(min(store.users.complaints[row]), Code.ERROR)
+        if load.drivers and row in store.users.problems_by_row and columns.limited[row]:
+            return Reason(min(store.users.problems_by_row[row]), Code.ERROR)
         new = dict(load.own)
         for attachment in load.shared:
             if row not in columns.mounted.get(attachment, ()):
@@ -131,26 +131,26 @@ class NodeVolumeLimits:
     def _refuse_complaining(self, nodes: Nodes, verdict: NodeVerdict, refused: BoolColumn) -> BoolColumn:
         """Rows on which the volumes cannot be counted; looked at only where there is a limit to keep."""
         store, complaining = nodes.columns.volumes, np.zeros(nodes.width, np.bool_)
-        for row, problems in store.users.complaints.items():
+        for row, problems in store.users.problems_by_row.items():
             here = nodes.at([row]) & store.drivers.limited[nodes.where] & ~refused
             verdict.reject(here, Reason(min(problems), Code.ERROR))
             complaining |= here
         return complaining
 
-    wakes = (
-        Wake(Resource.CSI_NODE, Action.ADD | Action.UPDATE, limit_rose),
-        Wake(Resource.ASSIGNED_POD, Action.DELETE, volume_left),
-        Wake(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, own_claim),
-        Wake(Resource.VOLUME_ATTACHMENT, Action.DELETE, detached),
-        Wake(Resource.CSI_DRIVER, Action.UPDATE | Action.DELETE, driver_yields),
-        Wake(Resource.NODE, Action.ADD),
+    events_to_register = (
+        ClusterEventWithHint(EventResource.CSI_NODE, ActionType.ADD | ActionType.UPDATE, limit_rose),
+        ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, volume_left),
+        ClusterEventWithHint(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, own_claim),
+        ClusterEventWithHint(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE, detached),
+        ClusterEventWithHint(EventResource.CSI_DRIVER, ActionType.UPDATE | ActionType.DELETE, driver_yields),
+        ClusterEventWithHint(EventResource.NODE, ActionType.ADD),
     )
 
 
-def _load(pod: Pod, mounts: Mounts, nodes: NodeColumns) -> _Load:
+def _load(pod: Pod, mounts: PodVolumes, nodes: NodeColumns) -> _Load:
     """What a pod's volumes come to now."""
     store = nodes.volumes
-    volumes: dict[Attachment, bool] = {}  # and whether they belong to an in-tree plugin
+    volumes: dict[AttachedVolume, bool] = {}  # and whether they belong to an in-tree plugin
     for use in mounts.claims:
         key = f"{pod.metadata.namespace}/{use.claim}"
         claim = store.claims.get(key)
@@ -160,7 +160,7 @@ def _load(pod: Pod, mounts: Mounts, nodes: NodeColumns) -> _Load:
             problem = f'looking up PVC {key}: persistentvolumeclaim "{use.claim}" not found'
             return _Load(problem=problem, code=Code.UNRESOLVABLE)
         if use.ephemeral and claim.owner != pod.metadata.uid:
-            return _Load(problem=not_made_for(claim, pod.key))
+            return _Load(problem=not_owned_by(claim, pod.key))
         attachment = store.attachment_of(claim)
         if attachment is not None:
             volumes[attachment] = store.in_tree(claim)

@@ -11,5 +11,5 @@ class PrioritySort:
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
 
-    def order(self, priority: int, since: float) -> tuple[float, ...]:
+    def sort_key(self, priority: int, since: float) -> tuple[float, ...]:
         return (-priority, since)

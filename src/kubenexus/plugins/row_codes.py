@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Coded
-from kubenexus.state.counters import Steps
+from kubenexus.framework.extension_points import CodedScores
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.state.pod_counter import Steps
 from kubenexus.state.view import Nodes
 
 _NOBODY, _SEVERAL = -1, -2
@@ -29,12 +29,12 @@ class RowCodes:
         self._moved: list[tuple[int, int, int]] = []
         self._holder = _NOBODY  # the class that has them, by its id: if that class is gone, so is its table
 
-    def handed(self, values: Any, nodes: Nodes, asker: PodClass) -> Coded:
+    def as_scores(self, values: Any, nodes: Nodes, asker: PodClass) -> CodedScores:
         """To be returned by a plugin's `score`; `values` are those of each code."""
         if nodes.rows is not None:
-            return Coded(self.codes[nodes.rows], values)
+            return CodedScores(self.codes[nodes.rows], values)
         self._holder = id(asker) if self._holder in (_NOBODY, id(asker)) else _SEVERAL
-        return Coded(self.codes, values, self._key, self.rows, None, self._before, self._moved)
+        return CodedScores(self.codes, values, self._key, self.rows, None, self._before, self._moved)
 
     def move(self, steps: Steps, asker: PodClass) -> bool:
         """Rows have other codes from now on, because this class asks. Whether there are such codes; if not, some may

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from kubenexus.api.core import Node, Pod
-from kubenexus.api.tolerations import HARD, SOFT, untolerated
-from kubenexus.base.numbers import IntColumn, somewhere
-from kubenexus.framework.events import Action, Event, Resource, Wake
+from kubenexus.api.tolerations import HARD_EFFECTS, SOFT_EFFECTS, untolerated
+from kubenexus.base.arrays import IntColumn, any_true
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from kubenexus.framework.extension_points import LOWER_IS_BETTER, CodedScores, Depends
 from kubenexus.framework.job import JobView
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import DOWN, Coded, Depends
-from kubenexus.framework.verdict import Code, NodeVerdict, Reason, shareable
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.verdict import Code, NodeVerdict, Reason, shared_mask
 from kubenexus.state.view import Nodes
 
 
@@ -20,48 +20,52 @@ class TaintToleration:
     name = "TaintToleration"
     reads = ("spec.tolerations",)
     depends = Depends.NODE
-    normalize = DOWN
+    normalize = LOWER_IS_BETTER
     TAINTED = Reason("node(s) had untolerated taint(s)", Code.UNRESOLVABLE)
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         pass
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        if nodes.tainted:
-            refused = nodes.remembered(self._asked(pod, HARD), lambda nodes: _kept_off(pod, nodes))
+        if nodes.has_taints:
+            refused = nodes.cached_until_node_change(
+                self._asked(pod, HARD_EFFECTS), lambda nodes: _kept_off(pod, nodes)
+            )
             if refused is not None:
-                verdict.reject_some(refused, self.TAINTED)
+                verdict.reject_shared(refused, self.TAINTED)
 
-    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | Coded | int:
-        if not nodes.tainted:
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | CodedScores | int:
+        if not nodes.has_taints:
             return 0
-        found: IntColumn | Coded | int = nodes.remembered(self._asked(pod, SOFT), lambda nodes: _unwelcome(pod, nodes))
+        found: IntColumn | CodedScores | int = nodes.cached_until_node_change(
+            self._asked(pod, SOFT_EFFECTS), lambda nodes: _unwelcome(pod, nodes)
+        )
         return found
 
     def _asked(self, pod: PodClass, effects: frozenset[str]) -> Hashable:
         """Most pods tolerate the same: they are answered once."""
-        return (self, effects, pod.once(self.name, lambda: tuple(pod.spec.tolerations)))
+        return (self, effects, pod.cached(self.name, lambda: tuple(pod.spec.tolerations)))
 
-    def _lets_in(self, pod: Pod, event: Event) -> bool:
+    def _lets_in(self, pod: Pod, event: ClusterEvent) -> bool:
         """A node that the pod may enter now and, if it is not new, could not before."""
         return not _kept_out(pod, event.new) and (event.old is None or _kept_out(pod, event.old))
 
-    wakes = (
-        Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _lets_in),
-        Wake(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION),
+    events_to_register = (
+        ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, _lets_in),
+        ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE_POD_TOLERATION),
     )
 
 
 def _kept_off(pod: PodClass, nodes: Nodes) -> Any:
-    return shareable((_count(pod, nodes, HARD) > 0)[nodes.taints])
+    return shared_mask((_count(pod, nodes, HARD_EFFECTS) > 0)[nodes.taints])
 
 
-def _unwelcome(pod: PodClass, nodes: Nodes) -> IntColumn | Coded | int:
+def _unwelcome(pod: PodClass, nodes: Nodes) -> IntColumn | CodedScores | int:
     """Mostly nobody has any such taint; else many classes are given the same codes."""
-    counts = _count(pod, nodes, SOFT)
-    if not somewhere(counts):
+    counts = _count(pod, nodes, SOFT_EFFECTS)
+    if not any_true(counts):
         return 0
-    return Coded(nodes.taints.astype(np.intp), counts) if nodes.rows is None else counts[nodes.taints]
+    return CodedScores(nodes.taints.astype(np.intp), counts) if nodes.rows is None else counts[nodes.taints]
 
 
 def _count(pod: PodClass, nodes: Nodes, effects: frozenset[str]) -> IntColumn:
@@ -72,4 +76,4 @@ def _count(pod: PodClass, nodes: Nodes, effects: frozenset[str]) -> IntColumn:
 
 
 def _kept_out(pod: Pod, node: Node) -> bool:
-    return bool(untolerated(pod.spec.tolerations, node.spec.taints, effects=HARD))
+    return bool(untolerated(pod.spec.tolerations, node.spec.taints, effects=HARD_EFFECTS))

@@ -10,20 +10,20 @@ from typing import Any
 from kubenexus.api.core import Pod
 from kubenexus.api.quantity import to_units
 from kubenexus.api.storage import MIGRATED_PLUGINS, WAIT_FOR_FIRST_CONSUMER, CSINode, CSIStorageCapacity
-from kubenexus.framework.events import Event
-from kubenexus.state.volumes.mounts import Mounts, mounts_of
+from kubenexus.framework.cluster_events import ClusterEvent
+from kubenexus.state.volumes.pod_volumes import PodVolumes, pod_volumes
 from kubenexus.state.volumes.records import zones_of
 
 _UNLIMITED = 1 << 31
 
 
-def own_claim(plugin: Any, pod: Pod, event: Event) -> bool:
+def own_claim(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     """A claim of this pod is there, or was changed."""
     claim = event.new.metadata
     return claim.namespace == pod.metadata.namespace and any(u.claim == claim.name for u in _mounts(pod).claims)
 
 
-def disk_left(plugin: Any, pod: Pod, event: Event) -> bool:
+def disk_left(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     """A pod is gone that mounted a disk of this one, or used one of its claims."""
     ours, theirs = _mounts(pod), _mounts(event.old)
     if pod.metadata.namespace == event.old.metadata.namespace:
@@ -33,46 +33,46 @@ def disk_left(plugin: Any, pod: Pod, event: Event) -> bool:
     return any((d.kind, d.name) == (e.kind, e.name) and d.clashes(e) for d in ours.disks for e in theirs.disks)
 
 
-def volume_left(plugin: Any, pod: Pod, event: Event) -> bool:
+def volume_left(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     """A pod is gone whose volumes may be detached, or were promised to it."""
     left = event.old
     return bool(left.spec.node_name or left.status.nominated_node_name) and _mounts(left).drivers
 
 
-def detached(plugin: Any, pod: Pod, event: Event) -> bool:
+def detached(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     """A volume was detached, by a driver that may have to attach one of this pod's."""
     mounts = _mounts(pod)
     claimed = any(not use.ephemeral for use in mounts.claims)
     return claimed or any(attachment.driver == event.old.spec.attacher for attachment in mounts.inline)
 
 
-def class_came(plugin: Any, pod: Pod, event: Event) -> bool:
+def class_came(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     """A new class whose claims wait for their pods."""
     return bool(event.new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
 
 
-def class_opened(plugin: Any, pod: Pod, event: Event) -> bool:
+def class_opened(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     """A class that is new, or makes volumes elsewhere now."""
     return event.old is None or event.old.allowed_topologies != event.new.allowed_topologies
 
 
-def volume_moved(plugin: Any, pod: Pod, event: Event) -> bool:
+def volume_moved(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     """A volume that is new, or has other zones."""
     return event.old is None or zones_of(event.old.metadata.labels) != zones_of(event.new.metadata.labels)
 
 
-def driver_took_over(plugin: Any, pod: Pod, event: Event) -> bool:
+def driver_took_over(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     """A node's drivers are known now, or took over other in-tree plugins."""
     return event.old is None or _migrated(event.old) != _migrated(event.new)
 
 
-def limit_rose(plugin: Any, pod: Pod, event: Event) -> bool:
+def limit_rose(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     """A driver attaches more volumes to a node than before, or was installed there."""
     before = {} if event.old is None else _limits(event.old)
     return any(limit > before.get(driver, -1) for driver, limit in _limits(event.new).items())
 
 
-def driver_yields(plugin: Any, pod: Pod, event: Event) -> bool:
+def driver_yields(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     """A driver is gone, no longer keeps pods away from nodes without it, or no longer counts what it has left."""
     old, new = event.old.spec, None if event.new is None else event.new.spec
     if new is None:
@@ -81,13 +81,13 @@ def driver_yields(plugin: Any, pod: Pod, event: Event) -> bool:
     return insists or (old.storage_capacity and not new.storage_capacity)
 
 
-def capacity_rose(plugin: Any, pod: Pod, event: Event) -> bool:
+def capacity_rose(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     """Larger volumes can be made somewhere than before."""
     return event.old is None or _largest(event.new) > _largest(event.old)
 
 
-def _mounts(pod: Pod) -> Mounts:
-    return mounts_of(pod) or Mounts()
+def _mounts(pod: Pod) -> PodVolumes:
+    return pod_volumes(pod) or PodVolumes()
 
 
 def _migrated(node: CSINode) -> str:

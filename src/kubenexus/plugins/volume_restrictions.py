@@ -8,22 +8,22 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.base.numbers import IntColumn
-from kubenexus.framework.events import Action, Resource, Wake
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Depends
+from kubenexus.base.arrays import IntColumn
+from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
+from kubenexus.framework.extension_points import Depends
+from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins.volume_hints import disk_left, own_claim
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
-from kubenexus.state.volumes.mounts import Disk
+from kubenexus.state.volumes.pod_volumes import InlineDisk
 
 
 class _Restricted(msgspec.Struct, frozen=True, array_like=True):
     """What of a pod's volumes the answers depend on. `exclusive` claims are named only where they may still come into
     use by a nominated pod while the filter looks."""
 
-    disks: tuple[Disk, ...] = ()
+    disks: tuple[InlineDisk, ...] = ()
     taken: bool = False
     exclusive: tuple[str, ...] = ()
     problem: str = ""
@@ -31,10 +31,10 @@ class _Restricted(msgspec.Struct, frozen=True, array_like=True):
 
 class VolumeRestrictions:
     name = "VolumeRestrictions"
-    of_volumes = True  # pods without volumes need not be signed
+    volumes_only = True  # pods without volumes need not be signed
     reads = ()
     depends = Depends.USAGE
-    scalar = True
+    supports_one_node = True
     MOUNTED = Reason("node(s) had no available disk", Code.UNSCHEDULABLE)
     TAKEN = Reason(
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another "
@@ -61,7 +61,7 @@ class VolumeRestrictions:
             return _Restricted(taken=True) if taken else None
         return _Restricted(mounts.disks, taken, tuple(exclusive))
 
-    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
+    def pre_filter(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
         restricted = self._restricted(pod)
         if restricted is None:
             return SKIP
@@ -71,7 +71,7 @@ class VolumeRestrictions:
         restricted = self._restricted(pod)
         if restricted is None:
             return
-        if restricted.problem:  # which `prepare` has said, unless the configuration left it out
+        if restricted.problem:  # which `pre_filter` has said, unless the configuration left it out
             verdict.reject(nodes.single or nodes.alive, Reason(restricted.problem, Code.UNRESOLVABLE))
             return
         users = nodes.columns.volumes.users
@@ -81,20 +81,20 @@ class VolumeRestrictions:
         if restricted.taken or any(users.using(claim) for claim in restricted.exclusive):
             verdict.reject(not here if nodes.single else ~here, self.TAKEN)  # a node is told the first reason only
 
-    def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
+    def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
         """A second pod of the class would want the very same disks."""
         restricted = self._restricted(pod)
         if restricted is not None and not all(disk.shareable for disk in restricted.disks):
-            np.minimum(room, 1, out=room)
+            np.minimum(capacity, 1, out=capacity)
 
     def _restricted(self, pod: PodClass) -> _Restricted | None:
         signed: _Restricted | None = pod.signed.get(self.name)
         return signed
 
-    wakes = (
-        Wake(Resource.ASSIGNED_POD, Action.DELETE, disk_left),
-        Wake(Resource.NODE, Action.ADD),
-        Wake(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, own_claim),
+    events_to_register = (
+        ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, disk_left),
+        ClusterEventWithHint(EventResource.NODE, ActionType.ADD),
+        ClusterEventWithHint(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, own_claim),
     )
 
 

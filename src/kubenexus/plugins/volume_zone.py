@@ -11,21 +11,21 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.api.selectors import Op, Requirement
+from kubenexus.api.selectors import Operator, Requirement
 from kubenexus.api.storage import WAIT_FOR_FIRST_CONSUMER
+from kubenexus.base.arrays import BoolColumn
 from kubenexus.base.intern import ABSENT
-from kubenexus.base.numbers import BoolColumn
-from kubenexus.framework.events import Action, Resource, Wake
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Depends
+from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
+from kubenexus.framework.extension_points import Depends
+from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins.volume_hints import class_came, own_claim, volume_moved
-from kubenexus.state.labels import holds
+from kubenexus.state.labels import matching
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
+from kubenexus.state.volumes.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubenexus.state.volumes.records import Zones
 from kubenexus.state.volumes.store import VolumeStore
-from kubenexus.state.volumes.translate import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 _NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
@@ -39,7 +39,7 @@ class _Zoned(msgspec.Struct, frozen=True, array_like=True):
 
 class VolumeZone:
     name = "VolumeZone"
-    of_volumes = True  # pods without volumes need not be signed
+    volumes_only = True  # pods without volumes need not be signed
     reads = ()
     depends = Depends.NODE
     ELSEWHERE = Reason("node(s) had no available volume zone", Code.UNRESOLVABLE)
@@ -61,7 +61,7 @@ class VolumeZone:
             zones.update(dict.fromkeys(found))
         return _Zoned(tuple(zones)) if zones else None
 
-    def prepare(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
+    def pre_filter(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
         zoned: _Zoned | None = pod.signed.get(self.name)
         if zoned is None:
             return SKIP
@@ -71,7 +71,7 @@ class VolumeZone:
         zoned: _Zoned | None = pod.signed.get(self.name)
         if zoned is None:
             return
-        if zoned.problem:  # which `prepare` has said, unless the configuration left it out
+        if zoned.problem:  # which `pre_filter` has said, unless the configuration left it out
             verdict.reject(nodes.alive, Reason(zoned.problem, Code.UNRESOLVABLE))
             return
         agreed: BoolColumn = np.ones(nodes.width, np.bool_)
@@ -82,11 +82,11 @@ class VolumeZone:
             anywhere |= nodes.label(key)[0] != ABSENT
         verdict.reject(anywhere & ~agreed, self.ELSEWHERE)
 
-    wakes = (
-        Wake(Resource.STORAGE_CLASS, Action.ADD, class_came),
-        Wake(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-        Wake(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, own_claim),
-        Wake(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, volume_moved),
+    events_to_register = (
+        ClusterEventWithHint(EventResource.STORAGE_CLASS, ActionType.ADD, class_came),
+        ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
+        ClusterEventWithHint(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD | ActionType.UPDATE, own_claim),
+        ClusterEventWithHint(EventResource.PERSISTENT_VOLUME, ActionType.ADD | ActionType.UPDATE, volume_moved),
     )
 
 
@@ -113,8 +113,8 @@ def _zones(key: str, name: str, store: VolumeStore) -> tuple[Zones, ...] | str:
 def _named(key: str, names: tuple[str, ...], nodes: Nodes) -> Any:
     """Where a node's label is one of these; where a node lacks the old label, its newer one speaks."""
     codes, column = nodes.label(key)
-    agrees = holds(Requirement(key, Op.IN, names), codes, column)
+    agrees = matching(Requirement(key, Operator.IN, names), codes, column)
     if key not in _NEWER:
         return agrees
     newer, newer_column = nodes.label(_NEWER[key])
-    return np.where(codes != ABSENT, agrees, holds(Requirement(key, Op.IN, names), newer, newer_column))
+    return np.where(codes != ABSENT, agrees, matching(Requirement(key, Operator.IN, names), newer, newer_column))

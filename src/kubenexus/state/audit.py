@@ -10,12 +10,12 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from kubenexus.api.resource_names import Amounts
-from kubenexus.base.numbers import LIMIT
+from kubenexus.base.arrays import AMOUNT_CAP
 from kubenexus.state.devices import WHOLE, Device
 from kubenexus.state.footprint import Port
-from kubenexus.state.nodes import NodeColumns, draw_of
+from kubenexus.state.nodes import NodeColumns, tie_break_of
+from kubenexus.state.pod_queries import PodQuery
 from kubenexus.state.pods import PodRecord
-from kubenexus.state.questions import Question
 from kubenexus.state.resources import CPU, MEMORY, PODS
 
 
@@ -31,7 +31,7 @@ class Miscount(NamedTuple):
         return f"{self.counter}: held {self.held}, recounted {self.recounted}"
 
 
-class Account(NamedTuple):
+class RowAccount(NamedTuple):
     """All that is counted on a row. Lists are by resource, or by device."""
 
     offered: list[int]
@@ -46,7 +46,7 @@ class Account(NamedTuple):
 
 def miscounts(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[PodRecord]) -> list[Miscount]:
     """What is off on a row, given what its node offers and the pods that count there."""
-    held, right = account_of(nodes, row), recounted(nodes, row, offers, pods)
+    held, right = held_account(nodes, row), recount_row(nodes, row, offers, pods)
     if held == right:
         return []
     ours, theirs = _named(held, nodes), _named(right, nodes)
@@ -54,34 +54,36 @@ def miscounts(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[Po
     return [Miscount(nodes.names[row], *three) for three in found if three[1] != three[2]]
 
 
-def misanswers(nodes: NodeColumns, question: Question) -> list[Miscount]:
+def query_miscounts(nodes: NodeColumns, question: PodQuery) -> list[Miscount]:
     """The same of a question about pods, wherever they run. It looks at all of them."""
     asked = " and ".join(f"pods with {term.selector}" if term.selector.text else "pods" for term in question)
     differences = nodes.pods.differences(question)
     return [Miscount(nodes.names[row] if row >= 0 else "", asked, *pair) for row, *pair in differences]
 
 
-def account_of(nodes: NodeColumns, row: int) -> Account:
+def held_account(nodes: NodeColumns, row: int) -> RowAccount:
     """As the columns have it."""
-    offered, used, nonzero = nodes.resources.cards[row].tolist()
+    offered, used, nonzero = nodes.resources.by_row[row].tolist()
     endless = nodes.resources.endless[:, row].tolist()
     devices, slots = nodes.devices, range(len(nodes.devices.of_row(row)))
     share, vram = [devices.share.item(s, row) for s in slots], [devices.vram.item(s, row) for s in slots]
-    return Account(offered, used, endless, nonzero, nodes.ports.on(row), share, vram, nodes.draw.item(row))
+    return RowAccount(offered, used, endless, nonzero, nodes.ports.on(row), share, vram, nodes.tie_break.item(row))
 
 
-def recounted(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[PodRecord]) -> Account:
+def recount_row(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[PodRecord]) -> RowAccount:
     """As it should be."""
-    index, size = nodes.resources.index, nodes.resources.cards.shape[2]
+    index, size = nodes.resources.index, nodes.resources.by_row.shape[2]
     offered = [0] * size
     for name, amount in offers:
         if name in index:
-            offered[index[name]] = min(amount, LIMIT - 1)
+            offered[index[name]] = min(amount, AMOUNT_CAP - 1)
     used, nonzero = _taken(index, size, pods)
     endless, _ = _taken(index, size, [record for record in pods if record.endless])
     ports = Counts(port for record in pods for port in record.footprint.ports)
     share, vram = _left(nodes.devices.of_row(row), pods)
-    return Account(offered, used, endless, nonzero, ports, share, vram, draw_of(nodes.lot.item(row), len(pods)))
+    return RowAccount(
+        offered, used, endless, nonzero, ports, share, vram, tie_break_of(nodes.name_hash.item(row), len(pods))
+    )
 
 
 def _taken(index: dict[str, int], size: int, pods: Collection[PodRecord]) -> tuple[list[int], list[int]]:
@@ -96,18 +98,18 @@ def _taken(index: dict[str, int], size: int, pods: Collection[PodRecord]) -> tup
                 if r > MEMORY:
                     nonzero[r] += amount
     used[PODS] += len(pods)
-    return [min(amount, LIMIT) for amount in used], [min(amount, LIMIT) for amount in nonzero]
+    return [min(amount, AMOUNT_CAP) for amount in used], [min(amount, AMOUNT_CAP) for amount in nonzero]
 
 
 def _left(devices: tuple[Device, ...], pods: Collection[PodRecord]) -> tuple[list[int], list[int]]:
     share, vram = [WHOLE] * len(devices), [device.vram for device in devices]
-    for take in [take for record in pods for take in record.takes if take.slot < len(devices)]:
+    for take in [take for record in pods for take in record.device_shares if take.slot < len(devices)]:
         share[take.slot] -= take.share
         vram[take.slot] -= take.vram
     return share, vram
 
 
-def _named(account: Account, nodes: NodeColumns) -> dict[str, int]:
+def _named(account: RowAccount, nodes: NodeColumns) -> dict[str, int]:
     """In the words of whoever reads the log."""
     named = {"draw": account.draw}
     for resource, r in nodes.resources.index.items():

@@ -65,7 +65,10 @@ class DerivedColumns:
     def _caught_up(self, wanted: Derivation, known: _Column | None, nodes: NodeColumns) -> Any:
         if known is None or known.values.shape[-1] != nodes.size:
             return wanted.of(self._view(nodes))
-        of_node, of_usage = nodes.node_changes.since(known.marks[0]), nodes.usage_changes.since(known.marks[1])
+        of_node, of_usage = (
+            nodes.node_changes.rows_since(known.marks[0]),
+            nodes.usage_changes.rows_since(known.marks[1]),
+        )
         if of_node is None or of_usage is None:
             return wanted.of(self._view(nodes))
         for rows in (of_node, of_usage):

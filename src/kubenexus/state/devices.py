@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubenexus.state.cells import Undo
-from kubenexus.state.resources import widen
+from kubenexus.state.resources import grow_rows
+from kubenexus.state.undo_log import UndoLog
 
 WHOLE = 1000
 
@@ -25,7 +25,7 @@ class Device(msgspec.Struct, frozen=True, gc=False):
     healthy: bool = True
 
 
-class Take(msgspec.Struct, frozen=True, gc=False):
+class DeviceShare(msgspec.Struct, frozen=True, gc=False):
     """A part of a device that a pod was assigned: thousandths of it, and bytes of its memory."""
 
     slot: int
@@ -51,7 +51,7 @@ class DeviceColumns:
 
     def grow(self, capacity: int) -> None:
         for name in _COLUMNS:
-            setattr(self, name, widen(getattr(self, name), capacity))
+            setattr(self, name, grow_rows(getattr(self, name), capacity))
 
     def of_row(self, row: int) -> tuple[Device, ...]:
         return self._of_row.get(row, ())
@@ -79,7 +79,7 @@ class DeviceColumns:
         for slot, device in enumerate(self.of_row(row)):
             self.share[slot, row], self.vram[slot, row] = WHOLE, device.vram
 
-    def charge(self, row: int, takes: tuple[Take, ...], sign: int, undo: Undo | None = None) -> None:
+    def charge(self, row: int, takes: tuple[DeviceShare, ...], sign: int, undo: UndoLog | None = None) -> None:
         for take in takes:
             if take.slot >= len(self.of_row(row)):
                 continue  # the device went away under its pod; nothing to count until it is back

@@ -21,21 +21,21 @@ def digest(ledger: Ledger) -> str:
     """Over all nodes and all pods."""
     rows = {name: row_digest(ledger.nodes, row) for name, row in ledger.nodes.row_of.items()}
     pods = {
-        key: (p.uid, p.node, p.footprint, p.takes, p.priority, p.labels, len(p.terms), p.terminating)
+        key: (p.uid, p.node, p.footprint, p.device_shares, p.priority, p.labels, len(p.terms), p.terminating)
         for key, p in ledger.pods.items()
     }
     waiting = {
         node: sorted((n.key, n.uid, n.priority, repr(n.footprint)) for n in ledger.nominees(node))
         for node in ledger.nominated_nodes
     }
-    return _hash((rows, pods, waiting, ledger.fences, sorted(ledger.nodes.delegated)))
+    return _hash((rows, pods, waiting, ledger.blocked_nodes, sorted(ledger.nodes.device_class_resources)))
 
 
 def row_digest(nodes: NodeColumns, row: int) -> str:
     """One node."""
     resources = nodes.resources
     # A resource that no node offers any more may still be counted; a ledger built now would not know of it.
-    known = {name: r for name, r in resources.index.items() if resources.offered[r] or name in BASICS}
+    known = {name: r for name, r in resources.index.items() if resources.offering_rows[r] or name in BASICS}
     amounts = {name: (resources.alloc.item(r, row), resources.used.item(r, row)) for name, r in known.items()}
     endless = {name: resources.endless.item(r, row) for name, r in known.items()}
     nonzero = {name: resources.nonzero.item(r, row) for name, r in known.items()}
@@ -46,7 +46,7 @@ def row_digest(nodes: NodeColumns, row: int) -> str:
     ]
     taints = nodes.taints.sets[nodes.taints.codes[row]]
     images = [name for name, _ in nodes.images.of_row(row)]
-    flags = (bool(nodes.cordoned[row]), bool(nodes.fenced[row]), sorted(nodes.features[row]))
+    flags = (bool(nodes.cordoned[row]), bool(nodes.blocked[row]), sorted(nodes.features[row]))
     return _hash((amounts, endless, nonzero, ports, devices, taints, images, flags, nodes.labels.of_row(row)))
 
 

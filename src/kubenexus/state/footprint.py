@@ -8,7 +8,7 @@ import msgspec
 from kubenexus.api.core import Container, Pod
 from kubenexus.api.resource_names import Amounts
 from kubenexus.api.resources import Requests, footprint
-from kubenexus.base.numbers import LIMIT
+from kubenexus.base.arrays import AMOUNT_CAP
 
 ANY_ADDRESS = "0.0.0.0"
 
@@ -37,21 +37,21 @@ class Footprint(msgspec.Struct, frozen=True, weakref=True):
 _shared: "WeakValueDictionary[Footprint, Footprint]" = WeakValueDictionary()
 
 
-def shared(footprint: Footprint) -> Footprint:
+def interned(footprint: Footprint) -> Footprint:
     """The one object that stands for this footprint, alive as long as some pod has it."""
     return _shared.setdefault(footprint, footprint)
 
 
-def of(requests: Requests, ports: tuple[Port, ...]) -> Footprint:
+def footprint_from_requests(requests: Requests, ports: tuple[Port, ...]) -> Footprint:
     """Amounts are capped so that sums of two stay within int64; such a pod fits nowhere anyway. Not shared: for whoever
     keeps it for all pods of a kind."""
-    cpu, memory = min(requests.nonzero_cpu, LIMIT), min(requests.nonzero_memory, LIMIT)
+    cpu, memory = min(requests.nonzero_cpu, AMOUNT_CAP), min(requests.nonzero_memory, AMOUNT_CAP)
     return Footprint(_capped(requests.amounts), cpu, memory, ports)
 
 
 def footprint_of(pod: Pod) -> Footprint:
     """What this pod takes where it runs, resize in place included. Raises Malformed, naming the field."""
-    return shared(of(footprint(pod), host_ports(pod)))
+    return interned(footprint_from_requests(footprint(pod), host_ports(pod)))
 
 
 def host_ports(pod: Pod) -> tuple[Port, ...]:
@@ -74,6 +74,6 @@ def _ports(container: Container) -> list[Port]:
 
 def _capped(amounts: Amounts) -> Amounts:
     for _, amount in amounts:
-        if amount > LIMIT:
-            return tuple([(name, min(amount, LIMIT)) for name, amount in amounts])
+        if amount > AMOUNT_CAP:
+            return tuple([(name, min(amount, AMOUNT_CAP)) for name, amount in amounts])
     return amounts

@@ -5,7 +5,7 @@ from itertools import islice
 import numpy as np
 
 from kubenexus.api.core import ContainerImage
-from kubenexus.base.numbers import BoolColumn
+from kubenexus.base.arrays import BoolColumn
 
 # Of one node. Kubelets report the fifty largest images unless they are told otherwise, each with two names.
 MOST_NAMES = 4096

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kubenexus.api.selectors import Op, Requirement, parse_int64
+from kubenexus.api.selectors import Operator, Requirement, parse_int64
 from kubenexus.base.intern import ABSENT, Interner
 
 CodeColumn = NDArray[np.int32]
 # Pods may ask for any key. There are as many columns as these bytes hold, and always more than one pod may ask for
-# (`framework.limits`): so a decision never drops a column that it has asked for itself.
+# (`framework.pod_limits`): so a decision never drops a column that it has asked for itself.
 _MOST_BYTES = 64 << 20
 _MOST_COLUMNS, _LEAST_COLUMNS = 4096, 64
 _MOST_POOLED = 8192
@@ -132,24 +132,24 @@ class LabelColumns:
         return self._pool.setdefault(text, text)
 
 
-def holds(wanted: Requirement, codes: Any, column: LabelColumn) -> Any:
+def matching(wanted: Requirement, codes: Any, column: LabelColumn) -> Any:
     """Where a requirement on a label holds: a comparison of codes."""
     match wanted.op:
-        case Op.EXISTS:
+        case Operator.EXISTS:
             return codes != ABSENT
-        case Op.DOES_NOT_EXIST:
+        case Operator.DOES_NOT_EXIST:
             return codes == ABSENT
-        case Op.IN if len(wanted.values) == 1:
+        case Operator.IN if len(wanted.values) == 1:
             return codes == column.values.find(wanted.values[0])
-        case Op.IN:
+        case Operator.IN:
             return _one_of(codes, [column.values.find(value) for value in wanted.values])
-        case Op.NOT_IN:
+        case Operator.NOT_IN:
             return ~_one_of(codes, [column.values.find(value) for value in wanted.values])
     # Comparing as numbers: each distinct value is judged once, then looked up.
     known, numbers = column.numbers()
     if wanted.number is None:
         return np.zeros(len(codes), np.bool_)
-    accepted = known & (numbers > wanted.number if wanted.op is Op.GT else numbers < wanted.number)
+    accepted = known & (numbers > wanted.number if wanted.op is Operator.GT else numbers < wanted.number)
     return accepted[codes]
 
 

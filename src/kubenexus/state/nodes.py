@@ -15,21 +15,21 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubenexus.api.allocatable import allocatable
 from kubenexus.api.core import Node
-from kubenexus.api.offers import allocatable
-from kubenexus.base.numbers import BoolColumn
-from kubenexus.state.cells import Undo
-from kubenexus.state.changes import Changes
+from kubenexus.base.arrays import BoolColumn
+from kubenexus.state.change_log import ChangeLog
+from kubenexus.state.default_selectors import DefaultSelectors
 from kubenexus.state.derived import DerivedColumns
 from kubenexus.state.devices import DeviceColumns
 from kubenexus.state.images import ImageColumns
 from kubenexus.state.labels import LabelColumns
-from kubenexus.state.owners import Owners
-from kubenexus.state.podcolumns import PodColumns
+from kubenexus.state.pod_columns import PodColumns
 from kubenexus.state.pods import PodRecord
-from kubenexus.state.ports import PortUse
-from kubenexus.state.resources import PODS, ResourceColumns, widen
+from kubenexus.state.ports import HostPortUse
+from kubenexus.state.resources import PODS, ResourceColumns, grow_rows
 from kubenexus.state.taints import TaintColumn
+from kubenexus.state.undo_log import UndoLog
 from kubenexus.state.volumes.store import VolumeStore
 
 T = TypeVar("T")
@@ -49,24 +49,24 @@ class NodeColumns:
         self.row_of: dict[str, int] = {}
         self.alive: BoolColumn = np.zeros(self.capacity, np.bool_)
         self.cordoned: BoolColumn = np.zeros(self.capacity, np.bool_)
-        self.fenced: BoolColumn = np.zeros(self.capacity, np.bool_)
-        self.lot: NDArray[np.uint64] = np.zeros(self.capacity, np.uint64)
-        self.draw: NDArray[np.uint32] = np.zeros(self.capacity, np.uint32)  # the lot, drawn anew with each pod
+        self.blocked: BoolColumn = np.zeros(self.capacity, np.bool_)
+        self.name_hash: NDArray[np.uint64] = np.zeros(self.capacity, np.uint64)
+        self.tie_break: NDArray[np.uint32] = np.zeros(self.capacity, np.uint32)  # the lot, drawn anew with each pod
         self.features: list[frozenset[str]] = []
         self.resources = ResourceColumns(self.capacity)
         self.labels = LabelColumns(self.capacity)
         self.taints = TaintColumn(self.capacity)
         self.images = ImageColumns()
-        self.ports = PortUse()
+        self.ports = HostPortUse()
         self.devices = DeviceColumns(self.capacity)
         self.pods = PodColumns(self.labels)
-        self.owners = Owners()
+        self.default_selectors = DefaultSelectors()
         self.volumes = VolumeStore(self.row_of, self.capacity)
         self.derived = DerivedColumns()
-        self.cordons = self.fences = 0  # how many there are
-        self.delegated: frozenset[str] = frozenset()
-        self.node_changes = Changes()
-        self.usage_changes = Changes()
+        self.cordoned_count = self.blocked_count = 0  # how many there are
+        self.device_class_resources: frozenset[str] = frozenset()
+        self.node_changes = ChangeLog()
+        self.usage_changes = ChangeLog()
         self.cluster_version = 0
         self._free: list[int] = []
         self._remembered: tuple[int, dict[Hashable, Any]] = (0, {})
@@ -85,7 +85,7 @@ class NodeColumns:
         if row is None:
             row = self._open(name)
         else:
-            self.node_changes.note(row)
+            self.node_changes.record(row)
         self._seals[row] = seal
         return row, self._write(row, node, offered)
 
@@ -97,7 +97,7 @@ class NodeColumns:
         if self.images.set(row, node.status.images):
             self.cluster_version += 1
         self.features[row] = frozenset(node.status.declared_features)
-        return self.resources.offer(row, offered)
+        return self.resources.set_allocatable(row, offered)
 
     def remove(self, name: str) -> int | None:
         """Empty a node's row. What ran there has to be taken off by the ledger before."""
@@ -107,14 +107,14 @@ class NodeColumns:
         self.volumes.node_leaves(name)
         del self.row_of[name]
         self._cordon(row, False)
-        self.fence(row, False)
+        self.set_blocked(row, False)
         self.alive[row] = False
-        self.lot[row] = 0
+        self.name_hash[row] = 0
         self.labels.set(row, {})
         self.taints.set(row, ())
         self.images.set(row, [])
         self.features[row] = frozenset()
-        self.resources.offer(row, ())
+        self.resources.set_allocatable(row, ())
         self.devices.clear(row)
         self.names[row] = ""
         del self._seals[row]
@@ -123,38 +123,38 @@ class NodeColumns:
         self._moved(row)
         return row
 
-    def put(self, row: int, record: PodRecord, undo: Undo | None = None) -> None:
+    def add_pod(self, row: int, record: PodRecord, undo: UndoLog | None = None) -> None:
         """Count a pod on a row."""
         footprint = record.footprint
-        self.resources.charge(row, footprint, +1, undo)
+        self.resources.add_footprint(row, footprint, +1, undo)
         if record.endless:
             self.resources.charge_endless(row, footprint, +1, undo)
         if footprint.ports:
             self.ports.charge(row, footprint.ports, +1, undo)
-        if record.takes:
-            self.devices.charge(row, record.takes, +1, undo)
-        self.pods.enter(record, row)
+        if record.device_shares:
+            self.devices.charge(row, record.device_shares, +1, undo)
+        self.pods.add(record, row)
         if record.mounts is not None:
             self.volumes.enter(record, row)
         if undo is not None:
             undo.call(lambda: self._leave(record, row))
-        self.use_changed(row)
+        self.usage_changed(row)
 
-    def take_off(self, row: int, record: PodRecord) -> bool:
+    def remove_pod(self, row: int, record: PodRecord) -> bool:
         """Count a pod no longer. False: a counter stood at its cap, recount the row."""
         footprint = record.footprint
-        exact = self.resources.charge(row, footprint, -1)
+        exact = self.resources.add_footprint(row, footprint, -1)
         if record.endless:
             exact &= self.resources.charge_endless(row, footprint, -1)
         if footprint.ports:
             self.ports.charge(row, footprint.ports, -1)
-        if record.takes:
-            self.devices.charge(row, record.takes, -1)
+        if record.device_shares:
+            self.devices.charge(row, record.device_shares, -1)
         self._leave(record, row)
-        self.use_changed(row)
+        self.usage_changed(row)
         return exact
 
-    def empty(self, row: int, residents: Iterable[PodRecord]) -> None:
+    def clear_pods(self, row: int, residents: Iterable[PodRecord]) -> None:
         """Take everything off a row."""
         for record in residents:
             if record.slot >= 0:
@@ -162,32 +162,32 @@ class NodeColumns:
         self.resources.clear_use(row)
         self.ports.clear(row)
         self.devices.clear_use(row)
-        self.use_changed(row)
+        self.usage_changed(row)
 
-    def use_changed(self, row: int) -> None:
+    def usage_changed(self, row: int) -> None:
         """What runs on a row is not what it was."""
-        self.draw[row] = draw_of(self.lot.item(row), self.resources.used.item(PODS, row))
-        self.usage_changes.note(row)
+        self.tie_break[row] = tie_break_of(self.name_hash.item(row), self.resources.used.item(PODS, row))
+        self.usage_changes.record(row)
 
     def _leave(self, record: PodRecord, row: int) -> None:
         if record.mounts is not None:
             self.volumes.leave(record, row)
-        self.pods.leave(record, row)
+        self.pods.remove(record, row)
 
-    def fence(self, row: int, fenced: bool) -> None:
-        if bool(self.fenced[row]) != fenced:
-            self.fences += 1 if fenced else -1
-            self.fenced[row] = fenced
-            self.node_changes.note(row)
+    def set_blocked(self, row: int, fenced: bool) -> None:
+        if bool(self.blocked[row]) != fenced:
+            self.blocked_count += 1 if fenced else -1
+            self.blocked[row] = fenced
+            self.node_changes.record(row)
 
-    def delegate(self, resources: frozenset[str]) -> None:
+    def set_device_class_resources(self, resources: frozenset[str]) -> None:
         """Extended resources that device classes back: where no device plugin offers them, claims will."""
-        if resources != self.delegated:
-            self.delegated = resources
+        if resources != self.device_class_resources:
+            self.device_class_resources = resources
             for row in self.row_of.values():
-                self.node_changes.note(row)
+                self.node_changes.record(row)
 
-    def remembered(self, question: Hashable, answer: Callable[[], Any]) -> Any:
+    def cached_until_node_change(self, question: Hashable, answer: Callable[[], Any]) -> Any:
         """What follows from the nodes alone, whatever runs there: many classes ask in the same words, and until a node
         changes they are answered once. Nobody may write into an answer."""
         if self._remembered[0] != self.node_changes.mark:
@@ -200,7 +200,7 @@ class NodeColumns:
             found = known[question] = answer()
         return found
 
-    def shared(self, question: Hashable, make: Callable[[], T]) -> T:
+    def shared_while_used(self, question: Hashable, make: Callable[[], T]) -> T:
         """What follows the pods for all classes that ask in the same words. It is kept while one of them holds it."""
         found: T | None = self._shared.get(question)
         if found is None:
@@ -208,7 +208,7 @@ class NodeColumns:
         return found
 
     def _cordon(self, row: int, cordoned: bool) -> None:
-        self.cordons += int(cordoned) - int(self.cordoned[row])
+        self.cordoned_count += int(cordoned) - int(self.cordoned[row])
         self.cordoned[row] = cordoned
 
     def _open(self, name: str) -> int:
@@ -222,21 +222,21 @@ class NodeColumns:
         self.names[row] = name
         self.row_of[name] = row
         self.alive[row] = True
-        self.lot[row] = lot_of(name)
+        self.name_hash[row] = name_hash_of(name)
         self.volumes.node_came(name, row)
         self.count += 1
         self._moved(row)
         return row
 
     def _moved(self, row: int) -> None:
-        self.draw[row] = draw_of(self.lot.item(row), self.resources.used.item(PODS, row))
-        self.node_changes.note(row)
+        self.tie_break[row] = tie_break_of(self.name_hash.item(row), self.resources.used.item(PODS, row))
+        self.node_changes.record(row)
         self.cluster_version += 1
 
     def _grow(self) -> None:
         self.capacity *= 2
-        for name in ("alive", "cordoned", "fenced", "lot", "draw"):
-            setattr(self, name, widen(getattr(self, name), self.capacity))
+        for name in ("alive", "cordoned", "blocked", "name_hash", "tie_break"):
+            setattr(self, name, grow_rows(getattr(self, name), self.capacity))
         for columns in (self.resources, self.labels, self.taints, self.devices, self.volumes):
             columns.grow(self.capacity)
 
@@ -250,12 +250,12 @@ def _seal(node: Node) -> bytes:
     return hashlib.blake2b(_encoder.encode((*parts, node.status.declared_features)), digest_size=16).digest()
 
 
-def lot_of(name: str) -> int:
+def name_hash_of(name: str) -> int:
     """A node's lot when scores tie: from its name alone, so that it does not depend on the order of arrival."""
     return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
-def draw_of(lot: int, pods: int) -> int:
-    """A node's lot while it runs so many pods: what all classes' lots have in common (see `cycle.lots`)."""
+def tie_break_of(lot: int, pods: int) -> int:
+    """A node's lot while it runs so many pods: what all classes' lots have in common (see `cycle.tie_break`)."""
     mixed = (pods * 0x9E3779B1 ^ lot) & 0xFFFFFFFF  # a factor that spreads neighbouring numbers far apart
     return mixed ^ mixed >> 15

@@ -27,17 +27,17 @@ class Nominations:
         node = self._node_of.get(key)
         return None if node is None else self.by_node[node][key]
 
-    def put(self, record: PodRecord) -> bool:
+    def add(self, record: PodRecord) -> bool:
         """Whether that was news."""
         if self.on(record.node).get(record.key) == record:
             return False
-        self.take(record.key)
+        self.remove(record.key)
         self.by_node.setdefault(record.node, {})[record.key] = record
         self._node_of[record.key] = record.node
         self._told(record, +1)
         return True
 
-    def take(self, key: str) -> bool:
+    def remove(self, key: str) -> bool:
         """Whether there was anything to take."""
         node = self._node_of.pop(key, None)
         if node is None:

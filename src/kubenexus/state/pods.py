@@ -6,13 +6,13 @@ from typing import NamedTuple
 import msgspec
 
 from kubenexus.api.core import Pod
-from kubenexus.state.devices import Take
+from kubenexus.state.affinity_terms import AffinityTerm, affinity_terms
+from kubenexus.state.devices import DeviceShare
 from kubenexus.state.footprint import Footprint
-from kubenexus.state.podterms import Carried, carried_terms
-from kubenexus.state.volumes.mounts import Mounts, Pick, mounts_of
+from kubenexus.state.volumes.pod_volumes import PodVolumes, VolumeChoice, pod_volumes
 
 
-class Stage(enum.IntEnum):
+class PodStage(enum.IntEnum):
     """Where a pod stands between our decision and the API server's word. Not in the ledger: Unknown, or Gone."""
 
     NOMINATED = 0  # waits for a node where room is being made; does not count there
@@ -31,17 +31,17 @@ class PodRecord(msgspec.Struct, gc=False):
     name: str
     uid: str
     node: str
-    stage: Stage
+    stage: PodStage
     footprint: Footprint
     priority: int = 0
     labels: dict[str, str] = {}
-    takes: tuple[Take, ...] = ()
-    terms: tuple[Carried, ...] = ()
-    mounts: Mounts | None = None
-    picks: tuple[Pick, ...] = ()
+    device_shares: tuple[DeviceShare, ...] = ()
+    terms: tuple[AffinityTerm, ...] = ()
+    mounts: PodVolumes | None = None
+    volume_choices: tuple[VolumeChoice, ...] = ()
     terminating: bool = False
     endless: bool = False
-    since: float = 0.0
+    assumed_at: float = 0.0
     slot: int = -1  # its place among the pods' columns while it counts on a row
 
     @property
@@ -49,16 +49,16 @@ class PodRecord(msgspec.Struct, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
-class Holding(NamedTuple):
+class PodHoldings(NamedTuple):
     """The node where a pod counts, what it is nominated to, the node that it fences. Before and after a transition
     they tell what became free."""
 
     node: str = ""
     nominated: PodRecord | None = None
-    fenced: str = ""
+    blocked: str = ""
 
 
-def record_of(pod: Pod, node: str, stage: Stage, footprint: Footprint) -> PodRecord:
+def pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footprint) -> PodRecord:
     meta = pod.metadata
     return PodRecord(
         namespace=meta.namespace,
@@ -69,14 +69,14 @@ def record_of(pod: Pod, node: str, stage: Stage, footprint: Footprint) -> PodRec
         footprint=footprint,
         priority=pod.spec.priority,
         labels=meta.labels,
-        terms=carried_terms(pod),
-        mounts=mounts_of(pod),
+        terms=affinity_terms(pod),
+        mounts=pod_volumes(pod),
         terminating=bool(meta.deletion_timestamp),
         endless=endless(pod),
     )
 
 
-def finished(pod: Pod) -> bool:
+def is_finished(pod: Pod) -> bool:
     """Whether it has stopped for good and holds nothing any more."""
     return pod.status.phase in ("Succeeded", "Failed")
 

@@ -1,17 +1,17 @@
 """Ports taken on the hosts. Sparse: a port is used on few nodes or by one pod on each."""
 
-from kubenexus.state.cells import Undo
 from kubenexus.state.footprint import ANY_ADDRESS, Port
+from kubenexus.state.undo_log import UndoLog
 
 
-class PortUse:
+class HostPortUse:
     """For each port the rows where it is taken, and how often. Counted, not a set: when one of two pods with the same
     port leaves (they can only meet by another scheduler's hand), the port stays taken."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
 
-    def charge(self, row: int, ports: tuple[Port, ...], sign: int, undo: Undo | None = None) -> None:
+    def charge(self, row: int, ports: tuple[Port, ...], sign: int, undo: UndoLog | None = None) -> None:
         for port in ports:
             rows = self._rows.setdefault((port.protocol, port.number), {}).setdefault(port.address, {})
             if undo is not None:
@@ -36,7 +36,7 @@ class PortUse:
         if not addresses:
             del self._rows[port.protocol, port.number]
 
-    def clashes(self, port: Port) -> list[dict[int, int]]:
+    def conflicts(self, port: Port) -> list[dict[int, int]]:
         """The rows where taking `port` would clash, as tables whose keys are rows."""
         addresses = self._rows.get((port.protocol, port.number))
         if not addresses:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.state.journal import Attempt
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord
+from kubenexus.state.transaction import Transaction
 
 if TYPE_CHECKING:
     from kubenexus.state.ledger import Ledger
@@ -32,9 +32,9 @@ class Snapshot:
             raise StaleSnapshot(f"snapshot of generation {self.generation}, ledger at {self._ledger.generation}")
         return self._ledger.nodes
 
-    def attempt(self) -> Attempt:
-        return self._ledger.attempt()
+    def attempt(self) -> Transaction:
+        return self._ledger.transaction()
 
     def nominees(self) -> dict[str, list[PodRecord]]:
         """Pods that wait for a node, by the node's name."""
-        return self._ledger.spoken_for()
+        return self._ledger.nominated_and_held()

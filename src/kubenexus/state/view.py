@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kubenexus.base.numbers import BoolColumn
+from kubenexus.base.arrays import BoolColumn
 from kubenexus.state.derived import Derivation
 from kubenexus.state.footprint import Port
 from kubenexus.state.images import Image
 from kubenexus.state.labels import LabelColumn
 from kubenexus.state.nodes import NodeColumns
-from kubenexus.state.resources import COMMON, NOTHING, Layout
+from kubenexus.state.resources import COMMON_RESOURCES, NOTHING, ResourceLayout
 from kubenexus.state.taints import TaintSet
 
 Rows = NDArray[np.int64]
 # What there is of a resource, what is taken, the same with defaults for those who ask for nothing; and what these two
 # leave free and spare.
-ALLOC, USED, NONZERO, FREE, SPARE = range(5)
+ALLOC, USED, NONZERO, FREE, FREE_NONZERO = range(5)
 
 
 class Nodes:
@@ -66,7 +66,7 @@ class Nodes:
         known = self.columns.resources
         return known.endless[known.index.get(resource, NOTHING), self.where]
 
-    def stock(self, resources: tuple[str, ...]) -> tuple[Any, bool]:
+    def amounts(self, resources: tuple[str, ...]) -> tuple[Any, bool]:
         """What each node has of some resources: a table for each kind of amount (ALLOC to SPARE) with a row for each
         resource, in floats that hold the integers exactly, or in integers where they would not. And whether every row
         of the table offers them all: then nobody need guard against dividing by 0."""
@@ -77,7 +77,7 @@ class Nodes:
             known = self._stocks[resources] = (tables, layout.fewest == self.columns.size)
         return known
 
-    def least_free(self, resources: tuple[str, ...]) -> list[float]:
+    def min_free(self, resources: tuple[str, ...]) -> list[float]:
         """At least so much is free of each resource on every row of the table; a careful guess where it is not known
         beforehand."""
         layout = self.columns.resources.layout(resources)
@@ -92,7 +92,7 @@ class Nodes:
     @property
     def cordons(self) -> int:
         """How many nodes of the cluster are cordoned."""
-        return self.columns.cordons
+        return self.columns.cordoned_count
 
     @property
     def alive(self) -> Any:
@@ -101,7 +101,7 @@ class Nodes:
     @property
     def fenced(self) -> Any:
         """Nodes that run something we cannot read; nothing is put there."""
-        return self.columns.fenced[self.where]
+        return self.columns.blocked[self.where]
 
     @property
     def taints(self) -> Any:
@@ -109,7 +109,7 @@ class Nodes:
         return self.columns.taints.codes[self.where]
 
     @property
-    def tainted(self) -> bool:
+    def has_taints(self) -> bool:
         """Whether any node of the cluster has a taint."""
         return self.columns.taints.any
 
@@ -133,28 +133,28 @@ class Nodes:
         mask[list(rows)] = True
         return mask if self.rows is None else mask[self.rows]
 
-    def declaring(self, features: frozenset[str]) -> BoolColumn:
+    def declaring_features(self, features: frozenset[str]) -> BoolColumn:
         """Where all of these features are declared by the kubelet."""
         declared = self.columns.features
         rows = range(self.columns.size) if self.rows is None else self.rows
         return np.fromiter((features <= declared[row] for row in rows), np.bool_, self.width)
 
     @property
-    def imaged(self) -> bool:
+    def has_images(self) -> bool:
         """Whether any node of the cluster reports an image."""
         return self.columns.images.any
 
     def image(self, name: str) -> Image | None:
         return self.columns.images.find(name)
 
-    def having(self, image: Image) -> Any:
+    def with_image(self, image: Image) -> Any:
         """Where the image is already."""
         has = self.columns.images.column(image, self.columns.size)
         return has if self.rows is None else has[self.rows]
 
-    def clashing(self, port: Port) -> Any:
+    def port_conflicts(self, port: Port) -> Any:
         """Where taking this port on the host would clash; None when nowhere."""
-        tables = self.columns.ports.clashes(port)
+        tables = self.columns.ports.conflicts(port)
         return self.at([row for table in tables for row in table]) if tables else None
 
     def derived(self, wanted: Derivation) -> Any:
@@ -162,7 +162,7 @@ class Nodes:
         by all pod classes."""
         return self.columns.derived.all(wanted, self.columns) if self.rows is None else wanted.of(self)
 
-    def _amounts(self, layout: Layout) -> Any:
+    def _amounts(self, layout: ResourceLayout) -> Any:
         """Every kind of amount of some resources, as floats. Over all rows they are made once for all classes; a view
         of some rows makes those that nearly everybody asks for once for all rules."""
         if not layout.common:
@@ -171,21 +171,21 @@ class Nodes:
             self._common = self.derived(_COMMON_AMOUNTS)
         return self._common[:, : len(layout.rows)]
 
-    def _integers(self, layout: Layout) -> Any:
+    def _integers(self, layout: ResourceLayout) -> Any:
         known = self.columns.resources
         alloc, used, nonzero = (held[layout.rows][:, self.where] for held in (known.alloc, known.used, known.nonzero))
         return np.stack([alloc, used, nonzero, alloc - used, alloc - nonzero])
 
-    def remembered(self, question: Hashable, answer: Callable[["Nodes"], Any]) -> Any:
+    def cached_until_node_change(self, question: Hashable, answer: Callable[["Nodes"], Any]) -> Any:
         """What follows from the nodes alone. Over all rows it is answered once for all who ask in the same words, until
         a node changes; nobody may write into it."""
         if self.rows is not None:
             return answer(self)
-        return self.columns.remembered(question, lambda: answer(self))
+        return self.columns.cached_until_node_change(question, lambda: answer(self))
 
-    def delegated(self, resource: str) -> bool:
+    def is_device_class_resource(self, resource: str) -> bool:
         """Whether a device class backs this extended resource."""
-        return resource in self.columns.delegated
+        return resource in self.columns.device_class_resources
 
     def locked(self) -> "Nodes":
         """The same rows for plugins from outside: writing into a column fails instead of changing the cluster."""
@@ -203,8 +203,8 @@ class LockedNodes(Nodes):
     def used(self, resource: str) -> Any:
         return _locked(super().used(resource))
 
-    def stock(self, resources: tuple[str, ...]) -> tuple[Any, bool]:
-        tables, every = super().stock(resources)
+    def amounts(self, resources: tuple[str, ...]) -> tuple[Any, bool]:
+        tables, every = super().amounts(resources)
         return _locked(tables), every
 
     @property
@@ -227,8 +227,8 @@ class LockedNodes(Nodes):
         codes, column = super().label(key)
         return _locked(codes), column
 
-    def having(self, image: Image) -> Any:
-        return _locked(super().having(image))
+    def with_image(self, image: Image) -> Any:
+        return _locked(super().with_image(image))
 
     def derived(self, wanted: Derivation) -> Any:
         return _locked(super().derived(wanted))
@@ -249,8 +249,8 @@ class OneNode(Nodes):
     def __init__(self, columns: NodeColumns, row: int) -> None:
         self.columns = columns
         self.row = row
-        # `counted` is as `uses`, with defaults for containers without requests.
-        self.allocs, self.uses, self.counted = columns.resources.cards[row].tolist()
+        # `nonzero` is as `uses`, with defaults for containers without requests.
+        self.allocs, self.uses, self.nonzero = columns.resources.by_row[row].tolist()
 
     @property
     def width(self) -> int:
@@ -267,8 +267,8 @@ class OneNode(Nodes):
     def rows_of(self, resources: tuple[str, ...]) -> list[int]:
         return self.columns.resources.layout(resources).rows
 
-    def clashing(self, port: Port) -> Any:
-        return any(self.row in table for table in self.columns.ports.clashes(port)) or None
+    def port_conflicts(self, port: Port) -> Any:
+        return any(self.row in table for table in self.columns.ports.conflicts(port)) or None
 
 
 @functools.lru_cache(maxsize=256)
@@ -277,9 +277,9 @@ def _amounts_of(resources: tuple[int, ...]) -> Derivation:
     which = slice(len(resources)) if resources == tuple(range(len(resources))) else list(resources)
 
     def amounts(nodes: Nodes) -> Any:
-        cards = nodes.columns.resources.cards
+        cards = nodes.columns.resources.by_row
         cards = cards[nodes.where] if nodes.rows is None else cards.take(nodes.rows, axis=0)
-        table = np.empty((SPARE + 1, len(resources), len(cards)))
+        table = np.empty((FREE_NONZERO + 1, len(resources), len(cards)))
         table[:3] = cards.transpose(1, 2, 0)[:, which]
         np.subtract(table[0], table[1:3], out=table[3:])  # exact, but for what hostile pods ask for, which fits nowhere
         return table
@@ -287,4 +287,4 @@ def _amounts_of(resources: tuple[int, ...]) -> Derivation:
     return Derivation(f"amounts of {resources}", amounts)
 
 
-_COMMON_AMOUNTS = _amounts_of(tuple(COMMON))
+_COMMON_AMOUNTS = _amounts_of(tuple(COMMON_RESOURCES))

@@ -5,7 +5,8 @@
 Pods that name a node run there already; the others are scheduled. Pods of the namespace `default` are called by their
 name, others by `namespace/name`.
 
-`World` is a cluster as plain objects, for comparing; `Cluster` holds a ledger and a world that are told the same.
+`ReferenceCluster` is a cluster as plain objects, for comparing; `CheckedCluster` holds a ledger and a world that are
+told the same.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,11 +21,11 @@ from kubenexus.api.resources import footprint
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.decision import Decision, Diagnosis
 from kubenexus.framework.job import Job
-from kubenexus.framework.profile import Lineup, Profile
+from kubenexus.framework.profile import Profile, ProfilePlugins
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner, commit
-from kubenexus.plugins import lineup
-from kubenexus.state.devices import Device, Take
+from kubenexus.plugins import profile_plugins
+from kubenexus.state.devices import Device, DeviceShare
 from kubenexus.state.ledger import Ledger
 
 
@@ -37,7 +38,7 @@ class Run(msgspec.Struct, frozen=True):
 
     @property
     def placements(self) -> dict[str, str]:
-        return {called(p.pod): p.node for decision in self.decisions.values() for p in decision.placements}
+        return {short_name(p.pod): p.node for decision in self.decisions.values() for p in decision.placements}
 
     @property
     def refusals(self) -> dict[str, str]:
@@ -53,12 +54,12 @@ def run(
     pods: Iterable[Pod | Job] = (),
     *,
     device_classes: Iterable[DeviceClass] = (),
-    profile: Profile | Lineup | None = None,
+    profile: Profile | ProfilePlugins | None = None,
 ) -> Run:
     """Schedule the pods and jobs that have no node yet, one after the other."""
     told = list(pods)
     ledger = a_ledger(nodes, [pod for pod in told if isinstance(pod, Pod)], device_classes)
-    planner = Planner(profile if isinstance(profile, Lineup) else lineup(profile))
+    planner = Planner(profile if isinstance(profile, ProfilePlugins) else profile_plugins(profile))
     return _schedule([each for each in told if isinstance(each, Job) or not each.spec.node_name], ledger, planner)
 
 
@@ -68,32 +69,32 @@ def a_ledger(
     """A ledger that was told of these objects, in this order."""
     ledger = Ledger()
     for device_class in device_classes:
-        ledger.device_class_seen(device_class)
+        ledger.upsert_device_class(device_class)
     for node in nodes:
-        ledger.node_seen(node)
+        ledger.upsert_node(node)
     for pod in pods:
-        ledger.pod_seen(pod)
+        ledger.upsert_pod(pod)
     return ledger
 
 
 def relist(ledger: Ledger, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[Malformed]:
-    """After a gap in the watch, as `app.hearing` tells it: what is listed is there, whatever else was known is gone.
-    Returns what could not be read; one such object stops none of the others."""
+    """After a gap in the watch, as `app.watch.informers` tells it: what is listed is there, whatever else was known is
+    gone. Returns what could not be read; one such object stops none of the others."""
     listed, seen, problems = list(nodes), list(pods), list[Malformed]()
-    told = [*(partial(ledger.node_seen, node) for node in listed), *(partial(ledger.pod_seen, pod) for pod in seen)]
+    told = [*(partial(ledger.upsert_node, node) for node in listed), *(partial(ledger.upsert_pod, pod) for pod in seen)]
     for tell in told:
         try:
             tell()
         except Malformed as problem:
             problems.append(problem)
     for name in ledger.nodes.row_of.keys() - {node.metadata.name for node in listed}:
-        ledger.node_gone(name)
-    for key in {*ledger.pods, *ledger._nominations, *ledger._fences.pods} - {pod.key for pod in seen}:
-        ledger.pod_gone(key)
+        ledger.remove_node(name)
+    for key in {*ledger.pods, *ledger._nominations, *ledger._blocked_nodes.pods} - {pod.key for pod in seen}:
+        ledger.remove_pod(key)
     return problems
 
 
-def called(key: str) -> str:
+def short_name(key: str) -> str:
     """What a pod or a job is called in a `Run`."""
     return key.removeprefix("default/")
 
@@ -102,16 +103,16 @@ def _schedule(jobs: Iterable[Pod | Job], ledger: Ledger, planner: Planner) -> Ru
     decisions: dict[str, Decision] = {}
     for each in jobs:
         job = Job.of(each) if isinstance(each, Pod) else each
-        decision = _gated(job, planner.lineup, ledger) or planner.decide(job, ledger.snapshot(), now=0.0)
+        decision = _gated(job, planner.profile_plugins, ledger) or planner.decide(job, ledger.snapshot(), now=0.0)
         if decision.placed:
             commit(decision, job, ledger, now=0.0)
-        decisions[called(job.key)] = decision
+        decisions[short_name(job.key)] = decision
     return Run(ledger, planner, decisions)
 
 
-def _gated(job: Job, rules: Lineup, ledger: Ledger) -> Decision | None:
+def _gated(job: Job, rules: ProfilePlugins, ledger: Ledger) -> Decision | None:
     """A job with a gated member never reaches the planner: the queue holds it back."""
-    verdicts = [gate.gate(pod) for gate in rules.gates for pod in job.pods]
+    verdicts = [gate.pre_enqueue(pod) for gate in rules.pre_enqueue for pod in job.pods]
     said: Sequence[str] = [reason for verdict in verdicts if verdict is not None for reason in verdict.reasons]
     if not said:
         return None
@@ -127,15 +128,15 @@ class NodeInfo(NamedTuple):
 
     node: Node
     pods: tuple[Pod, ...]
-    world: "World"
+    world: "ReferenceCluster"
 
 
-class Promise(NamedTuple):
+class AssumedPod(NamedTuple):
     """A pod that was assumed on a node, as it was then."""
 
     pod: Pod
     node: str
-    takes: tuple[Take, ...] = ()
+    takes: tuple[DeviceShare, ...] = ()
 
 
 class ImageState(NamedTuple):
@@ -146,7 +147,7 @@ class ImageState(NamedTuple):
     nodes: set[str]
 
 
-class World:
+class ReferenceCluster:
     """The naive twin of the ledger: what the API server would list, and what was promised and is not bound yet.
 
     Its methods are called as the ledger's are. `ledger()` builds a fresh one from scratch."""
@@ -154,7 +155,7 @@ class World:
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
-        self.promises: dict[str, Promise] = {}
+        self.promises: dict[str, AssumedPod] = {}
         self.unreadable: dict[str, str] = {}
         self.images: dict[str, ImageState] = {}
         self.device_classes: dict[str, DeviceClass] = {}
@@ -166,7 +167,7 @@ class World:
         distinct = {encode(each).decode(): None for each in told}
         return "\n".join(["World:", *distinct, f"unreadable: {self.unreadable}", f"devices: {self.devices}"])
 
-    def node_seen(self, node: Node) -> None:
+    def upsert_node(self, node: Node) -> None:
         known = self.nodes.get(node.metadata.name)
         self.nodes[node.metadata.name] = node
         if known is not None and _read_of(known) == _read_of(node):
@@ -176,44 +177,44 @@ class World:
             for name in image.names:
                 self.images.setdefault(name, ImageState(image.size_bytes, set())).nodes.add(node.metadata.name)
 
-    def node_gone(self, name: str) -> None:
+    def remove_node(self, name: str) -> None:
         self._drop_images(name)
         self.nodes.pop(name, None)
 
-    def devices_seen(self, node: str, devices: tuple[Device, ...]) -> None:
+    def set_devices(self, node: str, devices: tuple[Device, ...]) -> None:
         self.devices[node] = devices
 
-    def device_class_seen(self, device_class: DeviceClass) -> None:
+    def upsert_device_class(self, device_class: DeviceClass) -> None:
         self.device_classes[device_class.metadata.name] = device_class
 
-    def device_class_gone(self, name: str) -> None:
+    def remove_device_class(self, name: str) -> None:
         self.device_classes.pop(name, None)
 
-    def pod_seen(self, pod: Pod) -> None:
+    def upsert_pod(self, pod: Pod) -> None:
         key, node = pod.key, pod.spec.node_name
         if pod.status.phase in ("Succeeded", "Failed") or self.uid_of(key) not in (None, pod.metadata.uid):
-            self.pod_gone(key)
+            self.remove_pod(key)
         if pod.status.phase in ("Succeeded", "Failed"):
             return None
         if (node or pod.status.nominated_node_name) and not readable(pod):
-            return self.pod_unreadable(key, node)
+            return self.block_unreadable_pod(key, node)
         self.unreadable.pop(key, None)
         self.pods[key] = pod
         if node and key in self.promises and self.promises[key].node != node:
             del self.promises[key]
         return None
 
-    def pod_gone(self, key: str) -> None:
+    def remove_pod(self, key: str) -> None:
         for known in (self.pods, self.promises, self.unreadable):
             known.pop(key, None)
 
-    def pod_unreadable(self, key: str, node: str) -> None:
-        self.pod_gone(key)
+    def block_unreadable_pod(self, key: str, node: str) -> None:
+        self.remove_pod(key)
         if node:
             self.unreadable[key] = node
 
-    def assume(self, pod: Pod, node: str, now: float = 0.0, takes: tuple[Take, ...] = ()) -> None:
-        self.promises[pod.key] = Promise(pod, node, takes)
+    def assume(self, pod: Pod, node: str, now: float = 0.0, takes: tuple[DeviceShare, ...] = ()) -> None:
+        self.promises[pod.key] = AssumedPod(pod, node, takes)
 
     def forget(self, key: str) -> None:
         if not self.is_bound(key):
@@ -251,21 +252,21 @@ class World:
         """A ledger built from scratch out of these objects."""
         ledger = Ledger()
         for device_class in self.device_classes.values():
-            ledger.device_class_seen(device_class)
+            ledger.upsert_device_class(device_class)
         for name, devices in self.devices.items():
-            ledger.devices_seen(name, devices)
+            ledger.set_devices(name, devices)
         for node in self.nodes.values():
-            ledger.node_seen(node)
+            ledger.upsert_node(node)
         for pod, name, takes in self.promises.values():
             if name not in self.nodes:  # its node went away under it
-                ledger.node_seen(Node(metadata=msgspec.structs.replace(pod.metadata, name=name)))
+                ledger.upsert_node(Node(metadata=msgspec.structs.replace(pod.metadata, name=name)))
             ledger.assume(pod, name, 0.0, takes=takes)
             if name not in self.nodes:
-                ledger.node_gone(name)
+                ledger.remove_node(name)
         for pod in self.pods.values():
-            ledger.pod_seen(pod)
+            ledger.upsert_pod(pod)
         for key, name in self.unreadable.items():
-            ledger.pod_unreadable(key, name)
+            ledger.block_unreadable_pod(key, name)
         return ledger
 
     def _drop_images(self, node: str) -> None:
@@ -275,19 +276,19 @@ class World:
                 del self.images[name]
 
 
-class Cluster(NamedTuple):
+class CheckedCluster(NamedTuple):
     """A ledger and its twin, told the same."""
 
-    world: World
+    world: ReferenceCluster
     ledger: Ledger
 
     @staticmethod
-    def of(nodes: Iterable[Node] = (), pods: Iterable[Pod] = ()) -> "Cluster":
-        cluster = Cluster(World(), Ledger())
+    def of(nodes: Iterable[Node] = (), pods: Iterable[Pod] = ()) -> "CheckedCluster":
+        cluster = CheckedCluster(ReferenceCluster(), Ledger())
         for node in nodes:
-            cluster.tell("node_seen", node)
+            cluster.tell("upsert_node", node)
         for pod in pods:
-            cluster.tell("pod_seen", pod)
+            cluster.tell("upsert_pod", pod)
         return cluster
 
     def tell(self, event: str, *args: Any, **options: Any) -> set[int]:

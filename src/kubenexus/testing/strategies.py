@@ -37,17 +37,17 @@ from kubenexus.api.core import (
     VolumeMount,
 )
 from kubenexus.api.features import SCHEDULING_FEATURES
-from kubenexus.base.numbers import EXACT, LIMIT
+from kubenexus.base.arrays import AMOUNT_CAP, FLOAT_EXACT_MAX
 from kubenexus.state.devices import Device
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_container, a_device_class, a_node, a_pod, a_port, a_term
-from kubenexus.testing.harness import Cluster, readable
+from kubenexus.testing.harness import CheckedCluster, readable
 
 NODES: Final = ("n0", "n1", "n2", "n3", "n4")
 PODS: Final = ("p0", "p1", "p2", "p3", "p4", "p5")
 GPU, FPGA, HUGEPAGES, STORAGE = EXTENDED = ("example.com/gpu", "vendor.io/fpga", "hugepages-2Mi", "ephemeral-storage")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 IMAGES: Final = ("app:1", "db:latest", "host:5000/big:2")
-HUGE: Final = (str(LIMIT - 1), str(LIMIT), str(2**61), str(EXACT), str(EXACT + 1))
+HUGE: Final = (str(AMOUNT_CAP - 1), str(AMOUNT_CAP), str(2**61), str(FLOAT_EXACT_MAX), str(FLOAT_EXACT_MAX + 1))
 
 # --- the alphabets ----------------------------------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ CAPACITIES: Final[list[ResourceList]] = [
     {"cpu": 64, "memory": HUGE[3], "pods": 110, STORAGE: "2Gi"},
     {"cpu": 64, "memory": HUGE[4], "pods": 110, GPU: 2},
     {"cpu": HUGE[4], "memory": HUGE[0], "pods": 4},
-    {"cpu": 4, "memory": str(LIMIT // 3), "pods": 110, HUGEPAGES: "0"},
+    {"cpu": 4, "memory": str(AMOUNT_CAP // 3), "pods": 110, HUGEPAGES: "0"},
     {"cpu": 8, "memory": "8Gi", "pods": 0},
     {"pods": 5},
     {},
@@ -282,41 +282,41 @@ def events(draw: st.DrawFn) -> tuple[str, tuple[Any, ...]]:
     """Something that may happen to a ledger: the method's name and its arguments."""
     name, node, event = draw(st.sampled_from(PODS)), draw(st.sampled_from(NODES)), draw(st.sampled_from(_EVENTS))
     match event:
-        case "node_seen":
+        case "upsert_node":
             return event, (draw(nodes(node)),)
-        case "pod_seen":
+        case "upsert_pod":
             return event, (draw(pods(name, node, running=True)),)
         case "unreadable":
-            return "pod_seen", (unreadable(name, node),)
+            return "upsert_pod", (unreadable(name, node),)
         case "assume":
             return event, (draw(pods(name)), node, 0.0)
-        case "device_class_seen":
+        case "upsert_device_class":
             return event, (a_device_class("c", resource=draw(st.sampled_from(EXTENDED[:2]))),)
-        case "device_class_gone":
+        case "remove_device_class":
             return event, ("c",)
-    return event, (node if event == "node_gone" else f"default/{name}",)
+    return event, (node if event == "remove_node" else f"default/{name}",)
 
 
 _EVENTS: Final = [
-    *["node_seen", "pod_seen", "assume"] * 3,
-    *("node_gone", "pod_gone", "forget", "device_class_seen", "device_class_gone", "unreadable"),
+    *["upsert_node", "upsert_pod", "assume"] * 3,
+    *("remove_node", "remove_pod", "forget", "upsert_device_class", "remove_device_class", "unreadable"),
 ]
 
 
 @st.composite
-def clusters(draw: st.DrawFn, most: int = 10) -> Cluster:
+def clusters(draw: st.DrawFn, most: int = 10) -> CheckedCluster:
     """A ledger and its model: a few nodes, and then whatever happened."""
-    cluster = Cluster.of(draw(nodes(name)) for name in NODES[: draw(st.integers(0, 5))])
+    cluster = CheckedCluster.of(draw(nodes(name)) for name in NODES[: draw(st.integers(0, 5))])
     for event, args in draw(st.lists(events(), max_size=most)):
         if possible(cluster, event, args):
             cluster.tell(event, *args)
     return cluster
 
 
-def possible(cluster: Cluster, event: str, args: tuple[Any, ...]) -> bool:
+def possible(cluster: CheckedCluster, event: str, args: tuple[Any, ...]) -> bool:
     """Whether this can happen: a pod is assumed once, on a node that is there; one that could be read still can."""
     world = cluster.world
-    if event == "pod_seen":
+    if event == "upsert_pod":
         return readable(args[0]) or args[0].key not in world.placed()
     known = event == "assume" and (args[0].key in world.placed() or args[0].key in world.unreadable)
     return event != "assume" or (args[1] in world.nodes and not known)

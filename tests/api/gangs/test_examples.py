@@ -10,9 +10,9 @@ import yaml
 
 from kubenexus.api.codec import decode, decode_pod
 from kubenexus.api.core import Pod
-from kubenexus.state.groups import Groups
-from kubenexus.state.intake import GROUPS, KINDS, named
-from tests.api.gangs.small import gang_of
+from kubenexus.state.object_kinds import GROUP_KINDS, KINDS, kind_name
+from kubenexus.state.pod_group_store import PodGroupStore
+from tests.api.gangs.builders import gang_of
 
 FOLDER = Path(__file__).parents[3] / "examples" / "gangs"
 RACK = "topology.kubernetes.io/rack"
@@ -34,12 +34,12 @@ EXPECTED = {
 }
 
 
-def read(file: str) -> tuple[list[Pod], Groups]:
-    pods, groups = [], Groups()
+def read(file: str) -> tuple[list[Pod], PodGroupStore]:
+    pods, groups = [], PodGroupStore()
     for thing in yaml.safe_load_all((FOLDER / f"{file}.yaml").read_text()):
         thing["metadata"] |= {"namespace": "default", "uid": thing["metadata"]["name"]}
-        kind = named(thing["kind"], thing["apiVersion"].rpartition("/")[0])
-        if kind in GROUPS:
+        kind = kind_name(thing["kind"], thing["apiVersion"].rpartition("/")[0])
+        if kind in GROUP_KINDS:
             groups.seen(kind, decode(json.dumps(thing).encode(), KINDS[kind].type))
         else:
             pods += [decode_pod(json.dumps(each).encode()) for each in made(thing)]
@@ -65,8 +65,8 @@ def test_an_example_is_the_gangs_it_promises(file: str) -> None:
         gang = gang_of(pod, groups)
         title = "" if gang is None else gang.title
         members[title] += 1
-        numbers[title] = (1, "") if gang is None else (gang.minimum, gang.nearness.required)
-        assert gang is None or not gang.awaits
+        numbers[title] = (1, "") if gang is None else (gang.minimum, gang.topology.required)
+        assert gang is None or not gang.missing_object
         assert pod.spec.scheduler_name == "kubenexus-scheduler"
     assert {title: (members[title], *numbers[title]) for title in members} == EXPECTED[file]
 

@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Pod, SchedulingGroup, WorkloadRef
-from kubenexus.api.gangs.resolver import Gang, claim_of, merged, settle
+from kubenexus.api.gangs.resolver import Gang, declared_gang, merge_gangs, resolve_gang
 from kubenexus.api.keys import gang as keys
 from kubenexus.base.errors import Malformed
-from kubenexus.state.groups import MOST_UNREADABLE, Groups
-from kubenexus.state.intake import named
+from kubenexus.state.object_kinds import kind_name
+from kubenexus.state.pod_group_store import MOST_UNREADABLE, PodGroupStore
 from kubenexus.testing.builders import a_pod
-from tests.api.gangs.small import LEAST, NAME, a_member, gang_of, known, member_group, pod_group, workload
+from tests.api.gangs.builders import LEAST, NAME, a_member, gang_of, known, member_group, pod_group, workload
 
-NOTHING = Groups()
+NOTHING = PodGroupStore()
 
 
-def found(pod: Pod, groups: Groups = NOTHING) -> tuple[str, int]:
+def found(pod: Pod, groups: PodGroupStore = NOTHING) -> tuple[str, int]:
     gang = gang_of(pod, groups)
     assert gang is not None, "no gang"
-    assert not gang.awaits, gang.awaits
+    assert not gang.missing_object, gang.missing_object
     return gang.title, gang.minimum
 
 
@@ -100,7 +100,7 @@ def test_a_pod_group_whose_policy_is_basic_is_no_gang() -> None:
 def test_a_basic_group_that_must_be_close_is_kept_together() -> None:
     gang = gang_of(in_group(), known(pod_group=pod_group("llama", level="topology.kubernetes.io/rack")))
     assert gang is not None
-    assert (gang.minimum, gang.nearness.required) == (1, "topology.kubernetes.io/rack")
+    assert (gang.minimum, gang.topology.required) == (1, "topology.kubernetes.io/rack")
 
 
 def in_workload(part: str = "workers", replica: str = "") -> Pod:
@@ -183,12 +183,12 @@ def test_kueues_pod_group() -> None:
 def test_a_member_of_a_group_that_is_not_known_waits_for_it_or_for_its_kind(pod: Pod, kind: str, group: str) -> None:
     gang = gang_of(pod, NOTHING)
     assert gang is not None
-    assert gang.awaits == f"{kind}.{group} default/llama to appear"
-    groups = Groups()
-    assert groups.unlisted(named(kind, group))
+    assert gang.missing_object == f"{kind}.{group} default/llama to appear"
+    groups = PodGroupStore()
+    assert groups.unlisted(kind_name(kind, group))
     gang = gang_of(pod, groups)
     assert gang is not None
-    assert gang.awaits == f"{kind}s of {group}, which cannot be listed"
+    assert gang.missing_object == f"{kind}s of {group}, which cannot be listed"
 
 
 @pytest.mark.parametrize("least", [0, -1, 2**31])
@@ -222,9 +222,9 @@ def test_the_first_source_counts_and_others_that_disagree_are_warnings() -> None
     }
     order = []
     for field in ("scheduling_group", "workload_ref", *labels):
-        claim = claim_of(a_pod("a", labels=labels, annotations=notes, **fields))
-        if claim is not None and claim.title.partition("/")[2] not in order:
-            order.append(claim.title.partition("/")[2])
+        claim = declared_gang(a_pod("a", labels=labels, annotations=notes, **fields))
+        if claim is not None and claim.display_name.partition("/")[2] not in order:
+            order.append(claim.display_name.partition("/")[2])
             assert len(claim.warnings) == 7 - len(order)
         fields.pop(field, None)
         labels.pop(field, None)
@@ -234,7 +234,7 @@ def test_the_first_source_counts_and_others_that_disagree_are_warnings() -> None
 def test_a_conflict_says_what_is_used_and_what_is_not() -> None:
     labels = {"kueue.x-k8s.io/pod-group-name": "other"}
     pod = a_member("a", labels=labels, annotations={"kueue.x-k8s.io/pod-group-total-count": "3"})
-    claim = claim_of(pod)
+    claim = declared_gang(pod)
     assert claim is not None
     other = "kueue.x-k8s.io/pod-group-name says otherwise: gang default/other, at least 3"
     assert claim.warnings == (f"{NAME} is used; {other}",)
@@ -242,22 +242,24 @@ def test_a_conflict_says_what_is_used_and_what_is_not() -> None:
 
 def test_two_sources_that_agree_are_no_conflict() -> None:
     labels = {"kueue.x-k8s.io/pod-group-name": "llama"}
-    claim = claim_of(a_member("a", labels=labels, annotations={"kueue.x-k8s.io/pod-group-total-count": "2"}))
+    claim = declared_gang(a_member("a", labels=labels, annotations={"kueue.x-k8s.io/pod-group-total-count": "2"}))
     assert claim is not None
     assert claim.warnings == ()
 
 
 def test_what_is_malformed_in_a_source_that_does_not_count_is_only_a_warning() -> None:
     labels = {"kueue.x-k8s.io/pod-group-name": "llama"}
-    claim = claim_of(a_member("a", labels=labels, annotations={"kueue.x-k8s.io/pod-group-total-count": "many"}))
+    claim = declared_gang(a_member("a", labels=labels, annotations={"kueue.x-k8s.io/pod-group-total-count": "many"}))
     assert claim is not None
     assert len(claim.warnings) == 1
     assert "kueue.x-k8s.io/pod-group-total-count: must be a whole number from 1" in claim.warnings[0]
 
 
 def test_members_that_ask_for_different_numbers_get_the_largest() -> None:
-    gangs = [settle(claim, NOTHING) for n in (2, 4, 3) if (claim := claim_of(a_member("a", least=n))) is not None]
-    assert merged(gangs).minimum == 4
+    gangs = [
+        resolve_gang(claim, NOTHING) for n in (2, 4, 3) if (claim := declared_gang(a_member("a", least=n))) is not None
+    ]
+    assert merge_gangs(gangs).minimum == 4
 
 
 # --- whose gang it is ---------------------------------------------------------------------------------------------
@@ -274,7 +276,7 @@ def test_f67_nobody_joins_a_group_of_another_namespace() -> None:
     groups = known(pod_group=pod_group("llama", 8, namespace="theirs"))
     gang = gang_of(in_group(namespace="ours"), groups)
     assert gang is not None
-    assert gang.awaits == "PodGroup.scheduling.k8s.io ours/llama to appear"
+    assert gang.missing_object == "PodGroup.scheduling.k8s.io ours/llama to appear"
     with pytest.raises(Malformed, match=r"spec\.schedulingGroup\.podGroupName: must be a name"):
         gang_of(in_group("theirs/llama", namespace="ours"), groups)
 
@@ -286,7 +288,7 @@ def test_gangs_of_one_name_from_different_sources_are_not_the_same() -> None:
         a_member("a"),
         a_pod("a", labels={"scheduling.k8s.io/group-name": "llama"}),
     )
-    found_keys = {claim.key for pod in pods if (claim := claim_of(pod)) is not None}
+    found_keys = {claim.key for pod in pods if (claim := declared_gang(pod)) is not None}
     assert len(found_keys) == len(pods)
     assert all(key.count("/") >= 2 for key in found_keys), "and none is the key of a pod"
 
@@ -295,9 +297,12 @@ def test_gangs_of_one_name_from_different_sources_are_not_the_same() -> None:
 
 
 def test_a_group_that_cannot_be_read_is_not_called_missing() -> None:
-    groups, problem = Groups(), Malformed("Expected `int`, got `str`", field="spec.minMember", subject="PodGroup x/y")
+    groups, problem = (
+        PodGroupStore(),
+        Malformed("Expected `int`, got `str`", field="spec.minMember", subject="PodGroup x/y"),
+    )
     pod = a_pod("a", labels={"scheduling.x-k8s.io/pod-group": "llama"})
-    kind = named("PodGroup", "scheduling.x-k8s.io")
+    kind = kind_name("PodGroup", "scheduling.x-k8s.io")
     assert groups.unreadable(kind, "default/llama", problem)
     assert not groups.unreadable(kind, "default/llama", problem), "it is no news the second time"
     with pytest.raises(Malformed) as raised:
@@ -306,7 +311,7 @@ def test_a_group_that_cannot_be_read_is_not_called_missing() -> None:
     assert str(raised.value) == f"{where}: Expected `int`, got `str`"
     elsewhere = gang_of(a_pod("a", namespace="theirs", labels={"scheduling.x-k8s.io/pod-group": "llama"}), groups)
     assert elsewhere is not None
-    assert elsewhere.awaits.endswith("theirs/llama to appear")
+    assert elsewhere.missing_object.endswith("theirs/llama to appear")
     groups.gone(kind, "default/llama")
     assert gang_of(pod, groups) is not None
 
@@ -318,7 +323,7 @@ def test_what_was_known_of_a_group_counts_though_it_cannot_be_read_any_more() ->
 
 
 def test_only_so_many_problems_of_groups_are_remembered() -> None:
-    groups = Groups()
+    groups = PodGroupStore()
     for i in range(MOST_UNREADABLE + 5):
         groups.unreadable("PodGroup", f"ns/{i}", Malformed("x" * 10_000, field="f" * 10_000))
     assert len(groups.unreadable_keys("PodGroup")) == MOST_UNREADABLE

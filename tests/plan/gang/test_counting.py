@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from kubenexus.api.core import ContainerStatus, Node, Pod
-from kubenexus.base.numbers import IntColumn
+from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.decision import Decision
+from kubenexus.framework.extension_points import Depends
 from kubenexus.framework.job import Job
-from kubenexus.framework.podclass import PodClass
-from kubenexus.framework.points import Depends
-from kubenexus.framework.profile import Lineup, Profile
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.profile import Profile, ProfilePlugins
 from kubenexus.framework.verdict import NodeVerdict, Reason
 from kubenexus.plan.decide import Planner
-from kubenexus.plugins import default_profile, lineup
+from kubenexus.plugins import default_profile, profile_plugins
 from kubenexus.state.view import Nodes
 from kubenexus.testing.builders import a_device_class, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
@@ -26,10 +26,10 @@ FIT = "NodeResourcesFit"
 CLAIMED, CLASS = "example.com/claimed", a_device_class("class", resource="example.com/claimed")
 
 
-def decided(pods: Iterable[Pod], nodes: Iterable[Node], rules: Lineup | None = None) -> Decision:
+def decided(pods: Iterable[Pod], nodes: Iterable[Node], rules: ProfilePlugins | None = None) -> Decision:
     pods = tuple(pods)
     snapshot = a_ledger(nodes, [], [CLASS]).snapshot()
-    return Planner(rules or lineup()).decide(Job("default/gang", pods, len(pods)), snapshot, 0.0)
+    return Planner(rules or profile_plugins()).decide(Job("default/gang", pods, len(pods)), snapshot, 0.0)
 
 
 def members(number: int, kind: str, **asked: Any) -> list[Pod]:
@@ -51,7 +51,7 @@ def test_a_resource_that_a_device_class_backs_is_counted_where_a_plugin_offers_i
     kinds = [*members(2, "worker", cpu=1, requests={CLAIMED: 1}), *members(1, "driver", cpu="900m")]
     decision = decided(kinds, [a_node("n", cpu=cpu, resources=offered)])
     assert decision.placed == placed
-    assert never == (decision.certificate is not None and decision.certificate.never)
+    assert never == (decision.gang_diagnosis is not None and decision.gang_diagnosis.exceeds_cluster)
 
 
 def test_a_resource_that_the_configuration_ignores_keeps_nobody_away() -> None:
@@ -59,7 +59,7 @@ def test_a_resource_that_the_configuration_ignores_keeps_nobody_away() -> None:
     enabled = [
         msgspec.structs.replace(each, args=args) if each.name == FIT else each for each in default_profile().plugins
     ]
-    rules = lineup(Profile("ignoring", tuple(enabled)))
+    rules = profile_plugins(Profile("ignoring", tuple(enabled)))
     kinds = [*members(1, "worker", cpu=1, requests={"example.com/foreign": 1}), *members(1, "driver", cpu=2)]
     assert not decided(kinds, [a_node("n", cpu=3)]).placed
     assert decided(kinds, [a_node("n", cpu=3)], rules).placed
@@ -73,8 +73,8 @@ class AtMostTwo(Rule):
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         verdict.reject(nodes.used("pods") >= 2, Reason("two are enough"))
 
-    def room(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
-        np.minimum(room, np.maximum(2 - nodes.used("pods"), 0), out=room)
+    def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
+        np.minimum(capacity, np.maximum(2 - nodes.used("pods"), 0), out=capacity)
 
 
 def test_a_users_rule_that_counts_one_kind_at_a_time_is_asked_after_each_member() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hypothesis import assume, given
 
 from kubenexus.testing.builders import HOSTNAME, ZONE
-from tests.plan.gang.puzzles import RACK, Place, Puzzle, puzzles
+from tests.plan.gang.small_gangs import RACK, GangInstance, Place, puzzles
 from tests.plan.gang.test_feasible import solved
 
 LEVELS: tuple[Callable[[Place], str], ...] = (
@@ -17,13 +17,13 @@ LEVELS: tuple[Callable[[Place], str], ...] = (
 )
 
 
-def room(puzzle: Puzzle, place: Place) -> int:
+def room(puzzle: GangInstance, place: Place) -> int:
     kind = puzzle.kinds[0]
     times = min(place.cpu // kind.cpu, place.gpu // kind.gpu if kind.gpu else place.cpu)
     return min(times, 1) if kind.port else times
 
 
-def best_sites(puzzle: Puzzle, members: int) -> list[set[str]]:
+def best_sites(puzzle: GangInstance, members: int) -> list[set[str]]:
     """The names of the nodes of the best sites: several, if nothing but a name or a score tells them apart."""
     for i, level in enumerate(LEVELS):
         rated: dict[tuple[int, ...], list[set[str]]] = {}
@@ -36,7 +36,7 @@ def best_sites(puzzle: Puzzle, members: int) -> list[set[str]]:
     return []
 
 
-def spare(puzzle: Puzzle, place: Place, level: int) -> tuple[int, ...]:
+def spare(puzzle: GangInstance, place: Place, level: int) -> tuple[int, ...]:
     """The room of the domains this node is in, from a level upwards; none counts as no room at all."""
     return tuple(
         sum(room(puzzle, other) for other in puzzle.places if each(other) == each(place)) if each(place) else 0
@@ -45,7 +45,7 @@ def spare(puzzle: Puzzle, place: Place, level: int) -> tuple[int, ...]:
 
 
 @given(puzzle=puzzles(levels=("",)))
-def test_the_best_site_is_chosen(puzzle: Puzzle) -> None:
+def test_the_best_site_is_chosen(puzzle: GangInstance) -> None:
     homes = solved(puzzle)
     assume(homes and puzzle.total > 1)  # a pod by itself goes to the node with the best score
     used = set(homes.values())

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kubenexus.plan.gang import ground, mixed
+from kubenexus.plan.gang.multi_class import packer, packing_problem
 from kubenexus.testing.builders import HOSTNAME
-from tests.plan.gang.puzzles import Kind, Place, Puzzle
+from tests.plan.gang.small_gangs import GangInstance, Kind, Place
 from tests.plan.gang.test_feasible import solved
 
 
-def planted(dice: random.Random, nodes: int, kinds: int, spare: float = 0.0, each: int = 4) -> Puzzle:
+def planted(dice: random.Random, nodes: int, kinds: int, spare: float = 0.0, each: int = 4) -> GangInstance:
     """Every node has just what the up to `each` members that were drawn for it ask for; some have a little to spare."""
     asked = [(dice.randint(1, 6), dice.randint(0, 3)) for _ in range(kinds)]
     homes = [[dice.randrange(kinds) for _ in range(dice.randint(1, each))] for _ in range(nodes)]
@@ -26,10 +26,10 @@ def planted(dice: random.Random, nodes: int, kinds: int, spare: float = 0.0, eac
     ]
     numbers = [sum(home.count(k) for home in homes) for k in range(kinds)]
     members = tuple(Kind(number, *each) for number, each in zip(numbers, asked, strict=True) if number)
-    return Puzzle(tuple(places), members, sum(numbers))
+    return GangInstance(tuple(places), members, sum(numbers))
 
 
-def anything(seed: int) -> Puzzle:
+def anything(seed: int) -> GangInstance:
     dice = random.Random(seed)
     nodes, kinds = dice.randint(4, 40), dice.randint(2, 5)
     return planted(dice, nodes, kinds, dice.choice([0.0, 0.1, 0.3, 0.6]), dice.choice([4, 6, 8]))
@@ -54,11 +54,11 @@ def test_work_grows_with_the_number_of_kinds_and_not_with_its_square(monkeypatch
 
     def counted(free: Any, demand: Any) -> Any:
         looks.append(demand)
-        return ground.times(free, demand)
+        return packing_problem.fits_count(free, demand)
 
-    monkeypatch.setattr(mixed, "times", counted)
+    monkeypatch.setattr(packer, "fits_count", counted)
     places = tuple(Place(f"n{i}", 3, 0, "", "") for i in range(600))
-    puzzle = Puzzle(places, tuple(Kind(1, 1 + k % 2, 0, 8000 + k) for k in range(200)), 200)
+    puzzle = GangInstance(places, tuple(Kind(1, 1 + k % 2, 0, 8000 + k) for k in range(200)), 200)
     assert len(solved(puzzle, possible=False)) == 200
     assert len(looks) <= 20 * 200
 
@@ -66,5 +66,5 @@ def test_work_grows_with_the_number_of_kinds_and_not_with_its_square(monkeypatch
 def test_a_gang_larger_than_the_budget_is_placed_where_there_is_room_for_all() -> None:
     """Two kinds that keep apart by node: no rack has nodes enough, and many racks are tried before the cluster."""
     places = tuple(Place(f"n{i}", 4, 0, "", f"r{i // 50}") for i in range(600))
-    puzzle = Puzzle(places, (Kind(200, 1), Kind(200, 2)), 400, tie="apart", key=HOSTNAME)
+    puzzle = GangInstance(places, (Kind(200, 1), Kind(200, 2)), 400, tie="apart", key=HOSTNAME)
     assert len(solved(puzzle, possible=False)) == 400

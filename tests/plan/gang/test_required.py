@@ -10,16 +10,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubenexus.api.core import Node, Pod, TopologySpreadConstraint
-from kubenexus.api.gangs.claim import Nearness
+from kubenexus.api.gangs.declaration import TopologyRequest
 from kubenexus.api.selectors import LabelSelector
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner
-from kubenexus.plugins import lineup
+from kubenexus.plugins import profile_plugins
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 
-RULES = lineup()
+RULES = profile_plugins()
 RACK, CLIQUE, NODE = "topology.kubernetes.io/rack", "nvidia.com/gpu.clique", "node"
 LEVELS = {"rack": RACK, "clique": CLIQUE, "zone": ZONE, RACK: RACK, "hostname": HOSTNAME}
 SPREADS = ("near", "apart", "even")
@@ -42,7 +42,9 @@ class Story(NamedTuple):
     def job(self) -> Job:
         pods = [self._member(f"m{k}-{i}", cpu) for k, (number, cpu) in enumerate(self.kinds) for i in range(number)]
         minimum = min(self.minimum, len(pods))
-        return Job("ns/gang/g", tuple(pods), minimum, Nearness(self.required), tuple(f"n{i}" for i in self.placed))
+        return Job(
+            "ns/gang/g", tuple(pods), minimum, TopologyRequest(self.required), tuple(f"n{i}" for i in self.placed)
+        )
 
     def _member(self, name: str, cpu: int) -> Pod:
         selector = LabelSelector(match_labels={"app": "gang"})

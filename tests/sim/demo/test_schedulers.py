@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kubenexus.sim.demo.acts import Act
-from kubenexus.sim.demo.schedulers import KUBE, NotAtHand, find_kube_scheduler
-from kubenexus.sim.demo.show import Plan, Show, StoryFailed
-from kubenexus.sim.demo.stage import Stage
+from kubenexus.sim.demo.demo_client import DemoClient
+from kubenexus.sim.demo.demo_run import DemoFailed, DemoOptions, DemoRun
+from kubenexus.sim.demo.schedulers import KUBE, ProgramNotFound, find_kube_scheduler
+from kubenexus.sim.demo.steps import DemoStep
 
 
 def program(folder: Path, text: str = "exec sleep 60") -> Path:
@@ -22,7 +22,7 @@ def program(folder: Path, text: str = "exec sleep 60") -> Path:
 
 def test_the_named_folder_comes_first_then_the_cache_then_the_path(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin"), "KUBEBUILDER_ASSETS": str(tmp_path / "assets")}
-    with pytest.raises(NotAtHand, match="`make controlplane` builds one"):
+    with pytest.raises(ProgramNotFound, match="`make controlplane` builds one"):
         find_kube_scheduler(env)
     for folder in ("bin", ".cache/kubenexus/controlplane/0123", "assets"):
         path = program(tmp_path / folder)
@@ -36,16 +36,16 @@ def test_the_newest_build_wins(tmp_path: Path) -> None:
     assert find_kube_scheduler({"XDG_CACHE_HOME": str(tmp_path)}) == newest
 
 
-async def _nothing(_: Stage) -> str:
+async def _nothing(_: DemoClient) -> str:
     return "as told"
 
 
-STORY = (Act("Anybody's", _nothing), Act("Ours", _nothing, only="kube-scheduler has no gangs"))
+STORY = (DemoStep("Anybody's", _nothing), DemoStep("Ours", _nothing, only="kube-scheduler has no gangs"))
 
 
 def play(scheduler: str) -> list[str]:
     said: list[str] = []
-    asyncio.run(Show(Plan(nodes=4, scheduler=scheduler, story=STORY), said.append).play())
+    asyncio.run(DemoRun(DemoOptions(nodes=4, scheduler=scheduler, story=STORY), said.append).play())
     return said
 
 
@@ -63,7 +63,7 @@ def test_everybody_else_has_to_play_it() -> None:
     assert play("none")[3] == "2. Ours: as told"
 
 
-async def _waits(stage: Stage) -> str:
+async def _waits(stage: DemoClient) -> str:
     await stage.until("better times", lambda: "these")
     return ""
 
@@ -73,13 +73,15 @@ def test_a_scheduler_that_cannot_start_is_told_with_its_last_words(
 ) -> None:
     program(tmp_path, "echo no such flag; exit 3")
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
-    plan = Plan(nodes=4, scheduler=KUBE, story=(Act("Waits", _waits),))
-    with pytest.raises(StoryFailed, match="the story broke off: kube-scheduler ended with code 3: no such flag"):
-        asyncio.run(Show(plan, lambda _: None).play())
+    plan = DemoOptions(nodes=4, scheduler=KUBE, story=(DemoStep("Waits", _waits),))
+    with pytest.raises(DemoFailed, match="the story broke off: kube-scheduler ended with code 3: no such flag"):
+        asyncio.run(DemoRun(plan, lambda _: None).play())
 
 
 def test_an_act_that_does_not_come_true_says_what_was_expected_and_what_was_seen() -> None:
-    plan = Plan(nodes=4, scheduler="none", patience=0.1, story=(Act("Fine", _nothing), Act("Waits", _waits)))
-    with pytest.raises(StoryFailed) as failed:
-        asyncio.run(Show(plan, lambda _: None).play())
+    plan = DemoOptions(
+        nodes=4, scheduler="none", patience=0.1, story=(DemoStep("Fine", _nothing), DemoStep("Waits", _waits))
+    )
+    with pytest.raises(DemoFailed) as failed:
+        asyncio.run(DemoRun(plan, lambda _: None).play())
     assert str(failed.value) == "act 2 (Waits) failed: expected better times, saw these after 0.1 s"

@@ -6,10 +6,10 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from kubenexus.base.clock import VirtualClock
+from kubenexus.sim.demo.cluster_state import ClusterState, ObservedPlacement
 from kubenexus.sim.demo.picture import svg
-from kubenexus.sim.demo.scene import Decision, Scene
 from kubenexus.sim.demo.screen import Screen, can_draw
-from kubenexus.sim.demo.spans import Span, coloured, cut, plain
+from kubenexus.sim.demo.styled_text import Span, coloured, cut, plain
 from kubenexus.sim.demo.view import Caption, draw
 from kubenexus.testing.builders import a_node, a_pod
 
@@ -17,8 +17,8 @@ TOLD = tuple(f"{number}. Something: it came true" for number in range(1, 4))
 CAPTION = Caption(TOLD, "4. A node is drained", 4, 7, "kubectl --server=http://127.0.0.1:1 get pods")
 
 
-def a_scene(nodes: int = 4) -> Scene:
-    scene = Scene(VirtualClock(100.0))
+def a_scene(nodes: int = 4) -> ClusterState:
+    scene = ClusterState(VirtualClock(100.0))
     for number in range(nodes):
         scene.nodes[f"cpu-{number}"] = a_node(f"cpu-{number}", cpu=16, cordoned=number == 2)
     scene.nodes["h100-0-0"] = a_node("h100-0-0", cpu=128, gpu=8)
@@ -29,11 +29,11 @@ def a_scene(nodes: int = 4) -> Scene:
         a_pod("late", cpu=1, labels={"app": "late"}),
     ]
     scene.pods = {f"default/{pod.metadata.name}": pod for pod in pods}
-    scene.decisions.extend([Decision("shop-1", "cpu-0"), Decision("late", "", "no room")])
+    scene.decisions.extend([ObservedPlacement("shop-1", "cpu-0"), ObservedPlacement("late", "", "no room")])
     return scene
 
 
-def text(scene: Scene, width: int = 100, height: int = 30, *, letters: bool = True) -> list[str]:
+def text(scene: ClusterState, width: int = 100, height: int = 30, *, letters: bool = True) -> list[str]:
     return [plain(line).rstrip() for line in draw(scene, CAPTION, 175.0, width, height, letters=letters)]
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kubenexus.sim.perf.files import Unusable, find, read
+from kubenexus.sim.perf.files import InvalidWorkload, find, read
 from kubenexus.sim.perf.ops import Barrier, CreateNodes, CreatePods
-from kubenexus.sim.perf.trial import Wishes
+from kubenexus.sim.perf.workload_run import WorkloadFilter
 from tests.sim.perf.workloads import a_case
 
 HEAD = "- name: Case\n  workloads: [{name: w}]\n  workloadTemplate:\n"
@@ -69,7 +69,7 @@ def test_a_case_is_read(tmp_path: Path) -> None:
 def test_what_is_wrong_is_one_line_with_the_place(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(Unusable) as caught:
+    with pytest.raises(InvalidWorkload) as caught:
         read(file)
     assert str(caught.value).startswith(f"{file}: ")
     assert problem in str(caught.value)
@@ -82,21 +82,21 @@ def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
         a_case(tmp_path / name)
     found = find([tmp_path, tmp_path / "a"])
     assert [file.parent.name for file in found] == ["a", "b"]
-    with pytest.raises(Unusable, match="no such file or folder"):
+    with pytest.raises(InvalidWorkload, match="no such file or folder"):
         find([tmp_path / "nowhere"])
     (tmp_path / "c").mkdir()
-    with pytest.raises(Unusable, match=r"no performance-config\.yaml in this folder"):
+    with pytest.raises(InvalidWorkload, match=r"no performance-config\.yaml in this folder"):
         find([tmp_path / "c"])
 
 
 def test_workloads_are_chosen_by_any_label_and_by_name(tmp_path: Path) -> None:
     cases = read(a_case(tmp_path, labels=["short", "fast"]))
     for wishes, chosen in (
-        (Wishes(), 1),
-        (Wishes(labels=("short", "other")), 1),
-        (Wishes(labels=("other",)), 0),
-        (Wishes(cases=("Case",), workloads=("w",)), 1),
-        (Wishes(cases=("Other",)), 0),
-        (Wishes(workloads=("v",)), 0),
+        (WorkloadFilter(), 1),
+        (WorkloadFilter(labels=("short", "other")), 1),
+        (WorkloadFilter(labels=("other",)), 0),
+        (WorkloadFilter(cases=("Case",), workloads=("w",)), 1),
+        (WorkloadFilter(cases=("Other",)), 0),
+        (WorkloadFilter(workloads=("v",)), 0),
     ):
         assert len(list(wishes.chosen(cases))) == chosen, wishes

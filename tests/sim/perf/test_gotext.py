@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubenexus.sim.perf.goexpr import BadTemplate
-from kubenexus.sim.perf.gotext import Template
+from kubenexus.sim.perf.gotext import GoTemplate
 
 GOOD = [
     pytest.param("no holes", {}, "no holes", id="a text stays as it is"),
@@ -34,7 +34,7 @@ GOOD = [
 
 @pytest.mark.parametrize(("text", "values", "expected"), GOOD)
 def test_templates(text: str, values: dict[str, Any], expected: str) -> None:
-    assert Template(text).render(values) == expected
+    assert GoTemplate(text).render(values) == expected
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_templates(text: str, values: dict[str, Any], expected: str) -> None:
 )
 def test_what_is_wrong_is_told(text: str, problem: str) -> None:
     with pytest.raises(BadTemplate) as caught:
-        Template(text).render({})
+        GoTemplate(text).render({})
     assert problem in str(caught.value)
 
 
 def test_a_template_knows_what_it_depends_on() -> None:
-    assert Template("{{.a}} b {{DivideInt .Index .c}} .d").names == {"a", "Index", "c"}
+    assert GoTemplate("{{.a}} b {{DivideInt .Index .c}} .d").names == {"a", "Index", "c"}

@@ -12,15 +12,15 @@ import pytest
 from kubenexus.base.clock import VirtualClock
 from kubenexus.plugins import BUILT_IN
 from kubenexus.sim.apiserver.kinds import Registry
-from kubenexus.sim.perf import files, needs, trial
+from kubenexus.sim.perf import files, required_features, workload_run
 from kubenexus.sim.perf.ops import OPCODES
-from kubenexus.sim.perf.shelf import Shelf
-from kubenexus.sim.perf.trial import Result, Trial, Wishes
+from kubenexus.sim.perf.template_cache import TemplateCache
+from kubenexus.sim.perf.workload_run import Result, WorkloadFilter, WorkloadRun
 
 FOLDER = Path(__file__).parents[3] / "examples" / "workloads"
 CASES = [case for file in files.find([FOLDER]) for case in files.read(file)]
-TRIALS = {each.name: each for each in Wishes().chosen(CASES)}
-SHORT = {each.name: each for each in Wishes(labels=("short",)).chosen(CASES)}
+TRIALS = {each.name: each for each in WorkloadFilter().chosen(CASES)}
+SHORT = {each.name: each for each in WorkloadFilter(labels=("short",)).chosen(CASES)}
 # Those that need more than pods and nodes, and what.
 NEEDS = {
     "ClaimedDevices": ["device claims"],
@@ -34,12 +34,12 @@ LEFT_OUT = {"allocResourceClaims", "startCollectingProfile", "stopCollectingProf
 
 def played(name: str) -> tuple[Result, list[str]]:
     lines: list[str] = []
-    result = trial.run(TRIALS[name], BUILT_IN, seed=0, stopwatch=VirtualClock(), write=lines.append)
+    result = workload_run.run(TRIALS[name], BUILT_IN, seed=0, stopwatch=VirtualClock(), write=lines.append)
     return result, "".join(lines).splitlines()
 
 
-def lacking(each: Trial) -> list[str]:
-    return needs.missing(each.case, each.workload, Shelf(Registry()), BUILT_IN)
+def lacking(each: WorkloadRun) -> list[str]:
+    return required_features.missing(each.case, each.workload, TemplateCache(Registry()), BUILT_IN)
 
 
 @pytest.mark.parametrize("name", sorted(name for name, each in SHORT.items() if not lacking(each)))
@@ -53,7 +53,7 @@ def test_it_ends_as_it_must(name: str) -> None:
 def test_its_templates_are_understood_and_what_it_needs_is_seen(name: str) -> None:
     """Of the large ones as well, which are not played here."""
     each = TRIALS[name]
-    found = [feature.name for feature in needs.needed(each.case, each.workload, Shelf(Registry()))]
+    found = [feature.name for feature in required_features.needed(each.case, each.workload, TemplateCache(Registry()))]
     assert found == NEEDS.get(name, NEEDS.get(each.case.name, []))
 
 

@@ -7,8 +7,8 @@ import yaml
 
 from kubenexus.base.clock import VirtualClock
 from kubenexus.plugins import BUILT_IN
-from kubenexus.sim.perf import files, trial
-from kubenexus.sim.perf.trial import Result, Wishes
+from kubenexus.sim.perf import files, workload_run
+from kubenexus.sim.perf.workload_run import Result, WorkloadFilter
 from kubenexus.sim.virtual.decisions import Write
 
 POD: dict[str, Any] = {
@@ -44,5 +44,5 @@ def asking(cpu: str, **spec: Any) -> dict[str, Any]:
 
 
 def play(file: Path, seed: int = 0, write: Write | None = None) -> Result:
-    (only,) = Wishes().chosen(files.read(file))
-    return trial.run(only, BUILT_IN, seed=seed, stopwatch=VirtualClock(), write=write)
+    (only,) = WorkloadFilter().chosen(files.read(file))
+    return workload_run.run(only, BUILT_IN, seed=seed, stopwatch=VirtualClock(), write=write)

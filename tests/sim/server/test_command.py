@@ -80,10 +80,10 @@ def test_a_second_interrupt_ends_it_at_once() -> None:
 
 STUCK = """
 import asyncio
-from kubenexus.cli.ending import interrupts
+from kubenexus.cli.interrupts import interrupt_event
 
 async def main():
-    ended = interrupts()
+    ended = interrupt_event()
     print("here", flush=True)
     await ended.wait()
     print("ending", flush=True)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.sim.apiserver.serving import Served, write_kubeconfig
+from kubenexus.sim.apiserver.serving import ServedCluster, write_kubeconfig
 
 SECRET = "token: secret\n"
 
@@ -19,7 +19,7 @@ class Door:
         return SECRET
 
 
-SERVED = cast(Served, Door())
+SERVED = cast(ServedCluster, Door())
 
 
 def nothing(path: Path) -> None:

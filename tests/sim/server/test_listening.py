@@ -11,8 +11,8 @@ from kubenexus.base.clock import WallClock
 from kubenexus.sim.apiserver import listening
 from kubenexus.sim.apiserver.listening import CannotListen, listen
 from kubenexus.sim.apiserver.server import ApiServer
-from tests.sim.server.boxes import PODS, pod
-from tests.turns import turns
+from tests.async_helpers import yield_to_loop
+from tests.sim.server.server_fixture import PODS, pod
 
 Act = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -66,7 +66,7 @@ def test_requests_come_in_pieces_and_in_pairs() -> None:
     async def act(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for piece in (b"GET /ver", b"sion HTTP/1.1\r\nHo", b"st: x\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n"):
             writer.write(piece)
-            await turns()  # read by itself
+            await yield_to_loop()  # read by itself
         assert json.loads((await answer(reader))[1])["minor"] == "37"
         assert await answer(reader) == (200, b"ok")
 
@@ -78,7 +78,7 @@ def test_a_body_may_come_in_chunks() -> None:
         body = json.dumps(pod("a")).encode()
         head = f"POST {PODS} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
         writer.write(head + b"%x\r\n%b\r\n" % (10, body[:10]))
-        await turns()
+        await yield_to_loop()
         writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body) - 10, body[10:]))
         assert (await answer(reader))[0] == 201
 
@@ -148,7 +148,7 @@ def test_a_client_that_asks_first_is_told_once_to_go_on() -> None:
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         for byte in body:
             writer.write(bytes([byte]))
-            await turns(1)
+            await yield_to_loop(1)
         assert (await answer(reader))[0] == 201
 
     talking(act)
@@ -170,13 +170,13 @@ def test_a_request_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch
 def test_others_have_their_turn_while_one_connection_has_much_to_ask() -> None:
     async def main() -> None:
         server = ApiServer(WallClock(), random.Random(1))
-        peer = listening.Connection(server, set())
+        peer = listening.ServerConnection(server, set())
         link = Link()
         peer.connection_made(link)
         peer.data_received(b"GET /healthz HTTP/1.1\r\n\r\n" * 1000)
         assert link.written.count(b"200 OK") == 16
         assert link.paused
-        await turns(100)
+        await yield_to_loop(100)
         assert link.written.count(b"200 OK") == 1000
         assert not link.paused
 

@@ -4,7 +4,7 @@ import pytest
 
 from kubenexus.base.errors import Malformed
 from kubenexus.sim.apiserver import protobuf
-from tests.sim.server.boxes import PODS, Box
+from tests.sim.server.server_fixture import PODS, ServerFixture
 
 
 def field(number: int, value: bytes | str | int) -> bytes:
@@ -50,12 +50,12 @@ def test_what_cannot_be_read_is_refused(body: bytes) -> None:
 
 
 def test_the_server_takes_it() -> None:
-    box = Box()
+    server = ServerFixture()
     container = field(1, "c") + field(2, "i")
     body = envelope("v1", "Pod", field(1, META) + field(2, field(2, container)))
-    from kubenexus.sim.apiserver.answers import Request
+    from kubenexus.sim.apiserver.http_types import Request
 
-    answer = box.server.handle(Request("POST", PODS, body, {"content-type": protobuf.CONTENT}))
+    answer = server.server.handle(Request("POST", PODS, body, {"content-type": protobuf.CONTENT}))
     assert answer.code == 201
-    answer = box.server.handle(Request("POST", PODS, b"k8s\x00\xff", {"content-type": protobuf.CONTENT}))
+    answer = server.server.handle(Request("POST", PODS, b"k8s\x00\xff", {"content-type": protobuf.CONTENT}))
     assert answer.code == 400

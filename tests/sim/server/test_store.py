@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubenexus.sim.apiserver.store import ADDED, DELETED, MODIFIED, Change, Compacted, Store
+from kubenexus.sim.apiserver.store import ADDED, DELETED, MODIFIED, Compacted, Store, StoreChange
 
 
 def test_one_counter_for_all_resources() -> None:
@@ -14,7 +14,7 @@ def test_one_counter_for_all_resources() -> None:
 
 
 def test_a_change_is_told_with_what_there_was_before() -> None:
-    store, heard = Store(), list[Change]()
+    store, heard = Store(), list[StoreChange]()
     store.listen("pods", heard.append)
     store.commit("pods", "a/x", b"1")
     store.commit("pods", "a/x", b"2")
@@ -28,7 +28,7 @@ def test_a_change_is_told_with_what_there_was_before() -> None:
 
 
 def test_who_leaves_hears_nothing_more() -> None:
-    store, heard = Store(), list[Change]()
+    store, heard = Store(), list[StoreChange]()
     leave = store.listen("pods", heard.append)
     leave()
     store.commit("pods", "a/x", b"1")

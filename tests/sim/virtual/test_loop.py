@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.base.clock import WallClock
-from kubenexus.sim.virtual.loop import START, LoopClock, Stuck, run
-from tests.sim.virtual.passing import elapse
+from kubenexus.sim.virtual.loop import START, DeadlockError, LoopClock, run
+from tests.sim.virtual.virtual_time import elapse
 
 WEEK = 7 * 24 * 3600.0
 
@@ -113,7 +113,7 @@ def test_a_wait_for_nothing_is_told() -> None:
     async def scenario() -> None:
         await asyncio.Event().wait()
 
-    with pytest.raises(Stuck, match="nothing is planned"):
+    with pytest.raises(DeadlockError, match="nothing is planned"):
         run(scenario())
 
 

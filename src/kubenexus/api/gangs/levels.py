@@ -6,32 +6,32 @@ from typing import Final
 import msgspec
 
 from kubenexus.api.keys import discovered, network
-from kubenexus.api.keys.entry import Entry, Kind
+from kubenexus.api.keys.entry import KeyEntry, KeyKind
 
 
-class Level(msgspec.Struct, frozen=True, gc=False):
+class TopologyLevel(msgspec.Struct, frozen=True, gc=False):
     """`keys` are labels of nodes; of those that a node has, the first one tells its domain."""
 
     name: str
     keys: tuple[str, ...]
 
 
-def _labels(entry: Entry[str | None]) -> tuple[str, ...]:
-    return tuple(each.key for each in entry.spellings if Kind.LABEL in each.kind)
+def _labels(entry: KeyEntry[str | None]) -> tuple[str, ...]:
+    return tuple(each.key for each in entry.spellings if KeyKind.LABEL in each.kind)
 
 
 HOSTNAME: Final = "hostname"
 CLIQUE: Final = "clique"
 
 # From the inside out; a configuration may name others (`topologyLevels`).
-LEVELS: Final[tuple[Level, ...]] = (
-    Level(HOSTNAME, ("kubernetes.io/hostname",)),
-    Level(CLIQUE, _labels(discovered.CLIQUE)),
-    Level("tor", _labels(network.SWITCH)),
-    Level("rack", _labels(network.RACK)),
-    Level("block", _labels(network.SPINE)),
-    Level("zone", _labels(network.ZONE)),
-    Level("region", _labels(network.REGION)),
+DEFAULT_LEVELS: Final[tuple[TopologyLevel, ...]] = (
+    TopologyLevel(HOSTNAME, ("kubernetes.io/hostname",)),
+    TopologyLevel(CLIQUE, _labels(discovered.CLIQUE)),
+    TopologyLevel("tor", _labels(network.SWITCH)),
+    TopologyLevel("rack", _labels(network.RACK)),
+    TopologyLevel("block", _labels(network.SPINE)),
+    TopologyLevel("zone", _labels(network.ZONE)),
+    TopologyLevel("region", _labels(network.REGION)),
 )
 
 # What people call them besides.
@@ -44,7 +44,7 @@ _ALSO: Final = {
 }
 
 
-def level_of(text: str, levels: Iterable[Level] = LEVELS) -> Level:
+def topology_level(text: str, levels: Iterable[TopologyLevel] = DEFAULT_LEVELS) -> TopologyLevel:
     """The level that a name (`rack`) or a label of nodes (`topology.kubernetes.io/rack`) means. A label that belongs to
     no level is one by itself."""
     known = tuple(levels)
@@ -53,4 +53,4 @@ def level_of(text: str, levels: Iterable[Level] = LEVELS) -> Level:
             if name == level.name:
                 return level
     # Only the label that was named counts: who asks for it does not mean its aliases, too.
-    return next((level for level in known if level.keys == (text,)), Level(text, (text,)))
+    return next((level for level in known if level.keys == (text,)), TopologyLevel(text, (text,)))

@@ -12,17 +12,17 @@ from typing import Protocol
 import msgspec
 
 from kubenexus.api.core import Pod
-from kubenexus.api.gangs.claim import COSCHEDULING, VOLCANO, Claim, Nearness, Ref
-from kubenexus.api.gangs.nearness import nearness_of
+from kubenexus.api.gangs.declaration import COSCHEDULING, VOLCANO, GangDeclaration, GroupRef, TopologyRequest
 from kubenexus.api.gangs.sources import KEYS, SOURCES, Source
+from kubenexus.api.gangs.topology_request import topology_request_of
 from kubenexus.api.keys import gang as keys
-from kubenexus.api.keys.reading import read
+from kubenexus.api.keys.reading import read_key
 from kubenexus.api.workloads import PodGroup, SchedulingConstraints, SchedulingPolicy, Workload, WorkloadPodGroup
 from kubenexus.base.errors import Malformed
 
 
-class Groups(Protocol):
-    """Who knows the objects that pods name: `state.groups`, or a test."""
+class GroupLookup(Protocol):
+    """Who knows the objects that pods name: `state.pod_group_store`, or a test."""
 
     def find(self, kind: str, namespace: str, name: str) -> PodGroup | Workload | None: ...
 
@@ -32,22 +32,24 @@ class Groups(Protocol):
 
 
 class Gang(msgspec.Struct, frozen=True, gc=False):
-    """`awaits` says what has to happen before anything is known: the object has to appear, or its kind to be listed.
-    The minimum means nothing until then."""
+    """`missing_object` says what has to happen before anything is known: the object has to appear, or its kind to be
+    listed. The minimum means nothing until then."""
 
     key: str
     title: str
     minimum: int
-    nearness: Nearness
-    awaits: str = ""
+    topology: TopologyRequest
+    missing_object: str = ""
 
     @property
-    def loose(self) -> bool:
+    def is_trivial(self) -> bool:
         """Whether its members go each by itself: one is enough, and they need not be close to each other."""
-        return not self.awaits and self.minimum <= 1 and not self.nearness.required and not self.nearness.preferred
+        return (
+            not self.missing_object and self.minimum <= 1 and not self.topology.required and not self.topology.preferred
+        )
 
 
-def claim_of(pod: Pod) -> Claim | None:
+def declared_gang(pod: Pod) -> GangDeclaration | None:
     """The first source that the pod uses counts; what others say differently becomes a warning."""
     meta, spec = pod.metadata, pod.spec
     named = spec.scheduling_group is not None or spec.workload_ref is not None
@@ -63,61 +65,63 @@ def claim_of(pod: Pod) -> Claim | None:
         return None
     return msgspec.structs.replace(
         claim,
-        nearness=nearness_of(pod),
+        nearness=topology_request_of(pod),
         warnings=(*claim.warnings, *warnings),
-        patience=read(keys.TIMEOUT, meta.labels, meta.annotations).value,
+        completion_timeout=read_key(keys.TIMEOUT, meta.labels, meta.annotations).value,
     )
 
 
-def settle(claim: Claim, groups: Groups) -> Gang:
+def resolve_gang(claim: GangDeclaration, groups: GroupLookup) -> Gang:
     """Malformed if the object that the pod names cannot be used."""
     if claim.ref is None:
-        return Gang(claim.key, claim.title, claim.minimum, claim.nearness)
+        return Gang(claim.key, claim.display_name, claim.minimum, claim.nearness)
     ref = claim.ref
     found = groups.find(ref.kind, ref.namespace, ref.name)
     if found is None:
         if problem := groups.problem(ref.kind, ref.namespace, ref.name):
             raise problem.within(subject=str(ref))
         awaits = f"{ref} to appear" if groups.listable(ref.kind) else f"{ref.kinds}, which cannot be listed"
-        return Gang(claim.key, claim.title, 1, claim.nearness, awaits)
+        return Gang(claim.key, claim.display_name, 1, claim.nearness, awaits)
     try:
         minimum, required = _asked(ref, found)
     except Malformed as problem:
         raise problem.within(subject=str(ref)) from None
-    nearness = Nearness(required, claim.nearness.preferred, said=True) if required else claim.nearness
-    return Gang(claim.key, claim.title, minimum, nearness)
+    nearness = TopologyRequest(required, claim.nearness.preferred, explicit=True) if required else claim.nearness
+    return Gang(claim.key, claim.display_name, minimum, nearness)
 
 
-def merged(gangs: Iterable[Gang]) -> Gang:
+def merge_gangs(gangs: Iterable[Gang]) -> Gang:
     """One gang of what its members say, in their order. The largest minimum counts: fewer might be too few for those
     who asked for more. So do the first levels that are named."""
     first, *others = gangs
     for gang in others:
-        near = Nearness(
-            first.nearness.required or gang.nearness.required,
-            first.nearness.preferred or gang.nearness.preferred,
-            first.nearness.said or gang.nearness.said,
+        near = TopologyRequest(
+            first.topology.required or gang.topology.required,
+            first.topology.preferred or gang.topology.preferred,
+            first.topology.explicit or gang.topology.explicit,
         )
         minimum = max(first.minimum, gang.minimum)
-        first = Gang(first.key, first.title, minimum, near, first.awaits or gang.awaits)
+        first = Gang(first.key, first.title, minimum, near, first.missing_object or gang.missing_object)
     return first
 
 
-def _objections(claim: Claim, source: Source, pod: Pod) -> list[str]:
+def _objections(claim: GangDeclaration, source: Source, pod: Pod) -> list[str]:
     try:
         other = source(pod)
     except Malformed as problem:
-        return [f"{claim.said} is used; besides it {problem}"]
-    if other is None or (other.title == claim.title and other.minimum in (0, claim.minimum or other.minimum)):
+        return [f"{claim.source} is used; besides it {problem}"]
+    if other is None or (
+        other.display_name == claim.display_name and other.minimum in (0, claim.minimum or other.minimum)
+    ):
         return []
     count = f", at least {other.minimum}" if other.minimum else ""
-    return [f"{claim.said} is used; {other.said} says otherwise: gang {other.title}{count}"]
+    return [f"{claim.source} is used; {other.source} says otherwise: gang {other.display_name}{count}"]
 
 
 # --- what objects say ---------------------------------------------------------------------------------------------
 
 
-def _asked(ref: Ref, found: PodGroup | Workload) -> tuple[int, str]:
+def _asked(ref: GroupRef, found: PodGroup | Workload) -> tuple[int, str]:
     """How many, and within one domain of which level."""
     if isinstance(found, Workload):
         part = _part(ref, found)
@@ -148,7 +152,7 @@ def _level(constraints: SchedulingConstraints | None) -> str:
     return next((each.key for each in constraints.topology if each.key), "") if constraints is not None else ""
 
 
-def _part(ref: Ref, workload: Workload) -> WorkloadPodGroup:
+def _part(ref: GroupRef, workload: Workload) -> WorkloadPodGroup:
     parts = {each.name: each for each in (*workload.spec.pod_groups, *workload.spec.pod_group_templates)}
     if not ref.part and len(parts) == 1:
         return next(iter(parts.values()))

@@ -1,6 +1,6 @@
 """Every label and annotation key that KubeNexus reads or writes, as data.
 
-One table says how a key is spelled, where it stands, what it may say and what that means. Parsing (`read`) and the
+One table says how a key is spelled, where it stands, what it may say and what that means. Parsing (`read_key`) and the
 manual (docs/keys.md) both come from it, so they cannot drift apart, and no other module spells a key:
 
     gang = read(keys.gang.NAME, pod.metadata.labels, pod.metadata.annotations)
@@ -8,17 +8,17 @@ manual (docs/keys.md) both come from it, so they cannot drift apart, and no othe
 """
 
 from kubenexus.api.keys import discovered, gang, gpu, network, numa, scheduler, tenant, workload
-from kubenexus.api.keys.entry import Entry, Index, Kind, Section, Spelling
-from kubenexus.api.keys.reading import Conflict, Problem, Reading, read, read_indexed
+from kubenexus.api.keys.entry import Index, KeyEntry, KeyKind, Section, Spelling
+from kubenexus.api.keys.reading import KeyConflict, KeyProblem, KeyReading, read_indexed_key, read_key
 
 __all__ = [
     "SECTIONS",
-    "Conflict",
-    "Entry",
     "Index",
-    "Kind",
-    "Problem",
-    "Reading",
+    "KeyConflict",
+    "KeyEntry",
+    "KeyKind",
+    "KeyProblem",
+    "KeyReading",
     "Section",
     "Spelling",
     "discovered",
@@ -26,8 +26,8 @@ __all__ = [
     "gpu",
     "network",
     "numa",
-    "read",
-    "read_indexed",
+    "read_indexed_key",
+    "read_key",
     "scheduler",
     "tenant",
     "workload",

@@ -1,113 +1,113 @@
 """Labels that discovery agents write on nodes. We only read them; GPU Feature Discovery is the practical source."""
 
-from kubenexus.api.keys.entry import Kind, entry, section
+from kubenexus.api.keys.entry import KeyKind, define_key, section
 from kubenexus.api.keys.values import Bool, Int, OneOf, Text
 
-PRODUCT = entry(
+PRODUCT = define_key(
     "nvidia.com/gpu.product",
     on="Node",
     values=Text("NVIDIA-A100-SXM4-80GB"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The product name of the GPUs.",
 )
 
-MEMORY_MIB = entry(
+MEMORY_MIB = define_key(
     "nvidia.com/gpu.memory",
     on="Node",
     values=Int(example="81920"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The memory of each GPU in MiB.",
 )
 
-COUNT = entry(
+COUNT = define_key(
     "nvidia.com/gpu.count",
     on="Node",
     values=Int(most=4096, example="8"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="How many GPUs the node has.",
 )
 
-FAMILY = entry(
+FAMILY = define_key(
     "nvidia.com/gpu.family",
     on="Node",
     values=Text("ampere"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The architecture of the GPUs.",
 )
 
-REPLICAS = entry(
+REPLICAS = define_key(
     "nvidia.com/gpu.replicas",
     on="Node",
     values=Int(most=4096, example="4"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="Into how many shares each GPU is divided by time slicing; 0 or 1 means whole.",
 )
 
-CLIQUE = entry(
+CLIQUE = define_key(
     "nvidia.com/gpu.clique",
     on="Node",
     values=Text("7b968a6d-c8aa-45e1-9e07-e1e51be99c31.1"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The NVLink domain that the node is in: the fabric's UUID and the clique, unique in the cluster.",
 )
 
-MIG_STRATEGY = entry(
+MIG_STRATEGY = define_key(
     "nvidia.com/mig.strategy",
     on="Node",
     values=OneOf(("none", "single", "mixed")),
     default="none",
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="How the node offers MIG devices.",
 )
 
-MIG = entry(
+MIG = define_key(
     "nvidia.com/mig-<profile>.<attribute>",
     on="Node",
     values=Text("7"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="What the node says of its MIG devices of a profile, such as `nvidia.com/mig-1g.10gb.count`.",
 )
 
-PCI_PRESENT = entry(
+PCI_PRESENT = define_key(
     "feature.node.kubernetes.io/pci-<device>.present",
     on="Node",
     values=Bool(),
     default=False,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="A PCI device is there: class and vendor, with the device where NFD is set to tell (`0302_10de_2330`).",
 )
 
-PCI_DEVICE_PRESENT = entry(
+PCI_DEVICE_PRESENT = define_key(
     "feature.node.kubernetes.io/pci-<vendor>.device.<id>.present",
     on="Node",
     values=Bool(),
     default=False,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The same in the form of a label made by hand; NFD itself does not write it.",
 )
 
-PCI_DEVICE_COUNT = entry(
+PCI_DEVICE_COUNT = define_key(
     "feature.node.kubernetes.io/pci-<vendor>.device.<id>.count",
     on="Node",
     values=Int(most=4096, example="8"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="How many of them; made by hand or by a NodeFeatureRule.",
 )
 
-KWOK = entry(
+KWOK = define_key(
     "kwok.x-k8s.io/node",
     on="Node",
     values=Text("fake"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="KWOK plays this node: pods on it never run anything.",
 )
 

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kubenexus.api.keys.values import Values
+from kubenexus.api.keys.values import ValueType
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ _SLOT = re.compile(r"<([a-z]+)>")
 Index = tuple[int | str, ...]
 
 
-class Kind(enum.Flag):
+class KeyKind(enum.Flag):
     """Where a key is read. As both, the label goes before the annotation."""
 
     LABEL = enum.auto()
@@ -43,14 +43,14 @@ class Kind(enum.Flag):
     BOTH = LABEL | ANNOTATION
 
     def __str__(self) -> str:
-        return "label or annotation" if self is Kind.BOTH else str(self.name).lower()
+        return "label or annotation" if self is KeyKind.BOTH else str(self.name).lower()
 
 
 class Spelling(msgspec.Struct, frozen=True, gc=False):
     """One way to write a key."""
 
     key: str
-    kind: Kind = Kind.BOTH
+    kind: KeyKind = KeyKind.BOTH
     # What its own words mean in the words of the canonical key; to "" where a word says nothing about it.
     says: dict[str, str] = {}
     # A hint is used when nothing better is said, and never contradicts what is said better.
@@ -62,14 +62,14 @@ class Spelling(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(self, key=_SLOT.sub(lambda _: str(next(fill)), self.key))
 
 
-class Entry(msgspec.Struct, Generic[T], frozen=True, gc=False, kw_only=True):
+class KeyEntry(msgspec.Struct, Generic[T], frozen=True, gc=False, kw_only=True):
     """One line of the registry."""
 
     spellings: tuple[Spelling, ...]
     # Their keys once more, as a set: most objects have none of them, and that must be quick to see.
     keys: frozenset[str]
     on: tuple[str, ...]
-    values: Values[T]
+    values: ValueType[T]
     default: T
     # What the manual says when nothing is set and the default is worked out elsewhere.
     otherwise: str
@@ -81,7 +81,7 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, gc=False, kw_only=True):
         return self.spellings[0].key
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> KeyKind:
         return self.spellings[0].kind
 
     @property
@@ -92,27 +92,27 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, gc=False, kw_only=True):
     def slots(self) -> tuple[str, ...]:
         return slots(self.key)
 
-    def at(self, *index: int | str) -> "Entry[T]":
+    def at(self, *index: int | str) -> "KeyEntry[T]":
         """The entry for one index of a key with slots: `numa.CPUS.at(0)` is `numa.kubenexus.io/node-0-cpus`."""
         spellings = tuple(each.at(index) for each in self.spellings)
         return msgspec.structs.replace(self, spellings=spellings, keys=_keys(spellings))
 
 
-def entry(
+def define_key(
     key: str,
     *,
     on: str | tuple[str, ...],
-    values: Values[T],
+    values: ValueType[T],
     default: T,
     meaning: str,
-    kind: Kind = Kind.BOTH,
+    kind: KeyKind = KeyKind.BOTH,
     otherwise: str = "",
     aliases: tuple[str | Spelling, ...] = (),
-) -> Entry[T]:
+) -> KeyEntry[T]:
     """A line of the registry; an alias given as text is read wherever the canonical key is."""
     others = (Spelling(each, kind) if isinstance(each, str) else each for each in aliases)
     spellings = (Spelling(key, kind), *others)
-    return Entry(
+    return KeyEntry(
         spellings=spellings,
         keys=_keys(spellings),
         on=(on,) if isinstance(on, str) else on,
@@ -144,9 +144,9 @@ class Section(msgspec.Struct, frozen=True, gc=False):
 
     title: str
     intro: str
-    entries: tuple[Entry[Any], ...]
+    entries: tuple[KeyEntry[Any], ...]
 
 
 def section(title: str, intro: str, names: Mapping[str, object]) -> Section:
     """All entries that a module defines, in its order; what is in the module cannot be forgotten in the manual."""
-    return Section(title, intro, tuple(each for each in names.values() if isinstance(each, Entry)))
+    return Section(title, intro, tuple(each for each in names.values() if isinstance(each, KeyEntry)))

@@ -5,10 +5,10 @@ coscheduling PodGroup, Kueue, Volcano) has entries of its own, because the gang 
 the number of members from different places.
 """
 
-from kubenexus.api.keys.entry import Kind, entry, section
+from kubenexus.api.keys.entry import KeyKind, define_key, section
 from kubenexus.api.keys.values import Bool, Int, OneOf, Text
 
-NAME = entry(
+NAME = define_key(
     "pod-group.scheduling.kubenexus.io/name",
     on="Pod",
     values=Text("llama-8"),
@@ -21,7 +21,7 @@ NAME = entry(
     ),
 )
 
-MIN_AVAILABLE = entry(
+MIN_AVAILABLE = define_key(
     "pod-group.scheduling.kubenexus.io/min-available",
     on="Pod",
     values=Int(least=1, most=2**31 - 1, example="8"),
@@ -35,7 +35,7 @@ MIN_AVAILABLE = entry(
     ),
 )
 
-TIMEOUT = entry(
+TIMEOUT = define_key(
     "scheduling.kubenexus.io/gang-timeout-seconds",
     on="Pod",
     values=Int(least=1, most=86_400, example="300"),
@@ -44,7 +44,7 @@ TIMEOUT = entry(
     meaning="How long the gang may stay incomplete, once a member has a node, before it is released.",
 )
 
-NUMA_SPREAD = entry(
+NUMA_SPREAD = define_key(
     "scheduling.kubenexus.io/gang-numa-spread",
     on="Pod",
     values=OneOf(("packed", "balanced", "isolated")),
@@ -55,7 +55,7 @@ NUMA_SPREAD = entry(
     ),
 )
 
-POD_GROUP = entry(
+POD_GROUP = define_key(
     "scheduling.x-k8s.io/pod-group",
     on="Pod",
     values=Text("llama-8"),
@@ -63,7 +63,7 @@ POD_GROUP = entry(
     meaning="Member of this PodGroup (`scheduling.x-k8s.io/v1alpha1`), whose `spec.minMember` is the minimum.",
 )
 
-WORKLOAD = entry(
+WORKLOAD = define_key(
     "scheduling.k8s.io/workload-name",
     on="Pod",
     values=Text("llama"),
@@ -72,7 +72,7 @@ WORKLOAD = entry(
     aliases=("scheduling.k8s.io/workload",),
 )
 
-WORKLOAD_POD_GROUP = entry(
+WORKLOAD_POD_GROUP = define_key(
     "scheduling.k8s.io/pod-group",
     on="Pod",
     values=Text("workers"),
@@ -81,43 +81,43 @@ WORKLOAD_POD_GROUP = entry(
     aliases=("scheduling.k8s.io/podset",),
 )
 
-KUEUE_NAME = entry(
+KUEUE_NAME = define_key(
     "kueue.x-k8s.io/pod-group-name",
     on="Pod",
     values=Text("llama-8"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="Member of this Kueue group of plain pods.",
 )
 
-KUEUE_TOTAL_COUNT = entry(
+KUEUE_TOTAL_COUNT = define_key(
     "kueue.x-k8s.io/pod-group-total-count",
     on="Pod",
     values=Int(least=1, most=2**31 - 1, example="8"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="How many pods the Kueue group has; all of them are its minimum.",
 )
 
-KUEUE_REQUIRED_TOPOLOGY = entry(
+KUEUE_REQUIRED_TOPOLOGY = define_key(
     "kueue.x-k8s.io/podset-required-topology",
     on="Pod",
     values=Text("topology.kubernetes.io/rack"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="The members must be within one domain of this level: a label of nodes, or a level's name (`rack`).",
 )
 
-KUEUE_PREFERRED_TOPOLOGY = entry(
+KUEUE_PREFERRED_TOPOLOGY = define_key(
     "kueue.x-k8s.io/podset-preferred-topology",
     on="Pod",
     values=Text("topology.kubernetes.io/rack"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="The members should be within one domain of this level; if none has room, within the next wider one.",
 )
 
-VOLCANO_NAME = entry(
+VOLCANO_NAME = define_key(
     "scheduling.k8s.io/group-name",
     on="Pod",
     values=Text("llama-8"),
@@ -125,7 +125,7 @@ VOLCANO_NAME = entry(
     meaning="Member of this Volcano PodGroup, whose `spec.minMember` is the minimum.",
 )
 
-VOLCANO_JOB = entry(
+VOLCANO_JOB = define_key(
     "volcano.sh/job-name",
     on="Pod",
     values=Text("llama"),
@@ -133,48 +133,48 @@ VOLCANO_JOB = entry(
     meaning="The Volcano job that made this pod.",
 )
 
-INJECT = entry(
+INJECT = define_key(
     "kubenexus.io/gang-scheduling",
     on=("Job", "JobSet", "PyTorchJob", "MPIJob", "RayCluster", "SparkApplication"),
     values=Bool(),
     default=False,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="Asks the admission webhook to put the gang labels on the pods of this job.",
 )
 
-RESERVATION_GANG = entry(
+RESERVATION_GANG = define_key(
     "pod-group",
     on="ResourceReservation",
     values=Text("llama-8"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The gang that the reservation is for. Written by the scheduler.",
 )
 
-RESERVATION_OWNER = entry(
+RESERVATION_OWNER = define_key(
     "app.kubernetes.io/managed-by",
     on="ResourceReservation",
     values=Text("kubenexus-scheduler"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="Who keeps the reservation. The scheduler touches only those that name it.",
 )
 
-PREEMPTED_FOR = entry(
+PREEMPTED_FOR = define_key(
     "scheduling.kubenexus.io/preemption-for-gang",
     on="Pod",
     values=Text("ml/llama-8"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="The gang that this victim makes room for. Written by the scheduler before it evicts.",
 )
 
-PREEMPTED_AT = entry(
+PREEMPTED_AT = define_key(
     "scheduling.kubenexus.io/preemption-timestamp",
     on="Pod",
     values=Int(example="1790000000"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="When the victim was chosen, in seconds since 1970. Written by the scheduler before it evicts.",
 )
 

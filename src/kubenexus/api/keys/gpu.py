@@ -1,30 +1,30 @@
 """GPUs: what nodes say of theirs (by hand, by GPU Feature Discovery, by Node Feature Discovery), what pods ask for."""
 
-from kubenexus.api.keys.entry import Kind, Spelling, entry, section
+from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
 from kubenexus.api.keys.lists import Price, line_rate, parameter_count
-from kubenexus.api.keys.values import Amount, Bool, Int, OneOf, Text
+from kubenexus.api.keys.values import Bool, Int, OneOf, QuantityValue, Text
 
 # NVLink is there, perhaps with a switch: enough to go by when nothing else is said, no contradiction to `nvswitch`.
 _HAS_NVLINK = {"true": "nvlink", "false": ""}
 
-VRAM_REQUEST = entry(
+VRAM_REQUEST = define_key(
     "scheduling.kubenexus.io/vram-request",
     on="Pod",
-    values=Amount("bytes", "80Gi"),
+    values=QuantityValue("bytes", "80Gi"),
     default=None,
     meaning="The memory that the pod needs on each of its GPUs.",
     aliases=("scheduling.kubenexus.io/vram-per-gpu", "vram.scheduling.kubenexus.io/required"),
 )
 
-VRAM_REQUEST_TOTAL = entry(
+VRAM_REQUEST_TOTAL = define_key(
     "scheduling.kubenexus.io/vram-request-total",
     on="Pod",
-    values=Amount("bytes", "640Gi"),
+    values=QuantityValue("bytes", "640Gi"),
     default=None,
     meaning="The memory that the pod needs on all its GPUs together.",
 )
 
-MODEL_SIZE = entry(
+MODEL_SIZE = define_key(
     "scheduling.kubenexus.io/model-size",
     on="Pod",
     values=parameter_count("70B"),
@@ -32,7 +32,7 @@ MODEL_SIZE = entry(
     meaning="The size of the model that the pod loads: a hint where no GPU memory is asked for.",
 )
 
-TYPE = entry(
+TYPE = define_key(
     "gpu.kubenexus.io/type",
     on="Pod",
     values=Text("nvidia-a100"),
@@ -40,7 +40,7 @@ TYPE = entry(
     meaning="Only GPUs of this type.",
 )
 
-PREFER_NVLINK = entry(
+PREFER_NVLINK = define_key(
     "gpu.kubenexus.io/prefer-nvlink",
     on="Pod",
     values=OneOf(("required", "preferred"), also={"true": "preferred"}),
@@ -48,24 +48,24 @@ PREFER_NVLINK = entry(
     meaning="The pod's GPUs must, or should, be joined by NVLink.",
 )
 
-MIN_NVLINK_BANDWIDTH = entry(
+MIN_NVLINK_BANDWIDTH = define_key(
     "gpu.kubenexus.io/min-nvlink-bandwidth",
     on="Pod",
     values=line_rate("300GB/s"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="The least NVLink bandwidth between the pod's GPUs.",
 )
 
-VRAM = entry(
+VRAM = define_key(
     "gpu.kubenexus.io/vram",
     on="Node",
-    values=Amount("bytes", "80Gi"),
+    values=QuantityValue("bytes", "80Gi"),
     default=None,
     meaning="The memory of each GPU. Device attributes of DRA and discovered labels go before this.",
 )
 
-MODEL = entry(
+MODEL = define_key(
     "gpu.kubenexus.io/model",
     on="Node",
     values=Text("H100"),
@@ -74,7 +74,7 @@ MODEL = entry(
     aliases=("hardware.kubenexus.io/gpu-model",),
 )
 
-COUNT = entry(
+COUNT = define_key(
     "gpu.kubenexus.io/count",
     on="Node",
     values=Int(most=4096, example="8"),
@@ -82,7 +82,7 @@ COUNT = entry(
     meaning="How many GPUs the node has.",
 )
 
-TOPOLOGY = entry(
+TOPOLOGY = define_key(
     "gpu.kubenexus.io/topology",
     on="Node",
     values=OneOf(("nvswitch", "nvlink", "pcie")),
@@ -91,13 +91,13 @@ TOPOLOGY = entry(
     meaning="What joins the node's GPUs.",
     aliases=(
         "topology.kubenexus.io/gpu",
-        Spelling("nvidia.com/gpu.topology", Kind.LABEL),
-        Spelling("nvidia.com/nvlink", Kind.LABEL, says=_HAS_NVLINK, hint=True),
-        Spelling("topology.nvidia.com/nvlink", Kind.LABEL, says=_HAS_NVLINK, hint=True),
+        Spelling("nvidia.com/gpu.topology", KeyKind.LABEL),
+        Spelling("nvidia.com/nvlink", KeyKind.LABEL, says=_HAS_NVLINK, hint=True),
+        Spelling("topology.nvidia.com/nvlink", KeyKind.LABEL, says=_HAS_NVLINK, hint=True),
     ),
 )
 
-PRISTINE = entry(
+PRISTINE = define_key(
     "gpu.kubenexus.io/is-pristine",
     on="Node",
     values=Bool(),
@@ -106,7 +106,7 @@ PRISTINE = entry(
     meaning="Whether no GPU of the node is in use. `false` is believed, `true` is checked.",
 )
 
-HEALTH = entry(
+HEALTH = define_key(
     "gpu.kubenexus.io/health-<check>",
     on="Node",
     values=Text("ok"),
@@ -114,7 +114,7 @@ HEALTH = entry(
     meaning="The result of a health check of the node's GPUs.",
 )
 
-HARDWARE_TIER = entry(
+HARDWARE_TIER = define_key(
     "hardware.kubenexus.io/tier",
     on="Node",
     values=OneOf(
@@ -126,7 +126,7 @@ HARDWARE_TIER = entry(
     aliases=("hardware.kubenexus.io/gpu-tier",),
 )
 
-GENERATION = entry(
+GENERATION = define_key(
     "hardware.kubenexus.io/gpu-gen",
     on="Node",
     values=Text("hopper"),
@@ -134,7 +134,7 @@ GENERATION = entry(
     meaning="The generation of the node's GPUs.",
 )
 
-COST_HOUR = entry(
+COST_HOUR = define_key(
     "hardware.kubenexus.io/cost-hour",
     on="Node",
     values=Price(),
@@ -142,12 +142,12 @@ COST_HOUR = entry(
     meaning="What the node costs in an hour, for the cost report.",
 )
 
-CLASS = entry(
+CLASS = define_key(
     "gpu.nvidia.com/class",
     on="Node",
     values=Text("h100"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The class by which an autoscaler adds nodes; the admission webhook selects by it.",
 )
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, Generic, TypeVar
 
-from kubenexus.api.keys.values import Value, Values, quoted
+from kubenexus.api.keys.values import Value, ValueType, quoted
 from kubenexus.base.errors import Malformed
 
 T = TypeVar("T")
@@ -17,7 +17,7 @@ LAST_CPU = 8191
 class Csv(Value, Generic[T], frozen=True, gc=False):
     """Several values with commas between them. Only an annotation can hold a comma."""
 
-    of: Values[T]
+    of: ValueType[T]
     example: str
 
     def parse(self, text: str) -> tuple[T, ...]:

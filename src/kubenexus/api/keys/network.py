@@ -1,6 +1,6 @@
 """Where a node stands in the network, from its NVLink domain to its region, and what a pod asks of the fabric."""
 
-from kubenexus.api.keys.entry import Kind, Spelling, entry, section
+from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
 from kubenexus.api.keys.lists import line_rate
 from kubenexus.api.keys.values import Bool, OneOf, Text
 
@@ -8,7 +8,7 @@ from kubenexus.api.keys.values import Bool, OneOf, Text
 _FABRICS = ("nvswitch", "nvlink", "infiniband", "roce", "ethernet")
 _FABRIC_NICKNAMES = {"ib": "infiniband", "rdma": "roce", "eth": "ethernet"}
 
-FABRIC_TYPE = entry(
+FABRIC_TYPE = define_key(
     "network.kubenexus.io/fabric-type",
     on="Node",
     values=OneOf(_FABRICS, also=_FABRIC_NICKNAMES),
@@ -18,7 +18,7 @@ FABRIC_TYPE = entry(
     aliases=("network.kubenexus.io/fabric", "fabric.kubenexus.io/type"),
 )
 
-FABRIC_ID = entry(
+FABRIC_ID = define_key(
     "network.kubenexus.io/fabric-id",
     on="Node",
     values=Text("fabric-01"),
@@ -27,25 +27,25 @@ FABRIC_ID = entry(
     aliases=("fabric.kubenexus.io/domain",),
 )
 
-SWITCH = entry(
+SWITCH = define_key(
     "topology.kubernetes.io/switch",
     on="Node",
     values=Text("tor-switch-1"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The top-of-rack switch, the level between an NVLink domain and a rack.",
 )
 
-RACK = entry(
+RACK = define_key(
     "network.kubenexus.io/rack-id",
     on="Node",
     values=Text("rack-a"),
     default=None,
     meaning="The rack.",
-    aliases=(Spelling("topology.kubernetes.io/rack", Kind.LABEL), "fabric.kubenexus.io/rack"),
+    aliases=(Spelling("topology.kubernetes.io/rack", KeyKind.LABEL), "fabric.kubenexus.io/rack"),
 )
 
-SPINE = entry(
+SPINE = define_key(
     "network.kubenexus.io/spine",
     on="Node",
     values=Text("spine-2"),
@@ -53,26 +53,26 @@ SPINE = entry(
     meaning="The spine switch or block, the level between a rack and a zone.",
 )
 
-ZONE = entry(
+ZONE = define_key(
     "topology.kubernetes.io/zone",
     on="Node",
     values=Text("us-east-1a"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The zone.",
     aliases=(Spelling("network.kubenexus.io/az"),),
 )
 
-REGION = entry(
+REGION = define_key(
     "topology.kubernetes.io/region",
     on="Node",
     values=Text("us-east-1"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The region.",
 )
 
-BANDWIDTH = entry(
+BANDWIDTH = define_key(
     "network.kubenexus.io/bandwidth",
     on="Node",
     values=line_rate("200Gbps"),
@@ -80,7 +80,7 @@ BANDWIDTH = entry(
     meaning="The node's own line rate; breaks ties between otherwise equal places.",
 )
 
-SENSITIVE = entry(
+SENSITIVE = define_key(
     "scheduling.kubenexus.io/network-sensitive",
     on="Pod",
     values=Bool(),
@@ -88,7 +88,7 @@ SENSITIVE = entry(
     meaning="Closeness in the network counts more for this pod.",
 )
 
-MIN_FABRIC = entry(
+MIN_FABRIC = define_key(
     "scheduling.kubenexus.io/min-fabric-tier",
     on="Pod",
     values=OneOf(_FABRICS, also=_FABRIC_NICKNAMES),
@@ -96,7 +96,7 @@ MIN_FABRIC = entry(
     meaning="Only nodes on this fabric or a better one (in the order given).",
 )
 
-CO_LOCATE = entry(
+CO_LOCATE = define_key(
     "scheduling.kubenexus.io/co-locate",
     on="Pod",
     values=OneOf(("strict", "preferred", "none")),
@@ -104,7 +104,7 @@ CO_LOCATE = entry(
     meaning="Whether the members of the gang must, or should, share one NVLink domain.",
 )
 
-REQUIRE_CLIQUE = entry(
+REQUIRE_CLIQUE = define_key(
     "scheduling.kubenexus.io/require-clique",
     on="Pod",
     values=Bool(),

@@ -1,13 +1,13 @@
 """NUMA: what a pod asks of the memory and cores of one machine, and what a node says of its own layout."""
 
-from kubenexus.api.keys.entry import Kind, Spelling, entry, section
+from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
 from kubenexus.api.keys.lists import CpuList, Csv
-from kubenexus.api.keys.values import Amount, Bool, Int, OneOf, Present, Text
+from kubenexus.api.keys.values import Bool, Int, OneOf, Present, QuantityValue, Text
 
 # Ids of NUMA nodes; the bound is far beyond any machine and keeps what reads them small.
 _ID = Int(most=1023, example="0")
 
-POLICY = entry(
+POLICY = define_key(
     "numa.scheduling.kubenexus.io/policy",
     on="Pod",
     values=OneOf(
@@ -30,35 +30,35 @@ POLICY = entry(
     aliases=("scheduling.kubenexus.io/numa-policy",),
 )
 
-RESOURCES = entry(
+RESOURCES = define_key(
     "numa.scheduling.kubenexus.io/resources",
     on="Pod",
     values=Csv(Text("cpu"), "cpu,memory,nvidia.com/gpu"),
     default=None,
     otherwise="cpu, memory and the GPUs asked for",
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="Which resources the policy binds together.",
 )
 
-AFFINITY = entry(
+AFFINITY = define_key(
     "scheduling.kubenexus.io/numa-affinity-node-id",
     on="Pod",
     values=Csv(_ID, "0,1"),
     default=(),
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="NUMA nodes to prefer. Ids that a node does not have are ignored.",
 )
 
-ANTI_AFFINITY = entry(
+ANTI_AFFINITY = define_key(
     "scheduling.kubenexus.io/numa-anti-affinity-node-id",
     on="Pod",
     values=Csv(_ID, "2,3"),
     default=(),
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="NUMA nodes to avoid; under `single-numa-node` they are refused.",
 )
 
-MEMORY_INTENSIVE = entry(
+MEMORY_INTENSIVE = define_key(
     "scheduling.kubenexus.io/memory-intensive",
     on="Pod",
     values=Bool(),
@@ -67,7 +67,7 @@ MEMORY_INTENSIVE = entry(
     meaning="Memory bandwidth matters to this pod.",
 )
 
-DISTANCE_WEIGHT = entry(
+DISTANCE_WEIGHT = define_key(
     "scheduling.kubenexus.io/numa-distance-weight",
     on="Pod",
     values=Int(most=100, example="50"),
@@ -75,7 +75,7 @@ DISTANCE_WEIGHT = entry(
     meaning="How much the distance between NUMA nodes counts; 50 counts once, 100 twice.",
 )
 
-NODE_COUNT = entry(
+NODE_COUNT = define_key(
     "numa.kubenexus.io/node-count",
     on="Node",
     values=Int(least=1, most=1024, example="2"),
@@ -83,11 +83,11 @@ NODE_COUNT = entry(
     meaning="How many NUMA nodes the machine has.",
     aliases=(
         "topology.kubenexus.io/numa-nodes",
-        Spelling("feature.node.kubernetes.io/memory-numa.node_count", Kind.LABEL),
+        Spelling("feature.node.kubernetes.io/memory-numa.node_count", KeyKind.LABEL),
     ),
 )
 
-CPUS = entry(
+CPUS = define_key(
     "numa.kubenexus.io/node-<i>-cpus",
     on="Node",
     values=CpuList(),
@@ -95,7 +95,7 @@ CPUS = entry(
     meaning="The CPUs of NUMA node i.",
 )
 
-CPU_COUNT = entry(
+CPU_COUNT = define_key(
     "numa.kubenexus.io/node-<i>-cpu-count",
     on="Node",
     values=Int(most=8192, example="32"),
@@ -103,15 +103,15 @@ CPU_COUNT = entry(
     meaning="How many CPUs NUMA node i has, where their list is too long for a label.",
 )
 
-MEMORY = entry(
+MEMORY = define_key(
     "numa.kubenexus.io/node-<i>-memory",
     on="Node",
-    values=Amount("bytes", "64Gi"),
+    values=QuantityValue("bytes", "64Gi"),
     default=None,
     meaning="The memory of NUMA node i.",
 )
 
-BANDWIDTH = entry(
+BANDWIDTH = define_key(
     "numa.kubenexus.io/node-<i>-bandwidth",
     on="Node",
     values=Int(example="102400"),
@@ -120,7 +120,7 @@ BANDWIDTH = entry(
     meaning="The memory bandwidth of NUMA node i in MB/s.",
 )
 
-DISTANCE = entry(
+DISTANCE = define_key(
     "numa.kubenexus.io/node-<i>-distance-<j>",
     on="Node",
     values=Int(most=255, example="20"),
@@ -128,7 +128,7 @@ DISTANCE = entry(
     meaning="The distance from NUMA node i to j as the firmware tells it: 10 is local.",
 )
 
-GPU = entry(
+GPU = define_key(
     "gpu.kubenexus.io/numa-node-<g>",
     on="Node",
     values=_ID,
@@ -137,21 +137,21 @@ GPU = entry(
     aliases=("gpu.kubenexus.io/gpu<g>-numa",),
 )
 
-NFD = entry(
+NFD = define_key(
     "feature.node.kubernetes.io/memory-numa",
     on="Node",
     values=Bool(),
     default=False,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="Node Feature Discovery saw more than one NUMA node.",
 )
 
-NFD_NODE = entry(
+NFD_NODE = define_key(
     "feature.node.kubernetes.io/memory-numa.node<i>",
     on="Node",
     values=Present(),
     default=False,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="NUMA node i exists. Made by a NodeFeatureRule; Node Feature Discovery has no such label by itself.",
 )
 

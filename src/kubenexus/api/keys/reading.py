@@ -1,6 +1,6 @@
 """What an object's labels and annotations say about one entry of the registry.
 
-Reading never fails: hostile text is a `Problem` that names the key, two spellings that disagree are a `Conflict`.
+Reading never fails: hostile text is a `KeyProblem` that names the key, two spellings that disagree are a `KeyConflict`.
 Both are data; whoever owns the object's events turns them into warnings. Of several spellings the first readable one
 counts: canonical before aliases, in the order of the registry, and the label before the annotation.
 """
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from kubenexus.api.keys.entry import NUMBERED, Entry, Index, Kind, Spelling, pattern, slots
+from kubenexus.api.keys.entry import NUMBERED, Index, KeyEntry, KeyKind, Spelling, pattern, slots
 from kubenexus.api.keys.values import quoted
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ T = TypeVar("T")
 LONGEST_MESSAGE = 200
 
 
-class Conflict(msgspec.Struct, frozen=True, gc=False):
+class KeyConflict(msgspec.Struct, frozen=True, gc=False):
     """Two spellings of one entry that say different things."""
 
     used: str
@@ -30,7 +30,7 @@ class Conflict(msgspec.Struct, frozen=True, gc=False):
         return f"{self.used} is used; {self.ignored} says otherwise: {quoted(self.text)}"
 
 
-class Problem(msgspec.Struct, frozen=True, gc=False):
+class KeyProblem(msgspec.Struct, frozen=True, gc=False):
     """A value that cannot be read."""
 
     where: str
@@ -40,13 +40,13 @@ class Problem(msgspec.Struct, frozen=True, gc=False):
         return f"{self.where}: {self.what}"
 
 
-class Reading(msgspec.Struct, Generic[T], frozen=True, gc=False):
+class KeyReading(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """The value (the entry's default when nothing readable is set), where it came from, and what was odd."""
 
     value: T
     source_key: str = ""
-    conflicts: tuple[Conflict, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    conflicts: tuple[KeyConflict, ...] = ()
+    problems: tuple[KeyProblem, ...] = ()
 
     @property
     def is_set(self) -> bool:
@@ -60,7 +60,7 @@ class Reading(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 class _Said(msgspec.Struct, frozen=True, gc=False):
     spelling: Spelling
-    kind: Kind
+    kind: KeyKind
     text: str
 
     @property
@@ -68,44 +68,46 @@ class _Said(msgspec.Struct, frozen=True, gc=False):
         return f"{self.kind} {self.spelling.key}"
 
 
-def read(entry: Entry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> Reading[T]:
+def read_key(entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> KeyReading[T]:
     """What `labels` and `annotations` say about `entry`."""
     if entry.keys.isdisjoint(labels) and entry.keys.isdisjoint(annotations):
-        return Reading(entry.default)
+        return KeyReading(entry.default)
     readable: list[tuple[_Said, T]] = []
-    problems: list[Problem] = []
+    problems: list[KeyProblem] = []
     for said in _said(entry, labels, annotations):
         try:
             readable.append((said, entry.values.parse(said.text)))
         except ValueError as error:
-            problems.append(Problem(said.where, str(error)[:LONGEST_MESSAGE]))
+            problems.append(KeyProblem(said.where, str(error)[:LONGEST_MESSAGE]))
     if not readable:
-        return Reading(entry.default, problems=tuple(problems))
+        return KeyReading(entry.default, problems=tuple(problems))
     (used, value), *others = readable
     conflicts = tuple(
-        Conflict(used.where, other.where, other.text)
+        KeyConflict(used.where, other.where, other.text)
         for other, different in others
         if different != value and not other.spelling.hint
     )
-    return Reading(value, used.spelling.key, conflicts, tuple(problems))
+    return KeyReading(value, used.spelling.key, conflicts, tuple(problems))
 
 
-def read_indexed(entry: Entry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[Index, Reading[T]]:
+def read_indexed_key(
+    entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> dict[Index, KeyReading[T]]:
     """For an entry with slots: a reading for every index that some spelling names, in ascending order."""
     indexes = {
         index
         for spelling in entry.spellings
-        for kind, texts in ((Kind.LABEL, labels), (Kind.ANNOTATION, annotations))
+        for kind, texts in ((KeyKind.LABEL, labels), (KeyKind.ANNOTATION, annotations))
         if kind in spelling.kind
         for index in _indexes(spelling.key, texts)
     }
-    return {index: read(entry.at(*index), labels, annotations) for index in sorted(indexes, key=_order)}
+    return {index: read_key(entry.at(*index), labels, annotations) for index in sorted(indexes, key=_order)}
 
 
-def _said(entry: Entry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[_Said]:
+def _said(entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[_Said]:
     """Every spelling that says something, the one that counts most first."""
     for spelling in entry.spellings:
-        for kind, texts in ((Kind.LABEL, labels), (Kind.ANNOTATION, annotations)):
+        for kind, texts in ((KeyKind.LABEL, labels), (KeyKind.ANNOTATION, annotations)):
             text = texts.get(spelling.key) if kind in spelling.kind else None
             if text is None:
                 continue

@@ -1,14 +1,14 @@
 """What a scheduler notes for its successors on an object of its own."""
 
-from kubenexus.api.keys.entry import Kind, entry, section
+from kubenexus.api.keys.entry import KeyKind, define_key, section
 from kubenexus.api.keys.values import Text
 
-SLOW_JOBS = entry(
+SLOW_JOBS = define_key(
     "scheduling.kubenexus.io/slow-jobs",
     on="Lease",
     values=Text('[{"job":"shop/web-0","at":"2026-11-16T01:24:17.000000Z","count":1}]'),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning=(
         "Written by the leader on its own Lease: jobs whose decision took too long, when, and how often in a row. "
         "The next leader tries them after all others."

@@ -1,6 +1,6 @@
 """Whose a pod is and what it may ask for: tenants, tiers, queues, preemption and spreading."""
 
-from kubenexus.api.keys.entry import Kind, Spelling, entry, section
+from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
 from kubenexus.api.keys.values import Bool, Int, OneOf, Text
 
 TIERS = ("gold", "silver", "bronze")
@@ -8,7 +8,7 @@ TIERS = ("gold", "silver", "bronze")
 # A pod that fills gaps agrees to leave again, so `true` says preemptible; `false` says nothing about that.
 _FILLS_GAPS = {"false": ""}
 
-TIER = entry(
+TIER = define_key(
     "tenant.kubenexus.io/tier",
     on=("Namespace", "ClusterQueue", "LocalQueue"),
     values=OneOf(TIERS),
@@ -17,7 +17,7 @@ TIER = entry(
     aliases=("scheduling.kubenexus.io/tier",),
 )
 
-POD_TIER = entry(
+POD_TIER = define_key(
     "tenant.kubenexus.io/tier",
     on="Pod",
     values=OneOf(TIERS),
@@ -32,7 +32,7 @@ POD_TIER = entry(
     ),
 )
 
-NAME = entry(
+NAME = define_key(
     "tenant.kubenexus.io/name",
     on=("Namespace", "Pod"),
     values=Text("research"),
@@ -41,7 +41,7 @@ NAME = entry(
     meaning="The tenant's name.",
 )
 
-RESERVED_TIER = entry(
+RESERVED_TIER = define_key(
     "tenant.kubenexus.io/reserved-tier",
     on="Node",
     values=OneOf((*TIERS, "none")),
@@ -49,16 +49,16 @@ RESERVED_TIER = entry(
     meaning="The node is kept for tenants of this tier and above.",
 )
 
-QUEUE = entry(
+QUEUE = define_key(
     "kueue.x-k8s.io/queue-name",
     on="Pod",
     values=Text("research"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The Kueue LocalQueue that admits this pod.",
 )
 
-BACKFILL = entry(
+BACKFILL = define_key(
     "scheduling.kubenexus.io/backfill",
     on="Pod",
     values=Bool(),
@@ -67,7 +67,7 @@ BACKFILL = entry(
     aliases=("backfill.scheduling.kubenexus.io/eligible",),
 )
 
-PREEMPTIBLE = entry(
+PREEMPTIBLE = define_key(
     "workload.kubenexus.io/preemptible",
     on="Pod",
     values=Bool(),
@@ -80,7 +80,7 @@ PREEMPTIBLE = entry(
     ),
 )
 
-SPREAD_ZONES = entry(
+SPREAD_ZONES = define_key(
     "topology.kubenexus.io/spread-zones",
     on="Pod",
     values=Bool(),
@@ -88,7 +88,7 @@ SPREAD_ZONES = entry(
     meaning="Spread the pods of this workload over zones.",
 )
 
-MIN_ZONES = entry(
+MIN_ZONES = define_key(
     "topology.kubenexus.io/min-zones",
     on="Pod",
     values=Int(least=1, most=1000, example="3"),
@@ -96,7 +96,7 @@ MIN_ZONES = entry(
     meaning="Over how many zones at least.",
 )
 
-RACK_AFFINITY = entry(
+RACK_AFFINITY = define_key(
     "topology.kubenexus.io/affinity",
     on="Pod",
     values=OneOf(("same-rack", "spread-rack")),

@@ -23,7 +23,7 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= QUOTED else text[:QUOTED] + "...")
 
 
-class Values(Protocol[T_co]):
+class ValueType(Protocol[T_co]):
     """What every kind of value offers."""
 
     # Whether an empty text says something. Elsewhere empty means unset: templates often leave a key without a value.
@@ -125,7 +125,7 @@ class OneOf(Value, frozen=True, gc=False):
         return words + (f" ({also})" if also else "")
 
 
-class Amount(Value, frozen=True, gc=False):
+class QuantityValue(Value, frozen=True, gc=False):
     """A Kubernetes quantity, in bytes or in thousandths of a core."""
 
     unit: Literal["bytes", "milli"]

@@ -1,9 +1,9 @@
 """What kind of work a pod does: said outright, or told by the marks that frameworks leave on their pods."""
 
-from kubenexus.api.keys.entry import Kind, entry, section
-from kubenexus.api.keys.values import Amount, Bool, Int, OneOf, Present, Text
+from kubenexus.api.keys.entry import KeyKind, define_key, section
+from kubenexus.api.keys.values import Bool, Int, OneOf, Present, QuantityValue, Text
 
-TYPE = entry(
+TYPE = define_key(
     "workload.kubenexus.io/type",
     on="Pod",
     values=OneOf(("training", "inference", "batch", "service", "interactive")),
@@ -12,12 +12,12 @@ TYPE = entry(
     meaning="What kind of work this is. Training and batch are packed, services are spread.",
 )
 
-BATCH = entry(
+BATCH = define_key(
     "batch.kubernetes.io/job-name",
     on="Pod",
     values=Present(),
     default=False,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The mark of a batch job.",
     aliases=(
         "spark-role",
@@ -34,12 +34,12 @@ BATCH = entry(
     ),
 )
 
-TRAINING = entry(
+TRAINING = define_key(
     "training.kubeflow.org/job-name",
     on="Pod",
     values=Present(),
     default=False,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The mark of a training job.",
     aliases=(
         "training.kubeflow.org/replica-type",
@@ -49,45 +49,45 @@ TRAINING = entry(
     ),
 )
 
-INFERENCE = entry(
+INFERENCE = define_key(
     "serving.kserve.io/inferenceservice",
     on="Pod",
     values=Present(),
     default=False,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The mark of a model server.",
     aliases=("serving.kubeflow.org/inferenceservice", "seldon.io/deployment"),
 )
 
-INTERACTIVE = entry(
+INTERACTIVE = define_key(
     "app.jupyter.org/hub-version",
     on="Pod",
     values=Present(),
     default=False,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The mark of a notebook that a person waits for.",
     aliases=("app.rstudio.com/rstudio-server",),
 )
 
-APP_COMPONENT = entry(
+APP_COMPONENT = define_key(
     "app.kubernetes.io/component",
     on="Pod",
     values=Text("predictor"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="`predictor`, `inference` and `serving` mark a model server.",
 )
 
-APP_NAME = entry(
+APP_NAME = define_key(
     "app.kubernetes.io/name",
     on="Pod",
     values=Text("jupyterhub"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="Names such as `jupyter` or `code-server` mark interactive work; whole words only.",
 )
 
-APP_ID = entry(
+APP_ID = define_key(
     "scheduling.kubenexus.io/app-id",
     on="Pod",
     values=Text("etl-33"),
@@ -96,102 +96,102 @@ APP_ID = entry(
     meaning="The application that a reservation is for.",
 )
 
-SPARK_APP_ID = entry(
+SPARK_APP_ID = define_key(
     "spark-app-id",
     on="Pod",
     values=Text("spark-1f2e"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The Spark application.",
 )
 
-SPARK_APP_SELECTOR = entry(
+SPARK_APP_SELECTOR = define_key(
     "spark-app-selector",
     on="Pod",
     values=Text("spark-1f2e"),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The Spark application, as Spark itself labels it.",
 )
 
-SPARK_ROLE = entry(
+SPARK_ROLE = define_key(
     "spark-role",
     on="Pod",
     values=OneOf(("driver", "executor")),
     default=None,
-    kind=Kind.LABEL,
+    kind=KeyKind.LABEL,
     meaning="The pod's part in the Spark application.",
 )
 
-DRIVER_CPU = entry(
+DRIVER_CPU = define_key(
     "kubenexus.io/driver-cpu",
     on="Pod",
-    values=Amount("milli", "500m"),
+    values=QuantityValue("milli", "500m"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="What the Spark driver will ask for.",
 )
 
-DRIVER_MEMORY = entry(
+DRIVER_MEMORY = define_key(
     "kubenexus.io/driver-memory",
     on="Pod",
-    values=Amount("bytes", "2Gi"),
+    values=QuantityValue("bytes", "2Gi"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="What the Spark driver will ask for.",
 )
 
-EXECUTOR_CPU = entry(
+EXECUTOR_CPU = define_key(
     "kubenexus.io/executor-cpu",
     on="Pod",
-    values=Amount("milli", "4"),
+    values=QuantityValue("milli", "4"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="What each Spark executor will ask for; used to reserve before the executors exist.",
 )
 
-EXECUTOR_MEMORY = entry(
+EXECUTOR_MEMORY = define_key(
     "kubenexus.io/executor-memory",
     on="Pod",
-    values=Amount("bytes", "16Gi"),
+    values=QuantityValue("bytes", "16Gi"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="What each Spark executor will ask for; used to reserve before the executors exist.",
 )
 
-EXECUTOR_COUNT = entry(
+EXECUTOR_COUNT = define_key(
     "kubenexus.io/executor-count",
     on="Pod",
     values=Int(most=100_000, example="8"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="How many executors the Spark application will start.",
 )
 
-DYNAMIC_ALLOCATION = entry(
+DYNAMIC_ALLOCATION = define_key(
     "kubenexus.io/dynamic-allocation-enabled",
     on="Pod",
     values=Bool(),
     default=False,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="The number of executors changes while the application runs.",
 )
 
-MIN_EXECUTORS = entry(
+MIN_EXECUTORS = define_key(
     "kubenexus.io/min-executors",
     on="Pod",
     values=Int(most=100_000, example="2"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="With dynamic allocation: the fewest executors.",
 )
 
-MAX_EXECUTORS = entry(
+MAX_EXECUTORS = define_key(
     "kubenexus.io/max-executors",
     on="Pod",
     values=Int(most=100_000, example="32"),
     default=None,
-    kind=Kind.ANNOTATION,
+    kind=KeyKind.ANNOTATION,
     meaning="With dynamic allocation: the most executors.",
 )
 

@@ -4,18 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.base.numbers import IntColumn
+from kubenexus.base.arrays import IntColumn
 
 _RANKS = 44  # bits of a rank: a score above a lot
 
 
-def fewest(rows: Any, room: IntColumn, rank: IntColumn, members: int, groups: Any) -> list[tuple[int, int]]:
+def fill_fewest_rows(
+    rows: Any, capacity: IntColumn, rank: IntColumn, members: int, groups: Any
+) -> list[tuple[int, int]]:
     """The largest rows first. Where equal ones are left to choose from: those whose group has most of them, so that few
     groups are touched, then the best in rank. The last members go where they just fit.
 
     Called with rows that do hold the members. There are few sizes, however many rows: they are counted, not sorted.
     """
-    size = np.minimum(room, members)
+    size = np.minimum(capacity, members)
     held = np.bincount(size, minlength=members + 1) * np.arange(members + 1)
     down = held[::-1].cumsum()
     least = members - int((down >= members).argmax())  # the smallest size that is needed

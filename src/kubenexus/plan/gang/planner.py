@@ -6,19 +6,19 @@ from typing import Any
 
 import msgspec
 
-from kubenexus.api.gangs.levels import LEVELS, Level
-from kubenexus.cycle.bench import Bench
-from kubenexus.framework.bonds import Tie
+from kubenexus.api.gangs.levels import DEFAULT_LEVELS, TopologyLevel
+from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import Job, JobView
+from kubenexus.framework.member_constraints import MemberRelation
 from kubenexus.framework.verdict import Code
-from kubenexus.plan.gang.axes import beside, levels_for
-from kubenexus.plan.gang.crews import Crew, bonds, count_room, muster
-from kubenexus.plan.gang.ground import Budget
-from kubenexus.plan.gang.limits import LIMITS, MEMBERS, BeyondLimitError, too_many_members
-from kubenexus.plan.gang.quest import Outcome, Quest
-from kubenexus.plan.gang.search import FailedError, Search
-from kubenexus.plan.seat import Seat, Usher
+from kubenexus.plan.gang.backtracking import BacktrackingSearch, MemberError
+from kubenexus.plan.gang.gang_limits import GANG_LIMITS, MAX_MEMBERS, GangLimitError, too_many_members
+from kubenexus.plan.gang.member_classes import MemberClass, count_capacity, group_members, member_constraints
+from kubenexus.plan.gang.multi_class.packing_problem import WorkBudget
+from kubenexus.plan.gang.solver import GangResult, GangSolver
+from kubenexus.plan.gang.topology import beside, candidate_levels
+from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.snapshot import Snapshot
 
@@ -26,70 +26,87 @@ from kubenexus.state.snapshot import Snapshot
 class GangPlanner:
     """One for each profile; keeps nothing between two gangs. `levels` from the inside out."""
 
-    def __init__(self, bench: Bench, usher: Usher, levels: Sequence[Level] = LEVELS) -> None:
-        self._bench, self._usher, self._levels = bench, usher, levels
+    def __init__(
+        self, class_cache: ClassCache, pod_placer: PodPlacer, levels: Sequence[TopologyLevel] = DEFAULT_LEVELS
+    ) -> None:
+        self._class_cache, self._pod_placer, self._levels = class_cache, pod_placer, levels
 
-    def plan(self, job: Job, snapshot: Snapshot, within: Any = None) -> Outcome:
+    def plan(self, job: Job, snapshot: Snapshot, within: Any = None) -> GangResult:
         """Called by `Planner.decide`. The columns are as before when it returns. `within`: a mask over the rows it may
         choose from, if not from all."""
         try:
             return self._within_limits(job, snapshot, within)
-        except BeyondLimitError as limit:
-            diagnosis = Diagnosis(snapshot.nodes.count, refused_by=(LIMITS,), message=str(limit))
-            return Outcome(refusal=Seat(Code.UNSCHEDULABLE, diagnosis))
+        except GangLimitError as limit:
+            diagnosis = Diagnosis(snapshot.nodes.count, refused_by=(GANG_LIMITS,), message=str(limit))
+            return GangResult(refusal=PodResult(Code.UNSCHEDULABLE, diagnosis))
 
-    def _within_limits(self, job: Job, snapshot: Snapshot, within: Any) -> Outcome:
+    def _within_limits(self, job: Job, snapshot: Snapshot, within: Any) -> GangResult:
         """Of more members than one decision places the first ones: the others follow in the next."""
-        if job.minimum > MEMBERS:
+        if job.minimum > MAX_MEMBERS:
             raise too_many_members(job.minimum)
-        if len(job.pods) > MEMBERS:
-            job = msgspec.structs.replace(job, pods=job.pods[:MEMBERS])
-        with snapshot.attempt() as attempt:
+        if len(job.pods) > MAX_MEMBERS:
+            job = msgspec.structs.replace(job, pods=job.pods[:MAX_MEMBERS])
+        with snapshot.attempt() as transaction:
             promised: set[str] = set()
             for row, nominee in _waiting(job, snapshot):
-                attempt.lay(row, nominee)  # room that was promised to others is not there
+                transaction.add_pod(row, nominee)  # room that was promised to others is not there
                 promised.add(nominee.key)
             try:
                 return self._plan(job, snapshot, within, frozenset(promised))
-            except FailedError as failure:
-                return Outcome(refusal=failure.seat)
+            except MemberError as failure:
+                return GangResult(refusal=failure.result)
 
-    def _plan(self, job: Job, snapshot: Snapshot, within: Any, promised: frozenset[str]) -> Outcome:
-        columns, budget = snapshot.nodes, Budget()
-        crews = muster(job.pods, self._bench, columns, budget)
-        failure = self._failure(crews, snapshot, promised) or self._hopeless(job, crews, snapshot, promised)
+    def _plan(self, job: Job, snapshot: Snapshot, within: Any, promised: frozenset[str]) -> GangResult:
+        columns, budget = snapshot.nodes, WorkBudget()
+        member_classes = group_members(job.pods, self._class_cache, columns, budget)
+        failure = self._failure(member_classes, snapshot, promised) or self._hopeless(
+            job, member_classes, snapshot, promised
+        )
         if failure is not None:
-            return Outcome(refusal=failure)
-        ties = bonds(crews, columns)
-        for crew in crews:
-            count_room(crew, columns, freely={bond.plugin for bond in ties if bond.tie is Tie.EVEN})
-        together = [bond.topology for bond in ties if bond.tie is Tie.TOGETHER]
+            return GangResult(refusal=failure)
+        ties = member_constraints(member_classes, columns)
+        for member_class in member_classes:
+            count_capacity(
+                member_class,
+                columns,
+                freely={constraint.plugin for constraint in ties if constraint.tie is MemberRelation.SPREAD},
+            )
+        together = [constraint.topology for constraint in ties if constraint.tie is MemberRelation.AFFINITY]
         joined = beside(job, self._levels, columns)
         within = joined if within is None else within if joined is None else within & joined
-        axes = levels_for(job.topology, together, self._levels, columns)
-        quest = Quest(job, crews, axes, columns, budget, within)
-        others = [bond for bond in ties if bond.tie is not Tie.TOGETHER]
-        if len(others) > 1 or any(bond.tie is Tie.OTHER for bond in others):
-            return quest.searched(Search(self._usher, snapshot, promised))
-        return quest.packed() if len(crews) > 1 else quest.filled(others)
+        levels = candidate_levels(job.topology, together, self._levels, columns)
+        solver = GangSolver(job, member_classes, levels, columns, budget, within)
+        others = [constraint for constraint in ties if constraint.tie is not MemberRelation.AFFINITY]
+        if len(others) > 1 or any(constraint.tie is MemberRelation.OTHER for constraint in others):
+            return solver.search_members(BacktrackingSearch(self._pod_placer, snapshot, promised))
+        return solver.pack_classes() if len(member_classes) > 1 else solver.fill_one_class(others)
 
-    def _failure(self, crews: Sequence[Crew], snapshot: Snapshot, promised: frozenset[str]) -> Seat | None:
+    def _failure(
+        self, member_classes: Sequence[MemberClass], snapshot: Snapshot, promised: frozenset[str]
+    ) -> PodResult | None:
         """A rule that fails for one member fails the gang: what it would have said is not known."""
-        for crew in crews:
-            table = crew.member.table
-            if table.may_fail or table.failed is not None or crew.member.refused is not None:
-                seat = self._usher.seat(crew.member.pod, snapshot, JobView(seated=promised))
-                if seat.code is Code.ERROR:
-                    return seat
+        for member_class in member_classes:
+            table = member_class.classified.table
+            if table.may_fail or table.score_error is not None or member_class.classified.rejection is not None:
+                result = self._pod_placer.place(member_class.classified.pod, snapshot, JobView(counted_keys=promised))
+                if result.code is Code.ERROR:
+                    return result
         return None
 
-    def _hopeless(self, job: Job, crews: Sequence[Crew], snapshot: Snapshot, promised: frozenset[str]) -> Seat | None:
+    def _hopeless(
+        self, job: Job, member_classes: Sequence[MemberClass], snapshot: Snapshot, promised: frozenset[str]
+    ) -> PodResult | None:
         """Members that are refused whatever room there is, where too few others are left: what it is that refuses them
         is the gang's answer. It lacks no room, and none is kept for it."""
-        refused = [crew for crew in crews if crew.member.refused is not None]
-        if not refused or sum(crew.size for crew in crews) - sum(crew.size for crew in refused) >= job.minimum:
+        refused = [member_class for member_class in member_classes if member_class.classified.rejection is not None]
+        if (
+            not refused
+            or sum(member_class.size for member_class in member_classes)
+            - sum(member_class.size for member_class in refused)
+            >= job.minimum
+        ):
             return None
-        return self._usher.seat(refused[0].member.pod, snapshot, JobView(seated=promised))
+        return self._pod_placer.place(refused[0].classified.pod, snapshot, JobView(counted_keys=promised))
 
 
 def _waiting(job: Job, snapshot: Snapshot) -> Iterator[tuple[int, PodRecord]]:
@@ -101,5 +118,5 @@ def _waiting(job: Job, snapshot: Snapshot) -> Iterator[tuple[int, PodRecord]]:
     least = min(pod.spec.priority for pod in job.pods)
     for node, nominees in waiting.items():
         for nominee in nominees if node in rows else ():
-            if nominee.priority >= least and nominee.uid not in members and nominee.key not in job.holes:
+            if nominee.priority >= least and nominee.uid not in members and nominee.key not in job.hold_keys:
                 yield rows[node], nominee

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from kubenexus.sim.apiserver.core import Core, decode, encode
-from kubenexus.sim.apiserver.kinds import Kind
-from kubenexus.sim.apiserver.refusals import (
-    Flaw,
+from kubenexus.sim.apiserver.kinds import ServedKind
+from kubenexus.sim.apiserver.object_store import ObjectStore, decode, encode
+from kubenexus.sim.apiserver.rules import rule_of
+from kubenexus.sim.apiserver.status_errors import (
+    FieldError,
     Json,
-    Refusal,
+    StatusError,
     bad_request,
     conflict,
     forbidden_object,
@@ -18,7 +19,6 @@ from kubenexus.sim.apiserver.refusals import (
     not_found,
     unsupported,
 )
-from kubenexus.sim.apiserver.rules import rule_of
 from kubenexus.sim.apiserver.verbs import Result, Target
 
 _POLICIES = ("Foreground", "Background", "Orphan")
@@ -71,7 +71,7 @@ def _seconds(text: str) -> int:
 
 def _check(options: DeleteOptions) -> None:
     policy = options.propagationPolicy
-    flaw: Flaw | None = None
+    flaw: FieldError | None = None
     if policy is not None and options.orphanDependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
         flaw = invalid("propagationPolicy", policy, why)
@@ -83,7 +83,7 @@ def _check(options: DeleteOptions) -> None:
         raise invalid_options("DeleteOptions", flaw)
 
 
-def delete(core: Core, target: Target, options: DeleteOptions) -> tuple[int, bytes, bool]:
+def delete(core: ObjectStore, target: Target, options: DeleteOptions) -> tuple[int, bytes, bool]:
     """Deletes one object. Returns the code, the object or a Status, and whether it is an object. Raises Refusal."""
     kind = target.kind
     data = core.store.get(kind.store, target.key)
@@ -102,18 +102,18 @@ def delete(core: Core, target: Target, options: DeleteOptions) -> tuple[int, byt
     return 200, encode(item), True
 
 
-def delete_many(core: Core, kind: Kind, keys: Iterable[str], options: DeleteOptions) -> None:
+def delete_many(core: ObjectStore, kind: ServedKind, keys: Iterable[str], options: DeleteOptions) -> None:
     """Those that are still there; whatever is refused for one is refused for all."""
     for key in list(keys):
         namespace, _, name = key.rpartition("/")
         try:
             delete(core, Target(kind, namespace, name), options)
-        except Refusal as refusal:
+        except StatusError as refusal:
             if refusal.code != 404:
                 raise
 
 
-def _fits(kind: Kind, item: Json, options: DeleteOptions) -> None:
+def _fits(kind: ServedKind, item: Json, options: DeleteOptions) -> None:
     wanted, head = options.preconditions, item["metadata"]
     if wanted is None:
         return
@@ -131,7 +131,7 @@ def _fits(kind: Kind, item: Json, options: DeleteOptions) -> None:
         raise conflict(kind, head["name"], why, kind.kind)
 
 
-def _delete(core: Core, target: Target, item: Json, options: DeleteOptions) -> bool:
+def _delete(core: ObjectStore, target: Target, item: Json, options: DeleteOptions) -> bool:
     """Marks it, and removes it if nobody has to be waited for. Returns whether it is gone. Changes `item`."""
     kind, head = target.kind, item["metadata"]
     before = encode(item)
@@ -151,7 +151,7 @@ def _delete(core: Core, target: Target, item: Json, options: DeleteOptions) -> b
     return gone
 
 
-def _propagation(kind: Kind, head: Json, options: DeleteOptions) -> None:
+def _propagation(kind: ServedKind, head: Json, options: DeleteOptions) -> None:
     policy = options.propagationPolicy
     if policy is None and options.orphanDependents is not None:
         policy = "Orphan" if options.orphanDependents else "Background"
@@ -178,7 +178,7 @@ def _grace(item: Json, options: DeleteOptions) -> int:
     return 1 if wish < 0 else wish
 
 
-def _mark(core: Core, head: Json, wait: int, at_once: bool) -> None:
+def _mark(core: ObjectStore, head: Json, wait: int, at_once: bool) -> None:
     """Sets or shortens the time; never lengthens it."""
     if "deletionTimestamp" in head:
         if wait < head.get("deletionGracePeriodSeconds", 0):
@@ -191,7 +191,7 @@ def _mark(core: Core, head: Json, wait: int, at_once: bool) -> None:
         head["generation"] += 1
 
 
-def _delete_namespace(core: Core, target: Target, item: Json) -> bool:
+def _delete_namespace(core: ObjectStore, target: Target, item: Json) -> bool:
     """Closed for new content; gone when it is empty and its finalizers are, too."""
     head = item["metadata"]
     if "deletionTimestamp" not in head:
@@ -204,13 +204,13 @@ def _delete_namespace(core: Core, target: Target, item: Json) -> bool:
     return True
 
 
-def _success(kind: Kind, item: Json) -> Json:
+def _success(kind: ServedKind, item: Json) -> Json:
     details = {"name": item["metadata"]["name"], **({"group": kind.group} if kind.group else {})}
     details |= {"kind": kind.resource, "uid": item["metadata"]["uid"]}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
-def finalize(core: Core, target: Target, finalizers: list[str]) -> Result:
+def finalize(core: ObjectStore, target: Target, finalizers: list[str]) -> Result:
     """namespaces/finalize: the last who had something there is done."""
     data = core.store.get(target.kind.store, target.key)
     if data is None:

@@ -1,7 +1,7 @@
 """Discovery: which groups, versions and resources there are, in the new form (one document) and in the old ones."""
 
-from kubenexus.sim.apiserver.kinds import Kind, Registry, Sub
-from kubenexus.sim.apiserver.refusals import Json
+from kubenexus.sim.apiserver.kinds import Registry, ServedKind, Subresource
+from kubenexus.sim.apiserver.status_errors import Json
 
 VERSION: Json = {
     "major": "1",
@@ -47,7 +47,7 @@ def aggregated(registry: Registry, *, core: bool) -> Json:
     return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
 
 
-def _resource(kind: Kind) -> Json:
+def _resource(kind: ServedKind) -> Json:
     said: Json = {
         "resource": kind.resource,
         "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
@@ -63,7 +63,7 @@ def _resource(kind: Kind) -> Json:
     return said | ({"subresources": subs} if subs else {})
 
 
-def _subresource(name: str, sub: Sub) -> Json:
+def _subresource(name: str, sub: Subresource) -> Json:
     response = {"group": sub.group, "version": sub.version, "kind": sub.kind}
     return {"subresource": name, "responseKind": response, "verbs": list(sub.verbs)}
 
@@ -105,7 +105,7 @@ def resources(registry: Registry, group_version: str) -> Json | None:
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": found}
 
 
-def _entries(kind: Kind) -> list[Json]:
+def _entries(kind: ServedKind) -> list[Json]:
     said: Json = {"name": kind.resource, "singularName": kind.singular_resource, "namespaced": kind.namespaced}
     said |= {"kind": kind.kind, "verbs": list(kind.verbs)}
     if kind.short_names:

@@ -13,7 +13,7 @@ DATA = resources.files("kubenexus.sim.apiserver") / "data"
 ALWAYS = ("metadata.name", "metadata.namespace")
 
 
-class Sub(msgspec.Struct, frozen=True):
+class Subresource(msgspec.Struct, frozen=True):
     """A subresource: `status`, `scale`, `binding`."""
 
     kind: str
@@ -22,7 +22,7 @@ class Sub(msgspec.Struct, frozen=True):
     version: str = "v1"
 
 
-class Kind(msgspec.Struct, frozen=True, rename="camel", eq=False):
+class ServedKind(msgspec.Struct, frozen=True, rename="camel", eq=False):
     """One kind. `store` names its collection in the store: core events and those of events.k8s.io are the same."""
 
     group_version: str
@@ -33,7 +33,7 @@ class Kind(msgspec.Struct, frozen=True, rename="camel", eq=False):
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
-    subresources: dict[str, Sub] = {}
+    subresources: dict[str, Subresource] = {}
     columns: list[dict[str, Any]] = []
     fields: tuple[str, ...] = ()  # which a field selector may name, beside name and namespace
     custom: dict[str, Any] | None = None  # the version of its CustomResourceDefinition
@@ -83,16 +83,16 @@ class Names(msgspec.Struct, frozen=True):
 
 
 @functools.cache
-def names(kind: Kind) -> Names:
+def names(kind: ServedKind) -> Names:
     """How objects of the kind begin, and how lists of them do."""
     named = msgspec.json.encode({"kind": kind.kind, "apiVersion": kind.group_version})
     listed = msgspec.json.encode({"kind": kind.list_kind or f"{kind.kind}List", "apiVersion": kind.group_version})
     return Names(head=named[:-1] + b",", list_head=listed[:-1] + b",")
 
 
-def recorded() -> list[Kind]:
+def recorded() -> list[ServedKind]:
     """The kinds of the real server that we serve, in its order."""
-    kinds = msgspec.json.decode((DATA / "kinds.json").read_bytes(), type=list[Kind])
+    kinds = msgspec.json.decode((DATA / "kinds.json").read_bytes(), type=list[ServedKind])
     return [msgspec.structs.replace(kind, fields=FIELDS.get(kind.qualified, ())) for kind in kinds]
 
 
@@ -129,29 +129,29 @@ class Registry:
     """All kinds by where they are found. Custom ones come and go."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[str, str], Kind] = {}
-        self._by_object: dict[tuple[str, str], Kind] = {}  # of several resources with one kind, the first
+        self._kinds: dict[tuple[str, str], ServedKind] = {}
+        self._by_object: dict[tuple[str, str], ServedKind] = {}  # of several resources with one kind, the first
         self._group_versions: set[str] = set()
         for kind in recorded():
             self._kinds[kind.group_version, kind.resource] = kind
         self._index()
 
-    def add(self, kind: Kind) -> None:
+    def add(self, kind: ServedKind) -> None:
         self._kinds[kind.group_version, kind.resource] = kind
         self._index()
 
-    def remove(self, kind: Kind) -> None:
+    def remove(self, kind: ServedKind) -> None:
         self._kinds.pop((kind.group_version, kind.resource), None)
         self._index()
 
-    def find(self, group_version: str, resource: str) -> Kind | None:
+    def find(self, group_version: str, resource: str) -> ServedKind | None:
         return self._kinds.get((group_version, resource))
 
-    def of_object(self, api_version: str, kind: str) -> Kind | None:
+    def of_object(self, api_version: str, kind: str) -> ServedKind | None:
         """By what an ownerReference says."""
         return self._by_object.get((api_version, kind))
 
-    def all(self) -> list[Kind]:
+    def all(self) -> list[ServedKind]:
         return list(self._kinds.values())
 
     def has_group_version(self, group_version: str) -> bool:

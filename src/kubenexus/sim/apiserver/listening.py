@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Final, cast
 
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.sim.apiserver.answers import Answer, Request
+from kubenexus.sim.apiserver.http_types import Request, Response
 from kubenexus.sim.apiserver.requests import RequestReader, Wrong
 from kubenexus.sim.apiserver.server import ApiServer
 from kubenexus.sim.apiserver.watching import Watch
@@ -28,8 +28,8 @@ class CannotListen(KubeNexusError):
     """The port is in use, or not ours to use."""
 
 
-class Connection(asyncio.Protocol):
-    def __init__(self, server: ApiServer, peers: "set[Connection]") -> None:
+class ServerConnection(asyncio.Protocol):
+    def __init__(self, server: ApiServer, peers: "set[ServerConnection]") -> None:
         self._server, self._peers = server, peers
         self._transport: asyncio.Transport | None = None
         self._reader = RequestReader()
@@ -79,7 +79,7 @@ class Connection(asyncio.Protocol):
                 self._in_time()
                 self._answer(request)
         except Wrong as wrong:
-            self._send(Answer(wrong.code), keep=False)
+            self._send(Response(wrong.code), keep=False)
         else:
             self._later()
 
@@ -106,7 +106,7 @@ class Connection(asyncio.Protocol):
             self._deadline = None
 
     def _too_slow(self) -> None:
-        self._send(Answer(HTTPStatus.REQUEST_TIMEOUT), keep=False)
+        self._send(Response(HTTPStatus.REQUEST_TIMEOUT), keep=False)
 
     def _answer(self, request: Request) -> None:
         answer = self._server.handle(request)
@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
         if not self._server.housekeeping.idle:
             asyncio.get_running_loop().call_soon(self._server.tidy)
 
-    def _send(self, answer: Answer, keep: bool) -> None:
+    def _send(self, answer: Response, keep: bool) -> None:
         transport = self._transport
         if transport is None:
             return
@@ -174,7 +174,7 @@ def _status_line(code: int, content_type: str) -> bytes:
 class Listener:
     """An open port. `close` ends it with all its connections."""
 
-    def __init__(self, server: asyncio.Server, peers: set[Connection]) -> None:
+    def __init__(self, server: asyncio.Server, peers: set[ServerConnection]) -> None:
         self._server, self._peers = server, peers
 
     @property
@@ -192,10 +192,10 @@ class Listener:
 
 async def listen(server: ApiServer, host: str, port: int, tls: ssl.SSLContext | None = None) -> Listener:
     """Serves from now on. Port 0: any. Raises CannotListen."""
-    peers: set[Connection] = set()
+    peers: set[ServerConnection] = set()
     loop = asyncio.get_running_loop()
     try:
-        opened = await loop.create_server(lambda: Connection(server, peers), host, port, ssl=tls, backlog=1024)
+        opened = await loop.create_server(lambda: ServerConnection(server, peers), host, port, ssl=tls, backlog=1024)
     except OSError as error:
         raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
     return Listener(opened, peers)

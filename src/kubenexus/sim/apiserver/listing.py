@@ -6,9 +6,16 @@ from bisect import bisect_left
 import msgspec
 
 from kubenexus.sim.apiserver import selecting
-from kubenexus.sim.apiserver.core import Core
-from kubenexus.sim.apiserver.kinds import Kind
-from kubenexus.sim.apiserver.refusals import Flaw, Refusal, bad_request, forbidden, invalid_options, unsupported
+from kubenexus.sim.apiserver.kinds import ServedKind
+from kubenexus.sim.apiserver.object_store import ObjectStore
+from kubenexus.sim.apiserver.status_errors import (
+    FieldError,
+    StatusError,
+    bad_request,
+    forbidden,
+    invalid_options,
+    unsupported,
+)
 from kubenexus.sim.apiserver.store import Collection, Compacted
 
 _MATCH = "resourceVersionMatch"
@@ -73,7 +80,7 @@ def _truth(text: str) -> bool:
     return text in {"1", "true", "True", "TRUE", "t", "T"}
 
 
-def _list_flaws(query: Query) -> list[Flaw]:
+def _list_flaws(query: Query) -> list[FieldError]:
     flaws = []
     if query.initial is not None:
         flaws.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
@@ -89,7 +96,7 @@ def _list_flaws(query: Query) -> list[Flaw]:
     return flaws
 
 
-def _watch_flaws(query: Query) -> list[Flaw]:
+def _watch_flaws(query: Query) -> list[FieldError]:
     flaws = []
     if query.initial is not None and query.match != "NotOlderThan":
         flaws.append(forbidden(_MATCH, f"sendInitialEvents requires setting {_MATCH} to NotOlderThan"))
@@ -104,7 +111,7 @@ def _watch_flaws(query: Query) -> list[Flaw]:
 # ---- pages -----------------------------------------------------------------------------------------------------------
 
 
-def page(core: Core, kind: Kind, namespace: str, query: Query) -> Page:
+def page(core: ObjectStore, kind: ServedKind, namespace: str, query: Query) -> Page:
     """The objects that a list shows. Raises Refusal."""
     matches = selecting.matcher(kind, query.labels, query.fields)
     version, after = _from_token(query.start) if query.start else (_version(core, query), "")
@@ -134,7 +141,7 @@ def _selected(
     return found
 
 
-def _state(core: Core, collection: Collection, version: int, paging: bool) -> tuple[dict[str, bytes], list[str]]:
+def _state(core: ObjectStore, collection: Collection, version: int, paging: bool) -> tuple[dict[str, bytes], list[str]]:
     if version == core.store.version:
         return collection.objects, collection.keys()
     try:
@@ -148,7 +155,7 @@ def _below(keys: list[str], prefix: str) -> list[str]:
     return keys[bisect_left(keys, prefix) : bisect_left(keys, prefix[:-1] + "0")]  # `0` follows `/`
 
 
-def _version(core: Core, query: Query) -> int:
+def _version(core: ObjectStore, query: Query) -> int:
     if not query.version:
         return core.store.version
     if not query.version.isdigit():
@@ -160,20 +167,20 @@ def _version(core: Core, query: Query) -> int:
     return wanted
 
 
-def too_large(core: Core, wanted: int) -> Refusal:
+def too_large(core: ObjectStore, wanted: int) -> StatusError:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     message = f"Timeout: Too large resource version: {wanted}, current: {core.store.version}"
-    return Refusal(504, "Timeout", message, {"causes": [cause], "retryAfterSeconds": 1})
+    return StatusError(504, "Timeout", message, {"causes": [cause], "retryAfterSeconds": 1})
 
 
-def expired(paging: bool) -> Refusal:
+def expired(paging: bool) -> StatusError:
     if paging:
         why = (
             "The provided continue parameter is too old to display a consistent list result. You can start a new list "
             "without the continue parameter."
         )
-        return Refusal(410, "Expired", why)
-    return Refusal(410, "Expired", "The resourceVersion for the provided list is too old.")
+        return StatusError(410, "Expired", why)
+    return StatusError(410, "Expired", "The resourceVersion for the provided list is too old.")
 
 
 def _token(version: int, last: str) -> str:

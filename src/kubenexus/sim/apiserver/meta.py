@@ -3,8 +3,8 @@
 import random
 
 from kubenexus.base.clock import Clock
-from kubenexus.base.moments import seconds_text
-from kubenexus.sim.apiserver.refusals import Flaw, Json, immutable
+from kubenexus.base.timestamps import format_time
+from kubenexus.sim.apiserver.status_errors import FieldError, Json, immutable
 
 # No vowels and nothing that looks like something else: a name by chance is never a word.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -14,7 +14,7 @@ _VERSION_4 = 0x4000 << 64 | 0x8000 << 48
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
 
 
-class Stamps:
+class MetadataSource:
     """Time and identity, from outside."""
 
     def __init__(self, clock: Clock, rng: random.Random) -> None:
@@ -26,11 +26,11 @@ class Stamps:
         """The time in whole seconds; written once a second."""
         second = int(self.clock.now())
         if second != self._second:
-            self._second, self._text = second, seconds_text(second)
+            self._second, self._text = second, format_time(second)
         return self._text
 
     def later(self, seconds: int) -> str:
-        return seconds_text(int(self.clock.now()) + seconds)
+        return format_time(int(self.clock.now()) + seconds)
 
     def uid(self) -> str:
         text = f"{(self.rng.getrandbits(128) & ~_FIXED) | _VERSION_4:032x}"
@@ -40,7 +40,7 @@ class Stamps:
         return "".join(self.rng.choices(_LETTERS, k=5))
 
 
-def born(meta: Json, stamps: Stamps) -> None:
+def born(meta: Json, stamps: MetadataSource) -> None:
     """What a client cannot choose of a new object."""
     for key in (*_SYSTEM, "resourceVersion"):
         meta.pop(key, None)
@@ -72,7 +72,7 @@ def kept(meta: Json, old: Json) -> None:
         meta.setdefault("managedFields", old["managedFields"])
 
 
-def check_change(meta: Json, old: Json) -> list[Flaw]:
+def check_change(meta: Json, old: Json) -> list[FieldError]:
     flaws = []
     if meta.get("uid") != old.get("uid"):
         flaws.append(immutable("metadata.uid", meta.get("uid", "")))
@@ -80,5 +80,5 @@ def check_change(meta: Json, old: Json) -> list[Flaw]:
     if old.get("deletionTimestamp") and new:
         shown = ", ".join(f'"{each}"' for each in new)
         why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
-        flaws.append(Flaw("metadata.finalizers", "FieldValueForbidden", f"Forbidden: {why}"))
+        flaws.append(FieldError("metadata.finalizers", "FieldValueForbidden", f"Forbidden: {why}"))
     return flaws

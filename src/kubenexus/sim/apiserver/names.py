@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kubenexus.sim.apiserver.refusals import Flaw, Json, invalid, required, too_long
+from kubenexus.sim.apiserver.status_errors import FieldError, Json, invalid, required, too_long
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -78,7 +78,7 @@ def label_value(value: str) -> str:
     return "" if _VALUE.fullmatch(value) else _VALUE_RULE
 
 
-def check_labels(labels: Mapping[str, str], field: str) -> list[Flaw]:
+def check_labels(labels: Mapping[str, str], field: str) -> list[FieldError]:
     flaws = []
     for key, value in labels.items():
         if why := qualified(key):
@@ -88,7 +88,7 @@ def check_labels(labels: Mapping[str, str], field: str) -> list[Flaw]:
     return flaws
 
 
-def check_meta(meta: Json) -> list[Flaw]:
+def check_meta(meta: Json) -> list[FieldError]:
     """Labels, annotations, finalizers and owners; the name is the kind's own affair."""
     flaws = check_labels(meta.get("labels") or {}, "metadata.labels")
     annotations = meta.get("annotations") or {}
@@ -111,13 +111,13 @@ def check_meta(meta: Json) -> list[Flaw]:
 _OWN_FINALIZERS = {"orphan", "foregroundDeletion", "kubernetes"}
 
 
-def _check_owner(owner: Mapping[str, Any], field: str) -> list[Flaw]:
+def _check_owner(owner: Mapping[str, Any], field: str) -> list[FieldError]:
     wanted = {"apiVersion": "version must not be empty", "kind": "must not be empty", "name": "must not be empty"}
     wanted["uid"] = "must not be empty"
     return [invalid(f"{field}.{key}", "", why) for key, why in wanted.items() if not owner.get(key)]
 
 
-def check_selector(selector: Mapping[str, Any] | None, field: str) -> list[Flaw]:
+def check_selector(selector: Mapping[str, Any] | None, field: str) -> list[FieldError]:
     """A LabelSelector inside an object."""
     if not selector:
         return []
@@ -127,13 +127,13 @@ def check_selector(selector: Mapping[str, Any] | None, field: str) -> list[Flaw]
     return flaws
 
 
-def _check_expression(each: Mapping[str, Any], field: str) -> list[Flaw]:
+def _check_expression(each: Mapping[str, Any], field: str) -> list[FieldError]:
     operator, values, flaws = each.get("operator", ""), each.get("values") or (), []
     if operator in {"In", "NotIn"} and not values:
         flaws.append(required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
     elif operator in {"Exists", "DoesNotExist"} and values:
         why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        flaws.append(Flaw(f"{field}.values", "FieldValueForbidden", f"Forbidden: {why}"))
+        flaws.append(FieldError(f"{field}.values", "FieldValueForbidden", f"Forbidden: {why}"))
     elif operator not in {"In", "NotIn", "Exists", "DoesNotExist"}:
         flaws.append(invalid(f"{field}.operator", operator, "not a valid selector operator"))
     if why := qualified(each.get("key", "")):

@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 from kubenexus.sim.apiserver import schemas
-from kubenexus.sim.apiserver.kinds import Kind, Registry
-from kubenexus.sim.apiserver.refusals import Json
+from kubenexus.sim.apiserver.kinds import Registry, ServedKind
+from kubenexus.sim.apiserver.status_errors import Json
 
 _REF = re.compile(r"#/components/schemas/(.*)")
 # kubectl looks here whether the server checks fields itself.
@@ -33,11 +33,11 @@ def document(registry: Registry, path: str) -> Json | None:
     return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": found}}
 
 
-def _path(kind: Kind) -> str:
+def _path(kind: ServedKind) -> str:
     return f"apis/{kind.group_version}" if kind.group else f"api/{kind.group_version}"
 
 
-def _collect(kind: Kind, found: dict[str, Any]) -> None:
+def _collect(kind: ServedKind, found: dict[str, Any]) -> None:
     if kind.custom is not None:
         found[f"{kind.group_version.replace('/', '.')}.{kind.kind}"] = _custom(kind)
         _collect_all(["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"], found)
@@ -65,7 +65,7 @@ def _references(schema: Any) -> list[str]:
     return [*([own.group(1)] if own else []), *(name for each in schema.values() for name in _references(each))]
 
 
-def _custom(kind: Kind) -> Json:
+def _custom(kind: ServedKind) -> Json:
     own = dict(schemas.schema_of(kind) or {"type": "object"})
     meta = {"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]}
     text = {"type": "string"}
@@ -73,11 +73,11 @@ def _custom(kind: Kind) -> Json:
     return {**own, "x-kubernetes-group-version-kind": [_named(kind)]}
 
 
-def _named(kind: Kind) -> Json:
+def _named(kind: ServedKind) -> Json:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-def _paths(kind: Kind) -> dict[str, Json]:
+def _paths(kind: ServedKind) -> dict[str, Json]:
     if "patch" not in kind.verbs:
         return {}
     middle = "/namespaces/{namespace}" if kind.namespaced else ""

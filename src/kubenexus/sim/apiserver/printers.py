@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kubenexus.base.moments import moment
-from kubenexus.sim.apiserver.refusals import Json
+from kubenexus.base.timestamps import parse_timestamp
+from kubenexus.sim.apiserver.status_errors import Json
 
 Cell = Callable[[Json], Any]
 NONE = "<none>"
@@ -26,7 +26,7 @@ def at(item: Any, path: str) -> Any:
 
 
 def seconds_since(text: Any, now: float) -> float | None:
-    when = moment(str(text), None)
+    when = parse_timestamp(str(text), None)
     return None if when is None else now - when
 
 

@@ -16,7 +16,7 @@ import msgspec
 from kubenexus.base.errors import Malformed
 from kubenexus.sim.apiserver import schemas
 from kubenexus.sim.apiserver.kinds import DATA
-from kubenexus.sim.apiserver.refusals import Json
+from kubenexus.sim.apiserver.status_errors import Json
 
 CONTENT: Final = "application/vnd.kubernetes.protobuf"
 _MAGIC: Final = b"k8s\x00"

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from kubenexus.sim.apiserver.answers import Request
+from kubenexus.sim.apiserver.http_types import Request
 
 MOST_HEAD: Final = 64 * 1024
 MOST_HEADERS: Final = 256

@@ -2,12 +2,22 @@
 
 from collections.abc import Callable
 
-from kubenexus.sim.apiserver import changing, deleting, listing, protobuf, reading, reviews, subresources, tables, verbs
-from kubenexus.sim.apiserver.answers import Answer, Request, answer
-from kubenexus.sim.apiserver.core import Core, decode, encode, shown
-from kubenexus.sim.apiserver.kinds import Kind, names
+from kubenexus.sim.apiserver import (
+    deleting,
+    listing,
+    patching,
+    protobuf,
+    request_bodies,
+    reviews,
+    subresources,
+    tables,
+    verbs,
+)
+from kubenexus.sim.apiserver.http_types import Request, Response, answer
+from kubenexus.sim.apiserver.kinds import ServedKind, names
+from kubenexus.sim.apiserver.object_store import ObjectStore, decode, encode, shown
 from kubenexus.sim.apiserver.patches import json_patch, merge
-from kubenexus.sim.apiserver.refusals import Json, Refusal, bad_request, internal, not_allowed, not_found
+from kubenexus.sim.apiserver.status_errors import Json, StatusError, bad_request, internal, not_allowed, not_found
 from kubenexus.sim.apiserver.verbs import Target
 from kubenexus.sim.apiserver.watching import Watch
 
@@ -17,16 +27,16 @@ _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DE
 class Resources:
     """Serves everything below a group and version. Raises Refusal."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ObjectStore) -> None:
         self._core = core
-        self._special: dict[str, Callable[[Target, Request], Answer]] = {
+        self._special: dict[str, Callable[[Target, Request], Response]] = {
             "binding": self._binding,
             "eviction": self._eviction,
             "scale": self._scale,
             "finalize": self._finalize,
         }
 
-    def serve(self, target: Target, request: Request) -> Answer:
+    def serve(self, target: Target, request: Request) -> Response:
         kind, method = target.kind, request.method
         _allowed(target, _VERBS.get(method, ""))
         if target.sub and target.sub in self._special:
@@ -38,12 +48,12 @@ class Resources:
         if method == "PUT":
             return self._put(target, request)
         if method == "PATCH":
-            return _written(kind, *changing.patch(self._core, target, request), request)
+            return _written(kind, *patching.patch(self._core, target, request), request)
         return self._delete(target, request)
 
     # ---- collections -------------------------------------------------------------------------------------------------
 
-    def _collection(self, target: Target, request: Request) -> Answer:
+    def _collection(self, target: Target, request: Request) -> Response:
         kind = target.kind
         if request.method == "POST":
             return self._create(target, request)
@@ -56,31 +66,31 @@ class Resources:
         page = listing.page(self._core, kind, target.namespace, query)
         if tables.wanted(request):
             return answer(200, tables.of_page(kind, page, request, self._core.stamps.clock.now()))
-        return Answer(200, listed(kind, page))
+        return Response(200, listed(kind, page))
 
-    def _create(self, target: Target, request: Request) -> Answer:
+    def _create(self, target: Target, request: Request) -> Response:
         kind = target.kind
         if kind.resource in reviews.REVIEWS:
-            return answer(201, reviews.review(kind, reading.item(self._core.registry, kind, request)))
+            return answer(201, reviews.review(kind, request_bodies.item(self._core.registry, kind, request)))
         if kind.resource == "bindings":
             return self._bindings(target, request)
-        item = reading.item(self._core.registry, kind, request)
-        wish = reading.wish(request, "CreateOptions")
+        item = request_bodies.item(self._core.registry, kind, request)
+        wish = request_bodies.wish(request, "CreateOptions")
         return _written(kind, *verbs.create(self._core, target, item, wish), request)
 
-    def _delete_many(self, target: Target, request: Request, query: listing.Query) -> Answer:
+    def _delete_many(self, target: Target, request: Request, query: listing.Query) -> Response:
         options = deleting.read_options(request.body, request.query)
         page = listing.page(self._core, target.kind, target.namespace, query)
         deleting.delete_many(self._core, target.kind, [key for key, _ in page.items], options)
-        return Answer(200, listed(target.kind, page))
+        return Response(200, listed(target.kind, page))
 
-    def _watch(self, kind: Kind, scope: str, query: listing.Query, request: Request) -> Answer:
+    def _watch(self, kind: ServedKind, scope: str, query: listing.Query, request: Request) -> Response:
         render = tables.renderer(kind, request, self._core.stamps.clock.now) if tables.wanted(request) else None
-        return Answer(200, watch=Watch(self._core, kind, scope, query, render))
+        return Response(200, watch=Watch(self._core, kind, scope, query, render))
 
     # ---- single objects ----------------------------------------------------------------------------------------------
 
-    def _get(self, target: Target, request: Request) -> Answer:
+    def _get(self, target: Target, request: Request) -> Response:
         kind, version = target.kind, request.query.get("resourceVersion", "")
         if request.query.get("watch") in {"1", "true"}:
             return self._watch(kind, target.key, listing.read_query(request.query), request)
@@ -94,38 +104,38 @@ class Resources:
             raise not_found(kind, target.name)
         return _written(kind, 200, data, request, self._core.stamps.clock.now())
 
-    def _put(self, target: Target, request: Request) -> Answer:
-        item = reading.item(self._core.registry, target.kind, request)
-        wish = reading.wish(request, "UpdateOptions", put=True)
+    def _put(self, target: Target, request: Request) -> Response:
+        item = request_bodies.item(self._core.registry, target.kind, request)
+        wish = request_bodies.wish(request, "UpdateOptions", put=True)
         verbs.named(target, item.setdefault("metadata", {}))
-        change = changing.owned(self._core, target, lambda _: item, wish)
+        change = patching.owned(self._core, target, lambda _: item, wish)
         return _written(target.kind, *verbs.update(self._core, target, change, wish), request)
 
-    def _delete(self, target: Target, request: Request) -> Answer:
+    def _delete(self, target: Target, request: Request) -> Response:
         options = deleting.read_options(request.body, request.query)
         code, data, is_object = deleting.delete(self._core, target, options)
-        return _written(target.kind, code, data, request) if is_object else Answer(code, data)
+        return _written(target.kind, code, data, request) if is_object else Response(code, data)
 
     # ---- subresources ------------------------------------------------------------------------------------------------
 
-    def _binding(self, target: Target, request: Request) -> Answer:
-        wish = reading.wish(request, "CreateOptions")
+    def _binding(self, target: Target, request: Request) -> Response:
+        wish = request_bodies.wish(request, "CreateOptions")
         return answer(201, subresources.bind(self._core, target, _plain(request), wish))
 
-    def _bindings(self, target: Target, request: Request) -> Answer:
+    def _bindings(self, target: Target, request: Request) -> Response:
         """The old place for it: the pod is named in the body."""
         pods = self._core.registry.find("v1", "pods")
         assert pods is not None
         binding = _plain(request)
         name = (binding.get("metadata") or {}).get("name", "")
-        wish = reading.wish(request, "CreateOptions")
+        wish = request_bodies.wish(request, "CreateOptions")
         return answer(201, subresources.bind(self._core, Target(pods, target.namespace, name), binding, wish))
 
-    def _eviction(self, target: Target, request: Request) -> Answer:
-        wish = reading.wish(request, "CreateOptions")
+    def _eviction(self, target: Target, request: Request) -> Response:
+        wish = request_bodies.wish(request, "CreateOptions")
         return answer(201, subresources.evict(self._core, target, _plain(request), wish))
 
-    def _scale(self, target: Target, request: Request) -> Answer:
+    def _scale(self, target: Target, request: Request) -> Response:
         seen = subresources.read_scale(self._core, target)
         if request.method == "GET":
             return answer(200, seen)
@@ -134,10 +144,12 @@ class Resources:
             wanted = patch(seen, decode(request.body))
         else:
             wanted = _plain(request)
-        return answer(200, subresources.write_scale(self._core, target, wanted, reading.wish(request, "UpdateOptions")))
+        return answer(
+            200, subresources.write_scale(self._core, target, wanted, request_bodies.wish(request, "UpdateOptions"))
+        )
 
-    def _finalize(self, target: Target, request: Request) -> Answer:
-        item = reading.item(self._core.registry, target.kind, request)
+    def _finalize(self, target: Target, request: Request) -> Response:
+        item = request_bodies.item(self._core.registry, target.kind, request)
         finalizers = (item.get("spec") or {}).get("finalizers") or []
         return _written(target.kind, *deleting.finalize(self._core, target, finalizers), request)
 
@@ -156,7 +168,7 @@ def _allowed(target: Target, verb: str) -> None:
         raise not_allowed()
 
 
-def listed(kind: Kind, page: listing.Page) -> bytes:
+def listed(kind: ServedKind, page: listing.Page) -> bytes:
     """The objects of a list, joined as they are kept: nothing is decoded."""
     meta: Json = {"resourceVersion": str(page.version)}
     if page.next:
@@ -170,18 +182,18 @@ def listed(kind: Kind, page: listing.Page) -> bytes:
     return b'%b"metadata":%b,"items":[%b]}' % (names(kind).list_head, encode(meta), b",".join(items))
 
 
-def _written(kind: Kind, code: int, data: bytes, request: Request, now: float | None = None) -> Answer:
+def _written(kind: ServedKind, code: int, data: bytes, request: Request, now: float | None = None) -> Response:
     if tables.wanted(request):
         return answer(code, tables.of_object(kind, data, request, now))
-    return Answer(code, names(kind).head + shown(kind, data)[1:])
+    return Response(code, names(kind).head + shown(kind, data)[1:])
 
 
 def _plain(request: Request) -> Json:
     if request.header("content-type").startswith(protobuf.CONTENT):
         return protobuf.decode(request.body)
     try:
-        found = reading.from_yaml(request.body)
-    except Refusal:
+        found = request_bodies.from_yaml(request.body)
+    except StatusError:
         found = None
     if not isinstance(found, dict):
         raise bad_request("the object provided is unrecognized: couldn't get version/kind; json parse error")

@@ -1,7 +1,7 @@
 """Who may do what: everybody who was let in may do everything."""
 
-from kubenexus.sim.apiserver.kinds import Kind
-from kubenexus.sim.apiserver.refusals import Json
+from kubenexus.sim.apiserver.kinds import ServedKind
+from kubenexus.sim.apiserver.status_errors import Json
 
 USER: Json = {"username": "kubenexus", "groups": ["system:masters", "system:authenticated"]}
 _EVERYTHING: Json = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
@@ -19,7 +19,7 @@ REVIEWS: dict[str, Json] = {
 }
 
 
-def review(kind: Kind, asked: Json) -> Json:
+def review(kind: ServedKind, asked: Json) -> Json:
     """The question with its answer. Nothing is kept."""
     seen = {"kind": kind.kind, "apiVersion": kind.group_version, "metadata": asked.get("metadata") or {}}
     return {**seen, "spec": asked.get("spec") or {}, "status": REVIEWS[kind.resource]}

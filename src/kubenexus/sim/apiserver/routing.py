@@ -1,7 +1,7 @@
 """Which object, collection or subresource a path names."""
 
 from kubenexus.sim.apiserver.kinds import Registry
-from kubenexus.sim.apiserver.refusals import no_containers, no_such_resource
+from kubenexus.sim.apiserver.status_errors import no_containers, no_such_resource
 from kubenexus.sim.apiserver.verbs import Target
 
 _NAMESPACE_SUBS = ("status", "finalize")

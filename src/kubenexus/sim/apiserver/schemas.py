@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kubenexus.sim.apiserver.kinds import DATA, Kind
+from kubenexus.sim.apiserver.kinds import DATA, ServedKind
 
 Schema = Mapping[str, Any]
 _REF = "#/components/schemas/"
@@ -34,7 +34,7 @@ def name_of(group_version: str, kind: str) -> str | None:
     return _by_kind().get((group_version, kind))
 
 
-def schema_of(kind: Kind) -> Schema | None:
+def schema_of(kind: ServedKind) -> Schema | None:
     """Of a recorded kind, or of a custom one."""
     if kind.custom is not None:
         schema: Schema | None = (kind.custom.get("schema") or {}).get("openAPIV3Schema")

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
-from kubenexus.api.selectors import Op, Requirement, Selector, flaws, requirement
-from kubenexus.sim.apiserver.kinds import ALWAYS, Kind
-from kubenexus.sim.apiserver.refusals import bad_request
+from kubenexus.api.selectors import Operator, Requirement, Selector, requirement, requirement_errors
+from kubenexus.sim.apiserver.kinds import ALWAYS, ServedKind
+from kubenexus.sim.apiserver.status_errors import bad_request
 
 _TOKEN: Final = re.compile(r"\s*(==|!=|=|!|,|\(|\)|<|>|[^\s=!,()<>]+)")
-_SIGNS: Final = {"=": Op.IN, "==": Op.IN, "!=": Op.NOT_IN, ">": Op.GT, "<": Op.LT}
-_SETS: Final = {"in": Op.IN, "notin": Op.NOT_IN}
+_SIGNS: Final = {"=": Operator.IN, "==": Operator.IN, "!=": Operator.NOT_IN, ">": Operator.GT, "<": Operator.LT}
+_SETS: Final = {"in": Operator.IN, "notin": Operator.NOT_IN}
 # What a field stands for that is not written: Go's zero of its type.
 _ABSENT: Final = {
     "spec.unschedulable": "false",
@@ -47,7 +47,7 @@ def _requirement(tokens: list[str]) -> Requirement:
         tokens.pop(0)
     key = tokens.pop(0)
     if absent or tokens[0] in {",", ""}:
-        return _checked(key, Op.DOES_NOT_EXIST if absent else Op.EXISTS, [])
+        return _checked(key, Operator.DOES_NOT_EXIST if absent else Operator.EXISTS, [])
     sign = tokens.pop(0)
     if sign in _SIGNS:
         value = tokens.pop(0) if tokens[0] not in {",", ""} else ""
@@ -71,8 +71,8 @@ def _values(tokens: list[str]) -> list[str]:
     return values
 
 
-def _checked(key: str, op: Op, values: list[str]) -> Requirement:
-    wrong = flaws(key, op, values)
+def _checked(key: str, op: Operator, values: list[str]) -> Requirement:
+    wrong = requirement_errors(key, op, values)
     if wrong:
         raise _cannot("; ".join(wrong))
     return requirement(key, op, values)
@@ -85,7 +85,7 @@ def _cannot(why: str) -> Exception:
 # ---- fields ----------------------------------------------------------------------------------------------------------
 
 
-def fields(kind: Kind, text: str) -> list[tuple[str, bool, str]]:
+def fields(kind: ServedKind, text: str) -> list[tuple[str, bool, str]]:
     """`spec.nodeName=n1,status.phase!=Failed` as (field, equal, value). Raises Refusal."""
     found = []
     for part in filter(None, text.split(",")):
@@ -96,7 +96,7 @@ def fields(kind: Kind, text: str) -> list[tuple[str, bool, str]]:
     return found
 
 
-def _always(kind: Kind) -> tuple[str, ...]:
+def _always(kind: ServedKind) -> tuple[str, ...]:
     return ALWAYS if kind.namespaced else ALWAYS[:1]
 
 
@@ -111,7 +111,7 @@ def _split(part: str) -> tuple[str, str, str]:
 # ---- matching --------------------------------------------------------------------------------------------------------
 
 
-def matcher(kind: Kind, label_text: str, field_text: str) -> Matches | None:
+def matcher(kind: ServedKind, label_text: str, field_text: str) -> Matches | None:
     """Whether an object as it is kept is selected; None where everything is. Raises Refusal."""
     wanted_labels = labels(label_text) if label_text else None
     wanted_fields = fields(kind, field_text) if field_text else []
@@ -129,7 +129,7 @@ def matcher(kind: Kind, label_text: str, field_text: str) -> Matches | None:
 
 
 @functools.cache
-def facts_of(kind: Kind, names: tuple[str, ...]) -> Callable[[bytes], Facts]:
+def facts_of(kind: ServedKind, names: tuple[str, ...]) -> Callable[[bytes], Facts]:
     """What a selector by these fields compares: labels and fields, decoded and nothing else."""
     wanted = tuple(_ALIAS.get(name, name) for name in names)
     decoder = msgspec.json.Decoder(_struct(["metadata.labels", *wanted]))

@@ -7,14 +7,14 @@ from collections.abc import Collection
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import Malformed
 from kubenexus.sim.apiserver import discovery, openapi, routing
-from kubenexus.sim.apiserver.answers import Answer, Request, answer, plain, refused
-from kubenexus.sim.apiserver.core import Core, encode
-from kubenexus.sim.apiserver.housekeeping import Housekeeping
-from kubenexus.sim.apiserver.refusals import Json, Refusal
+from kubenexus.sim.apiserver.background_controllers import BackgroundControllers
+from kubenexus.sim.apiserver.http_types import Request, Response, answer, plain, refused
+from kubenexus.sim.apiserver.object_store import ObjectStore, encode
 from kubenexus.sim.apiserver.resources import Resources
-from kubenexus.sim.apiserver.rules.cluster import SYSTEM_CLASSES
+from kubenexus.sim.apiserver.rules.nodes_and_namespaces import SYSTEM_CLASSES
+from kubenexus.sim.apiserver.status_errors import Json, StatusError
 from kubenexus.sim.apiserver.store import Store
-from kubenexus.sim.apiserver.verbs import Target, Wish, create
+from kubenexus.sim.apiserver.verbs import Target, WriteOptions, create
 
 log = logging.getLogger(__name__)
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -38,22 +38,22 @@ class ApiServer:
         token: str = "",
         without: Collection[str] = (),
     ) -> None:
-        self.core = Core(clock, rng, store, without)
+        self.core = ObjectStore(clock, rng, store, without)
         self._token = f"Bearer {token}" if token else ""
         self._resources = Resources(self.core)
         self._furnish()
-        self.housekeeping = Housekeeping(self.core, active=housekeeping)
+        self.housekeeping = BackgroundControllers(self.core, active=housekeeping)
 
-    def handle(self, request: Request) -> Answer:
+    def handle(self, request: Request) -> Response:
         try:
             return self._known(request) or plain(404, "404 page not found\n")
-        except Refusal as refusal:
+        except StatusError as refusal:
             return refused(refusal)
         except Malformed as error:
-            return refused(Refusal(400, "BadRequest", str(error)))
+            return refused(StatusError(400, "BadRequest", str(error)))
         except Exception as error:  # a mistake of ours ends one request, not the cluster
             log.exception("%s %s", request.method, request.path)
-            return refused(Refusal(500, "InternalError", f"Internal error occurred: {error!r}"))
+            return refused(StatusError(500, "InternalError", f"Internal error occurred: {error!r}"))
 
     def tidy(self) -> None:
         """What follows from the last changes. May be called at any time, by whoever runs the loop."""
@@ -61,12 +61,12 @@ class ApiServer:
 
     # ---- within ------------------------------------------------------------------------------------------------------
 
-    def _known(self, request: Request) -> Answer | None:
+    def _known(self, request: Request) -> Response | None:
         path = request.path
         if path in _HEALTH or path.startswith(("/livez/", "/readyz/", "/healthz/")):
             return plain(200, "ok")
         if self._token and request.header("authorization") != self._token:
-            raise Refusal(401, "Unauthorized", "Unauthorized")
+            raise StatusError(401, "Unauthorized", "Unauthorized")
         _acceptable(request)
         if path.startswith(("/api/", "/apis/")):
             target = routing.find(self.core.registry, path)
@@ -74,7 +74,7 @@ class ApiServer:
                 return self._resources.serve(target, request)
         if path in {"/api", "/apis"} and discovery.wants_aggregated(request.header("accept")):
             found = discovery.aggregated(self.core.registry, core=path == "/api")
-            return Answer(200, encode(found), discovery.AGGREGATED)
+            return Response(200, encode(found), discovery.AGGREGATED)
         document = self._document(path.rstrip("/"), request)
         return None if document is None else answer(200, document)
 
@@ -106,7 +106,7 @@ class ApiServer:
     def _make(self, group_version: str, resource: str, item: Json) -> None:
         kind = self.core.registry.find(group_version, resource)
         assert kind is not None
-        create(self.core, Target(kind), item, Wish())
+        create(self.core, Target(kind), item, WriteOptions())
 
 
 def _small(path: str) -> Json | None:
@@ -123,4 +123,4 @@ def _acceptable(request: Request) -> None:
     if accept and "json" not in accept and "*/*" not in accept and "application/*" not in accept:
         known = "application/json, application/json;stream=watch"
         text = f"406: Not Acceptable\n\nAvailable representations: {known}"
-        raise Refusal(406, "NotAcceptable", text, {})
+        raise StatusError(406, "NotAcceptable", text, {})

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubenexus.app.certificates import self_signed, server_context
+from kubenexus.app.http.serving_certificates import self_signed, server_context
 from kubenexus.base.clock import Clock
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.sim.apiserver.listening import Listener, listen
@@ -21,7 +21,7 @@ from kubenexus.sim.apiserver.server import ApiServer
 NAME = "kubenexus"
 
 
-class Door(msgspec.Struct, frozen=True):
+class ServingOptions(msgspec.Struct, frozen=True):
     """Where a cluster is served, and to whom. With a token it is HTTPS: kubectl sends no token over plain HTTP."""
 
     host: str = "127.0.0.1"
@@ -35,10 +35,10 @@ class Door(msgspec.Struct, frozen=True):
         return bool(self.token or self.certificate)
 
 
-class Served:
+class ServedCluster:
     """An open door. `close` it."""
 
-    def __init__(self, server: ApiServer, listener: Listener, door: Door, authority: str) -> None:
+    def __init__(self, server: ApiServer, listener: Listener, door: ServingOptions, authority: str) -> None:
         self.server, self._listener, self._door, self._authority = server, listener, door, authority
 
     @property
@@ -67,7 +67,7 @@ class Served:
         await self._listener.close()
 
 
-async def serve(door: Door, clock: Clock, rng: random.Random) -> Served:
+async def serve(door: ServingOptions, clock: Clock, rng: random.Random) -> ServedCluster:
     """Opens a fresh cluster. Raises KubeNexusError: a port in use, a door that is open to the world."""
     if not door.token and not _loopback(door.host):
         raise KubeNexusError(f"--host {door.host} is open to others: set --token, or serve the loopback only")
@@ -75,10 +75,10 @@ async def serve(door: Door, clock: Clock, rng: random.Random) -> Served:
     server = ApiServer(clock, rng, token=door.token)
     listener = await listen(server, door.host, door.port, context)
     authority = await _authority(listener.port, door) if context else ""
-    return Served(server, listener, door, authority)
+    return ServedCluster(server, listener, door, authority)
 
 
-def write_kubeconfig(served: Served, path: Path) -> None:
+def write_kubeconfig(served: ServedCluster, path: Path) -> None:
     """Readable by its owner only: a token may be in it. A file or a link that is there is replaced by a new file, since
     what was readable, or open, would stay so; a pipe or a terminal is written to."""
     try:
@@ -109,13 +109,13 @@ def _loopback(host: str) -> bool:
         return host == "localhost"
 
 
-async def _context(door: Door) -> ssl.SSLContext | None:
+async def _context(door: ServingOptions) -> ssl.SSLContext | None:
     if door.certificate:
         return server_context(door.certificate, door.key or door.certificate)
     return await self_signed(door.host) if door.token else None
 
 
-async def _authority(port: int, door: Door) -> str:
+async def _authority(port: int, door: ServingOptions) -> str:
     """A certificate of our own is its own authority; one from files is its owner's affair."""
     if door.certificate:
         return ""

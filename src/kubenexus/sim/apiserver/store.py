@@ -29,7 +29,7 @@ class Compacted(KubeNexusError):
         super().__init__(f"too old resource version: {wanted} ({oldest})")
 
 
-class Change:
+class StoreChange:
     """One entry of the log. `data` is the object after it (before it, where it was deleted), `before` what there was.
 
     `cache` is for whoever serves watches: what is made of a change is made once for all who want it.
@@ -42,7 +42,7 @@ class Change:
         self.cache: dict[Any, Any] = {}
 
 
-Hear = Callable[[Change], None]
+Hear = Callable[[StoreChange], None]
 
 
 class Collection:
@@ -52,7 +52,7 @@ class Collection:
         self.objects: dict[str, bytes] = {}
         self.listeners: list[Hear] = []
         self.floor = 0  # changes up to this version may be lacking in the log
-        self.log: deque[Change] = deque()
+        self.log: deque[StoreChange] = deque()
         self._length = length
         self._sorted: list[str] | None = []
 
@@ -62,7 +62,7 @@ class Collection:
             self._sorted = sorted(self.objects)
         return self._sorted
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: StoreChange) -> None:
         if change.type == DELETED:
             del self.objects[change.key]
         else:
@@ -80,7 +80,7 @@ class Collection:
         self.objects, self._sorted, self.floor = dict(objects), None, version
         self.log.clear()
 
-    def since(self, version: int) -> Iterator[Change]:
+    def since(self, version: int) -> Iterator[StoreChange]:
         """The changes after a version, oldest first. Raises Compacted."""
         if version < self.floor:
             raise Compacted(version, self.floor)
@@ -123,13 +123,13 @@ class Store:
         """The version that the next commit will have: it has to be written into the object before."""
         return self.version + 1
 
-    def commit(self, resource: str, key: str, data: bytes, *, deleted: bool = False) -> Change:
+    def commit(self, resource: str, key: str, data: bytes, *, deleted: bool = False) -> StoreChange:
         """Writes or deletes, and tells everybody. For a deletion `data` is the last state with the new version."""
         collection = self.collection(resource)
         before = collection.objects.get(key)
         self.version += 1
         type = DELETED if deleted else ADDED if before is None else MODIFIED
-        change = Change(self.version, type, key, data, before)
+        change = StoreChange(self.version, type, key, data, before)
         collection.apply(change)
         return change
 

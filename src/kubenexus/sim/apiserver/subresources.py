@@ -6,12 +6,12 @@ import msgspec
 
 from kubenexus.api.selectors import LabelSelector, compile_selector
 from kubenexus.sim.apiserver import deleting, verbs
-from kubenexus.sim.apiserver.core import Core, decode
 from kubenexus.sim.apiserver.deleting import DeleteOptions
-from kubenexus.sim.apiserver.kinds import Kind
-from kubenexus.sim.apiserver.refusals import (
+from kubenexus.sim.apiserver.kinds import ServedKind
+from kubenexus.sim.apiserver.object_store import ObjectStore, decode
+from kubenexus.sim.apiserver.status_errors import (
     Json,
-    Refusal,
+    StatusError,
     bad_request,
     conflict,
     internal,
@@ -22,7 +22,7 @@ from kubenexus.sim.apiserver.refusals import (
     required,
     unsupported,
 )
-from kubenexus.sim.apiserver.verbs import Target, Wish, wrong_uid
+from kubenexus.sim.apiserver.verbs import Target, WriteOptions, wrong_uid
 
 CREATED: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 _BUDGETS = "poddisruptionbudgets.policy"
@@ -32,7 +32,7 @@ _BINDING = "pods/binding"
 # ---- binding ---------------------------------------------------------------------------------------------------------
 
 
-def bind(core: Core, target: Target, binding: Json, wish: Wish) -> Json:
+def bind(core: ObjectStore, target: Target, binding: Json, wish: WriteOptions) -> Json:
     """Gives a pod its node, once. Raises Refusal."""
     head, node = binding.get("metadata") or {}, binding.get("target") or {}
     if head.get("name") != target.name:
@@ -53,7 +53,7 @@ def bind(core: Core, target: Target, binding: Json, wish: Wish) -> Json:
     return CREATED
 
 
-def _pod(core: Core, target: Target) -> Json:
+def _pod(core: ObjectStore, target: Target) -> Json:
     data = core.store.get(target.kind.store, target.key)
     if data is None:
         raise not_found(target.kind, target.name)
@@ -91,7 +91,7 @@ def _set_condition(pod: Json, wanted: Json) -> None:
 # ---- eviction --------------------------------------------------------------------------------------------------------
 
 
-def evict(core: Core, target: Target, eviction: Json, wish: Wish) -> Json:
+def evict(core: ObjectStore, target: Target, eviction: Json, wish: WriteOptions) -> Json:
     """Deletes a pod if its disruption budgets allow it. Raises Refusal (429 where they do not)."""
     if (eviction.get("metadata") or {}).get("name") != target.name:
         raise bad_request("name in URL does not match name in Eviction object")
@@ -120,11 +120,11 @@ def _leaves_anyway(pod: Json) -> bool:
     return pending or _is_over(pod) or "deletionTimestamp" in pod["metadata"]
 
 
-def _ask_budgets(core: Core, target: Target, pod: Json, *, dry_run: bool) -> None:
+def _ask_budgets(core: ObjectStore, target: Target, pod: Json, *, dry_run: bool) -> None:
     budgets = [each for each in core.all(_BUDGETS, target.namespace) if _covers(each, pod)]
     if len(budgets) > 1:
         why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        raise Refusal(500, "InternalError", why)
+        raise StatusError(500, "InternalError", why)
     for budget in budgets:
         _ask(core, target, pod, budget, dry_run=dry_run)
 
@@ -137,7 +137,7 @@ def _covers(budget: Json, pod: Json) -> bool:
     return wanted.matches(pod["metadata"].get("labels") or {})
 
 
-def _ask(core: Core, target: Target, pod: Json, budget: Json, *, dry_run: bool) -> None:
+def _ask(core: ObjectStore, target: Target, pod: Json, budget: Json, *, dry_run: bool) -> None:
     status, name = budget.get("status") or {}, budget["metadata"]["name"]
     if not _ready(pod) and _unhealthy_may_go(budget):
         return
@@ -156,7 +156,7 @@ def _ask(core: Core, target: Target, pod: Json, budget: Json, *, dry_run: bool) 
         core.write(_BUDGET, f"{target.namespace}/{name}", budget)
 
 
-def _no_more(core: Core, budget: Json) -> None:
+def _no_more(core: ObjectStore, budget: Json) -> None:
     condition = {"type": "DisruptionAllowed", "status": "False", "lastTransitionTime": core.now()}
     condition |= {"reason": "InsufficientPods", "observedGeneration": budget["status"]["observedGeneration"]}
     _set_condition(budget, {**condition, "message": ""})
@@ -175,21 +175,21 @@ def _unhealthy_may_go(budget: Json) -> bool:
     return bool(status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0)
 
 
-_BUDGET = Kind("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget")
+_BUDGET = ServedKind("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
 
-def _too_many(why: str, budget: str, retry: int) -> Refusal:
+def _too_many(why: str, budget: str, retry: int) -> StatusError:
     message = "Cannot evict pod as it would violate the pod's disruption budget."
     details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": why}]}
     if retry:
         details["retryAfterSeconds"] = retry
-    return Refusal(429, "TooManyRequests", message, details)
+    return StatusError(429, "TooManyRequests", message, details)
 
 
 # ---- scale -----------------------------------------------------------------------------------------------------------
 
 
-def scale_of(kind: Kind, item: Json) -> Json:
+def scale_of(kind: ServedKind, item: Json) -> Json:
     """An object's size as `autoscaling/v1` Scale."""
     head, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
     meta = {
@@ -208,11 +208,11 @@ def scale_of(kind: Kind, item: Json) -> Json:
     return seen
 
 
-def read_scale(core: Core, target: Target) -> Json:
+def read_scale(core: ObjectStore, target: Target) -> Json:
     return scale_of(target.kind, _pod(core, target))
 
 
-def write_scale(core: Core, target: Target, wanted: Json, wish: Wish) -> Json:
+def write_scale(core: ObjectStore, target: Target, wanted: Json, wish: WriteOptions) -> Json:
     """Sets the number of replicas. Raises Refusal."""
     head, replicas = wanted.get("metadata") or {}, (wanted.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int):
@@ -233,4 +233,4 @@ def write_scale(core: Core, target: Target, wanted: Json, wish: Wish) -> Json:
     return scale_of(target.kind, decode(data))
 
 
-_SCALE = Kind("autoscaling/v1", "scales", "Scale")
+_SCALE = ServedKind("autoscaling/v1", "scales", "Scale")

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from kubenexus.sim.apiserver.answers import Request
-from kubenexus.sim.apiserver.core import decode, encode
-from kubenexus.sim.apiserver.kinds import Kind
+from kubenexus.sim.apiserver.http_types import Request
+from kubenexus.sim.apiserver.kinds import ServedKind
 from kubenexus.sim.apiserver.listing import Page
+from kubenexus.sim.apiserver.object_store import decode, encode
 from kubenexus.sim.apiserver.printers import NONE, PRINTERS, UNKNOWN, at, duration, seconds_since
-from kubenexus.sim.apiserver.refusals import Json
+from kubenexus.sim.apiserver.status_errors import Json
 
 _AGES = {"Age", "Created At"}
 
@@ -19,7 +19,7 @@ def wanted(request: Request) -> bool:
     return "as=Table" in accept and "g=meta.k8s.io" in accept
 
 
-def of_page(kind: Kind, page: Page, request: Request, now: float) -> Json:
+def of_page(kind: ServedKind, page: Page, request: Request, now: float) -> Json:
     meta: Json = {"resourceVersion": str(page.version)}
     if page.next:
         meta |= {"continue": page.next} | ({"remainingItemCount": page.left} if page.left is not None else {})
@@ -27,13 +27,13 @@ def of_page(kind: Kind, page: Page, request: Request, now: float) -> Json:
     return _table(meta, _columns(kind), rows)
 
 
-def of_object(kind: Kind, data: bytes, request: Request, now: float | None = None) -> Json:
+def of_object(kind: ServedKind, data: bytes, request: Request, now: float | None = None) -> Json:
     item = decode(data)
     meta = {"resourceVersion": item["metadata"].get("resourceVersion", "")}
     return _table(meta, _columns(kind), [_row(kind, item, request, now)])
 
 
-def renderer(kind: Kind, request: Request, now: Callable[[], float]) -> Callable[[bytes], bytes]:
+def renderer(kind: ServedKind, request: Request, now: Callable[[], float]) -> Callable[[bytes], bytes]:
     """For watches. The first table says which columns there are."""
     told = False
 
@@ -53,16 +53,16 @@ def _table(meta: Json, columns: list[Json], rows: list[Json]) -> Json:
     return {**head, "columnDefinitions": columns, "rows": rows}
 
 
-def _columns(kind: Kind) -> list[Json]:
+def _columns(kind: ServedKind) -> list[Json]:
     return [{key: value for key, value in each.items() if key != "jsonPath"} for each in kind.columns]
 
 
-def _row(kind: Kind, item: Json, request: Request, now: float | None) -> Json:
+def _row(kind: ServedKind, item: Json, request: Request, now: float | None) -> Json:
     cells = [_cell(kind, column, item, now) for column in kind.columns]
     return {"cells": cells, "object": _object(kind, item, request.query.get("includeObject", "Metadata"))}
 
 
-def _object(kind: Kind, item: Json, how: str) -> Json | None:
+def _object(kind: ServedKind, item: Json, how: str) -> Json | None:
     if how == "None":
         return None
     if how == "Object":
@@ -70,7 +70,7 @@ def _object(kind: Kind, item: Json, how: str) -> Json | None:
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item["metadata"]}
 
 
-def _cell(kind: Kind, column: Json, item: Json, now: float | None) -> Any:
+def _cell(kind: ServedKind, column: Json, item: Json, now: float | None) -> Any:
     name = column["name"]
     if "jsonPath" in column:
         value = at(item, column["jsonPath"])

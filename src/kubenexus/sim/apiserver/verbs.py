@@ -5,10 +5,12 @@ from collections.abc import Callable
 import msgspec
 
 from kubenexus.sim.apiserver import meta, names
-from kubenexus.sim.apiserver.core import NAMESPACES, Core, decode, encode
-from kubenexus.sim.apiserver.kinds import Kind
-from kubenexus.sim.apiserver.refusals import (
-    Flaw,
+from kubenexus.sim.apiserver.kinds import ServedKind
+from kubenexus.sim.apiserver.object_store import NAMESPACES, ObjectStore, decode, encode
+from kubenexus.sim.apiserver.rules import Rule, rule_of
+from kubenexus.sim.apiserver.rules import resize as resizing
+from kubenexus.sim.apiserver.status_errors import (
+    FieldError,
     Json,
     already_exists,
     bad_request,
@@ -22,8 +24,6 @@ from kubenexus.sim.apiserver.refusals import (
     not_found,
     required,
 )
-from kubenexus.sim.apiserver.rules import Rule, rule_of
-from kubenexus.sim.apiserver.rules import resize as resizing
 
 _NAMES = 7  # draws after the first, before a generated name counts as taken
 
@@ -34,7 +34,7 @@ Change = Callable[[Json], Json]
 class Target(msgspec.Struct, frozen=True):
     """What a request is about."""
 
-    kind: Kind
+    kind: ServedKind
     namespace: str = ""
     name: str = ""
     sub: str = ""
@@ -44,7 +44,7 @@ class Target(msgspec.Struct, frozen=True):
         return self.kind.key(self.namespace, self.name)
 
 
-class Wish(msgspec.Struct, frozen=True):
+class WriteOptions(msgspec.Struct, frozen=True):
     """How it is to be done."""
 
     dry_run: bool = False
@@ -53,7 +53,7 @@ class Wish(msgspec.Struct, frozen=True):
     put: bool = False  # the whole object was sent, not a change of it
 
 
-def create(core: Core, target: Target, item: Json, wish: Wish) -> Result:
+def create(core: ObjectStore, target: Target, item: Json, wish: WriteOptions) -> Result:
     """Makes an object. Raises Refusal. A generated name that is taken is drawn again, as a real server does."""
     kind, rule = target.kind, rule_of(target.kind)
     head = item.setdefault("metadata", {})
@@ -81,7 +81,7 @@ def create(core: Core, target: Target, item: Json, wish: Wish) -> Result:
     return 201, core.write(kind, key, item)
 
 
-def update(core: Core, target: Target, change: Change, wish: Wish) -> Result:
+def update(core: ObjectStore, target: Target, change: Change, wish: WriteOptions) -> Result:
     """Changes an object. `change` makes the new one of the old one, which it may take apart. Raises Refusal."""
     kind, rule = target.kind, rule_of(target.kind)
     data = core.store.get(kind.store, target.key)
@@ -94,7 +94,7 @@ def update(core: Core, target: Target, change: Change, wish: Wish) -> Result:
     return finish(core, target, new, old, wish)
 
 
-def finish(core: Core, target: Target, new: Json, old: Json, wish: Wish) -> Result:
+def finish(core: ObjectStore, target: Target, new: Json, old: Json, wish: WriteOptions) -> Result:
     """Checks a new state against the old one and writes it, if anything has changed."""
     kind, rule = target.kind, rule_of(target.kind)
     new.pop("kind", None)
@@ -123,7 +123,7 @@ def finish(core: Core, target: Target, new: Json, old: Json, wish: Wish) -> Resu
     return 200, core.write(kind, target.key, new)
 
 
-def _prepare(core: Core, kind: Kind, rule: Rule, new: Json, old: Json) -> list[Flaw]:
+def _prepare(core: ObjectStore, kind: ServedKind, rule: Rule, new: Json, old: Json) -> list[FieldError]:
     if "status" in kind.subresources:
         if "status" in old:
             new["status"] = old["status"]
@@ -136,7 +136,7 @@ def _prepare(core: Core, kind: Kind, rule: Rule, new: Json, old: Json) -> list[F
     return flaws + rule.check(new) + rule.check_update(new, old)
 
 
-def _create_by_put(core: Core, target: Target, item: Json, wish: Wish) -> Result:
+def _create_by_put(core: ObjectStore, target: Target, item: Json, wish: WriteOptions) -> Result:
     head = item.setdefault("metadata", {})
     named(target, head)
     _placed(target, head)
@@ -160,13 +160,13 @@ def _placed(target: Target, head: Json) -> None:
         head.pop("namespace", None)
 
 
-def _unused_name(core: Core, target: Target, head: Json) -> None:
+def _unused_name(core: ObjectStore, target: Target, head: Json) -> None:
     tries = _NAMES
     while core.store.get(target.kind.store, target.kind.key(target.namespace, head["name"])) is not None and tries:
         head["name"], tries = head["generateName"] + core.stamps.suffix(), tries - 1
 
 
-def _namespace_open(core: Core, target: Target, name: str) -> None:
+def _namespace_open(core: ObjectStore, target: Target, name: str) -> None:
     found = core.store.get(NAMESPACES, target.namespace)
     if found is None:
         raise not_found(_NAMESPACE, target.namespace)
@@ -180,17 +180,17 @@ def _namespace_open(core: Core, target: Target, name: str) -> None:
         raise forbidden_object(target.kind, name, why, [cause])
 
 
-_NAMESPACE = Kind("v1", "namespaces", "Namespace", scope="Cluster")
+_NAMESPACE = ServedKind("v1", "namespaces", "Namespace", scope="Cluster")
 
 
-def _begin_status(rule: Rule, kind: Kind, item: Json) -> None:
+def _begin_status(rule: Rule, kind: ServedKind, item: Json) -> None:
     if rule.status is not None:
         item["status"] = rule.status(item)
     elif kind.custom is not None and "status" in kind.subresources:
         item.pop("status", None)
 
 
-def _name_flaws(rule: Rule, head: Json, generated: bool) -> list[Flaw]:
+def _name_flaws(rule: Rule, head: Json, generated: bool) -> list[FieldError]:
     name = head.get("name", "")
     if not name:
         return [required("metadata.name", "name or generateName is required")]
@@ -201,12 +201,12 @@ def _name_flaws(rule: Rule, head: Json, generated: bool) -> list[Flaw]:
     return [*flaws, invalid("metadata.name", name, why)]
 
 
-def _refuse(kind: Kind, head: Json, flaws: list[Flaw]) -> None:
+def _refuse(kind: ServedKind, head: Json, flaws: list[FieldError]) -> None:
     if flaws:
         raise invalid_object(kind, head.get("name", ""), flaws)
 
 
-def _same_object(target: Target, rule: Rule, new: Json, old: Json, wish: Wish) -> None:
+def _same_object(target: Target, rule: Rule, new: Json, old: Json, wish: WriteOptions) -> None:
     """The new state is one of the same object, and of the state the client has seen."""
     head = new.setdefault("metadata", {})
     named(target, head)
@@ -242,7 +242,7 @@ def wrong_uid(target: Target, wanted: str, found: str) -> Exception:
     return conflict(target.kind, target.name, why)
 
 
-def _with_status(kind: Kind, new: Json, old: Json) -> Json:
+def _with_status(kind: ServedKind, new: Json, old: Json) -> Json:
     """Only the status moves; labels and annotations too, except with custom resources."""
     mixed = dict(old)
     mixed["metadata"] = dict(old["metadata"]) if kind.custom is not None else new["metadata"]

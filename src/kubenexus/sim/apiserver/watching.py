@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Final
 
 from kubenexus.sim.apiserver import selecting
-from kubenexus.sim.apiserver.core import Core, decode, encode, shown
-from kubenexus.sim.apiserver.kinds import Kind, names
+from kubenexus.sim.apiserver.kinds import ServedKind, names
 from kubenexus.sim.apiserver.listing import Query
-from kubenexus.sim.apiserver.refusals import Refusal, internal
-from kubenexus.sim.apiserver.store import ADDED, DELETED, Change, Compacted
+from kubenexus.sim.apiserver.object_store import ObjectStore, decode, encode, shown
+from kubenexus.sim.apiserver.status_errors import StatusError, internal
+from kubenexus.sim.apiserver.store import ADDED, DELETED, Compacted, StoreChange
 
 Sink = Callable[[bytes], None]
 Render = Callable[[bytes], bytes]  # an object as it is kept -> the object of an event
@@ -22,7 +22,9 @@ class Watch:
     """One watch. `open` sends what is due and then every change, until `close`. Nothing is kept for a slow reader:
     that is the sink's business, which may close the watch."""
 
-    def __init__(self, core: Core, kind: Kind, scope: str, query: Query, render: Render | None = None) -> None:
+    def __init__(
+        self, core: ObjectStore, kind: ServedKind, scope: str, query: Query, render: Render | None = None
+    ) -> None:
         """`scope` is the key of the one object that is watched, or what keys begin with (`namespace/`), or nothing.
 
         Raises Refusal.
@@ -44,7 +46,7 @@ class Watch:
                 for change in store.collection(self._kind.store).since(self._from):
                     self._hear(change)
             except Compacted as error:
-                sink(_line("ERROR", encode(Refusal(410, "Expired", str(error)).status())))
+                sink(_line("ERROR", encode(StatusError(410, "Expired", str(error)).status())))
                 return
         self._leave = store.listen(self._kind.store, self._hear)
 
@@ -74,7 +76,7 @@ class Watch:
         scope = self._scope
         return not scope or key == scope or (scope.endswith("/") and key.startswith(scope))
 
-    def _hear(self, change: Change) -> None:
+    def _hear(self, change: StoreChange) -> None:
         if change.version <= self._from or not self._within(change.key):
             return
         type, data = change.type, change.data
@@ -84,7 +86,7 @@ class Watch:
                 return
         self._sink(self._cached(change, type, data))
 
-    def _judged(self, change: Change) -> tuple[str, bytes]:
+    def _judged(self, change: StoreChange) -> tuple[str, bytes]:
         """What the change is for one who sees only part of the objects."""
         assert self._matches is not None
         was = change.before is not None and self._matches(change.before)
@@ -97,7 +99,7 @@ class Watch:
             return DELETED, change.data
         return DELETED, _as_of(change)
 
-    def _cached(self, change: Change, type: str, data: bytes) -> bytes:
+    def _cached(self, change: StoreChange, type: str, data: bytes) -> bytes:
         if self._render is not None or data is not change.data:
             return self._line(type, data)
         mark = (self._kind, type)
@@ -117,7 +119,7 @@ def _line(type: str, item: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (type.encode(), item)
 
 
-def _as_of(change: Change) -> bytes:
+def _as_of(change: StoreChange) -> bytes:
     """What the reader had, with the version at which it ceased to see it."""
     assert change.before is not None
     item = decode(change.before)

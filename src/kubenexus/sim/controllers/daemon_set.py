@@ -8,17 +8,17 @@ from collections.abc import Sequence
 import msgspec
 
 from kubenexus.api.core import PodSpec, Toleration
-from kubenexus.api.node_selectors import NAME_FIELD, exactly, matches, named, required
+from kubenexus.api.node_selectors import NAME_FIELD, matches, node_selector_term, parse_required, required_node_names
 from kubenexus.api.tolerations import untolerated
-from kubenexus.base.moments import moment
+from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.client.calls import Call
-from kubenexus.sim.controllers import kin
+from kubenexus.sim.controllers import owner_refs
+from kubenexus.sim.controllers.object_cache import ControllerCache
+from kubenexus.sim.controllers.reconcile_result import MOST, ReconcileResult, earliest, without_zero_fields
 from kubenexus.sim.controllers.replica_set import waiting
 from kubenexus.sim.controllers.revisions import REVISION_HASH, hash_of
 from kubenexus.sim.controllers.rolling import share
-from kubenexus.sim.controllers.seen import DAEMON_SETS, Item, Node, Pod
-from kubenexus.sim.controllers.shelf import Shelf
-from kubenexus.sim.controllers.steps import MOST, Step, filled, soonest
+from kubenexus.sim.controllers.types import DAEMON_SETS, Item, Node, Pod
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _ALWAYS = {
@@ -32,8 +32,8 @@ _ALWAYS = {
 PAUSE = 1.0  # seconds before a pod that failed is tried again on the same node
 
 
-def reconcile(item: Item, pods: Sequence[Pod], shelf: Shelf, now: float) -> Step:
-    nodes = [shelf.nodes[name] for name in sorted(shelf.nodes)]
+def reconcile(item: Item, pods: Sequence[Pod], cache: ControllerCache, now: float) -> ReconcileResult:
+    nodes = [cache.nodes[name] for name in sorted(cache.nodes)]
     wanted = [node.metadata.name for node in nodes if _runs_on(item, node)]
     by_node = {name: [pod for pod in pods if node_of(pod) == name] for name in wanted}
     revision = hash_of(item["spec"]["template"])
@@ -42,9 +42,11 @@ def reconcile(item: Item, pods: Sequence[Pod], shelf: Shelf, now: float) -> Step
     if "deletionTimestamp" not in item["metadata"]:
         calls = _calls(item, by_node, stray, revision, now)[:MOST]
     status = _status(item, by_node, stray, revision, now)
-    failed = [moment(pod.metadata.creation_timestamp, 0.0) + PAUSE for pod in pods if pod.status.phase == "Failed"]
-    again = soonest(waiting(pods, _wait(item), now), *(each for each in failed if each > now))
-    return Step(status, calls, again)
+    failed = [
+        parse_timestamp(pod.metadata.creation_timestamp, 0.0) + PAUSE for pod in pods if pod.status.phase == "Failed"
+    ]
+    again = earliest(waiting(pods, _wait(item), now), *(each for each in failed if each > now))
+    return ReconcileResult(status, calls, again)
 
 
 def node_of(pod: Pod) -> str:
@@ -53,7 +55,7 @@ def node_of(pod: Pod) -> str:
         return pod.spec.node_name
     affinity = pod.spec.affinity
     selector = affinity.node_affinity.required if affinity and affinity.node_affinity else None
-    names = named(selector) if selector is not None else None
+    names = required_node_names(selector) if selector is not None else None
     return next(iter(names)) if names and len(names) == 1 else ""
 
 
@@ -76,11 +78,11 @@ def _runs_on(item: Item, node: Node) -> bool:
     said = item["spec"]["template"]["spec"]
     spec = msgspec.convert({"nodeSelector": said.get("nodeSelector", {})}, PodSpec)
     labels, name = node.metadata.labels, node.metadata.name
-    if said.get("nodeName", name) != name or not matches(exactly(spec.node_selector), name, labels):
+    if said.get("nodeName", name) != name or not matches(node_selector_term(spec.node_selector), name, labels):
         return False
     affinity = msgspec.convert({"affinity": said.get("affinity")}, PodSpec).affinity
     wish = affinity.node_affinity.required if affinity and affinity.node_affinity else None
-    if wish is not None and not required(wish).matches(name, labels):
+    if wish is not None and not parse_required(wish).matches(name, labels):
         return False
     return not untolerated(msgspec.convert(_tolerations(said), list[Toleration]), node.spec.taints)
 
@@ -89,13 +91,15 @@ def _runs_on(item: Item, node: Node) -> bool:
 
 
 def _calls(item: Item, by_node: dict[str, list[Pod]], stray: Sequence[Pod], revision: str, now: float) -> list[Call]:
-    calls = [kin.remove(pod) for pod in stray if not pod.terminating]
+    calls = [owner_refs.delete_child(pod) for pod in stray if not pod.terminating]
     for node, pods in by_node.items():
         alive = sorted((pod for pod in pods if not pod.finished), key=_first)
-        calls += [kin.remove(pod) for pod in alive[1:] if not pod.terminating]
-        calls += [kin.remove(pod) for pod in pods if pod.finished and not pod.terminating and _over(pod, now)]
+        calls += [owner_refs.delete_child(pod) for pod in alive[1:] if not pod.terminating]
+        calls += [
+            owner_refs.delete_child(pod) for pod in pods if pod.finished and not pod.terminating and _over(pod, now)
+        ]
         if not pods:
-            calls.append(kin.make(item, _pod(item, node, revision)))
+            calls.append(owner_refs.create_child(item, _pod(item, node, revision)))
     return calls or _replaced(item, by_node, revision, now)
 
 
@@ -105,7 +109,7 @@ def _first(pod: Pod) -> tuple[bool, bool, str, str]:
 
 
 def _over(pod: Pod, now: float) -> bool:
-    return pod.status.phase == "Succeeded" or moment(pod.metadata.creation_timestamp, 0.0) + PAUSE <= now
+    return pod.status.phase == "Succeeded" or parse_timestamp(pod.metadata.creation_timestamp, 0.0) + PAUSE <= now
 
 
 def _replaced(item: Item, by_node: dict[str, list[Pod]], revision: str, now: float) -> list[Call]:
@@ -123,13 +127,13 @@ def _replaced(item: Item, by_node: dict[str, list[Pod]], revision: str, now: flo
         if pod.active and pod.metadata.labels.get(REVISION_HASH) != revision
     ]
     sick = [pod for fine, pod in old if not fine]
-    room = most - sum(not fine for fine in well.values())
-    return [kin.remove(pod) for pod in [*sick, *[pod for fine, pod in old if fine][: max(room, 0)]]]
+    capacity = most - sum(not fine for fine in well.values())
+    return [owner_refs.delete_child(pod) for pod in [*sick, *[pod for fine, pod in old if fine][: max(capacity, 0)]]]
 
 
 def _pod(item: Item, node: str, revision: str) -> Item:
     labels = {REVISION_HASH: revision, "pod-template-generation": str(item["metadata"]["generation"])}
-    pod = kin.pod_of(DAEMON_SETS, item, labels=labels)
+    pod = owner_refs.pod_of(DAEMON_SETS, item, labels=labels)
     spec = pod["spec"]
     spec["tolerations"] = _tolerations(spec)
     spec["affinity"] = _tied(spec.get("affinity") or {}, node)
@@ -161,4 +165,4 @@ def _status(item: Item, by_node: dict[str, list[Pod]], stray: Sequence[Pod], rev
         "observedGeneration": item["metadata"]["generation"],
     }
     always = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-    return filled(status, *always)
+    return without_zero_fields(status, *always)

@@ -6,28 +6,28 @@ from typing import Any
 from kubenexus.client import verbs
 from kubenexus.client.calls import Call
 from kubenexus.sim.controllers import deployment_status, rolling
-from kubenexus.sim.controllers.kin import RESOURCES, reference
+from kubenexus.sim.controllers.object_cache import ControllerCache
+from kubenexus.sim.controllers.owner_refs import RESOURCES, reference
+from kubenexus.sim.controllers.reconcile_result import ReconcileResult, WorkloadEvent
 from kubenexus.sim.controllers.revisions import TEMPLATE_HASH, hash_of, without_hash
 from kubenexus.sim.controllers.rolling import Sizes
-from kubenexus.sim.controllers.seen import DEPLOYMENTS, REPLICA_SETS, Item, Kin
-from kubenexus.sim.controllers.shelf import Shelf
-from kubenexus.sim.controllers.steps import Note, Step
+from kubenexus.sim.controllers.types import DEPLOYMENTS, REPLICA_SETS, Item, Owned
 
 _DOMAIN = "deployment.kubernetes.io"
 REVISION = f"{_DOMAIN}/revision"
 
 
-def reconcile(item: Item, children: Sequence[Kin], shelf: Shelf, now: float) -> Step:
+def reconcile(item: Item, children: Sequence[Owned], cache: ControllerCache, now: float) -> ReconcileResult:
     """`children` are its ReplicaSets."""
-    found = [shelf.item((REPLICA_SETS, f"{kin.metadata.namespace}/{kin.metadata.name}")) for kin in children]
+    found = [cache.item((REPLICA_SETS, f"{kin.metadata.namespace}/{kin.metadata.name}")) for kin in children]
     sets = sorted((each for each in found if each is not None), key=_age)
     newest = next((each for each in sets if without_hash(each["spec"]["template"]) == _template(item)), None)
     older = [each for each in sets if each is not newest]
     if "deletionTimestamp" in item["metadata"]:
-        return Step(deployment_status.status(item, newest, older, now))
+        return ReconcileResult(deployment_status.status(item, newest, older, now))
     if newest is None and not item["spec"].get("paused"):
-        return _begin(item, older, shelf, now)
-    return _go_on(item, newest, older, shelf, now)
+        return _begin(item, older, cache, now)
+    return _go_on(item, newest, older, cache, now)
 
 
 def _template(item: Item) -> Item:
@@ -46,20 +46,22 @@ def revision(item: Item) -> int:
 # ---- a new version ---------------------------------------------------------------------------------------------------
 
 
-def _begin(item: Item, older: Sequence[Item], shelf: Shelf, now: float) -> Step:
+def _begin(item: Item, older: Sequence[Item], cache: ControllerCache, now: float) -> ReconcileResult:
     """A ReplicaSet for this template, of the size that may be there at once."""
     meta = item["metadata"]
     collisions = item.get("status", {}).get("collisionCount", 0)
     mark = hash_of(_template(item), collisions)
     name = f"{meta['name']}-{mark}"
-    if shelf.item((REPLICA_SETS, f"{meta['namespace']}/{name}")) is not None:  # somebody else's
-        return Step({**item.get("status", {}), "collisionCount": collisions + 1}, again=now)
-    size = rolling.first_size(item, older, _old_pods(older, shelf))
+    if cache.item((REPLICA_SETS, f"{meta['namespace']}/{name}")) is not None:  # somebody else's
+        return ReconcileResult({**item.get("status", {}), "collisionCount": collisions + 1}, again=now)
+    size = rolling.first_size(item, older, _old_pods(older, cache))
     made = _replica_set(item, name, mark, size, 1 + max((revision(each) for each in older), default=0))
     status = deployment_status.status(item, None, older, now, created=name)
-    notes = [Note("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")] if size else []
+    notes = [WorkloadEvent("ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")] if size else []
     call = verbs.create(RESOURCES[REPLICA_SETS], made, meta["namespace"])
-    return Step(status, [call], notes=notes, annotations={REVISION: made["metadata"]["annotations"][REVISION]})
+    return ReconcileResult(
+        status, [call], notes=notes, annotations={REVISION: made["metadata"]["annotations"][REVISION]}
+    )
 
 
 def _replica_set(item: Item, name: str, mark: str, size: int, number: int) -> Item:
@@ -80,8 +82,10 @@ def _replica_set(item: Item, name: str, mark: str, size: int, number: int) -> It
 # ---- from there on ---------------------------------------------------------------------------------------------------
 
 
-def _go_on(item: Item, newest: Item | None, older: Sequence[Item], shelf: Shelf, now: float) -> Step:
-    sizes = rolling.next_sizes(item, newest, older, _old_pods(older, shelf))
+def _go_on(
+    item: Item, newest: Item | None, older: Sequence[Item], cache: ControllerCache, now: float
+) -> ReconcileResult:
+    sizes = rolling.next_sizes(item, newest, older, _old_pods(older, cache))
     calls, notes = _scaled(item, sizes, [*older, *([newest] if newest else [])])
     noted = _numbered(item, newest, older) if newest is not None else {}
     if newest is not None and noted[REVISION] != str(revision(newest)):
@@ -89,16 +93,16 @@ def _go_on(item: Item, newest: Item | None, older: Sequence[Item], shelf: Shelf,
     if not calls:
         calls += _forgotten(item, newest, older)
     status = deployment_status.status(item, newest, older, now)
-    return Step(status, calls, deployment_status.deadline(item, status), notes, noted)
+    return ReconcileResult(status, calls, deployment_status.deadline(item, status), notes, noted)
 
 
-def _old_pods(older: Sequence[Item], shelf: Shelf) -> int:
+def _old_pods(older: Sequence[Item], cache: ControllerCache) -> int:
     """Pods of earlier versions that have not ended: who recreates waits for the last of them."""
     keys = [(REPLICA_SETS, f"{each['metadata']['namespace']}/{each['metadata']['name']}") for each in older]
-    return sum(not pod.finished for key in keys for pod in shelf.pods.of(key))
+    return sum(not pod.finished for key in keys for pod in cache.pods.of(key))
 
 
-def _scaled(item: Item, sizes: Sizes, sets: Sequence[Item]) -> tuple[list[Call], list[Note]]:
+def _scaled(item: Item, sizes: Sizes, sets: Sequence[Item]) -> tuple[list[Call], list[WorkloadEvent]]:
     calls, notes = [], []
     for each in sets:
         meta, now = each["metadata"], each["spec"]["replicas"]
@@ -108,7 +112,9 @@ def _scaled(item: Item, sizes: Sizes, sets: Sequence[Item]) -> tuple[list[Call],
             calls.append(_patched(each, {"metadata": {"annotations": noted}, "spec": {"replicas": size}}))
         if size != now:
             how = "up" if size > now else "down"
-            notes.append(Note("ScalingReplicaSet", f"Scaled {how} replica set {meta['name']} from {now} to {size}"))
+            notes.append(
+                WorkloadEvent("ScalingReplicaSet", f"Scaled {how} replica set {meta['name']} from {now} to {size}")
+            )
     return calls, notes
 
 

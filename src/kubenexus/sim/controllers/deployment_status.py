@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from kubenexus.base.moments import moment, seconds_text
+from kubenexus.base.timestamps import format_time, parse_timestamp
+from kubenexus.sim.controllers.reconcile_result import condition, without_zero_fields
 from kubenexus.sim.controllers.rolling import limits
-from kubenexus.sim.controllers.seen import Item
-from kubenexus.sim.controllers.steps import condition, filled
+from kubenexus.sim.controllers.types import Item
 
 _COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 
@@ -21,7 +21,7 @@ def status(item: Item, newest: Item | None, older: Sequence[Item], now: float, c
     progress = _created(old, created, now) if created else _progressing(item, old, seen, name, now)
     conditions = [_available(item, old, seen, now), progress]
     seen["conditions"] = [each for each in conditions if each]
-    return filled(seen, "terminatingReplicas")
+    return without_zero_fields(seen, "terminatingReplicas")
 
 
 def deadline(item: Item, status: Item) -> float | None:
@@ -30,7 +30,7 @@ def deadline(item: Item, status: Item) -> float | None:
     progress = _find(status, "Progressing")
     if limit is None or progress.get("reason") not in _UNDER_WAY:
         return None
-    return moment(progress["lastUpdateTime"], 0.0) + float(limit) + 1
+    return parse_timestamp(progress["lastUpdateTime"], 0.0) + float(limit) + 1
 
 
 def _counts(item: Item, newest: Item | None, sets: Sequence[Item]) -> Item:
@@ -89,12 +89,16 @@ def _created(old: Item, name: str, now: float) -> Item:
 def _under_way(old: Item, name: str, now: float) -> Item:
     """Each time that something has moved, the deadline begins anew."""
     told = _dated(old, "Progressing", "True", "ReplicaSetUpdated", f'ReplicaSet "{name}" is progressing.', now)
-    return told | {"lastUpdateTime": seconds_text(now)}
+    return told | {"lastUpdateTime": format_time(now)}
 
 
 def _too_late(item: Item, before: Item, now: float) -> bool:
     limit = item["spec"].get("progressDeadlineSeconds")
-    return limit is not None and before["reason"] in _UNDER_WAY and moment(before["lastUpdateTime"], 0.0) + limit < now
+    return (
+        limit is not None
+        and before["reason"] in _UNDER_WAY
+        and parse_timestamp(before["lastUpdateTime"], 0.0) + limit < now
+    )
 
 
 def _complete(item: Item, seen: Item) -> bool:
@@ -111,4 +115,4 @@ def _dated(old: Item, type: str, status: str, reason: str, message: str, now: fl
     made = condition(old, type, status, reason, message, now)
     before = _find(old, type)
     same = (before.get("reason"), before.get("message")) == (reason, message)
-    return made | {"lastUpdateTime": before["lastUpdateTime"] if same else seconds_text(now)}
+    return made | {"lastUpdateTime": before["lastUpdateTime"] if same else format_time(now)}

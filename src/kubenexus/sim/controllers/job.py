@@ -6,38 +6,43 @@ results. What is counted is in the status; what has the finalizer still is to be
 
 from collections.abc import Sequence
 
-from kubenexus.base.moments import moment
+from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.client import kinds, verbs
 from kubenexus.client.calls import Call
-from kubenexus.sim.controllers import job_indexes, job_status, kin
-from kubenexus.sim.controllers.job_status import Tally
-from kubenexus.sim.controllers.seen import JOBS, Item, Pod
-from kubenexus.sim.controllers.shelf import Shelf
-from kubenexus.sim.controllers.steps import MOST, Step, soonest
+from kubenexus.sim.controllers import job_indexes, job_status, owner_refs
+from kubenexus.sim.controllers.job_status import JobPodCounts
+from kubenexus.sim.controllers.object_cache import ControllerCache
+from kubenexus.sim.controllers.reconcile_result import MOST, ReconcileResult, earliest
+from kubenexus.sim.controllers.types import JOBS, Item, Pod
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 BACKOFF, LONGEST_BACKOFF = 10.0, 600.0  # seconds after the first failure, and at most
 
 
-def reconcile(item: Item, pods: Sequence[Pod], _: Shelf, now: float) -> Step:
+def reconcile(item: Item, pods: Sequence[Pod], _: ControllerCache, now: float) -> ReconcileResult:
     if "deletionTimestamp" in item["metadata"]:
-        return Step(None, strays(pods))
+        return ReconcileResult(None, orphaned_pods(pods))
     tally = _tallied(item, pods)
     if job_status.is_over(item):
         return _afterwards(item, pods, tally, now)
     status = job_status.begun(item, tally, now)
     verdict = job_status.verdict(item, status, tally, now)
-    counted = [let_go(pod) for pod in tally.news]
+    counted = [remove_finalizer(pod) for pod in tally.news]
     if verdict is not None:
         status = job_status.ended(status, tally, verdict, now)
-        return Step(status, [*counted, *(kin.remove(pod) for pod in tally.active)], _burial(item, now), verdict.notes)
+        return ReconcileResult(
+            status,
+            [*counted, *(owner_refs.delete_child(pod) for pod in tally.active)],
+            _burial(item, now),
+            verdict.notes,
+        )
     if item["spec"].get("suspend"):
-        return Step(status, [*counted, *(kin.remove(pod) for pod in tally.active)])
+        return ReconcileResult(status, [*counted, *(owner_refs.delete_child(pod) for pod in tally.active)])
     calls, again = _sized(item, tally, pods, now)
-    return Step(status, [*counted, *calls], soonest(again, job_status.deadline(item, status)))
+    return ReconcileResult(status, [*counted, *calls], earliest(again, job_status.deadline(item, status)))
 
 
-def let_go(pod: Pod) -> Call:
+def remove_finalizer(pod: Pod) -> Call:
     """It is counted; whoever wants to delete it may."""
     left = [each for each in pod.metadata.finalizers if each != TRACKING]
     meta = pod.metadata
@@ -46,12 +51,12 @@ def let_go(pod: Pod) -> Call:
     )
 
 
-def strays(pods: Sequence[Pod]) -> list[Call]:
+def orphaned_pods(pods: Sequence[Pod]) -> list[Call]:
     """Pods of a job that is no longer there: nobody will count them."""
-    return [let_go(pod) for pod in pods if TRACKING in pod.metadata.finalizers]
+    return [remove_finalizer(pod) for pod in pods if TRACKING in pod.metadata.finalizers]
 
 
-def _tallied(item: Item, pods: Sequence[Pod]) -> Tally:
+def _tallied(item: Item, pods: Sequence[Pod]) -> JobPodCounts:
     news = [pod for pod in pods if TRACKING in pod.metadata.finalizers and (pod.finished or pod.terminating)]
     good = [pod for pod in news if pod.status.phase == "Succeeded"]
     before = item.get("status", {})
@@ -59,7 +64,7 @@ def _tallied(item: Item, pods: Sequence[Pod]) -> Tally:
     indexed = item["spec"].get("completionMode") == "Indexed"
     if indexed:
         done &= set(range(item["spec"]["completions"]))
-    return Tally(
+    return JobPodCounts(
         active=[pod for pod in pods if pod.active],
         news=news,
         succeeded=len(done) if indexed else before.get("succeeded", 0) + len(good),
@@ -72,20 +77,20 @@ def _tallied(item: Item, pods: Sequence[Pod]) -> Tally:
 # ---- how many --------------------------------------------------------------------------------------------------------
 
 
-def _sized(item: Item, tally: Tally, pods: Sequence[Pod], now: float) -> tuple[list[Call], float | None]:
+def _sized(item: Item, tally: JobPodCounts, pods: Sequence[Pod], now: float) -> tuple[list[Call], float | None]:
     """The pods that are lacking, or too many. After a failure the next comes later each time."""
     wanted = _parallel(item, tally)
     lacking = wanted - len(tally.active)
     if lacking < 0:
         newest = sorted(tally.active, key=lambda pod: (pod.ready, pod.metadata.creation_timestamp, pod.metadata.name))
-        return [kin.remove(pod) for pod in newest[:-lacking]], None
+        return [owner_refs.delete_child(pod) for pod in newest[:-lacking]], None
     pause = _pause(pods, now)
     if not lacking or pause is not None:
         return [], pause
-    return [kin.make(item, pod) for pod in _more(item, tally, min(lacking, MOST))], None
+    return [owner_refs.create_child(item, pod) for pod in _more(item, tally, min(lacking, MOST))], None
 
 
-def _parallel(item: Item, tally: Tally) -> int:
+def _parallel(item: Item, tally: JobPodCounts) -> int:
     spec = item["spec"]
     parallel: int = spec.get("parallelism", 1)
     completions: int | None = spec.get("completions")
@@ -103,9 +108,9 @@ def _pause(pods: Sequence[Pod], now: float) -> float | None:
     return until if until > now else None
 
 
-def _more(item: Item, tally: Tally, count: int) -> list[Item]:
+def _more(item: Item, tally: JobPodCounts, count: int) -> list[Item]:
     if tally.completed is None:
-        return [kin.pod_of(JOBS, item, labels={}, finalizers=[TRACKING]) for _ in range(count)]
+        return [owner_refs.pod_of(JOBS, item, labels={}, finalizers=[TRACKING]) for _ in range(count)]
     taken = tally.completed | job_indexes.of(tally.active)
     free = [number for number in range(item["spec"]["completions"]) if number not in taken]
     return [job_indexes.pod(item, number, TRACKING) for number in free[:count]]
@@ -114,16 +119,16 @@ def _more(item: Item, tally: Tally, count: int) -> list[Item]:
 # ---- afterwards ------------------------------------------------------------------------------------------------------
 
 
-def _afterwards(item: Item, pods: Sequence[Pod], tally: Tally, now: float) -> Step:
+def _afterwards(item: Item, pods: Sequence[Pod], tally: JobPodCounts, now: float) -> ReconcileResult:
     """Nothing is begun any more; what still runs ends; the job itself goes when its time has come."""
-    calls = [let_go(pod) for pod in pods if TRACKING in pod.metadata.finalizers]
-    calls += [kin.remove(pod) for pod in tally.active]
+    calls = [remove_finalizer(pod) for pod in pods if TRACKING in pod.metadata.finalizers]
+    calls += [owner_refs.delete_child(pod) for pod in tally.active]
     until = _burial(item, now)
     if until is not None and until <= now:
         meta = item["metadata"]
-        body = verbs.delete(kin.RESOURCES[JOBS], meta["namespace"], meta["name"], meta["uid"])
-        return Step(None, [*calls, Call("DELETE", f"{body.path}?propagationPolicy=Background", body.body)])
-    return Step(job_status.quiet(item["status"], tally), calls, until)
+        body = verbs.delete(owner_refs.RESOURCES[JOBS], meta["namespace"], meta["name"], meta["uid"])
+        return ReconcileResult(None, [*calls, Call("DELETE", f"{body.path}?propagationPolicy=Background", body.body)])
+    return ReconcileResult(job_status.quiet(item["status"], tally), calls, until)
 
 
 def _burial(item: Item, now: float) -> float | None:
@@ -132,4 +137,4 @@ def _burial(item: Item, now: float) -> float | None:
     if seconds is None:
         return None
     over = job_status.ended_at(item)
-    return (now if over is None else moment(over, 0.0)) + float(seconds)
+    return (now if over is None else parse_timestamp(over, 0.0)) + float(seconds)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from kubenexus.sim.controllers import kin
-from kubenexus.sim.controllers.seen import JOBS, Item, Pod
+from kubenexus.sim.controllers import owner_refs
+from kubenexus.sim.controllers.types import JOBS, Item, Pod
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 VARIABLE = "JOB_COMPLETION_INDEX"
@@ -45,7 +45,7 @@ def pod(item: Item, number: int, finalizer: str) -> Item:
     name = item["metadata"]["name"]
     template = item["spec"]["template"]["metadata"]
     notes = {**template.get("annotations", {}), INDEX: str(number)}
-    made = kin.pod_of(
+    made = owner_refs.pod_of(
         JOBS,
         item,
         prefix=f"{name}-{number}-",

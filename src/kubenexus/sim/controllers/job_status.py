@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kubenexus.base.moments import moment, seconds_text
+from kubenexus.base.timestamps import format_time, parse_timestamp
 from kubenexus.sim.controllers import job_indexes
-from kubenexus.sim.controllers.seen import Item, Pod
-from kubenexus.sim.controllers.steps import Note, condition, filled
+from kubenexus.sim.controllers.reconcile_result import WorkloadEvent, condition, without_zero_fields
+from kubenexus.sim.controllers.types import Item, Pod
 
 
-class Tally(NamedTuple):
+class JobPodCounts(NamedTuple):
     """Its pods. `news` have ended and are not counted in the status yet; the numbers include them."""
 
     active: Sequence[Pod]
@@ -20,11 +20,11 @@ class Tally(NamedTuple):
     completed: set[int] | None  # of an indexed one: which numbers
 
 
-class Verdict(NamedTuple):
+class JobOutcome(NamedTuple):
     type: str
     reason: str
     message: str
-    notes: Sequence[Note] = ()
+    notes: Sequence[WorkloadEvent] = ()
 
 
 def is_over(item: Item) -> bool:
@@ -38,14 +38,14 @@ def ended_at(item: Item) -> str | None:
     return None
 
 
-def begun(item: Item, tally: Tally, now: float) -> Item:
+def begun(item: Item, tally: JobPodCounts, now: float) -> Item:
     """The status of a job that goes on, or is suspended."""
     old, suspended = item.get("status", {}), bool(item["spec"].get("suspend"))
     status = _counted(old, tally)
     if suspended:
         status.pop("startTime", None)
     else:
-        status.setdefault("startTime", seconds_text(now))
+        status.setdefault("startTime", format_time(now))
     known = any(each["type"] == "Suspended" for each in old.get("conditions", ()))
     if suspended or known:
         status["conditions"] = [_suspended(old, suspended, now)]
@@ -62,7 +62,7 @@ def _probed(said: Item) -> Item:
     return said | {"lastProbeTime": said["lastTransitionTime"]}
 
 
-def _counted(old: Item, tally: Tally) -> Item:
+def _counted(old: Item, tally: JobPodCounts) -> Item:
     kept: Item = {key: old[key] for key in ("startTime", "completionTime", "conditions") if key in old}
     counts = {
         "active": len(tally.active),
@@ -70,19 +70,19 @@ def _counted(old: Item, tally: Tally) -> Item:
         "failed": tally.failed,
         "completedIndexes": job_indexes.text(tally.completed or ()),
     }
-    status = filled({**kept, **counts})
+    status = without_zero_fields({**kept, **counts})
     status["ready"] = sum(pod.ready for pod in tally.active)
     status["terminating"] = tally.terminating
     status["uncountedTerminatedPods"] = {}
     return status
 
 
-def quiet(old: Item, tally: Tally) -> Item:
+def quiet(old: Item, tally: JobPodCounts) -> Item:
     """After the end: only who still runs or terminates changes."""
     return {**old, "ready": 0, "terminating": tally.terminating}
 
 
-def verdict(item: Item, status: Item, tally: Tally, now: float) -> Verdict | None:
+def verdict(item: Item, status: Item, tally: JobPodCounts, now: float) -> JobOutcome | None:
     """How it has ended; None while it has not."""
     spec = item["spec"]
     if tally.failed > spec.get("backoffLimit", 6):
@@ -95,20 +95,20 @@ def verdict(item: Item, status: Item, tally: Tally, now: float) -> Verdict | Non
     enough = (tally.succeeded and not tally.active) if wanted is None else tally.succeeded >= wanted
     if enough and not spec.get("suspend"):
         text = "Reached expected number of succeeded pods"
-        return Verdict("Complete", "CompletionsReached", text, [Note("Completed", "Job completed")])
+        return JobOutcome("Complete", "CompletionsReached", text, [WorkloadEvent("Completed", "Job completed")])
     return None
 
 
-def _failed(reason: str, text: str) -> Verdict:
-    return Verdict("Failed", reason, text, [Note(reason, text, "Warning")])
+def _failed(reason: str, text: str) -> JobOutcome:
+    return JobOutcome("Failed", reason, text, [WorkloadEvent(reason, text, "Warning")])
 
 
 def deadline(item: Item, status: Item) -> float | None:
     seconds, since = item["spec"].get("activeDeadlineSeconds"), status.get("startTime")
-    return None if seconds is None or since is None else moment(since, 0.0) + seconds
+    return None if seconds is None or since is None else parse_timestamp(since, 0.0) + seconds
 
 
-def ended(status: Item, tally: Tally, verdict: Verdict, now: float) -> Item:
+def ended(status: Item, tally: JobPodCounts, verdict: JobOutcome, now: float) -> Item:
     """The last word. Pods that still run are being deleted: they count as terminating, not as active."""
     target = "SuccessCriteriaMet" if verdict.type == "Complete" else "FailureTarget"
     told = ("True", verdict.reason, verdict.message)
@@ -116,5 +116,5 @@ def ended(status: Item, tally: Tally, verdict: Verdict, now: float) -> Item:
     last = {**status, "conditions": [*status.get("conditions", ()), *conditions], "ready": 0}
     last.pop("active", None)
     if verdict.type == "Complete":
-        last["completionTime"] = seconds_text(now)
+        last["completionTime"] = format_time(now)
     return last

@@ -4,25 +4,25 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kubenexus.base.moments import moment
-from kubenexus.sim.controllers import kin
-from kubenexus.sim.controllers.seen import REPLICA_SETS, Item, Pod
-from kubenexus.sim.controllers.shelf import Shelf
-from kubenexus.sim.controllers.steps import MOST, Step, filled, soonest
+from kubenexus.base.timestamps import parse_timestamp
+from kubenexus.sim.controllers import owner_refs
+from kubenexus.sim.controllers.object_cache import ControllerCache
+from kubenexus.sim.controllers.reconcile_result import MOST, ReconcileResult, earliest, without_zero_fields
+from kubenexus.sim.controllers.types import REPLICA_SETS, Item, Pod
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "": 0, "Unknown": 1, "Running": 2}
 
 
-def reconcile(item: Item, pods: Sequence[Pod], _: Shelf, now: float) -> Step:
+def reconcile(item: Item, pods: Sequence[Pod], _: ControllerCache, now: float) -> ReconcileResult:
     active = [pod for pod in pods if pod.active]
     lacking = item["spec"]["replicas"] - len(active)
     calls = []
     if "deletionTimestamp" not in item["metadata"]:
         calls = [_one_more(item) for _ in range(min(lacking, MOST))]
-        calls += [kin.remove(pod) for pod in surplus(active, -lacking)[:MOST]]
+        calls += [owner_refs.delete_child(pod) for pod in surplus(active, -lacking)[:MOST]]
     status, again = _status(item, active, pods, now)
-    return Step(status, calls, again)
+    return ReconcileResult(status, calls, again)
 
 
 def surplus(active: Sequence[Pod], count: int) -> list[Pod]:
@@ -37,7 +37,7 @@ def _missed(crowd: Counter[str]) -> Callable[[Pod], tuple[Any, ...]]:
     def rank(pod: Pod) -> tuple[Any, ...]:
         node, since = pod.spec.node_name, pod.ready_since
         placed = (bool(node), _PHASES.get(pod.status.phase, 0), since is not None)
-        age = (-(since or 0.0), -moment(pod.metadata.creation_timestamp, 0.0), pod.metadata.name)
+        age = (-(since or 0.0), -parse_timestamp(pod.metadata.creation_timestamp, 0.0), pod.metadata.name)
         return (*placed, _cost(pod), -crowd[node], *age)
 
     return rank
@@ -51,7 +51,7 @@ def _cost(pod: Pod) -> int:
 
 
 def _one_more(item: Item) -> Any:
-    return kin.make(item, kin.pod_of(REPLICA_SETS, item, labels={}))
+    return owner_refs.create_child(item, owner_refs.pod_of(REPLICA_SETS, item, labels={}))
 
 
 def _status(item: Item, active: Sequence[Pod], pods: Sequence[Pod], now: float) -> tuple[Item, float | None]:
@@ -65,10 +65,10 @@ def _status(item: Item, active: Sequence[Pod], pods: Sequence[Pod], now: float) 
         "terminatingReplicas": sum(pod.terminating and not pod.finished for pod in pods),
         "observedGeneration": item["metadata"]["generation"],
     }
-    return filled(status, "replicas", "terminatingReplicas"), waiting(active, wait, now)
+    return without_zero_fields(status, "replicas", "terminatingReplicas"), waiting(active, wait, now)
 
 
 def waiting(pods: Sequence[Pod], min_ready_seconds: int, now: float) -> float | None:
     """When the next of them will have been ready for long enough."""
     ready = [pod.ready_since for pod in pods if not pod.available(min_ready_seconds, now)]
-    return soonest(*(since + min_ready_seconds for since in ready if since is not None))
+    return earliest(*(since + min_ready_seconds for since in ready if since is not None))

@@ -4,7 +4,7 @@ import hashlib
 
 import msgspec
 
-from kubenexus.sim.controllers.seen import Item
+from kubenexus.sim.controllers.types import Item
 
 TEMPLATE_HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"

@@ -4,7 +4,7 @@ available than maxUnavailable allows. New ones are added first; old ones go as n
 import math
 from collections.abc import Mapping, Sequence
 
-from kubenexus.sim.controllers.seen import Item
+from kubenexus.sim.controllers.types import Item
 
 Sizes = Mapping[str, int]  # by the name of the ReplicaSet; whoever is not named stays as it is
 

@@ -10,26 +10,26 @@ from collections.abc import Iterator, Sequence
 
 from kubenexus.client import kinds, verbs
 from kubenexus.client.calls import Call
-from kubenexus.sim.controllers import kin
+from kubenexus.sim.controllers import owner_refs
+from kubenexus.sim.controllers.object_cache import ControllerCache
+from kubenexus.sim.controllers.reconcile_result import MOST, ReconcileResult, without_zero_fields
 from kubenexus.sim.controllers.replica_set import waiting
 from kubenexus.sim.controllers.revisions import REVISION_HASH, hash_of
-from kubenexus.sim.controllers.seen import STATEFUL_SETS, Item, Pod
-from kubenexus.sim.controllers.shelf import Shelf
-from kubenexus.sim.controllers.steps import MOST, Step, filled
+from kubenexus.sim.controllers.types import STATEFUL_SETS, Item, Pod
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 _ORDINAL = re.compile(r"-(0|[1-9][0-9]*)$")
 
 
-def reconcile(item: Item, pods: Sequence[Pod], _: Shelf, now: float) -> Step:
+def reconcile(item: Item, pods: Sequence[Pod], _: ControllerCache, now: float) -> ReconcileResult:
     by_ordinal = {number: pod for pod in pods if (number := ordinal(item, pod)) is not None}
     revision = f"{item['metadata']['name']}-{hash_of(item['spec']['template'])}"
     calls: list[Call] = []
     if "deletionTimestamp" not in item["metadata"]:
         calls = list(_next(item, by_ordinal, revision, now))[:MOST]
     status = _status(item, [pod for pod in by_ordinal.values() if not pod.finished], revision, now)
-    return Step(status, calls, waiting(list(by_ordinal.values()), _wait(item), now))
+    return ReconcileResult(status, calls, waiting(list(by_ordinal.values()), _wait(item), now))
 
 
 def ordinal(item: Item, pod: Pod) -> int | None:
@@ -59,13 +59,13 @@ def _next(item: Item, pods: dict[int, Pod], revision: str, now: float) -> Iterat
         if pod is None:
             yield from _make(item, number, revision)
         elif pod.finished and not pod.terminating:
-            yield kin.remove(pod)
+            yield owner_refs.delete_child(pod)
         if ordered and not _well(item, pod, now):
             return
     surplus = sorted((number for number in pods if number not in wanted), reverse=True)
     for number in surplus:
         if not pods[number].terminating:
-            yield kin.remove(pods[number])
+            yield owner_refs.delete_child(pods[number])
         if ordered:
             return
     if not surplus:
@@ -87,7 +87,7 @@ def _replaced(item: Item, pods: dict[int, Pod], revision: str, now: float) -> It
         if number < partition:
             return
         if pod is not None and pod.active and pod.metadata.labels.get(REVISION_HASH) != revision:
-            yield kin.remove(pod)
+            yield owner_refs.delete_child(pod)
             return
         if not _well(item, pod, now):
             return
@@ -96,7 +96,7 @@ def _replaced(item: Item, pods: dict[int, Pod], revision: str, now: float) -> It
 def _make(item: Item, number: int, revision: str) -> Iterator[Call]:
     name = f"{item['metadata']['name']}-{number}"
     labels = {POD_NAME: name, POD_INDEX: str(number), REVISION_HASH: revision}
-    pod = kin.pod_of(STATEFUL_SETS, item, name=name, labels=labels, generateName=f"{item['metadata']['name']}-")
+    pod = owner_refs.pod_of(STATEFUL_SETS, item, name=name, labels=labels, generateName=f"{item['metadata']['name']}-")
     pod["spec"] |= {"hostname": name, "subdomain": item["spec"].get("serviceName", "")}
     claims = item["spec"].get("volumeClaimTemplates", ())
     volumes = {each["name"]: each for each in pod["spec"].get("volumes", ())}
@@ -106,7 +106,7 @@ def _make(item: Item, number: int, revision: str) -> Iterator[Call]:
         yield _claim(item, claim, f"{own}-{name}")
     if claims:
         pod["spec"]["volumes"] = list(volumes.values())
-    yield kin.make(item, pod)
+    yield owner_refs.create_child(item, pod)
 
 
 def _claim(item: Item, template: Item, name: str) -> Call:
@@ -135,4 +135,4 @@ def _status(item: Item, pods: Sequence[Pod], revision: str, now: float) -> Item:
         "collisionCount": 0,
         "observedGeneration": item["metadata"]["generation"],
     }
-    return filled(status, "replicas", "availableReplicas", "collisionCount")
+    return without_zero_fields(status, "replicas", "availableReplicas", "collisionCount")

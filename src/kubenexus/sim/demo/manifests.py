@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kubenexus.sim.demo.world import GPU
-from kubenexus.sim.marks import RUN_SECONDS
+from kubenexus.sim.demo.demo_nodes import GPU
+from kubenexus.sim.kubelets.annotations import RUN_SECONDS
 
 SCHEDULER = "kubenexus-scheduler"
 GANG = "pod-group.scheduling.kubenexus.io"

@@ -11,8 +11,8 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from kubenexus.base.clock import WallClock
-from kubenexus.sim.demo.show import Plan, Show
-from kubenexus.sim.demo.spans import STYLES, Line
+from kubenexus.sim.demo.demo_run import DemoOptions, DemoRun
+from kubenexus.sim.demo.styled_text import STYLES, Line
 from kubenexus.sim.demo.view import Caption, draw
 
 WIDTH, HEIGHT = 104, 30  # characters
@@ -20,7 +20,7 @@ ACROSS, DOWN, MARGIN = 8.4, 19, 18  # of a character; around the screen
 BLOCKS = {"█": 1.0, "░": 0.18}  # as rectangles, since fonts leave gaps between them
 
 
-class Camera:
+class FrameRecorder:
     """In the place of a screen: remembers how far the story was."""
 
     def __init__(self) -> None:
@@ -33,10 +33,10 @@ class Camera:
         self.last = caption
 
 
-async def last_screen(plan: Plan) -> list[Line]:
-    """Plays the story; what a terminal shows at its end. Raises StoryFailed."""
-    clock, camera = WallClock(), Camera()
-    show = Show(plan, lambda _: None, clock, screen=camera)
+async def last_screen(plan: DemoOptions) -> list[Line]:
+    """Plays the story; what a terminal shows at its end. Raises DemoFailed."""
+    clock, camera = WallClock(), FrameRecorder()
+    show = DemoRun(plan, lambda _: None, clock, screen=camera)
     await show.play()
     return draw(show.scene, camera.last, clock.now(), WIDTH, HEIGHT, letters=False)
 
@@ -69,7 +69,7 @@ def _row(line: Line, top: int) -> list[str]:
 
 def main(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(svg(asyncio.run(last_screen(Plan(port=8901)))), encoding="utf-8")
+    path.write_text(svg(asyncio.run(last_screen(DemoOptions(port=8901)))), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,11 +23,11 @@ LOOK = 0.05  # seconds between looks at whether it still runs
 FAREWELL = 3.0  # seconds to end in order
 
 
-class NotAtHand(KubeNexusError):
+class ProgramNotFound(KubeNexusError):
     """There is no such program on this machine."""
 
 
-class Running:
+class SchedulerProcess:
     """A scheduler at work; or nobody, which looks the same until one waits for a pod."""
 
     def __init__(self, name: str, child: subprocess.Popen[bytes] | None, log: Path) -> None:
@@ -57,18 +57,18 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def scheduling(which: str, kubeconfig: Path) -> AsyncIterator[Running]:
-    """At work within the `with`. Raises NotAtHand."""
+async def scheduling(which: str, kubeconfig: Path) -> AsyncIterator[SchedulerProcess]:
+    """At work within the `with`. Raises ProgramNotFound."""
     log = kubeconfig.parent / "scheduler.log"
     if which == NONE:
-        yield Running("nobody", None, log)
+        yield SchedulerProcess("nobody", None, log)
         return
     command = _ours(kubeconfig) if which == OURS else _kube(kubeconfig)
     watch = ["/bin/sh", "-c", GUARD, "guard", str(kubeconfig.parent)]
     with subprocess.Popen(watch, stdin=subprocess.PIPE, process_group=0) as guard:
         with log.open("wb") as out:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=guard.pid)
-        running = Running("kubenexus-scheduler" if which == OURS else "kube-scheduler", child, log)
+        running = SchedulerProcess("kubenexus-scheduler" if which == OURS else "kube-scheduler", child, log)
         try:
             yield running
         finally:
@@ -96,7 +96,7 @@ def _kube(kubeconfig: Path) -> list[str]:
 
 
 def find_kube_scheduler(env: Mapping[str, str] = os.environ) -> Path:
-    """In KUBEBUILDER_ASSETS, where `make controlplane` puts it, or on the PATH. Raises NotAtHand."""
+    """In KUBEBUILDER_ASSETS, where `make controlplane` puts it, or on the PATH. Raises ProgramNotFound."""
     name = "kube-scheduler"
     cache = Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME", "~")).expanduser() / ".cache")
     built = sorted((cache / "kubenexus" / "controlplane").glob(f"*/{name}"), key=lambda path: -path.stat().st_mtime)
@@ -105,7 +105,7 @@ def find_kube_scheduler(env: Mapping[str, str] = os.environ) -> Path:
     for path in [*given, *built, *([Path(found)] if found else [])]:
         if os.access(path, os.X_OK):
             return path
-    raise NotAtHand(
+    raise ProgramNotFound(
         "--scheduler kube: no kube-scheduler in KUBEBUILDER_ASSETS, in the user's cache or on the PATH; "
         "`make controlplane` builds one"
     )

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol, TextIO
 
 from kubenexus.base.clock import Clock
-from kubenexus.sim.demo.scene import Scene
-from kubenexus.sim.demo.spans import coloured, plain
+from kubenexus.sim.demo.cluster_state import ClusterState
+from kubenexus.sim.demo.styled_text import coloured, plain
 from kubenexus.sim.demo.view import LOW, NARROW, Caption, draw
 
 FRAME = 0.1  # seconds
@@ -18,7 +18,7 @@ ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # the other scree
 HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
-class Shown(Protocol):
+class DemoOutput(Protocol):
     """Whoever tells the story."""
 
     def say(self, line: str) -> None:
@@ -28,7 +28,7 @@ class Shown(Protocol):
         """How far the story is."""
 
 
-class Lines:
+class PlainOutput:
     """Plain lines."""
 
     def __init__(self, out: Callable[[str], None]) -> None:
@@ -44,7 +44,7 @@ class Lines:
 class Screen:
     """A terminal. What was said is kept, and printed when the screen is left, below the last picture."""
 
-    def __init__(self, out: TextIO, scene: Scene, clock: Clock, colour: bool) -> None:
+    def __init__(self, out: TextIO, scene: ClusterState, clock: Clock, colour: bool) -> None:
         self._out, self._scene, self._clock, self._colour = out, scene, clock, colour
         self._said: list[str] = []
         self._caption = Caption((), "", 0, 0, "")
@@ -87,10 +87,12 @@ def can_draw(out: TextIO, env: Mapping[str, str] = os.environ) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def shown(scene: Scene, clock: Clock, out: Callable[[str], None], *, draws: bool) -> AsyncIterator[Shown]:
+async def shown(
+    scene: ClusterState, clock: Clock, out: Callable[[str], None], *, draws: bool
+) -> AsyncIterator[DemoOutput]:
     """The screen within the `with`; the terminal is as it was afterwards, whatever happens."""
     if not draws:
-        yield Lines(out)
+        yield PlainOutput(out)
         return
     screen = Screen(sys.stdout, scene, clock, colour="NO_COLOR" not in os.environ)
     screen.enter()

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from kubenexus.sim.controllers.seen import JOBS
-from kubenexus.sim.demo.scene import Scene
+from kubenexus.sim.controllers.types import JOBS
+from kubenexus.sim.demo.cluster_state import ClusterState
 
 
-def summary(scene: Scene, moved: int, now: float) -> list[str]:
+def summary(scene: ClusterState, moved: int, now: float) -> list[str]:
     """How many pods got a node and how soon, as an onlooker saw it: from a watch's word of a pod to its word of the
     pod's node. Those that were there before the scheduler was are not held against it."""
     if not scene.placed:

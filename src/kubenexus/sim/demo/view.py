@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kubenexus.api.core import Node, Pod
-from kubenexus.sim.demo.scene import Scene, amount, app_of, measure, refusal
-from kubenexus.sim.demo.spans import Line, Span, cut, padded
-from kubenexus.sim.demo.world import GPU
+from kubenexus.sim.demo.cluster_state import ClusterState, amount, app_of, measure, refusal
+from kubenexus.sim.demo.demo_nodes import GPU
+from kubenexus.sim.demo.styled_text import Line, Span, cut, padded
 
 NARROW, LOW = 60, 16  # a smaller terminal gets plain lines
 NAME, BAR = 9, 14
@@ -29,22 +29,22 @@ class Caption(NamedTuple):
     join: str
 
 
-def draw(scene: Scene, caption: Caption, now: float, width: int, height: int, *, letters: bool) -> list[Line]:
+def draw(scene: ClusterState, caption: Caption, now: float, width: int, height: int, *, letters: bool) -> list[Line]:
     """No wider and no higher than that. `letters`: bars of the app's letters, where there are no colours."""
     head = [_head(scene, caption, now, width), _legend(letters), []]
     tail = [[Span(caption.join, "dim")]]
     story = _story(caption)
     queue = _queue(scene)
-    room = height - len(head) - len(tail) - len(queue) - 2
-    nodes = _nodes(scene, width, max(min(room - 5, len(scene.nodes)), 2), letters)
-    room -= len(nodes)
-    told = story[-max(min(len(story), room - 2), 1) :]
-    decisions = _decisions(scene, max(room - len(told), 0))
+    capacity = height - len(head) - len(tail) - len(queue) - 2
+    nodes = _nodes(scene, width, max(min(capacity - 5, len(scene.nodes)), 2), letters)
+    capacity -= len(nodes)
+    told = story[-max(min(len(story), capacity - 2), 1) :]
+    decisions = _decisions(scene, max(capacity - len(told), 0))
     lines = [*head, *nodes, [], *queue, *decisions, [], *told, *tail]
     return [cut(line, width) for line in lines[:height]]
 
 
-def _head(scene: Scene, caption: Caption, now: float, width: int) -> Line:
+def _head(scene: ClusterState, caption: Caption, now: float, width: int) -> Line:
     waiting = len(scene.waiting())
     said = f"   {len(scene.nodes)} nodes   {scene.running()} pods running   {waiting} waiting"
     minutes, seconds = divmod(int(now - scene.began), 60)
@@ -65,7 +65,7 @@ def style_of(app: str) -> str:
 # ---- nodes -----------------------------------------------------------------------------------------------------------
 
 
-def _nodes(scene: Scene, width: int, rows: int, letters: bool) -> list[Line]:
+def _nodes(scene: ClusterState, width: int, rows: int, letters: bool) -> list[Line]:
     """In columns, from the top; if there are more than fit, the last place says how many."""
     columns = max(width // CELL, 1)
     names = sorted(scene.nodes, key=_in_order)
@@ -107,7 +107,7 @@ def _bar(pods: Sequence[Pod], resource: str, size: int, letters: bool) -> Line:
 # ---- the rest --------------------------------------------------------------------------------------------------------
 
 
-def _queue(scene: Scene) -> list[Line]:
+def _queue(scene: ClusterState) -> list[Line]:
     waiting = scene.waiting()
     names = ", ".join(pod.metadata.name for pod in waiting[:4]) + (", ..." if len(waiting) > 4 else "")
     lines: list[Line] = [[Span("waiting   ", "bold"), Span(names or "nobody", "" if names else "dim")]]
@@ -115,7 +115,7 @@ def _queue(scene: Scene) -> list[Line]:
     return [*lines, [Span(f"          {why}", "bad")]] if why else lines
 
 
-def _decisions(scene: Scene, most: int) -> list[Line]:
+def _decisions(scene: ClusterState, most: int) -> list[Line]:
     lines: list[Line] = []
     for number, each in enumerate(reversed(list(scene.decisions)[-most:] if most else [])):
         where = Span(f" -> {each.node}", "good") if each.node else Span(" waits", "bad")

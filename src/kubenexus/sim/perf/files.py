@@ -15,11 +15,11 @@ _STAGES = ("Scheduled", "Attempted")
 _MODES = ("create", "recreate")
 
 
-class Unusable(KubeNexusError):
+class InvalidWorkload(KubeNexusError):
     """A file that cannot be played: where, and what was expected."""
 
 
-class Workload(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class PerfWorkload(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """One size of a case. Thresholds are those of kube-scheduler on its machines; time here is virtual."""
 
     name: str
@@ -36,7 +36,7 @@ class Case(msgspec.Struct, frozen=True):
     file: Path
     name: str
     ops: tuple[AnyOp, ...]
-    workloads: tuple[Workload, ...]
+    workloads: tuple[PerfWorkload, ...]
     labels: tuple[str, ...] = ()
     feature_gates: dict[str, bool] = {}
     scheduler_config: Path | None = None
@@ -49,7 +49,7 @@ class Case(msgspec.Struct, frozen=True):
 class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     name: str
     workload_template: list[dict[str, Any]]
-    workloads: list[Workload]
+    workloads: list[PerfWorkload]
     labels: list[str] = []
     feature_gates: dict[str, bool] = {}
     metrics_collector_config: Any = None
@@ -64,9 +64,9 @@ def find(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         found = sorted(path.rglob(NAME)) if path.is_dir() else [path]
         if not path.exists():
-            raise Unusable(f"{path}: no such file or folder")
+            raise InvalidWorkload(f"{path}: no such file or folder")
         if not found:
-            raise Unusable(f"{path}: no {NAME} in this folder")
+            raise InvalidWorkload(f"{path}: no {NAME} in this folder")
         files.extend(file for file in found if file not in files)
     return files
 
@@ -76,11 +76,11 @@ def read(file: Path) -> list[Case]:
     try:
         content = yaml.load(file.read_bytes(), yaml.CSafeLoader)
     except OSError as error:
-        raise Unusable(f"{file}: {error.strerror}") from None
+        raise InvalidWorkload(f"{file}: {error.strerror}") from None
     except yaml.YAMLError as error:
-        raise Unusable(f"{file}: not YAML: {' '.join(str(error).split())}") from None
+        raise InvalidWorkload(f"{file}: not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, list):
-        raise Unusable(f"{file}: expected a list of test cases, found {_kind(content)}")
+        raise InvalidWorkload(f"{file}: expected a list of test cases, found {_kind(content)}")
     return [_case(file, index, each) for index, each in enumerate(content)]
 
 
@@ -90,7 +90,7 @@ def _case(file: Path, index: int, content: Any) -> Case:
     names = [each.name for each in written.workloads]
     for name in names:
         if names.count(name) > 1:
-            raise Unusable(f"{where}: two workloads are named {name}")
+            raise InvalidWorkload(f"{where}: two workloads are named {name}")
     config = written.scheduler_config_path
     return Case(
         file=file,
@@ -110,10 +110,12 @@ def _ops(where: str, contents: list[dict[str, Any]]) -> Iterator[AnyOp]:
         code = content.get("opcode")
         if code not in OPCODES:
             said = f"unknown opcode {code!r}" if code is not None else "no opcode"
-            raise Unusable(f"{at}: {said}; expected one of {', '.join(OPCODES)}")
+            raise InvalidWorkload(f"{at}: {said}; expected one of {', '.join(OPCODES)}")
         op = _as(OPCODES[code], content, at)
         if isinstance(op, Barrier) and op.stage_requirement not in _STAGES:
-            raise Unusable(f"{at}: stageRequirement {op.stage_requirement!r}; expected one of {', '.join(_STAGES)}")
+            raise InvalidWorkload(
+                f"{at}: stageRequirement {op.stage_requirement!r}; expected one of {', '.join(_STAGES)}"
+            )
         if isinstance(op, Churn):
             _check_churn(op, at)
         yield op
@@ -121,16 +123,16 @@ def _ops(where: str, contents: list[dict[str, Any]]) -> Iterator[AnyOp]:
 
 def _check_churn(op: Churn, at: str) -> None:
     if op.mode not in _MODES:
-        raise Unusable(f"{at}: mode {op.mode!r}; expected one of {', '.join(_MODES)}")
+        raise InvalidWorkload(f"{at}: mode {op.mode!r}; expected one of {', '.join(_MODES)}")
     if op.number < 0 or (op.mode == "recreate" and not op.number):
-        raise Unusable(f"{at}: number {op.number}; expected at least {int(op.mode == 'recreate')}")
+        raise InvalidWorkload(f"{at}: number {op.number}; expected at least {int(op.mode == 'recreate')}")
 
 
 def _as(wanted: Any, content: Any, where: str) -> Any:
     try:
         return msgspec.convert(content, wanted)
     except msgspec.ValidationError as error:
-        raise Unusable(f"{where}: {str(error).replace('`', '')}") from None
+        raise InvalidWorkload(f"{where}: {str(error).replace('`', '')}") from None
 
 
 def _kind(content: Any) -> str:

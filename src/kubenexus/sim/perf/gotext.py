@@ -12,35 +12,35 @@ _ACTION: Final = re.compile(r"\{\{(- )?(.*?)( -)?\}\}", re.DOTALL)
 _NO_VALUE: Final = "<no value>"
 
 
-class Text(msgspec.Struct, frozen=True):
+class TextNode(msgspec.Struct, frozen=True):
     text: str
 
 
-class Show(msgspec.Struct, frozen=True):
+class ActionNode(msgspec.Struct, frozen=True):
     words: list[str]
 
 
-class Set(msgspec.Struct, frozen=True):
+class SetNode(msgspec.Struct, frozen=True):
     name: str
     words: list[str]
 
 
-class If(msgspec.Struct, frozen=True):
+class IfNode(msgspec.Struct, frozen=True):
     """Branches in turn; one without a condition is the `else`."""
 
     branches: list[tuple[list[str], list[Any]]]
 
 
-class Range(msgspec.Struct, frozen=True):
+class RangeNode(msgspec.Struct, frozen=True):
     names: list[str]
     words: list[str]
     body: list[Any]
 
 
-Part: TypeAlias = Text | Show | Set | If | Range
+Part: TypeAlias = TextNode | ActionNode | SetNode | IfNode | RangeNode
 
 
-class Template:
+class GoTemplate:
     """A text with holes. Raises BadTemplate, when made and when rendered."""
 
     def __init__(self, text: str) -> None:
@@ -72,7 +72,7 @@ def _body(pieces: Iterator[str | list[str]]) -> tuple[list[Part], list[str]]:
     parts: list[Part] = []
     for piece in pieces:
         if isinstance(piece, str):
-            parts.append(Text(piece))
+            parts.append(TextNode(piece))
         elif not piece:
             raise BadTemplate("empty action {{}}")
         elif piece[0] in ("end", "else"):
@@ -82,13 +82,13 @@ def _body(pieces: Iterator[str | list[str]]) -> tuple[list[Part], list[str]]:
         elif piece[0] == "range":
             parts.append(_range(piece[1:], pieces))
         elif len(piece) > 1 and piece[1] == ":=":
-            parts.append(Set(piece[0], piece[2:]))
+            parts.append(SetNode(piece[0], piece[2:]))
         else:
-            parts.append(Show(piece))
+            parts.append(ActionNode(piece))
     return parts, []
 
 
-def _if(words: list[str], pieces: Iterator[str | list[str]]) -> If:
+def _if(words: list[str], pieces: Iterator[str | list[str]]) -> IfNode:
     branches: list[tuple[list[str], list[Any]]] = []
     while True:
         body, end = _body(pieces)
@@ -96,11 +96,11 @@ def _if(words: list[str], pieces: Iterator[str | list[str]]) -> If:
         if not end:
             raise BadTemplate("{{if}} without {{end}}")
         if end[0] == "end":
-            return If(branches)
+            return IfNode(branches)
         words = end[2:] if end[1:2] == ["if"] else []
 
 
-def _range(words: list[str], pieces: Iterator[str | list[str]]) -> Range:
+def _range(words: list[str], pieces: Iterator[str | list[str]]) -> RangeNode:
     names: list[str] = []
     if ":=" in words:
         at = words.index(":=")
@@ -108,7 +108,7 @@ def _range(words: list[str], pieces: Iterator[str | list[str]]) -> Range:
     body, end = _body(pieces)
     if end != ["end"]:
         raise BadTemplate("{{range}} without {{end}}")
-    return Range(names, words, body)
+    return RangeNode(names, words, body)
 
 
 # ---- rendering -------------------------------------------------------------------------------------------------------
@@ -116,26 +116,26 @@ def _range(words: list[str], pieces: Iterator[str | list[str]]) -> Range:
 
 def _rendered(parts: list[Any], values: dict[str, Any]) -> Iterator[str]:
     for part in parts:
-        if isinstance(part, Text):
+        if isinstance(part, TextNode):
             yield part.text
-        elif isinstance(part, Show):
+        elif isinstance(part, ActionNode):
             yield _shown(evaluate(part.words, values))
-        elif isinstance(part, Set):
+        elif isinstance(part, SetNode):
             values[part.name] = evaluate(part.words, values)
-        elif isinstance(part, If):
+        elif isinstance(part, IfNode):
             yield from _chosen(part, values)
         else:
             yield from _repeated(part, values)
 
 
-def _chosen(part: If, values: dict[str, Any]) -> Iterator[str]:
+def _chosen(part: IfNode, values: dict[str, Any]) -> Iterator[str]:
     for words, body in part.branches:
         if not words or evaluate(words, values):
             yield from _rendered(body, dict(values))
             return
 
 
-def _repeated(part: Range, values: Values) -> Iterator[str]:
+def _repeated(part: RangeNode, values: Values) -> Iterator[str]:
     many = evaluate(part.words, values)
     items = range(many) if isinstance(many, int) else many or ()
     for index, item in enumerate(items):

@@ -11,7 +11,7 @@ class Op(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True
     opcode: str = ""
 
 
-class Counted(Op, frozen=True, kw_only=True):
+class CountedOp(Op, frozen=True, kw_only=True):
     """So many of something: a number, or the name of the parameter that has it (`$initNodes`)."""
 
     count: int | None = None
@@ -41,7 +41,7 @@ class NodeAllocatable(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     migrated_plugins: list[str] = []
 
 
-class CreateNodes(Counted, frozen=True, kw_only=True):
+class CreateNodes(CountedOp, frozen=True, kw_only=True):
     node_template_path: str = ""
     node_allocatable_strategy: NodeAllocatable | None = None
     label_node_prepare_strategy: LabelNodes | None = None
@@ -49,12 +49,12 @@ class CreateNodes(Counted, frozen=True, kw_only=True):
     template_params: dict[str, Any] = {}
 
 
-class CreateNamespaces(Counted, frozen=True, kw_only=True):
+class CreateNamespaces(CountedOp, frozen=True, kw_only=True):
     prefix: str = ""
     namespace_template_path: str = ""
 
 
-class CreatePods(Counted, frozen=True, kw_only=True):
+class CreatePods(CountedOp, frozen=True, kw_only=True):
     """`skip_wait_to_completion`: a later barrier waits for them, or nobody does."""
 
     count_multiplier_param: str = ""
@@ -73,26 +73,26 @@ class CreatePods(Counted, frozen=True, kw_only=True):
     signature_batch_size_param: str = ""
 
 
-class CreatePodSets(Counted, frozen=True, kw_only=True):
+class CreatePodSets(CountedOp, frozen=True, kw_only=True):
     """The same pods in several namespaces, one after the other."""
 
     create_pods_op: CreatePods
     namespace_prefix: str = ""
 
 
-class CreatePodGroups(Counted, frozen=True, kw_only=True):
+class CreatePodGroups(CountedOp, frozen=True, kw_only=True):
     namespace: str
     template_path: str
     template_params: dict[str, Any] = {}
 
 
-class CreateAny(Counted, frozen=True, kw_only=True):
+class CreateAny(CountedOp, frozen=True, kw_only=True):
     template_path: str
     namespace: str = ""
     template_params: dict[str, Any] = {}
 
 
-class UpdateAny(Counted, frozen=True, kw_only=True):
+class UpdateAny(CountedOp, frozen=True, kw_only=True):
     template_path: str
     namespace: str = ""
     update_per_second: int = 0

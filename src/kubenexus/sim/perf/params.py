@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from kubenexus.config.durations import Duration
-from kubenexus.sim.perf.files import Unusable
+from kubenexus.sim.perf.files import InvalidWorkload
 
 
 class Params:
@@ -20,7 +20,9 @@ class Params:
             return default if said is None else said
         value = self._value(named)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise Unusable(f"{self.where}: parameter {named} is {value!r}; expected a number that is not negative")
+            raise InvalidWorkload(
+                f"{self.where}: parameter {named} is {value!r}; expected a number that is not negative"
+            )
         return value
 
     def truth(self, said: bool, named: str) -> bool:
@@ -32,7 +34,7 @@ class Params:
         try:
             return Duration.of(text).seconds
         except ValueError as error:
-            raise Unusable(f"{self.where}: {error}") from None
+            raise InvalidWorkload(f"{self.where}: {error}") from None
 
     def template(self, said: dict[str, Any]) -> dict[str, Any]:
         """Values for a template; `$name|default` may have a default, which is YAML."""
@@ -45,11 +47,11 @@ class Params:
         if name in self._values:
             return self._values[name]
         if not bar:
-            raise Unusable(f"{self.where}: parameter {value} is not among the workload's params")
+            raise InvalidWorkload(f"{self.where}: parameter {value} is not among the workload's params")
         return yaml.load(default, yaml.CSafeLoader)
 
     def _value(self, named: str) -> Any:
         name = named.removeprefix("$")
         if name not in self._values:
-            raise Unusable(f"{self.where}: parameter {named} is not among the workload's params")
+            raise InvalidWorkload(f"{self.where}: parameter {named} is not among the workload's params")
         return self._values[name]

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from kubenexus.sim.perf.trial import Result
+from kubenexus.sim.perf.workload_run import Result
 
 _HEAD = ("workload", "nodes", "scheduled/must", "virtual s", "real s", "pods/s", "")
 _LEFT = (0, 6)

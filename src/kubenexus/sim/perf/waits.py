@@ -3,8 +3,8 @@
 import asyncio
 import math
 
-from kubenexus.sim.virtual.roll import Entry, Test
-from kubenexus.sim.virtual.world import World
+from kubenexus.sim.virtual.pod_tracker import Test, TrackedPod
+from kubenexus.sim.virtual.simulation import Simulation
 
 PATIENCE = 600.0  # virtual seconds for what has to be scheduled, or tried
 LOOK = 1.0  # virtual seconds between two looks at what is waited for
@@ -13,7 +13,7 @@ LOOK = 1.0  # virtual seconds between two looks at what is waited for
 class Waits:
     """What came of all waits of a play: how many pods had to get a node, how many did, and of one that did not, why."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Simulation) -> None:
         self._world = world
         self.wanted = self.got = 0
         self.problem = ""
@@ -44,9 +44,9 @@ class Waits:
             self.problem = f"after {PATIENCE:g} s {left[0]} {what} ({len(left)} such pods){told}"
 
 
-def _placed(entry: Entry) -> bool:
+def _placed(entry: TrackedPod) -> bool:
     return entry.placed
 
 
-def _attempted(entry: Entry) -> bool:
+def _attempted(entry: TrackedPod) -> bool:
     return entry.attempted

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner
-from kubenexus.plan.gang.stake import Reservation
+from kubenexus.plan.gang.reservation import Reservation
 from kubenexus.state.snapshot import Snapshot
 
 Write = Callable[[str], object]
@@ -27,7 +27,7 @@ class DecisionLog:
     def fingerprint(self) -> str:
         return self._digest.hexdigest()[:16]
 
-    def tell(self, decision: Decision, seconds: float) -> None:
+    def record(self, decision: Decision, seconds: float) -> None:
         for line in _lines(decision, seconds):
             self._digest.update(line.encode())
             if self._write is not None:
@@ -36,13 +36,13 @@ class DecisionLog:
         self.refused += not decision.placements
 
 
-def witnessed(planner: Planner, log: DecisionLog, seconds: Callable[[], float]) -> None:
+def log_decisions(planner: Planner, log: DecisionLog, seconds: Callable[[], float]) -> None:
     """From now on the log hears of every decision of this planner; the decisions stay what they are."""
     decide = planner.decide
 
     def told(job: Job, snapshot: Snapshot, now: float, reserved: Reservation | None = None) -> Decision:
         decision = decide(job, snapshot, now, reserved)
-        log.tell(decision, seconds())
+        log.record(decision, seconds())
         return decision
 
     planner.decide = told  # type: ignore[method-assign]

@@ -18,7 +18,7 @@ START = 1767225600.0  # 2026-01-01T00:00:00Z: every simulation begins on the sam
 _RESOLUTION = 1e-6  # timers closer than this are of the same moment; a double holds years of such moments
 
 
-class Stuck(KubeNexusError):
+class DeadlockError(KubeNexusError):
     """Everybody waits and no timer is set: nothing will ever happen again."""
 
 
@@ -49,7 +49,7 @@ class _Leap:
 
     def select(self, timeout: float | None) -> list[Any]:
         if timeout is None:
-            raise Stuck("nothing is ready and nothing is planned")
+            raise DeadlockError("nothing is ready and nothing is planned")
         if timeout > 0:
             self.now += timeout
         return []

@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 
 from kubenexus.client import kinds, verbs
-from kubenexus.sim.apiserver.store import DELETED, Change, Store
-from kubenexus.sim.virtual.source import DirectSource
+from kubenexus.sim.apiserver.store import DELETED, Store, StoreChange
+from kubenexus.sim.virtual.in_process_client import InProcessClient
 
 _PODS = "pods"
 
@@ -30,7 +30,7 @@ class TerminatingPods:
     """Listens to the store from its construction until `close`. A pod that is gone sooner, because an agent or the
     scenario ended it, is left alone: the call names its UID."""
 
-    def __init__(self, store: Store, api: DirectSource) -> None:
+    def __init__(self, store: Store, api: InProcessClient) -> None:
         self._api = api
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._leave = store.listen(_PODS, self._changed)
@@ -40,7 +40,7 @@ class TerminatingPods:
         for timer in self._timers.values():
             timer.cancel()
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: StoreChange) -> None:
         # Most changes are of pods that nothing deletes: a search in the bytes costs a tenth of decoding them.
         if change.type == DELETED or b'"deletionTimestamp"' not in change.data:
             return

@@ -16,14 +16,19 @@ from kubenexus.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
-    key_of,
-    storage_asked,
+    object_key,
+    requested_storage,
     storage_class_of,
 )
 from kubenexus.base.errors import Malformed
-from kubenexus.state.volumes import translate
-from kubenexus.state.volumes.reach import Reach, of_node_affinity, of_selector, of_topologies
-from kubenexus.state.volumes.translate import Attachment
+from kubenexus.state.volumes import csi_translation
+from kubenexus.state.volumes.csi_translation import AttachedVolume
+from kubenexus.state.volumes.volume_topology import (
+    VolumeTopology,
+    topology_of_affinity,
+    topology_of_capacity,
+    topology_of_class,
+)
 
 # Whole units, and billionths of one: an exact size that can be compared, and written into a signature.
 Size = tuple[int, int]
@@ -32,7 +37,7 @@ Zones = tuple[str, tuple[str, ...]]  # a topology label, and the values it may h
 MOST_DRIVERS = 128  # of one node
 MOST_SELECTED = 100  # requirements and values by which a claim selects volumes
 
-_ZONE_LABELS = (translate.BETA_ZONE, translate.BETA_REGION, translate.ZONE, translate.REGION)
+_ZONE_LABELS = (csi_translation.BETA_ZONE, csi_translation.BETA_REGION, csi_translation.ZONE, csi_translation.REGION)
 
 
 class ClaimRecord(msgspec.Struct, frozen=True, gc=False):
@@ -84,12 +89,12 @@ class VolumeRecord(msgspec.Struct, frozen=True, gc=False):
     deleting: bool
     claim: str  # the key of the claim it is bound or promised to by its own word, "" if to none
     claim_uid: str
-    reach: Reach | None
+    reach: VolumeTopology | None
     zones: tuple[Zones, ...]
-    attachment: Attachment | None
+    attachment: AttachedVolume | None
     csi: bool
     plugin: str = ""
-    moved: Reach | None = None
+    moved: VolumeTopology | None = None
     problem: str = ""
 
     @property
@@ -111,17 +116,17 @@ class ClassRecord(msgspec.Struct, frozen=True, gc=False):
     name: str
     provisioner: str
     mode: str | None
-    reach: Reach | None
+    reach: VolumeTopology | None
 
 
 class CapacityRecord(msgspec.Struct, frozen=True, gc=False):
-    """`largest` is the size up to which a volume can be made, `room` all that is left, if that is known."""
+    """`largest` is the size up to which a volume can be made, `capacity` all that is left, if that is known."""
 
     key: str
     class_name: str
     largest: int
-    room: int | None
-    reach: Reach | None
+    capacity: int | None
+    reach: VolumeTopology | None
 
 
 class NodeRecord(msgspec.Struct, frozen=True, gc=False):
@@ -137,7 +142,7 @@ def size_of(text: QuantityText) -> Size:
 
 def claim_of(claim: PersistentVolumeClaim) -> ClaimRecord:
     """Raises Malformed when its size is no quantity."""
-    meta, spec, asked = claim.metadata, claim.spec, storage_asked(claim)
+    meta, spec, asked = claim.metadata, claim.spec, requested_storage(claim)
     selector, problem = _selector(claim)
     controllers = [owner.uid for owner in meta.owner_references if owner.controller]
     return ClaimRecord(
@@ -165,13 +170,13 @@ def claim_of(claim: PersistentVolumeClaim) -> ClaimRecord:
 def _selector(claim: PersistentVolumeClaim) -> tuple[Selector | None, str]:
     if claim.spec.selector is not None and claim.spec.selector.size > MOST_SELECTED:  # of all volumes of the class
         size = claim.spec.selector.size
-        return None, f"selector of claim {key_of(claim)} has {size} entries; at most {MOST_SELECTED} are read"
+        return None, f"selector of claim {object_key(claim)} has {size} entries; at most {MOST_SELECTED} are read"
     if claim.spec.selector is None:
         return None, ""
     try:
         return compile_selector(claim.spec.selector), ""
     except Malformed as problem:
-        return None, f"error creating internal label selector for claim: {key_of(claim)}: {problem}"
+        return None, f"error creating internal label selector for claim: {object_key(claim)}: {problem}"
 
 
 def volume_of(volume: PersistentVolume) -> VolumeRecord:
@@ -202,10 +207,10 @@ def volume_of(volume: PersistentVolume) -> VolumeRecord:
 
 
 def _attached(record: VolumeRecord, volume: PersistentVolume) -> VolumeRecord:
-    plugin = translate.plugin_of(volume)
-    moved = translate.affinity_of(volume) if plugin else None
+    plugin = csi_translation.plugin_of(volume)
+    moved = csi_translation.translated_affinity(volume) if plugin else None
     try:
-        attachment, problem = translate.of_volume(volume), ""
+        attachment, problem = csi_translation.csi_volume_of_pv(volume), ""
     except Malformed as found:
         attachment, problem = None, f"could not translate pv: {found}"
     if attachment is not None and not (attachment.driver and attachment.handle):
@@ -214,28 +219,28 @@ def _attached(record: VolumeRecord, volume: PersistentVolume) -> VolumeRecord:
         record,
         attachment=attachment,
         plugin=plugin,
-        moved=None if moved is None else of_node_affinity(moved),
+        moved=None if moved is None else topology_of_affinity(moved),
         problem=problem,
     )
 
 
-def _reach(volume: PersistentVolume) -> Reach | None:
+def _reach(volume: PersistentVolume) -> VolumeTopology | None:
     affinity = volume.spec.node_affinity
-    return None if affinity is None or affinity.required is None else of_node_affinity(affinity.required)
+    return None if affinity is None or affinity.required is None else topology_of_affinity(affinity.required)
 
 
 def zones_of(labels: dict[str, str]) -> tuple[Zones, ...]:
     """The zones and regions a volume's labels name. A label with an empty name in it is ignored."""
     found = []
     for key in _ZONE_LABELS:
-        names = [name.strip() for name in labels.get(key, "").split(translate.SEVERAL_ZONES)]
+        names = [name.strip() for name in labels.get(key, "").split(csi_translation.SEVERAL_ZONES)]
         if all(names):
             found.append((key, tuple(sorted(set(names)))))
     return tuple(found)
 
 
 def class_of(storage_class: StorageClass) -> ClassRecord:
-    reach = of_topologies(storage_class.allowed_topologies)
+    reach = topology_of_class(storage_class.allowed_topologies)
     return ClassRecord(storage_class.metadata.name, storage_class.provisioner, storage_class.volume_binding_mode, reach)
 
 
@@ -245,8 +250,8 @@ def capacity_of(capacity: CSIStorageCapacity) -> CapacityRecord | None:
     largest = room if capacity.maximum_volume_size is None else to_units(capacity.maximum_volume_size)
     if largest is None:
         return None
-    reach = of_selector(capacity.node_topology)
-    return CapacityRecord(key_of(capacity), capacity.storage_class_name, largest, room, reach)
+    reach = topology_of_capacity(capacity.node_topology)
+    return CapacityRecord(object_key(capacity), capacity.storage_class_name, largest, room, reach)
 
 
 def node_of(node: CSINode) -> NodeRecord:

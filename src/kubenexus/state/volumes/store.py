@@ -10,21 +10,21 @@ from typing import Any, NamedTuple
 
 from kubenexus.api import storage
 from kubenexus.api.core import Pod
-from kubenexus.api.storage import StorageObject, key_of
+from kubenexus.api.storage import StorageObject, object_key
 from kubenexus.base.errors import Malformed
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.volumes import records
-from kubenexus.state.volumes.attached import DriverColumns
-from kubenexus.state.volumes.mounts import Mounts, mounts_of
+from kubenexus.state.volumes.available_volumes import AvailableVolumes
+from kubenexus.state.volumes.claim_users import ClaimUsers
+from kubenexus.state.volumes.csi_drivers import CsiDriverColumns
+from kubenexus.state.volumes.csi_translation import DRIVERS, AttachedVolume, driver_of
+from kubenexus.state.volumes.pod_volumes import PodVolumes, pod_volumes
 from kubenexus.state.volumes.records import CapacityRecord, ClaimRecord, ClassRecord, NodeRecord, VolumeRecord
-from kubenexus.state.volumes.stock import Stock
-from kubenexus.state.volumes.translate import DRIVERS, Attachment, driver_of
-from kubenexus.state.volumes.users import Users
 
 Index = dict[str, set[str]]
 
 
-class Touched(NamedTuple):
+class ChangedRows(NamedTuple):
     """Rows whose volumes are counted differently now, and rows about whose node something else is known."""
 
     usage: Set[int] = frozenset()
@@ -36,7 +36,7 @@ class _Kind(NamedTuple):
 
     known: Mapping[str, Any]
     read: Callable[[Any], Any]
-    tell: Callable[[str, Any], Touched | None]
+    tell: Callable[[str, Any], ChangedRows | None]
 
 
 class VolumeStore:
@@ -48,9 +48,9 @@ class VolumeStore:
         self.volumes: dict[str, VolumeRecord] = {}
         self.classes: dict[str, ClassRecord] = {}
         self.csi_drivers: dict[str, storage.CSIDriverSpec] = {}
-        self.drivers = DriverColumns(capacity)
-        self.users = Users(self.claims.get, self.attachment_of, self.drivers)
-        self.stock = Stock(self.volumes)
+        self.drivers = CsiDriverColumns(capacity)
+        self.users = ClaimUsers(self.claims.get, self.attachment_of, self.drivers)
+        self.stock = AvailableVolumes(self.volumes)
         self._row_of = row_of
         self._capacities: dict[str, CapacityRecord] = {}
         self._nodes: dict[str, NodeRecord] = {}
@@ -58,7 +58,7 @@ class VolumeStore:
         self._claims_of: Index = {}  # by the volume they name
         self._attachments_of: Index = {}  # by the volume
         self._attachments_on: Index = {}  # by the node
-        self._last: tuple[Pod | None, Mounts | None] = (None, None)
+        self._last: tuple[Pod | None, PodVolumes | None] = (None, None)
         self._kinds: dict[type, _Kind] = {
             storage.PersistentVolumeClaim: _Kind(self.claims, records.claim_of, self._claim),
             storage.PersistentVolume: _Kind(self.volumes, records.volume_of, self._volume),
@@ -74,17 +74,17 @@ class VolumeStore:
 
     # --- reading --------------------------------------------------------------------------------------------------
 
-    def mounts(self, pod: Pod) -> Mounts | None:
-        """As `mounts_of`; several rules in turn ask about the same pod."""
+    def mounts(self, pod: Pod) -> PodVolumes | None:
+        """As `pod_volumes`; several rules in turn ask about the same pod."""
         if self._last[0] is not pod:
-            self._last = (pod, mounts_of(pod))
+            self._last = (pod, pod_volumes(pod))
         return self._last[1]
 
     def known(self, kind: type[StorageObject]) -> set[str]:
         """The keys of all objects of a kind."""
         return set(self._kinds[kind].known)
 
-    def attachment_of(self, claim: ClaimRecord) -> Attachment | None:
+    def attachment_of(self, claim: ClaimRecord) -> AttachedVolume | None:
         """The volume that is attached where the claim is used, None if no driver counts it. A volume that is not made
         yet is known by its claim."""
         volume = self.volumes.get(claim.volume) if claim.volume else None
@@ -92,7 +92,7 @@ class VolumeStore:
             return volume.attachment
         known = self.classes.get(claim.class_name)
         driver = "" if known is None else driver_of(known.provisioner)
-        return Attachment(driver, f"\0{claim.key}") if driver else None
+        return AttachedVolume(driver, f"\0{claim.key}") if driver else None
 
     def in_tree(self, claim: ClaimRecord) -> bool:
         """Whether it comes to a volume of an in-tree plugin, which only a node with drivers attaches through one."""
@@ -104,24 +104,24 @@ class VolumeStore:
 
     # --- what the API server says ---------------------------------------------------------------------------------
 
-    def seen(self, thing: StorageObject) -> Touched | None:
+    def seen(self, thing: StorageObject) -> ChangedRows | None:
         """An object was added or changed; None if nothing that matters did. Raises Malformed, leaving everything as it
         was."""
-        kind, key = self._kinds[type(thing)], key_of(thing)
+        kind, key = self._kinds[type(thing)], object_key(thing)
         try:
             record = kind.read(thing)
         except Malformed as problem:
             raise problem.within(subject=f"{type(thing).__name__} {key}") from None
         return self._told(kind.tell(key, record))
 
-    def gone(self, kind: type[StorageObject], key: str) -> Touched | None:
+    def gone(self, kind: type[StorageObject], key: str) -> ChangedRows | None:
         return self._told(self._kinds[kind].tell(key, None))
 
-    def _told(self, touched: Touched | None) -> Touched | None:
+    def _told(self, touched: ChangedRows | None) -> ChangedRows | None:
         self.version += touched is not None
         return touched
 
-    def _claim(self, key: str, new: ClaimRecord | None) -> Touched | None:
+    def _claim(self, key: str, new: ClaimRecord | None) -> ChangedRows | None:
         old = self.claims.get(key)
         if old == new:
             return None
@@ -129,9 +129,9 @@ class VolumeStore:
         _index(self._claims_of, key, old.volume if old else "", new.volume if new else "")
         if new is not None:
             self.stock.claim_changed(new)
-        return Touched(usage)
+        return ChangedRows(usage)
 
-    def _volume(self, name: str, new: VolumeRecord | None) -> Touched | None:
+    def _volume(self, name: str, new: VolumeRecord | None) -> ChangedRows | None:
         old = self.volumes.get(name)
         if old == new:
             return None
@@ -140,42 +140,42 @@ class VolumeStore:
         usage |= self.users.recounted(self._claims_of.get(name, ()), lambda: _put(self.volumes, name, new))
         usage |= self._attach(held, +1)
         self.stock.volume_changed(name, old, new)
-        return Touched(usage)
+        return ChangedRows(usage)
 
-    def _class(self, name: str, new: ClassRecord | None) -> Touched | None:
+    def _class(self, name: str, new: ClassRecord | None) -> ChangedRows | None:
         if self.classes.get(name) == new:
             return None
         using = [key for key in self.users.claims() if key in self.claims and self.claims[key].class_name == name]
         usage = self.users.recounted(using, lambda: _put(self.classes, name, new))
         self.stock.rules_changed(name)
-        return Touched(usage)
+        return ChangedRows(usage)
 
-    def _capacity(self, key: str, new: CapacityRecord | None) -> Touched | None:
+    def _capacity(self, key: str, new: CapacityRecord | None) -> ChangedRows | None:
         old = self._capacities.get(key)
         if old == new:
             return None
         _put(self._capacities, key, new)
         self.stock.capacity_changed(old, new)
-        return Touched()
+        return ChangedRows()
 
-    def _csi_driver(self, name: str, new: storage.CSIDriverSpec | None) -> Touched | None:
+    def _csi_driver(self, name: str, new: storage.CSIDriverSpec | None) -> ChangedRows | None:
         if self.csi_drivers.get(name) == new:
             return None
         _put(self.csi_drivers, name, new)
         self.stock.rules_changed()
-        return Touched(nodes=set(self._row_of.values()))
+        return ChangedRows(nodes=set(self._row_of.values()))
 
-    def _node(self, name: str, new: NodeRecord | None) -> Touched | None:
+    def _node(self, name: str, new: NodeRecord | None) -> ChangedRows | None:
         if self._nodes.get(name) == new:
             return None
         _put(self._nodes, name, new)
         row = self._row_of.get(name)
         if row is None:
-            return Touched()
+            return ChangedRows()
         self.drivers.describe(row, new)
-        return Touched(nodes={row})
+        return ChangedRows(nodes={row})
 
-    def _attachment(self, name: str, new: storage.VolumeAttachmentSpec | None) -> Touched | None:
+    def _attachment(self, name: str, new: storage.VolumeAttachmentSpec | None) -> ChangedRows | None:
         old = self._attachments.get(name)
         if old == new:
             return None
@@ -183,7 +183,7 @@ class VolumeStore:
         _put(self._attachments, name, new)
         _index(self._attachments_of, name, _source(old), _source(new))
         _index(self._attachments_on, name, old.node_name if old else "", new.node_name if new else "")
-        return Touched(usage | self._attach([new] if new is not None else [], +1))
+        return ChangedRows(usage | self._attach([new] if new is not None else [], +1))
 
     def _attach(self, held: Iterable[storage.VolumeAttachmentSpec], sign: int) -> set[int]:
         """Count what VolumeAttachments say; volumes that no driver made are not theirs to count."""
@@ -191,7 +191,7 @@ class VolumeStore:
         for each in held:
             row, volume = self._row_of.get(each.node_name), self.volumes.get(_source(each))
             if row is not None and each.attacher and volume is not None and volume.csi and volume.attachment:
-                self.drivers.attach(row, Attachment(each.attacher, volume.attachment.handle), sign)
+                self.drivers.attach(row, AttachedVolume(each.attacher, volume.attachment.handle), sign)
                 rows.add(row)
         return rows
 
@@ -223,9 +223,9 @@ class VolumeStore:
 
 def _promised(record: PodRecord) -> list[tuple[str, str, str]]:
     """What was promised to the claims of a pod: a volume wherever it is, or a new one for the node."""
-    if not record.picks or record.mounts is None:
+    if not record.volume_choices or record.mounts is None:
         return []
-    picked = dict(record.picks)
+    picked = dict(record.volume_choices)
     uses = [(f"{record.namespace}/{use.claim}", picked.get(use.position)) for use in record.mounts.claims]
     return [(claim, volume, "" if volume else record.node) for claim, volume in uses if volume is not None]
 

@@ -1,19 +1,19 @@
 """A real control plane for tests, for benchmarks and for people who write plugins."""
 
-from kubenexus.testing.controlplane.cluster import Cluster, NotInTime, Object, Objects, Refused
-from kubenexus.testing.controlplane.family import DidNotStart, Family, Program
+from kubenexus.testing.controlplane.cluster import ClusterClient, Object, Objects, RequestRefused, WaitTimeout
 from kubenexus.testing.controlplane.plane import ControlPlane, KubectlFailed, free_ports
+from kubenexus.testing.controlplane.processes import DidNotStart, ManagedProcess, ProcessGroup
 
 __all__ = [
-    "Cluster",
+    "ClusterClient",
     "ControlPlane",
     "DidNotStart",
-    "Family",
     "KubectlFailed",
-    "NotInTime",
+    "ManagedProcess",
     "Object",
     "Objects",
-    "Program",
-    "Refused",
+    "ProcessGroup",
+    "RequestRefused",
+    "WaitTimeout",
     "free_ports",
 ]

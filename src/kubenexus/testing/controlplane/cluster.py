@@ -17,7 +17,7 @@ import yaml
 
 from kubenexus.base.clock import WallClock
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.testing.controlplane.kinds import Kinds
+from kubenexus.testing.controlplane.discovery import ResourceDiscovery
 
 Object = dict[str, Any]
 Objects = dict[str, Object]
@@ -31,7 +31,7 @@ PATCHES = {
 }
 
 
-class Refused(KubeNexusError):
+class RequestRefused(KubeNexusError):
     """The server answered with an error; `status` is its Status object."""
 
     def __init__(self, what: str, code: int, status: Object) -> None:
@@ -40,18 +40,18 @@ class Refused(KubeNexusError):
         super().__init__(f"{what}: {code} {status.get('reason', '')}: {status.get('message', '')}")
 
 
-class NotInTime(AssertionError):
+class WaitTimeout(AssertionError):
     """What a test waited for did not come about; the message says what was there instead."""
 
 
-class Cluster:
+class ClusterClient:
     """One user's view. Opens a connection for each request, so that it does not notice a restart of the server."""
 
     def __init__(self, server: str, token: str, trust: ssl.SSLContext) -> None:
         self._host = urllib.parse.urlsplit(server).netloc
         self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
         self._trust = trust
-        self._kinds = Kinds(self.get)
+        self._kinds = ResourceDiscovery(self.get)
 
     # ---- verbs -------------------------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Cluster:
         options = {} if grace is None else {"gracePeriodSeconds": grace}
         try:
             self.send("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
-        except Refused as refused:
+        except RequestRefused as refused:
             if refused.code != http.HTTPStatus.NOT_FOUND:
                 raise
 
@@ -104,7 +104,7 @@ class Cluster:
     def until(
         self, path: str, condition: Callable[[Objects], bool], what: str, *, seconds: float = 20.0, selector: str = ""
     ) -> Objects:
-        """The objects of a collection as soon as the condition holds for them. Raises NotInTime.
+        """The objects of a collection as soon as the condition holds for them. Raises WaitTimeout.
 
         `selector` is part of a query: `labelSelector=app%3Dweb`, `fieldSelector=metadata.name%3Dweb`.
         """
@@ -112,7 +112,7 @@ class Cluster:
         for seen in self.states(path, seconds=seconds, selector=selector):
             if _holds(condition, seen):
                 return seen
-        raise NotInTime(f"after {seconds:g} s not true: {what}\n{_shown(path, seen)}")
+        raise WaitTimeout(f"after {seconds:g} s not true: {what}\n{_shown(path, seen)}")
 
     def states(self, path: str, *, seconds: float, selector: str = "") -> Iterator[Objects]:
         """The objects of a collection now, and after each change for so long. Lists anew when a watch ends."""
@@ -163,7 +163,7 @@ def _read(what: str, code: int, body: bytes) -> Any:
         status = json.loads(body)
     except ValueError:
         status = {"message": body.decode(errors="replace")}
-    raise Refused(what, code, status if isinstance(status, dict) else {})
+    raise RequestRefused(what, code, status if isinstance(status, dict) else {})
 
 
 def _name(path: str, item: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ LOOPBACK = "127.0.0.1"
 CLUSTER_IPS = "10.96.0.0/16"
 
 
-class Ports(NamedTuple):
+class ControlPlanePorts(NamedTuple):
     """Where the two listen."""
 
     etcd: int
@@ -35,7 +35,7 @@ def token_file(folder: Path) -> Path:
     return folder / "tokens.csv"
 
 
-def etcd(assets: Path, folder: Path, ports: Ports) -> list[str]:
+def etcd(assets: Path, folder: Path, ports: ControlPlanePorts) -> list[str]:
     return [
         str(assets / "etcd"),
         f"--data-dir={folder / 'etcd'}",
@@ -47,7 +47,7 @@ def etcd(assets: Path, folder: Path, ports: Ports) -> list[str]:
     ]
 
 
-def apiserver(assets: Path, folder: Path, ports: Ports, authorization: str) -> list[str]:
+def apiserver(assets: Path, folder: Path, ports: ControlPlanePorts, authorization: str) -> list[str]:
     key = signing_key(folder)
     return [
         str(assets / "kube-apiserver"),

@@ -22,8 +22,8 @@ from typing import Literal, Self
 
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.testing.controlplane import commands, credentials
-from kubenexus.testing.controlplane.cluster import Cluster
-from kubenexus.testing.controlplane.family import Family, Program
+from kubenexus.testing.controlplane.cluster import ClusterClient
+from kubenexus.testing.controlplane.processes import ManagedProcess, ProcessGroup
 
 
 class KubectlFailed(KubeNexusError):
@@ -54,9 +54,9 @@ class ControlPlane:
         self._tokens = {user: secrets.token_hex(16) for user in self._groups}
         self._client_ca = client_ca
         self._apiserver_flags = tuple(apiserver_flags)
-        self._ports = commands.Ports(*free_ports(2))
-        self._family: Family | None = None
-        self._apiserver: Program | None = None
+        self._ports = commands.ControlPlanePorts(*free_ports(2))
+        self._family: ProcessGroup | None = None
+        self._apiserver: ManagedProcess | None = None
 
     @property
     def server(self) -> str:
@@ -68,7 +68,7 @@ class ControlPlane:
         return commands.authority(self.folder)
 
     @property
-    def family(self) -> Family:
+    def family(self) -> ProcessGroup:
         """For further programs that must not outlive us, such as the scheduler under test."""
         assert self._family is not None, "the control plane was not started"
         return self._family
@@ -76,7 +76,7 @@ class ControlPlane:
     def start(self) -> Self:
         """Returns when the API server is ready. Raises DidNotStart with the end of a log, and then nothing runs."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._family = Family(self.folder)
+        self._family = ProcessGroup(self.folder)
         try:
             self._write_credentials()
             etcd = self._family.start(commands.etcd(self._assets, self.folder, self._ports))
@@ -114,12 +114,12 @@ class ControlPlane:
 
     # ---- further programs --------------------------------------------------------------------------------------------
 
-    def start_controllers(self, *flags: str) -> Program:
+    def start_controllers(self, *flags: str) -> ManagedProcess:
         """kube-controller-manager: deployments, jobs, namespaces, volumes, the life of nodes."""
         key = f"--service-account-private-key-file={commands.signing_key(self.folder)}"
         return self.family.start([*self._client("kube-controller-manager"), key, *flags])
 
-    def start_scheduler(self, *flags: str) -> Program:
+    def start_scheduler(self, *flags: str) -> ManagedProcess:
         """The scheduler that we are measured by."""
         return self.family.start([*self._client("kube-scheduler"), *flags])
 
@@ -154,9 +154,9 @@ class ControlPlane:
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         return self.kubeconfig_with({"token": self.cluster().send("POST", path, asked)["status"]["token"]}, name)
 
-    def cluster(self, user: str = credentials.ADMIN) -> Cluster:
+    def cluster(self, user: str = credentials.ADMIN) -> ClusterClient:
         """The cluster as this user sees it."""
-        return Cluster(self.server, self.token(user), self._trust())
+        return ClusterClient(self.server, self.token(user), self._trust())
 
     # ---- within ------------------------------------------------------------------------------------------------------
 

@@ -6,18 +6,18 @@ import sys
 import time
 from collections.abc import Sequence
 
-from kubenexus.testing.fuzz.growing import Growing
+from kubenexus.testing.fuzz.fuzz_run import FuzzRun
+from kubenexus.testing.fuzz.growing_run import GrowingRun
 from kubenexus.testing.fuzz.report import cut, report, said
 from kubenexus.testing.fuzz.stream import event
-from kubenexus.testing.fuzz.world import World
-from kubenexus.testing.large.stage import NODES
+from kubenexus.testing.large.large_cluster import NODES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     told = _parser().parse_args(arguments)
     if told.grow:
         return _grow(told)
-    world, begin = World(told.seed), time.perf_counter()
+    world, begin = FuzzRun(told.seed), time.perf_counter()
     if told.object is not None:
         return _one(world, told.object)
     tally = world.run(told.objects)
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _grow(told: argparse.Namespace) -> int:
-    growing, before = Growing(told.seed), logging.root.manager.disable
+    growing, before = GrowingRun(told.seed), logging.root.manager.disable
     logging.disable(logging.CRITICAL)  # each object that cannot be used would be complained about
     try:
         growing.run(range(told.rounds) if told.round is None else range(told.round, told.round + 1), told.nodes)
@@ -37,7 +37,7 @@ def _grow(told: argparse.Namespace) -> int:
     return 1 if growing.broken else 0
 
 
-def _one(world: World, number: int) -> int:
+def _one(world: FuzzRun, number: int) -> int:
     """All that came before it, quietly, then this one."""
     world.run(number)
     heard = event(world.seed, number)

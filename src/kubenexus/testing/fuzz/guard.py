@@ -8,20 +8,20 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kubenexus.api.core import Pod
-from kubenexus.testing.fuzz.stream import Event
-from kubenexus.testing.fuzz.tally import Tally
-from kubenexus.testing.fuzz.work import TooMuchWork, counted
+from kubenexus.testing.fuzz.call_counting import TooMuchWork, counted
+from kubenexus.testing.fuzz.results import FuzzResults
+from kubenexus.testing.fuzz.stream import FuzzEvent
 
 LARGE: Final = 4096  # bytes from which on every step is counted; of smaller objects, one in a few
 SAMPLE: Final = 32
 
 
-class Guard:
+class ExceptionGuard:
     """Knows the event that is being told, and blames it."""
 
     def __init__(self) -> None:
-        self.tally = Tally()
-        self.event = Event(-1, Pod, b"")
+        self.tally = FuzzResults()
+        self.event = FuzzEvent(-1, Pod, b"")
         self._calls = 0
 
     def guarded(self, step: str, act: Callable[[], Any], *, passing: Any = (), length: int = 0) -> Any:

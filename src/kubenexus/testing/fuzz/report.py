@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kubenexus.testing.fuzz.tally import Tally, Violation
+from kubenexus.testing.fuzz.results import FuzzResults, Violation
 
 _MOST_FIELDS: Final = 40
 _MOST_WAYS: Final = 15
 _SHOWN: Final = 400
 
 
-def report(tally: Tally, seed: int, seconds: float) -> Iterator[str]:
+def report(tally: FuzzResults, seed: int, seconds: float) -> Iterator[str]:
     total = tally.objects.total()
     yield f"{total:,} objects, {tally.decisions.total():,} decisions, seed {seed}, {seconds:.0f} s"
     yield from _table("objects", ((*key, count) for key, count in sorted(tally.objects.items())))
@@ -45,7 +45,7 @@ def _table(title: str, rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
         yield f"  {first:<14} {second[:60]:<61} {count:>9,}" if second else f"  {first:<76} {count:>9,}"
 
 
-def _slowest(tally: Tally) -> Iterator[str]:
+def _slowest(tally: FuzzResults) -> Iterator[str]:
     """By calls, which are counted; times are told, but judge nothing."""
     yield ""
     titles = ("objects", "most calls", "most ms", "object", "all s")

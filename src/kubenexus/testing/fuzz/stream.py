@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 
 from kubenexus.api.core import DeviceClass, Node, Pod
-from kubenexus.testing.fuzz import good, huge, strange, torn
-from kubenexus.testing.fuzz.good import Json
-from kubenexus.testing.fuzz.strange import Way
-from kubenexus.testing.fuzz.torn import Tear
+from kubenexus.testing.fuzz import byte_mutations, json_mutations, size_mutations, valid_objects
+from kubenexus.testing.fuzz.byte_mutations import Tear
+from kubenexus.testing.fuzz.json_mutations import Way
+from kubenexus.testing.fuzz.valid_objects import Json
 
 Kind = type[Pod] | type[Node] | type[DeviceClass]
 
@@ -23,7 +23,7 @@ _TORN: Final = 0.2
 _DELETED: Final = 0.15
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class FuzzEvent(msgspec.Struct, frozen=True, gc=False):
     """Bytes that claim to be a `kind`. `way` is what was done to them. With `count` it is a page of so many objects."""
 
     number: int
@@ -34,35 +34,39 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     count: int = 0
 
 
-def event(seed: int, number: int) -> Event:
+def event(seed: int, number: int) -> FuzzEvent:
     """The same for the same numbers, whatever came before."""
     rng = Random(f"{seed}/{number}")
     kind: Kind = rng.choices((Pod, Node, DeviceClass), (75, 22, 3))[0]
     if rng.random() < 0.01:
         return _page(rng, number, kind)
     way, raw = _object(rng, kind)
-    return Event(number, kind, raw, way, deleted=rng.random() < _DELETED)
+    return FuzzEvent(number, kind, raw, way, deleted=rng.random() < _DELETED)
 
 
-def _page(rng: Random, number: int, kind: Kind) -> Event:
+def _page(rng: Random, number: int, kind: Kind) -> FuzzEvent:
     """A list, as after a gap in the watch: one bad object must not spoil the others."""
     made = [_object(rng, kind, whole=True) for _ in range(rng.randrange(12))]
     raw = b'{"kind":"%sList","items":[%s]}' % (kind.__name__.encode(), b",".join(raw for _, raw in made))
-    return Event(number, kind, raw, "a page", count=len(made))
+    return FuzzEvent(number, kind, raw, "a page", count=len(made))
 
 
-def spoiled(rng: Random, kind: Kind, way: Way | Tear, number: int = 0) -> Event:
+def spoiled(rng: Random, kind: Kind, way: Way | Tear, number: int = 0) -> FuzzEvent:
     """An object to which just this was done."""
     raw = _spoil(rng, _good(rng, kind, hostile=True), way)
-    return Event(number, kind, raw, _named(way))
+    return FuzzEvent(number, kind, raw, _named(way))
 
 
 def ways(kind: Kind) -> tuple[tuple[Way, ...], tuple[Way, ...], tuple[Tear, ...]]:
     """All that can be done to an object of this kind: while it stays JSON, making it huge, and tearing it."""
     if kind is DeviceClass:
-        return strange.FOR_ANY, huge.FOR_ANY, torn.TEARS
-    some, large = (strange.FOR_PODS, huge.FOR_PODS) if kind is Pod else (strange.FOR_NODES, huge.FOR_NODES)
-    return some, large, torn.TEARS
+        return json_mutations.FOR_ANY, size_mutations.FOR_ANY, byte_mutations.TEARS
+    some, large = (
+        (json_mutations.FOR_PODS, size_mutations.FOR_PODS)
+        if kind is Pod
+        else (json_mutations.FOR_NODES, size_mutations.FOR_NODES)
+    )
+    return some, large, byte_mutations.TEARS
 
 
 def _object(rng: Random, kind: Kind, whole: bool = False) -> tuple[str, bytes]:
@@ -87,15 +91,15 @@ def _spoil(rng: Random, thing: Json, way: Way | Tear, *, further: bool = False) 
         return made
     if further:
         thing = copy.deepcopy(thing)  # parts of it are constants by now
-        strange.wrong_type(rng, thing)
+        json_mutations.wrong_type(rng, thing)
     return _dumped(rng, thing)
 
 
 def _good(rng: Random, kind: Kind, hostile: bool) -> Json:
     if kind is Node:
-        return good.node(rng)
+        return valid_objects.node(rng)
     # An unreadable pod that runs closes its node. Were they many, no node would be left to decide about.
-    return good.pod(rng, bound=0.12 if hostile else 0.35) if kind is Pod else good.device_class(rng)
+    return valid_objects.pod(rng, bound=0.12 if hostile else 0.35) if kind is Pod else valid_objects.device_class(rng)
 
 
 def _named(way: Callable[..., object]) -> str:

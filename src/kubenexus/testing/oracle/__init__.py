@@ -5,11 +5,11 @@
     files ─▶ cluster (a ledger per case) ─▶ ours (our answers) ─▶ cases, scores, vectors (compare) ─▶ tally ─▶ report
       └────▶ held (how much there is to compare, counted without any of the above)
 
-What is compared follows from which plugins are built in (`upstream.Built`): a plugin that is added to
+What is compared follows from which plugins are built in (`upstream.BuiltProfile`): a plugin that is added to
 `kubenexus.plugins` is judged from then on, and what is not built is counted as *not compared*.
 """
 
-from kubenexus.testing.oracle.tally import Difference, Tally
-from kubenexus.testing.oracle.trial import judge
+from kubenexus.testing.oracle.compare_run import judge
+from kubenexus.testing.oracle.comparison_counts import ComparisonCounts, Difference
 
-__all__ = ["Difference", "Tally", "judge"]
+__all__ = ["ComparisonCounts", "Difference", "judge"]

@@ -4,8 +4,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from kubenexus.testing.oracle.compare_run import judge
 from kubenexus.testing.oracle.report import report
-from kubenexus.testing.oracle.trial import judge
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

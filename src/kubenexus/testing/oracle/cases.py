@@ -14,23 +14,23 @@ from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
 from kubenexus.state.ledger import Ledger
 from kubenexus.testing.oracle.cluster import Item, incoming, ledger_of
+from kubenexus.testing.oracle.comparability import NOT_BUILT, Comparability
+from kubenexus.testing.oracle.comparison_counts import ComparisonCounts
 from kubenexus.testing.oracle.expected import Expected, ExpectedPod, First, PreFiltered, first_of, status_of
-from kubenexus.testing.oracle.ours import Ours
-from kubenexus.testing.oracle.say import NOT_BUILT, Say
+from kubenexus.testing.oracle.our_answers import OurAnswers
 from kubenexus.testing.oracle.scores import compare_scores
-from kubenexus.testing.oracle.tally import Tally
-from kubenexus.testing.oracle.upstream import FILTERS, Built
+from kubenexus.testing.oracle.upstream import FILTERS, BuiltProfile
 
 _EXPECTED = msgspec.json.Decoder(Expected)
 
 
-def compare_case(item: Item, tally: Tally, built: Built) -> None:
+def compare_case(item: Item, tally: ComparisonCounts, built: BuiltProfile) -> None:
     """Judge a case. Raises whatever goes wrong in reading it or in answering."""
     expected = _EXPECTED.decode(item.expected).pods
     pods = {pod.key: pod for pod in incoming(item.case)}
     if pods.keys() != expected.keys():
         raise KubeNexusError(f"incoming pods {sorted(pods)}, but answers about {sorted(expected)}")
-    ledger, planner = ledger_of(item.case), Planner(built.lineup)
+    ledger, planner = ledger_of(item.case), Planner(built.profile_plugins)
     for key, pod in pods.items():
         part = tally.within(item.case.id, key)
         _compare_pod(pod, expected[key], ledger, planner, built, part)
@@ -38,8 +38,10 @@ def compare_case(item: Item, tally: Tally, built: Built) -> None:
     tally.compare("case", "judged", "judged")
 
 
-def _compare_pod(pod: Pod, expected: ExpectedPod, ledger: Ledger, planner: Planner, built: Built, tally: Tally) -> None:
-    ours, say = Ours(pod, ledger, planner), Say(expected, built)
+def _compare_pod(
+    pod: Pod, expected: ExpectedPod, ledger: Ledger, planner: Planner, built: BuiltProfile, tally: ComparisonCounts
+) -> None:
+    ours, say = OurAnswers(pod, ledger, planner), Comparability(expected, built)
     _compare_requests(pod, expected, tally)
     _compare_prefilter(ours, expected, built, tally)
     _compare_prefilters(ours, expected, say, tally)
@@ -52,14 +54,14 @@ def _compare_pod(pod: Pod, expected: ExpectedPod, ledger: Ledger, planner: Plann
     tally.leave("devices", sum(map(len, expected.devices.values())))
 
 
-def _compare_requests(pod: Pod, expected: ExpectedPod, tally: Tally) -> None:
+def _compare_requests(pod: Pod, expected: ExpectedPod, tally: ComparisonCounts) -> None:
     counted = footprint(pod)
     tally.compare("requests", dict(counted.amounts), expected.requests)
     nonzero = {"cpu": counted.nonzero_cpu, "memory": counted.nonzero_memory}
     tally.compare("nonZeroRequests", nonzero, expected.non_zero_requests)
 
 
-def _compare_prefilter(ours: Ours, expected: ExpectedPod, built: Built, tally: Tally) -> None:
+def _compare_prefilter(ours: OurAnswers, expected: ExpectedPod, built: BuiltProfile, tally: ComparisonCounts) -> None:
     """Each plugin's PreFilter on its own."""
     for plugin in FILTERS:
         if plugin not in built.filters:
@@ -72,7 +74,7 @@ def _compare_prefilter(ours: Ours, expected: ExpectedPod, built: Built, tally: T
         tally.compare("preFilter", ours.prefiltered.get(plugin, PreFiltered()), wanted, plugin=plugin)
 
 
-def _compare_prefilters(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) -> None:
+def _compare_prefilters(ours: OurAnswers, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts) -> None:
     """All PreFilters together: the failure that ends the attempt, or the nodes that are left."""
     fail, nodes = expected.pre_filter_fail, expected.pre_filter_nodes
     if ours.refused is not None and ours.kept_back:
@@ -89,7 +91,7 @@ def _compare_prefilters(ours: Ours, expected: ExpectedPod, say: Say, tally: Tall
         tally.leave("preFilterNodes")
 
 
-def _compare_filters(ours: Ours, expected: ExpectedPod, built: Built, tally: Tally) -> None:
+def _compare_filters(ours: OurAnswers, expected: ExpectedPod, built: BuiltProfile, tally: ComparisonCounts) -> None:
     """Each filter on its own, on every node and in both directions: what it accepts must be accepted, too."""
     nodes = len(ours.columns.row_of)
     for plugin in FILTERS:
@@ -100,7 +102,7 @@ def _compare_filters(ours: Ours, expected: ExpectedPod, built: Built, tally: Tal
         tally.compare_nodes("filter", ours.rejects.get(plugin, {}), wanted, plugin=plugin, nodes=nodes)
 
 
-def _compare_nodes(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) -> None:
+def _compare_nodes(ours: OurAnswers, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts) -> None:
     """What becomes of each node when all filters are asked, nominated pods counted in."""
     for node in expected.feasible:
         if node in ours.kept_back:
@@ -123,7 +125,7 @@ def _compare_nodes(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) ->
             tally.leave("first", plugin=plugin)
 
 
-def _compare_errors(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) -> None:
+def _compare_errors(ours: OurAnswers, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts) -> None:
     """How the attempt ends where it does not end with a node."""
     if ours.kept_back:
         tally.leave("error", because=NOT_BUILT)

@@ -14,25 +14,25 @@ from kubenexus.state.ledger import Ledger
 # For each list of objects: the type it is read as, and how the ledger is told. Lists that are not named here hold
 # objects that no rule of ours reads yet.
 FEEDS: dict[str, tuple[type[Any], Callable[[Ledger, Any], object]]] = {
-    "deviceClasses": (DeviceClass, Ledger.device_class_seen),
-    "namespaces": (Namespace, Ledger.namespace_seen),
-    "services": (Service, Ledger.owner_seen),
-    "replicationControllers": (ReplicationController, Ledger.owner_seen),
-    "replicaSets": (ReplicaSet, Ledger.owner_seen),
-    "statefulSets": (StatefulSet, Ledger.owner_seen),
-    "nodes": (Node, Ledger.node_seen),
-    "pods": (Pod, Ledger.pod_seen),
-    "persistentVolumes": (storage.PersistentVolume, Ledger.storage_seen),
-    "persistentVolumeClaims": (storage.PersistentVolumeClaim, Ledger.storage_seen),
-    "storageClasses": (storage.StorageClass, Ledger.storage_seen),
-    "csiNodes": (storage.CSINode, Ledger.storage_seen),
-    "csiDrivers": (storage.CSIDriver, Ledger.storage_seen),
-    "csiStorageCapacities": (storage.CSIStorageCapacity, Ledger.storage_seen),
-    "volumeAttachments": (storage.VolumeAttachment, Ledger.storage_seen),
+    "deviceClasses": (DeviceClass, Ledger.upsert_device_class),
+    "namespaces": (Namespace, Ledger.upsert_namespace),
+    "services": (Service, Ledger.upsert_owner),
+    "replicationControllers": (ReplicationController, Ledger.upsert_owner),
+    "replicaSets": (ReplicaSet, Ledger.upsert_owner),
+    "statefulSets": (StatefulSet, Ledger.upsert_owner),
+    "nodes": (Node, Ledger.upsert_node),
+    "pods": (Pod, Ledger.upsert_pod),
+    "persistentVolumes": (storage.PersistentVolume, Ledger.upsert_storage),
+    "persistentVolumeClaims": (storage.PersistentVolumeClaim, Ledger.upsert_storage),
+    "storageClasses": (storage.StorageClass, Ledger.upsert_storage),
+    "csiNodes": (storage.CSINode, Ledger.upsert_storage),
+    "csiDrivers": (storage.CSIDriver, Ledger.upsert_storage),
+    "csiStorageCapacities": (storage.CSIStorageCapacity, Ledger.upsert_storage),
+    "volumeAttachments": (storage.VolumeAttachment, Ledger.upsert_storage),
 }
 
 
-class Case(msgspec.Struct):
+class OracleCase(msgspec.Struct):
     """A cluster and the pods that come to it, each evaluated alone."""
 
     id: str
@@ -44,11 +44,11 @@ class Case(msgspec.Struct):
 class Item(msgspec.Struct):
     """An element of a file of cases."""
 
-    case: Case
+    case: OracleCase
     expected: msgspec.Raw
 
 
-def ledger_of(case: Case) -> Ledger:
+def ledger_of(case: OracleCase) -> Ledger:
     """A fresh ledger that was told of every object, in the order of the lists."""
     ledger = Ledger()
     for name, (kind, tell) in FEEDS.items():
@@ -57,7 +57,7 @@ def ledger_of(case: Case) -> Ledger:
     return ledger
 
 
-def incoming(case: Case) -> list[Pod]:
+def incoming(case: OracleCase) -> list[Pod]:
     return [_read(raw, Pod) for raw in case.incoming]
 
 

@@ -21,7 +21,7 @@ class _Said(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     """A piece of the recorded answer."""
 
 
-class PreFilter(_Said, frozen=True):
+class RecordedPreFilter(_Said, frozen=True):
     """As `PreFiltered`; absent for a plugin that did neither."""
 
     status: list[str] | None = None
@@ -53,7 +53,7 @@ class ExpectedPod(_Said, frozen=True):
     feasible: list[str]
     non_zero_requests: dict[str, int] = {}
     skip_filter: list[str] = []
-    pre_filter: dict[str, PreFilter] = {}
+    pre_filter: dict[str, RecordedPreFilter] = {}
     pre_filter_fail: list[str] | None = None
     pre_filter_nodes: list[str] | None = None
     rejects: dict[str, Reject] = {}

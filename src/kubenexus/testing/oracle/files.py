@@ -15,20 +15,20 @@ VECTORS = "vectors-"
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-class Unusable(KubeNexusError):
+class UnusablePath(KubeNexusError):
     """A path from which nothing can be judged; the text says which and why."""
 
 
-def find(paths: Iterable[str | Path]) -> tuple[list[Path], list[Unusable]]:
+def find(paths: Iterable[str | Path]) -> tuple[list[Path], list[UnusablePath]]:
     """The files at these paths (a folder stands for all its recorded files), and the paths that lead nowhere."""
     files: list[Path] = []
-    problems: list[Unusable] = []
+    problems: list[UnusablePath] = []
     for path in map(Path, paths):
         found = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
         if not path.exists():
-            problems.append(Unusable(f"{path}: no such file or folder"))
+            problems.append(UnusablePath(f"{path}: no such file or folder"))
         elif not found:
-            problems.append(Unusable(f"{path}: no *{SUFFIX} in this folder"))
+            problems.append(UnusablePath(f"{path}: no *{SUFFIX} in this folder"))
         else:
             files.extend(file for file in found if file not in files)
     return files, problems
@@ -44,7 +44,7 @@ def items(path: Path) -> list[msgspec.Raw]:
     try:
         found = _ITEMS.decode(gzip.decompress(path.read_bytes()))
     except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unusable(f"{path}: cannot be read: {error}") from error
+        raise UnusablePath(f"{path}: cannot be read: {error}") from error
     if not found:
-        raise Unusable(f"{path}: holds nothing")
+        raise UnusablePath(f"{path}: holds nothing")
     return found

@@ -3,20 +3,20 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from kubenexus.testing.oracle.tally import Difference, Key, Tally
+from kubenexus.testing.oracle.comparison_counts import ComparisonCounts, Difference, Key
 
 Row = tuple[str, ...]
 Fold = Callable[[Key], Row]
 
 
-def report(tally: Tally, *, detail: bool = False) -> Iterator[str]:
+def report(tally: ComparisonCounts, *, detail: bool = False) -> Iterator[str]:
     """All lines, in reading order: kind by kind, all kinds together, differences, problems, the sum."""
     if tally.held:
         yield from _tables(tally, detail)
     yield from findings(tally)
 
 
-def findings(tally: Tally) -> Iterator[str]:
+def findings(tally: ComparisonCounts) -> Iterator[str]:
     """What is wrong, with both answers, and the sum."""
     for difference in tally.differences:
         yield from _difference(difference)
@@ -25,7 +25,7 @@ def findings(tally: Tally) -> Iterator[str]:
     yield from _balance(tally)
 
 
-def _tables(tally: Tally, detail: bool) -> Iterator[str]:
+def _tables(tally: ComparisonCounts, detail: bool) -> Iterator[str]:
     by_kind: Fold = (lambda key: (key.kind, key.aspect, key.plugin)) if detail else _by_kind
     yield from table(("kind", *(("aspect", "plugin") if detail else ("plugin or aspect",))), tally, by_kind)
     yield ""
@@ -38,7 +38,7 @@ def _by_kind(key: Key) -> Row:
     return key.kind, key.plugin or key.aspect
 
 
-def table(titles: Row, tally: Tally, fold: Fold) -> Iterator[str]:
+def table(titles: Row, tally: ComparisonCounts, fold: Fold) -> Iterator[str]:
     """One line for each group of keys that `fold` puts together, and the sum of all."""
     compared, different, left = (
         _folded(counter, fold) for counter in (tally.compared, tally.different, tally.not_compared)
@@ -79,7 +79,7 @@ def _difference(found: Difference) -> Iterable[str]:
     )
 
 
-def _balance(tally: Tally) -> Iterator[str]:
+def _balance(tally: ComparisonCounts) -> Iterator[str]:
     for key in tally.unbalanced:
         done = tally.compared[key] + tally.not_compared[key]
         yield f"problem: {' '.join(filter(None, key))}: held {tally.held[key]:,}, but accounted for {done:,}"

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.testing.oracle import held
+from kubenexus.testing.oracle import answer_counts
 from kubenexus.testing.oracle.features import Feature, Verdict, of_case, of_vector, verdicts
 from kubenexus.testing.oracle.files import SUFFIX, VECTORS, find, items, kind_of
 
@@ -114,9 +114,12 @@ def read_index(folder: Path) -> Index:
 
 def size_of(kind: str, elements: list[dict[str, Any]]) -> Size:
     if kind.startswith(VECTORS):
-        return Size(len(elements), 0, sum(held.in_vector(kind, each).total() for each in elements))
+        return Size(len(elements), 0, sum(answer_counts.in_vector(kind, each).total() for each in elements))
     pods = sum(len(each["case"]["incoming"]) for each in elements)
-    counted = (held.in_case(kind, len(each["case"]["objects"].get("nodes", [])), each["expected"]) for each in elements)
+    counted = (
+        answer_counts.in_case(kind, len(each["case"]["objects"].get("nodes", [])), each["expected"])
+        for each in elements
+    )
     return Size(len(elements), pods, sum(each.total() for each in counted))
 
 

@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.cycle.rank import scores_among
+from kubenexus.cycle.select import score_rows
+from kubenexus.testing.oracle.comparability import NOT_BUILT, Comparability
+from kubenexus.testing.oracle.comparison_counts import ComparisonCounts
 from kubenexus.testing.oracle.expected import ExpectedPod
-from kubenexus.testing.oracle.ours import Ours
-from kubenexus.testing.oracle.say import NOT_BUILT, Say
-from kubenexus.testing.oracle.tally import Tally
+from kubenexus.testing.oracle.our_answers import OurAnswers
 from kubenexus.testing.oracle.upstream import SCORES
 
 Column = dict[str, int]
 
 
-def compare_scores(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) -> None:
+def compare_scores(ours: OurAnswers, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts) -> None:
     _compare_failure(ours, expected, say, tally)
     if expected.scores is None:
         return
@@ -35,17 +35,17 @@ def compare_scores(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) ->
     _compare_choice(ours, total, expected, say, tally)
 
 
-def _compare_column(aspect: str, ours: Column, expected: Column, plugin: str, tally: Tally) -> None:
+def _compare_column(aspect: str, ours: Column, expected: Column, plugin: str, tally: ComparisonCounts) -> None:
     tally.compare_nodes(aspect, ours, expected, plugin=plugin, nodes=len(expected))
 
 
-def _scores(ours: Ours, nodes: list[str]) -> tuple[dict[str, Column], dict[str, Column], Column]:
+def _scores(ours: OurAnswers, nodes: list[str]) -> tuple[dict[str, Column], dict[str, Column], Column]:
     """Raw and normalised scores of each plugin that has any, and the weighted sums."""
     rows = np.array([ours.columns.row_of[node] for node in nodes], np.int64)
     raw: dict[str, Column] = {}
     norm: dict[str, Column] = {}
     total = np.zeros(len(rows), np.int64)
-    for scored in scores_among(ours.member.table, rows, ours.columns):
+    for scored in score_rows(ours.classified.table, rows, ours.columns):
         raw[scored.plugin] = {node: scored.shown(i) for i, node in enumerate(nodes)}
         norm[scored.plugin] = _column(nodes, scored.normalized)
         total += scored.weight * np.asarray(scored.normalized)
@@ -56,7 +56,7 @@ def _column(nodes: list[str], values: Any) -> Column:
     return dict(zip(nodes, np.broadcast_to(values, len(nodes)).tolist(), strict=True))
 
 
-def _total(expected: ExpectedPod, say: Say) -> Column:
+def _total(expected: ExpectedPod, say: Comparability) -> Column:
     """The recorded sums without the part of the plugins that we have not built."""
     sums = np.array(expected.total, np.int64)
     for plugin, said in (expected.scores or {}).items():
@@ -65,7 +65,9 @@ def _total(expected: ExpectedPod, say: Say) -> Column:
     return _column(expected.feasible, sums)
 
 
-def _compare_choice(ours: Ours, total: Column, expected: ExpectedPod, say: Say, tally: Tally) -> None:
+def _compare_choice(
+    ours: OurAnswers, total: Column, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts
+) -> None:
     """The best nodes by our sums; and the node a decision takes, through the whole program, must be one of them."""
     best = frozenset(expected.best or ())
     if say.ranking:
@@ -84,12 +86,12 @@ def _compare_choice(ours: Ours, total: Column, expected: ExpectedPod, say: Say, 
         tally.leave("choice")
 
 
-def _compare_failure(ours: Ours, expected: ExpectedPod, say: Say, tally: Tally) -> None:
+def _compare_failure(ours: OurAnswers, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts) -> None:
     if not expected.feasible:
         return
     if not say.score_error:
         tally.leave("scoreError")
         return
-    failed = ours.member.table.failed
+    failed = ours.classified.table.score_error
     said = "" if failed is None else f'running PreScore plugin "{failed.plugin}": {", ".join(failed.reasons)}'
     tally.compare("scoreError", said, expected.score_error)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kubenexus.framework.profile import Enabled, Lineup, Profile, stands_in
+from kubenexus.framework.profile import EnabledPlugin, Profile, ProfilePlugins, stands_in
 from kubenexus.plugins import BUILT_IN, default_profile
 
 # In upstream's order: the first that refuses a node is the one that is reported.
@@ -36,7 +36,7 @@ SCORES: Final = {
 }
 
 
-class Built:
+class BuiltProfile:
     """Our lineup of upstream's plugins, in our order and with our weights (they are on trial, too), default arguments.
 
     Which of them exist is read from the table of built-in plugins, by point: a plugin may filter and not score yet. One
@@ -44,7 +44,7 @@ class Built:
     """
 
     def __init__(self) -> None:
-        ours = [Enabled(p.name, p.weight) for p in default_profile().plugins if p.name in {*FILTERS, *SCORES}]
-        self.lineup = Lineup(Profile("default-scheduler", tuple(ours)), BUILT_IN)
-        self.filters = frozenset(plugin.name for plugin in self.lineup.filters if not stands_in(plugin))
-        self.scores = frozenset(plugin.name for plugin in self.lineup.scores)
+        ours = [EnabledPlugin(p.name, p.weight) for p in default_profile().plugins if p.name in {*FILTERS, *SCORES}]
+        self.profile_plugins = ProfilePlugins(Profile("default-scheduler", tuple(ours)), BUILT_IN)
+        self.filters = frozenset(plugin.name for plugin in self.profile_plugins.filters if not stands_in(plugin))
+        self.scores = frozenset(plugin.name for plugin in self.profile_plugins.scores)

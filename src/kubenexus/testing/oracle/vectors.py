@@ -5,18 +5,18 @@ from typing import Any
 
 from kubenexus.api.codec import from_data
 from kubenexus.api.core import NodeSelector, Pod
-from kubenexus.api.node_selectors import required
+from kubenexus.api.node_selectors import parse_required
 from kubenexus.api.quantity import Quantity
 from kubenexus.api.resources import footprint, pod_limits, pod_requests
 from kubenexus.api.selectors import LabelSelector, compile_selector
 from kubenexus.base.errors import KubeNexusError, Malformed
+from kubenexus.testing.oracle.comparison_counts import ComparisonCounts
 from kubenexus.testing.oracle.files import VECTORS
-from kubenexus.testing.oracle.tally import Tally
 
 REFUSED = "refused"
 
 
-def compare_vector(vector: dict[str, Any], tally: Tally) -> None:
+def compare_vector(vector: dict[str, Any], tally: ComparisonCounts) -> None:
     """Judge one element of a file of vectors. Raises if the file's kind is not known, or the vector not whole."""
     kind = tally.kind.removeprefix(VECTORS)
     if kind not in _KINDS:
@@ -25,7 +25,7 @@ def compare_vector(vector: dict[str, Any], tally: Tally) -> None:
     tally.compare("case", "judged", "judged")
 
 
-def _quantity(vector: dict[str, Any], tally: Tally) -> None:
+def _quantity(vector: dict[str, Any], tally: ComparisonCounts) -> None:
     """Where Kubernetes overflows, its value and milli are not worth having; ours are capped instead."""
     try:
         ours = Quantity.parse(vector["in"])
@@ -42,7 +42,7 @@ def _quantity(vector: dict[str, Any], tally: Tally) -> None:
             tally.compare(aspect, said.get(aspect, REFUSED), vector[aspect])
 
 
-def _requests(vector: dict[str, Any], tally: Tally) -> None:
+def _requests(vector: dict[str, Any], tally: ComparisonCounts) -> None:
     pod = from_data(vector["pod"], Pod)
     counted = footprint(pod)
     nonzero = {"cpu": counted.nonzero_cpu, "memory": counted.nonzero_memory}
@@ -57,7 +57,7 @@ def _printed(amounts: dict[str, Quantity]) -> dict[str, str]:
     return {name: quantity.canonical() for name, quantity in amounts.items()}
 
 
-def _selector(vector: dict[str, Any], tally: Tally) -> None:
+def _selector(vector: dict[str, Any], tally: ComparisonCounts) -> None:
     data = vector["selector"]
     try:
         selector, problem = compile_selector(None if data is None else from_data(data, LabelSelector)), ""
@@ -71,15 +71,15 @@ def _selector(vector: dict[str, Any], tally: Tally) -> None:
         tally.compare("match", REFUSED if selector is None else selector.matches(labels), expected, node=str(labels))
 
 
-def _node_selector(vector: dict[str, Any], tally: Tally) -> None:
-    terms = required(from_data(vector["selector"], NodeSelector))
+def _node_selector(vector: dict[str, Any], tally: ComparisonCounts) -> None:
+    terms = parse_required(from_data(vector["selector"], NodeSelector))
     for node, expected in zip(vector["nodes"], vector["match"], strict=True):
         name, labels = node["metadata"]["name"], node["metadata"].get("labels", {})
         ours = terms.matches(name, labels) or ("error" if terms.problem else False)
         tally.compare("match", ours, expected, node=name)
 
 
-_KINDS: dict[str, Callable[[dict[str, Any], Tally], None]] = {
+_KINDS: dict[str, Callable[[dict[str, Any], ComparisonCounts], None]] = {
     "quantities": _quantity,
     "requests": _requests,
     "selectors": _selector,

@@ -9,8 +9,8 @@ from typing import Any
 from kubenexus.sim.apiserver import schemas
 from kubenexus.sim.apiserver.patches import field_sets
 from kubenexus.sim.apiserver.patches.field_sets import Fields, Path
-from kubenexus.sim.apiserver.refusals import Json, Refusal
 from kubenexus.sim.apiserver.schemas import Schema
+from kubenexus.sim.apiserver.status_errors import Json, StatusError
 
 BEFORE = "before-first-apply"
 
@@ -195,7 +195,7 @@ def _shown(path: Path) -> str:
     return text
 
 
-def _conflict(taken: list[tuple[Path, str]]) -> Refusal:
+def _conflict(taken: list[tuple[Path, str]]) -> StatusError:
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": _shown(path)}
         for path, who in taken
@@ -204,4 +204,4 @@ def _conflict(taken: list[tuple[Path, str]]) -> Refusal:
     fields = ", ".join(_shown(path) for path, _ in taken)
     count = f"{len(taken)} conflict" + ("s" if len(taken) > 1 else "")
     message = f"Apply failed with {count}: conflicts with {', '.join(whom)}: {fields}"
-    return Refusal(409, "Conflict", message, {"causes": causes})
+    return StatusError(409, "Conflict", message, {"causes": causes})

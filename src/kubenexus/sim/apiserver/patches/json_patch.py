@@ -3,7 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
-from kubenexus.sim.apiserver.refusals import Json, Refusal, bad_request
+from kubenexus.sim.apiserver.status_errors import Json, StatusError, bad_request
 
 
 class _Fails(Exception):
@@ -21,7 +21,7 @@ def apply(item: Json, patch: Any) -> Json:
             document = _one(document, operation)
     except (_Fails, KeyError, IndexError, ValueError, TypeError, AttributeError):
         why = "the server rejected our request due to an error in our request"
-        raise Refusal(422, "Invalid", why, {}) from None
+        raise StatusError(422, "Invalid", why, {}) from None
     result: Json = document
     return result
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubenexus.sim.apiserver.refusals import Json, bad_request
+from kubenexus.sim.apiserver.status_errors import Json, bad_request
 
 
 def apply(item: Json, patch: Any) -> Json:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kubenexus.sim.apiserver import schemas
-from kubenexus.sim.apiserver.refusals import Flaw, Json, Refusal, bad_request, internal
 from kubenexus.sim.apiserver.schemas import Schema
+from kubenexus.sim.apiserver.status_errors import FieldError, Json, StatusError, bad_request, internal
 
 _ORDER = "$setElementOrder/"
 _DELETE = "$deleteFromPrimitiveList/"
@@ -140,12 +140,12 @@ def _is_list(schema: Schema | None) -> bool:
     return schemas.resolved(schema).get("type") == "array"
 
 
-def _no_list(value: Any) -> Refusal:
+def _no_list(value: Any) -> StatusError:
     why = f'Invalid value: "{value}": cannot restore slice from {type(value).__name__}'
-    return invalid_patch(Flaw("patch", "FieldValueInvalid", why))
+    return invalid_patch(FieldError("patch", "FieldValueInvalid", why))
 
 
-def invalid_patch(flaw: Flaw) -> Refusal:
+def invalid_patch(flaw: FieldError) -> StatusError:
     """A patch that leads to something that is no object of the kind."""
     cause = {"reason": flaw.reason, "message": flaw.message, "field": flaw.field}
-    return Refusal(422, "Invalid", f' "" is invalid: {flaw}', {"causes": [cause]})
+    return StatusError(422, "Invalid", f' "" is invalid: {flaw}', {"causes": [cause]})

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from kubenexus.sim.apiserver.kinds import Kind
-from kubenexus.sim.apiserver.refusals import Flaw, Json, duplicate, invalid, required, unsupported
-from kubenexus.sim.apiserver.rules.rule import Rule
+from kubenexus.sim.apiserver.kinds import ServedKind
+from kubenexus.sim.apiserver.rules.base import Rule
+from kubenexus.sim.apiserver.status_errors import FieldError, Json, duplicate, invalid, required, unsupported
 
 Schema = Mapping[str, Any]
 _ALWAYS = {"apiVersion", "kind", "metadata"}
@@ -24,14 +24,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 @functools.cache
-def rule(kind: Kind) -> Rule:
+def rule(kind: ServedKind) -> Rule:
     schema: Schema = ((kind.custom or {}).get("schema") or {}).get("openAPIV3Schema") or {}
 
     def default(item: Json) -> None:
         _prune_object(item, schema, _ALWAYS)
         _default(item, schema)
 
-    def check(item: Json) -> list[Flaw]:
+    def check(item: Json) -> list[FieldError]:
         return list(_check({key: item[key] for key in item if key not in _ALWAYS}, schema, ""))
 
     def counted(item: Json) -> Any:
@@ -90,7 +90,7 @@ def _default(value: Any, schema: Schema) -> None:
 # ---- checks ----------------------------------------------------------------------------------------------------------
 
 
-def _check(value: Any, schema: Schema, at: str) -> Iterator[Flaw]:
+def _check(value: Any, schema: Schema, at: str) -> Iterator[FieldError]:
     wanted = schema.get("type")
     if value is None and schema.get("nullable"):
         return
@@ -119,14 +119,14 @@ def _has_type(value: Any, wanted: str) -> bool:
     return isinstance(value, _TYPES.get(wanted, (object,)))
 
 
-def _wrong_type(at: str, value: Any, wanted: str) -> Flaw:
+def _wrong_type(at: str, value: Any, wanted: str) -> FieldError:
     names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
     seen = names.get(type(value), "null")
     why = f'Invalid value: "{seen}": {at} in body must be of type {wanted}: "{seen}"'
-    return Flaw(at, "FieldValueTypeInvalid", why)
+    return FieldError(at, "FieldValueTypeInvalid", why)
 
 
-def _check_object(value: Json, schema: Schema, at: str) -> Iterator[Flaw]:
+def _check_object(value: Json, schema: Schema, at: str) -> Iterator[FieldError]:
     known, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     for key in schema.get("required") or ():
         if key not in value:
@@ -137,13 +137,13 @@ def _check_object(value: Json, schema: Schema, at: str) -> Iterator[Flaw]:
             yield from _check(each, inner, _join(at, key))
     most = schema.get("maxProperties", math.inf)
     if len(value) > most:
-        yield Flaw(at, "FieldValueTooMany", f"Too many: {len(value)}: must have at most {most} items")
+        yield FieldError(at, "FieldValueTooMany", f"Too many: {len(value)}: must have at most {most} items")
 
 
-def _check_list(value: list[Any], schema: Schema, at: str) -> Iterator[Flaw]:
+def _check_list(value: list[Any], schema: Schema, at: str) -> Iterator[FieldError]:
     most, least = schema.get("maxItems", math.inf), schema.get("minItems", 0)
     if len(value) > most:
-        yield Flaw(at, "FieldValueTooMany", f"Too many: {len(value)}: must have at most {most} items")
+        yield FieldError(at, "FieldValueTooMany", f"Too many: {len(value)}: must have at most {most} items")
     if len(value) < least:
         yield invalid(at, len(value), f"{at} in body should have at least {least} items")
     for index, each in enumerate(value):
@@ -152,7 +152,7 @@ def _check_list(value: list[Any], schema: Schema, at: str) -> Iterator[Flaw]:
         yield from _check_unique(value, schema, at)
 
 
-def _check_unique(value: list[Any], schema: Schema, at: str) -> Iterator[Flaw]:
+def _check_unique(value: list[Any], schema: Schema, at: str) -> Iterator[FieldError]:
     keys = schema.get("x-kubernetes-list-map-keys") or ()
     seen: list[Any] = []
     for index, each in enumerate(value):
@@ -162,17 +162,17 @@ def _check_unique(value: list[Any], schema: Schema, at: str) -> Iterator[Flaw]:
         seen.append(mark)
 
 
-def _check_text(value: str, schema: Schema, at: str) -> Iterator[Flaw]:
+def _check_text(value: str, schema: Schema, at: str) -> Iterator[FieldError]:
     if len(value) > schema.get("maxLength", math.inf):
         limit = schema["maxLength"]
-        yield Flaw(at, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
+        yield FieldError(at, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
     if len(value) < schema.get("minLength", 0):
         yield invalid(at, value, f"{at} in body should be at least {schema['minLength']} chars long")
     if "pattern" in schema and not re.search(schema["pattern"], value):
         yield invalid(at, value, f"{at} in body should match '{schema['pattern']}'")
 
 
-def _check_number(value: float, schema: Schema, at: str) -> Iterator[Flaw]:
+def _check_number(value: float, schema: Schema, at: str) -> Iterator[FieldError]:
     if value < schema.get("minimum", -math.inf):
         yield invalid(at, value, f"{at} in body should be greater than or equal to {schema['minimum']}")
     if value > schema.get("maximum", math.inf):

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from kubenexus.sim.apiserver.kinds import Kind, Sub
-from kubenexus.sim.apiserver.refusals import Flaw, Json, invalid, required, unsupported
-from kubenexus.sim.apiserver.rules.rule import Rule, World
+from kubenexus.sim.apiserver.kinds import ServedKind, Subresource
+from kubenexus.sim.apiserver.rules.base import ClusterReader, Rule
 from kubenexus.sim.apiserver.rules.templates import fill
+from kubenexus.sim.apiserver.status_errors import FieldError, Json, invalid, required, unsupported
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
@@ -19,7 +19,7 @@ def _default(item: Json) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
 
 
-def _check(item: Json) -> list[Flaw]:
+def _check(item: Json) -> list[FieldError]:
     spec = item["spec"]
     names = spec["names"]
     flaws = [required(f"spec.{field}") for field in ("group", "scope") if not spec.get(field)]
@@ -33,7 +33,7 @@ def _check(item: Json) -> list[Flaw]:
     return flaws + _check_versions(spec.get("versions") or [])
 
 
-def _check_versions(versions: list[Json]) -> list[Flaw]:
+def _check_versions(versions: list[Json]) -> list[FieldError]:
     flaws = []
     if sum(1 for each in versions if each.get("storage")) != 1:
         why = "must have exactly one version marked as storage version"
@@ -44,7 +44,7 @@ def _check_versions(versions: list[Json]) -> list[Flaw]:
     return flaws
 
 
-def _admit(item: Json, world: World) -> None:
+def _admit(item: Json, world: ClusterReader) -> None:
     """Names are accepted at once: nobody else is there to claim them."""
     names = item["spec"]["names"]
     now = world.now()
@@ -63,7 +63,7 @@ def _condition(type: str, now: str, reason: str, message: str) -> Json:
     return {"type": type, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
 
 
-def _keep(new: Json, old: Json, _: World) -> None:
+def _keep(new: Json, old: Json, _: ClusterReader) -> None:
     new["status"] = old.get("status", {})
 
 
@@ -81,15 +81,15 @@ DEFINITION = Rule(
 # ---- the kinds that a definition makes -------------------------------------------------------------------------------
 
 
-def kinds_of(item: Json) -> list[Kind]:
+def kinds_of(item: Json) -> list[ServedKind]:
     """One for each version that is served."""
     return [_kind(item["spec"], each) for each in item["spec"].get("versions") or () if each.get("served")]
 
 
-def _kind(spec: Json, version: Json) -> Kind:
+def _kind(spec: Json, version: Json) -> ServedKind:
     names = spec["names"]
     where = f"{spec['group']}/{version['name']}"
-    return Kind(
+    return ServedKind(
         group_version=where,
         resource=names["plural"],
         kind=names["kind"],
@@ -106,14 +106,14 @@ def _kind(spec: Json, version: Json) -> Kind:
     )
 
 
-def _subresources(spec: Json, version: Json) -> dict[str, Sub]:
+def _subresources(spec: Json, version: Json) -> dict[str, Subresource]:
     found = {}
     asked: dict[str, Any] = version.get("subresources") or {}
     verbs = ("get", "patch", "update")
     if "status" in asked:
-        found["status"] = Sub(spec["names"]["kind"], verbs, spec["group"], version["name"])
+        found["status"] = Subresource(spec["names"]["kind"], verbs, spec["group"], version["name"])
     if "scale" in asked:
-        found["scale"] = Sub("Scale", verbs, "autoscaling", "v1")
+        found["scale"] = Subresource("Scale", verbs, "autoscaling", "v1")
     return found
 
 

@@ -1,7 +1,7 @@
 """Events: one collection behind two shapes, that of core v1 (kept) and that of events.k8s.io/v1."""
 
-from kubenexus.sim.apiserver.refusals import Flaw, Json, invalid, required
-from kubenexus.sim.apiserver.rules.rule import Rule
+from kubenexus.sim.apiserver.rules.base import Rule
+from kubenexus.sim.apiserver.status_errors import FieldError, Json, invalid, required
 
 # events.k8s.io -> core
 _RENAMED = {
@@ -32,7 +32,7 @@ def _default(event: Json) -> None:
     event.setdefault("reportingInstance", "")
 
 
-def _check(event: Json) -> list[Flaw]:
+def _check(event: Json) -> list[FieldError]:
     where = event.get("involvedObject", {}).get("namespace", "")
     own = event["metadata"].get("namespace", "")
     if (where or "default") != own:
@@ -42,7 +42,7 @@ def _check(event: Json) -> list[Flaw]:
     return _check_new(event)
 
 
-def _check_new(event: Json) -> list[Flaw]:
+def _check_new(event: Json) -> list[FieldError]:
     """Whoever says when it happened speaks the new language, and must say the rest, too."""
     needed = {"reportingComponent": "reportingController", "reportingInstance": "reportingInstance"}
     needed |= {"action": "action", "reason": "reason"}

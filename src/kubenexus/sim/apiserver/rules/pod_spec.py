@@ -5,7 +5,7 @@ from typing import Any
 
 from kubenexus.api.quantity import to_nano
 from kubenexus.sim.apiserver import names
-from kubenexus.sim.apiserver.refusals import Flaw, Json, duplicate, forbidden, invalid, required, unsupported
+from kubenexus.sim.apiserver.status_errors import FieldError, Json, duplicate, forbidden, invalid, required, unsupported
 
 _POLICIES = {
     "restartPolicy": ("Always", "OnFailure", "Never"),
@@ -16,7 +16,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TAINT_OPERATORS = ("Equal", "Exists", "Lt", "Gt")
 
 
-def check_pod_spec(spec: Json, at: str = "spec") -> list[Flaw]:
+def check_pod_spec(spec: Json, at: str = "spec") -> list[FieldError]:
     """Everything that is wrong with a spec, with the fields' paths below `at`."""
     flaws = list(_containers(spec, at))
     for field, known in _POLICIES.items():
@@ -31,7 +31,7 @@ def check_pod_spec(spec: Json, at: str = "spec") -> list[Flaw]:
     return flaws
 
 
-def _containers(spec: Json, at: str) -> Iterator[Flaw]:
+def _containers(spec: Json, at: str) -> Iterator[FieldError]:
     if not spec.get("containers"):
         yield required(f"{at}.containers")
     seen: set[str] = set()
@@ -45,7 +45,7 @@ def _containers(spec: Json, at: str) -> Iterator[Flaw]:
             seen.add(name)
 
 
-def _container(container: Json, at: str) -> Iterator[Flaw]:
+def _container(container: Json, at: str) -> Iterator[FieldError]:
     name = container.get("name", "")
     if not name:
         yield required(f"{at}.name")
@@ -58,7 +58,7 @@ def _container(container: Json, at: str) -> Iterator[Flaw]:
     yield from check_resources(container.get("resources") or {}, f"{at}.resources")
 
 
-def _port(port: Json, at: str) -> Iterator[Flaw]:
+def _port(port: Json, at: str) -> Iterator[FieldError]:
     number = port.get("containerPort", 0)
     if not number:
         yield required(f"{at}.containerPort")
@@ -70,7 +70,7 @@ def _port(port: Json, at: str) -> Iterator[Flaw]:
         yield unsupported(f"{at}.protocol", port["protocol"], ("SCTP", "TCP", "UDP"))
 
 
-def check_resources(resources: Json, at: str) -> Iterator[Flaw]:
+def check_resources(resources: Json, at: str) -> Iterator[FieldError]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for group, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
@@ -94,7 +94,7 @@ def _shareable(resource: str) -> bool:
     return own and not resource.startswith("hugepages-")
 
 
-def _toleration(toleration: Json, at: str) -> Iterator[Flaw]:
+def _toleration(toleration: Json, at: str) -> Iterator[FieldError]:
     operator = toleration.get("operator", "")
     if toleration.get("key") and (why := names.qualified(toleration["key"])):
         yield invalid(f"{at}.key", toleration["key"], why)
@@ -116,7 +116,7 @@ def _toleration(toleration: Json, at: str) -> Iterator[Flaw]:
         )
 
 
-def _spreading(constraints: list[Json], at: str) -> Iterator[Flaw]:
+def _spreading(constraints: list[Json], at: str) -> Iterator[FieldError]:
     seen = set()
     for index, each in enumerate(constraints):
         where = f"{at}[{index}]"
@@ -134,7 +134,7 @@ def _spreading(constraints: list[Json], at: str) -> Iterator[Flaw]:
         yield from names.check_selector(each.get("labelSelector"), f"{where}.labelSelector")
 
 
-def _affinity(affinity: Json, at: str) -> Iterator[Flaw]:
+def _affinity(affinity: Json, at: str) -> Iterator[FieldError]:
     node = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
     where = f"{at}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
     if node is not None and not node.get("nodeSelectorTerms"):
@@ -146,7 +146,7 @@ def _affinity(affinity: Json, at: str) -> Iterator[Flaw]:
         yield from _pod_terms(affinity.get(kind) or {}, f"{at}.{kind}")
 
 
-def _node_term(each: Mapping[str, Any], at: str) -> Iterator[Flaw]:
+def _node_term(each: Mapping[str, Any], at: str) -> Iterator[FieldError]:
     operator, values = each.get("operator", ""), each.get("values") or ()
     if operator in {"In", "NotIn"}:
         if not values:
@@ -163,7 +163,7 @@ def _node_term(each: Mapping[str, Any], at: str) -> Iterator[Flaw]:
         yield invalid(f"{at}.key", each.get("key", ""), why)
 
 
-def _pod_terms(affinity: Json, at: str) -> Iterator[Flaw]:
+def _pod_terms(affinity: Json, at: str) -> Iterator[FieldError]:
     hard = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
     soft = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
     for index, term in enumerate(hard):
@@ -175,7 +175,7 @@ def _pod_terms(affinity: Json, at: str) -> Iterator[Flaw]:
         yield from _pod_term(each.get("podAffinityTerm") or {}, f"{where}.podAffinityTerm")
 
 
-def _pod_term(term: Json, at: str) -> Iterator[Flaw]:
+def _pod_term(term: Json, at: str) -> Iterator[FieldError]:
     if not term.get("topologyKey"):
         yield required(f"{at}.topologyKey", "can not be empty")
     elif why := names.qualified(term["topologyKey"]):
@@ -183,7 +183,7 @@ def _pod_term(term: Json, at: str) -> Iterator[Flaw]:
     yield from names.check_selector(term.get("labelSelector"), f"{at}.labelSelector")
 
 
-def _odds_and_ends(spec: Json, at: str) -> Iterator[Flaw]:
+def _odds_and_ends(spec: Json, at: str) -> Iterator[FieldError]:
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 0 < deadline <= 2147483647:
         yield invalid(f"{at}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")

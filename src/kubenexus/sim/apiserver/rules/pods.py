@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 
-from kubenexus.sim.apiserver.kinds import Kind
-from kubenexus.sim.apiserver.refusals import Flaw, Json, forbidden, forbidden_object, invalid
+from kubenexus.sim.apiserver.kinds import ServedKind
+from kubenexus.sim.apiserver.rules.base import ClusterReader, Rule
 from kubenexus.sim.apiserver.rules.pod_spec import check_pod_spec
-from kubenexus.sim.apiserver.rules.rule import Rule, World
 from kubenexus.sim.apiserver.rules.templates import default_pod_spec
+from kubenexus.sim.apiserver.status_errors import FieldError, Json, forbidden, forbidden_object, invalid
 
-_PODS = Kind("v1", "pods", "Pod")
+_PODS = ServedKind("v1", "pods", "Pod")
 _CLASSES = "priorityclasses.scheduling.k8s.io"
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -31,7 +31,7 @@ def default(pod: Json) -> None:
         spec["terminationGracePeriodSeconds"] = 1
 
 
-def admit(pod: Json, world: World) -> None:
+def admit(pod: Json, world: ClusterReader) -> None:
     spec = pod["spec"]
     if world.admits("Priority"):
         _priority(pod, spec, world)
@@ -39,7 +39,7 @@ def admit(pod: Json, world: World) -> None:
     _tolerations(spec)
 
 
-def admit_update(new: Json, old: Json, _: World) -> None:
+def admit_update(new: Json, old: Json, _: ClusterReader) -> None:
     """What admission once decided stays, if the new state says nothing of it."""
     for key in ("priority", "priorityClassName", "preemptionPolicy"):
         if key in old["spec"]:
@@ -52,11 +52,11 @@ def status(pod: Json) -> Json:
     first: Json = {"phase": "Pending"}
     if pod["spec"].get("schedulingGates"):
         first["conditions"] = [_gated(pod["metadata"]["creationTimestamp"])]
-    first["qosClass"] = quality(pod["spec"])
+    first["qosClass"] = qos_class(pod["spec"])
     return first
 
 
-def check(pod: Json) -> list[Flaw]:
+def check(pod: Json) -> list[FieldError]:
     """Most pods are like one before them, and what was right once is right again."""
     spec = pod["spec"]
     text = msgspec.json.encode(spec)
@@ -70,7 +70,7 @@ def check(pod: Json) -> list[Flaw]:
     return flaws
 
 
-def check_update(new: Json, old: Json) -> list[Flaw]:
+def check_update(new: Json, old: Json) -> list[FieldError]:
     if new["spec"] == old["spec"]:
         return []
     flaws = [
@@ -81,7 +81,7 @@ def check_update(new: Json, old: Json) -> list[Flaw]:
     return flaws or _spec_change(new["spec"], old["spec"])
 
 
-def _spec_change(new: Json, old: Json) -> list[Flaw]:
+def _spec_change(new: Json, old: Json) -> list[FieldError]:
     before, after = _frozen(old), _frozen(new)
     flaws = _deadline(new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds"))
     if not _tolerations_grow(new.get("tolerations") or [], old.get("tolerations") or []):
@@ -92,7 +92,7 @@ def _spec_change(new: Json, old: Json) -> list[Flaw]:
     return flaws if before == after else [*flaws, forbidden("spec", _CHANGEABLE)]
 
 
-def _deadline(new: int | None, old: int | None) -> list[Flaw]:
+def _deadline(new: int | None, old: int | None) -> list[FieldError]:
     """It may be set, and may come nearer."""
     field = "spec.activeDeadlineSeconds"
     if old is None or (new is not None and new <= old):
@@ -131,7 +131,7 @@ def _forget_gates(before: Json, after: Json, new: Json, old: Json) -> None:
 # ---- admission -------------------------------------------------------------------------------------------------------
 
 
-def _priority(pod: Json, spec: Json, world: World) -> None:
+def _priority(pod: Json, spec: Json, world: ClusterReader) -> None:
     name = spec.get("priorityClassName", "")
     found = _class(pod, name, world)
     value = found.get("value", 0)
@@ -164,7 +164,7 @@ def _runtime(pod: Json, spec: Json) -> None:
         raise forbidden_object(_PODS, pod["metadata"].get("name", ""), why)
 
 
-def _class(pod: Json, name: str, world: World) -> Json:
+def _class(pod: Json, name: str, world: ClusterReader) -> Json:
     """The class of that name; without one the default class, if there is one."""
     if name:
         found = world.find(_CLASSES, name)
@@ -202,7 +202,7 @@ def _gated(now: str) -> Json:
     }
 
 
-def quality(spec: Json) -> str:
+def qos_class(spec: Json) -> str:
     """The class of service, by CPU and memory of all containers."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     asked = [each.get("resources") or {} for each in containers]

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kubenexus.sim.apiserver.refusals import Flaw, Json, forbidden, invalid
-from kubenexus.sim.apiserver.rules.pods import quality
+from kubenexus.sim.apiserver.rules.pods import qos_class
+from kubenexus.sim.apiserver.status_errors import FieldError, Json, forbidden, invalid
 
 _GROUPS = ("containers", "initContainers")
 _RESIZABLE = {"cpu", "memory"}
@@ -21,10 +21,10 @@ def resized(new: Json, old: Json) -> Json:
     return {**old, "metadata": dict(old["metadata"]), "spec": spec}
 
 
-def check(new: Json, old: Json) -> list[Flaw]:
+def check(new: Json, old: Json) -> list[FieldError]:
     """Everything that is wrong with a resize."""
-    flaws: list[Flaw] = []
-    if quality(new["spec"]) != quality(old["spec"]):
+    flaws: list[FieldError] = []
+    if qos_class(new["spec"]) != qos_class(old["spec"]):
         why = "Pod QOS Class may not change as a result of resizing"
         flaws.append(invalid("spec", old["status"].get("qosClass", ""), why))
     disorder = [flaw for group in _GROUPS for flaw in _order(new, old, group)]
@@ -42,7 +42,7 @@ def _merged(new: Json, old: Json) -> Json:
     return kept | {key: new[key] for key in ("resources", "resizePolicy") if key in new}
 
 
-def _order(new: Json, old: Json, group: str) -> Iterator[Flaw]:
+def _order(new: Json, old: Json, group: str) -> Iterator[FieldError]:
     wanted, have = new["spec"].get(group) or [], old["spec"].get(group) or []
     if len(wanted) != len(have):
         yield forbidden(f"spec.{group}", f"{group} may not be added or removed on resize")
@@ -52,7 +52,7 @@ def _order(new: Json, old: Json, group: str) -> Iterator[Flaw]:
             yield forbidden(f"spec.{group}[{index}].name", f"{group} may not be renamed or reordered on resize")
 
 
-def _change(new: Json, old: Json, at: str) -> Iterator[Flaw]:
+def _change(new: Json, old: Json, at: str) -> Iterator[FieldError]:
     before, after = old.get("resources") or {}, new.get("resources") or {}
     for side in ("requests", "limits"):
         if not (before.get(side) or {}).keys() <= (after.get(side) or {}).keys():

@@ -3,9 +3,9 @@
 import base64
 from collections.abc import Callable
 
-from kubenexus.sim.apiserver.refusals import Flaw, Json, required
-from kubenexus.sim.apiserver.rules.rule import Rule, World
+from kubenexus.sim.apiserver.rules.base import ClusterReader, Rule
 from kubenexus.sim.apiserver.rules.templates import fill
+from kubenexus.sim.apiserver.status_errors import FieldError, Json, required
 
 
 def _defaults(**values: object) -> Callable[[Json], None]:
@@ -22,10 +22,10 @@ def _default_volume(item: Json) -> None:
         fill(spec["hostPath"], {"type": ""})
 
 
-def _finalizer(name: str) -> Callable[[Json, World], None]:
+def _finalizer(name: str) -> Callable[[Json, ClusterReader], None]:
     """Protects what is in use. Nobody takes it away here but a controller."""
 
-    def admit(item: Json, world: World) -> None:
+    def admit(item: Json, world: ClusterReader) -> None:
         if not world.admits("StorageObjectInUseProtection"):
             return
         finalizers = item["metadata"].setdefault("finalizers", [])
@@ -46,7 +46,7 @@ def _default_driver(item: Json) -> None:
     fill(spec, {"seLinuxMount": False, "preventPodSchedulingIfMissing": False})
 
 
-def _check_class(item: Json) -> list[Flaw]:
+def _check_class(item: Json) -> list[FieldError]:
     return [] if item.get("provisioner") else [required("provisioner")]
 
 
@@ -68,7 +68,7 @@ def _default_service(item: Json) -> None:
         fill(port, {"protocol": "TCP", "targetPort": port.get("port", 0)})
 
 
-def _address(item: Json, world: World) -> None:
+def _address(item: Json, world: ClusterReader) -> None:
     """Nobody routes it; it only has to look like one."""
     spec = item["spec"]
     if "clusterIP" not in spec and spec["type"] != "ExternalName":
@@ -77,7 +77,7 @@ def _address(item: Json, world: World) -> None:
         spec["clusterIPs"] = [spec["clusterIP"]]
 
 
-def _keep_address(new: Json, old: Json, _: World) -> None:
+def _keep_address(new: Json, old: Json, _: ClusterReader) -> None:
     fill(new["spec"], {key: old["spec"][key] for key in ("clusterIP", "clusterIPs") if key in old["spec"]})
 
 

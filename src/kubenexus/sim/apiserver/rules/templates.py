@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubenexus.sim.apiserver.refusals import Json
+from kubenexus.sim.apiserver.status_errors import Json
 
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _MODES = {"secret": "defaultMode", "configMap": "defaultMode", "projected": "defaultMode", "downwardAPI": "defaultMode"}

@@ -8,10 +8,10 @@ import msgspec
 from kubenexus.api.selectors import LabelSelector, compile_selector
 from kubenexus.base.errors import Malformed
 from kubenexus.sim.apiserver import names
-from kubenexus.sim.apiserver.refusals import Flaw, Json, immutable, invalid, required
+from kubenexus.sim.apiserver.rules.base import ClusterReader, Rule
 from kubenexus.sim.apiserver.rules.pod_spec import check_pod_spec
-from kubenexus.sim.apiserver.rules.rule import Rule, World
 from kubenexus.sim.apiserver.rules.templates import default_pod_spec, fill
+from kubenexus.sim.apiserver.status_errors import FieldError, Json, immutable, invalid, required
 
 
 def _template(spec: Json) -> Json:
@@ -77,7 +77,7 @@ def default_job(item: Json) -> None:
     fill(spec, {"backoffLimit": 2**31 - 1 if "backoffLimitPerIndex" in spec else 6})
 
 
-def _admit_job(item: Json, _: World) -> None:
+def _admit_job(item: Json, _: ClusterReader) -> None:
     """A job selects its pods by its own identity, unless somebody insists on another way."""
     spec, meta = item["spec"], item["metadata"]
     if spec.get("manualSelector"):
@@ -102,7 +102,7 @@ def _default_cron_job(item: Json) -> None:
 # ---- checks ----------------------------------------------------------------------------------------------------------
 
 
-def _check(item: Json) -> list[Flaw]:
+def _check(item: Json) -> list[FieldError]:
     spec = item["spec"]
     flaws = _negative(spec, "replicas", "minReadySeconds")
     selector = spec.get("selector")
@@ -114,12 +114,12 @@ def _check(item: Json) -> list[Flaw]:
     return flaws + check_pod_spec(spec["template"]["spec"], "spec.template.spec") + _check_restart(spec)
 
 
-def _negative(spec: Json, *fields: str) -> list[Flaw]:
+def _negative(spec: Json, *fields: str) -> list[FieldError]:
     why = "must be greater than or equal to 0"
     return [invalid(f"spec.{field}", spec[field], why) for field in fields if spec.get(field, 0) < 0]
 
 
-def _check_labels(spec: Json, selector: Any) -> list[Flaw]:
+def _check_labels(spec: Json, selector: Any) -> list[FieldError]:
     labels = spec["template"]["metadata"].get("labels") or {}
     try:
         wanted = compile_selector(msgspec.convert(selector, LabelSelector | None))
@@ -130,15 +130,15 @@ def _check_labels(spec: Json, selector: Any) -> list[Flaw]:
     return [invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")]
 
 
-def _check_restart(spec: Json) -> list[Flaw]:
+def _check_restart(spec: Json) -> list[FieldError]:
     policy = spec["template"]["spec"]["restartPolicy"]
     if policy == "Always":
         return []
     field = "spec.template.spec.restartPolicy"
-    return [Flaw(field, "FieldValueNotSupported", f'Unsupported value: "{policy}": supported values: "Always"')]
+    return [FieldError(field, "FieldValueNotSupported", f'Unsupported value: "{policy}": supported values: "Always"')]
 
 
-def _check_job(item: Json) -> list[Flaw]:
+def _check_job(item: Json) -> list[FieldError]:
     spec = item["spec"]
     counts = ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished")
     flaws = _negative(spec, *counts)
@@ -153,8 +153,8 @@ def _check_job(item: Json) -> list[Flaw]:
     return flaws + check_pod_spec(spec["template"]["spec"], "spec.template.spec")
 
 
-def _same(*fields: str) -> Callable[[Json, Json], list[Flaw]]:
-    def check(new: Json, old: Json) -> list[Flaw]:
+def _same(*fields: str) -> Callable[[Json, Json], list[FieldError]]:
+    def check(new: Json, old: Json) -> list[FieldError]:
         return [
             immutable(f"spec.{field}", new["spec"].get(field))
             for field in fields

@@ -1,0 +1,29 @@
+"""How close a pod wants the members of its gang to be, by its annotations. What a PodGroup says goes before it."""
+
+from kubenexus.api.core import Pod
+from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest, require_key
+from kubenexus.api.gangs.levels import CLIQUE
+from kubenexus.api.keys import gang, network
+
+_KEYS = frozenset().union(
+    gang.KUEUE_REQUIRED_TOPOLOGY.keys,
+    gang.KUEUE_PREFERRED_TOPOLOGY.keys,
+    network.CO_LOCATE.keys,
+    network.REQUIRE_CLIQUE.keys,
+)
+
+
+def topology_request_of(pod: Pod) -> TopologyRequest:
+    """Kueue's annotations name a level; ours (`co-locate`, `require-clique`) mean the NVLink domain. Malformed if one
+    of them cannot be read: a requirement must not be lost to a typing error."""
+    meta = pod.metadata
+    if _KEYS.isdisjoint(meta.labels) and _KEYS.isdisjoint(meta.annotations):
+        return NO_TOPOLOGY_REQUEST
+    clique, locate = require_key(network.REQUIRE_CLIQUE, pod), require_key(network.CO_LOCATE, pod)
+    required = require_key(gang.KUEUE_REQUIRED_TOPOLOGY, pod).value or ""
+    preferred = require_key(gang.KUEUE_PREFERRED_TOPOLOGY, pod).value or ""
+    if clique.value or locate.value == "strict":
+        required = required or CLIQUE
+    elif locate.value == "preferred":
+        preferred = preferred or CLIQUE
+    return TopologyRequest(required, preferred, bool(required or preferred or clique.is_set or locate.is_set))

@@ -1,0 +1,1 @@
+"""Leader election: the Lease, the candidate, the thread that renews it."""

@@ -1,0 +1,149 @@
+"""The Lease that candidates for leadership compete for (`coordination.k8s.io/v1`), and the calls on it as data.
+
+The object is kept as it came, so that labels and whatever else others put on it survive our updates.
+"""
+
+import math
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.json_outline import without_deep_parts
+from kubenexus.api.keys.scheduler import SLOW_JOBS
+from kubenexus.api.meta import ApiObject
+from kubenexus.base.timestamps import format_micro_time
+from kubenexus.client.calls import Call
+from kubenexus.client.kinds import LEASES
+from kubenexus.client.verbs import create, get, update
+from kubenexus.config.v1 import LeaderElection
+
+Raw = dict[str, Any]
+
+
+class LeaseConfig(msgspec.Struct, frozen=True, gc=False):
+    """How long a lease lasts, in seconds, and where it lies.
+
+    A leader that has not renewed for `renew` starts no more writes, and each write ends within `write_timeout`: so all
+    have ended after `lease`, when others may begin.
+    """
+
+    namespace: str
+    name: str
+    lease: int = 15
+    renew: float = 10.0
+    retry: float = 2.0
+
+    @staticmethod
+    def of(wanted: LeaderElection) -> "LeaseConfig":
+        """From the configuration. A lease lasts whole seconds, as the API has it, so a fraction is rounded up. Its last
+        second (the last third of a lease under 3 s) is for writes: a later renew deadline is cut to where it begins."""
+        lease = math.ceil(wanted.lease_duration.seconds)
+        return LeaseConfig(
+            namespace=wanted.resource_namespace,
+            name=wanted.resource_name,
+            lease=lease,
+            renew=min(wanted.renew_deadline.seconds, lease - min(1.0, lease / 3)),
+            retry=wanted.retry_period.seconds,
+        )
+
+    @property
+    def write_timeout(self) -> float:
+        return self.lease - self.renew
+
+
+class LeaseSpec(ApiObject):
+    """Who holds it. Others may have written anything, so everything may be missing."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+    @property
+    def holder(self) -> str:
+        return self.holder_identity or ""
+
+
+class Lease(msgspec.Struct, frozen=True, gc=False):
+    """`raw` is the whole object, `spec` what we read of it."""
+
+    raw: Raw
+    spec: LeaseSpec
+
+    @staticmethod
+    def read(body: bytes) -> "Lease":
+        """Raises `msgspec.MsgspecError` when this is no lease."""
+        try:
+            raw = msgspec.json.decode(body, type=Raw)
+        except (RecursionError, UnicodeDecodeError):  # `managedFields` may be nested deeply, with keys of any bytes
+            raw = msgspec.json.decode(without_deep_parts(body).decode("utf-8", "replace"), type=Raw)
+        return Lease(raw, msgspec.convert(raw.get("spec") or {}, LeaseSpec))
+
+    @property
+    def slow_jobs(self) -> str:
+        """What a leader noted on it (`app.election.slow_jobs`)."""
+        said = self._annotations().get(SLOW_JOBS.key)
+        return said if isinstance(said, str) else ""
+
+    def with_spec(self, spec: LeaseSpec, slow_jobs: str | None = None) -> Raw:
+        """The object to write: with this spec, and with this note if it is not None; "" takes the note away."""
+        changed = self.raw | {"spec": (self.raw.get("spec") or {}) | msgspec.to_builtins(spec)}
+        if slow_jobs is None or slow_jobs == self.slow_jobs:
+            return changed
+        annotations = {key: value for key, value in self._annotations().items() if key != SLOW_JOBS.key}
+        if slow_jobs:
+            annotations[SLOW_JOBS.key] = slow_jobs
+        metadata = {key: value for key, value in self._metadata().items() if key != "annotations"}
+        return changed | {"metadata": metadata | ({"annotations": annotations} if annotations else {})}
+
+    def _metadata(self) -> Raw:
+        found = self.raw.get("metadata")
+        return found if isinstance(found, dict) else {}
+
+    def _annotations(self) -> Raw:
+        found = self._metadata().get("annotations")
+        return found if isinstance(found, dict) else {}
+
+
+def acquired_spec(identity: str, terms: LeaseConfig, now: float, old: LeaseSpec | None) -> LeaseSpec:
+    """The record with which `identity` takes the lease or, if it has it already, renews it."""
+    mine = old is not None and old.holder == identity
+    transitions = 0 if old is None else (old.lease_transitions or 0) + (not mine)
+    return LeaseSpec(
+        holder_identity=identity,
+        lease_duration_seconds=terms.lease,
+        acquire_time=(old.acquire_time if mine and old is not None else None) or format_micro_time(now),
+        renew_time=format_micro_time(now),
+        lease_transitions=transitions,
+    )
+
+
+def released_spec(now: float, old: LeaseSpec) -> LeaseSpec:
+    """Held by nobody, from now on."""
+    return LeaseSpec(
+        holder_identity="",
+        lease_duration_seconds=1,
+        acquire_time=format_micro_time(now),
+        renew_time=format_micro_time(now),
+        lease_transitions=old.lease_transitions or 0,
+    )
+
+
+def get_call(terms: LeaseConfig) -> Call:
+    return get(LEASES, terms.namespace, terms.name)
+
+
+def create_call(terms: LeaseConfig, spec: LeaseSpec) -> Call:
+    body = {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": terms.name, "namespace": terms.namespace},
+        "spec": spec,
+    }
+    return create(LEASES, body, terms.namespace)
+
+
+def update_call(terms: LeaseConfig, lease: Lease, spec: LeaseSpec, slow_jobs: str | None = None) -> Call:
+    """Carries the version we saw: if somebody was faster, the server refuses it."""
+    return update(LEASES, terms.namespace, terms.name, lease.with_spec(spec, slow_jobs))

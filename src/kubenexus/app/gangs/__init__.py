@@ -1,0 +1,1 @@
+"""Gangs while they are bound and after: reservations, holds for lost members, eviction of stale gangs."""

@@ -1,0 +1,179 @@
+"""The first gang in line that lacks room keeps what it has come to: one gang a profile, as the planner says.
+
+Nothing is written anywhere and no pod stands for it: a scheduler that has just started knows as much after its first
+refusal. First is who has the highest priority of its own, however long others have waited; then the namespace that has
+not had its turn, or had it longest ago; then the oldest. A reservation ends when the gang is placed, gone or
+incomplete, when it waits for no room that will be free, when another gang comes before it, or when it has come no
+closer for `patience` seconds. Then all reservations of the profile rest (`reservation_account`).
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kubenexus.app.gangs.reservation_account import STEPS, ReservationAccount
+from kubenexus.base.clock import Clock
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.observe import logs
+from kubenexus.plan.decide import Planner
+from kubenexus.plan.gang.reservation import RESERVATION_ENDED, Reservation, is_capacity_shortage, total
+from kubenexus.queue.queued_job import QueueState
+from kubenexus.queue.scheduling_queue import SchedulingQueue
+from kubenexus.state.snapshot import Snapshot
+
+_MOST_NAMESPACES = 1000  # whose turns are remembered, in a profile
+_HAIR = 1e-9  # what fractions may lose
+
+log = logs.get("reservations")
+
+
+class ActiveReservation(msgspec.Struct, gc=False):
+    """`best`: the largest part of the members that room was found for, when it last came closer. `asked`: the most of
+    each resource that this gang has kept room for since it holds."""
+
+    reservation: Reservation
+    best: float
+    asked: Mapping[str, int]
+
+    @property
+    def gang(self) -> str:
+        return self.reservation.gang
+
+
+class GangReservations:
+    """`patience` by profile, in seconds; 0: nothing is reserved there. Called by the loop alone."""
+
+    def __init__(self, queue: SchedulingQueue, clock: Clock, patience: Mapping[str, float]) -> None:
+        self._queue, self._clock = queue, clock
+        self._accounts = {name: ReservationAccount(seconds) for name, seconds in patience.items() if seconds}
+        self._held: dict[str, ActiveReservation] = {}
+        self._had_turn: dict[str, dict[str, float]] = {}  # by profile and namespace: when its turn ended in vain
+
+    def ahead_of(self, job: Job) -> Reservation | None:
+        """What this job has to respect: it comes after the gang, by its own priority and age. Members that a gang lacks
+        which has begun are jobs like any other, but for the room that its lost members left
+        (`plan.gang.replacement`)."""
+        held = self._held.get(_profile(job)) if self._held else None
+        if held is None or held.gang == job.key:
+            return None
+        own, first = self._queue.rank(job.key), self._queue.rank(held.gang)
+        if first is None or (own is not None and own < first):
+            return None
+        return held.reservation
+
+    def held(self, profile: str) -> Reservation | None:
+        """What is kept there now."""
+        held = self._held.get(profile)
+        return None if held is None else held.reservation
+
+    def refused(self, job: Job, decision: Decision, planner: Planner, snapshot: Snapshot) -> None:
+        """A job was refused; if it is the first gang in line that lacks room, it keeps what there is from now on."""
+        profile, now = _profile(job), self._clock.now()
+        account, held = self._accounts.get(profile), self._held.get(profile)
+        if account is None:
+            return
+        if decision.diagnosis.held_back:
+            if held is not None:
+                account.block(now)
+            return
+        gang_diagnosis = decision.gang_diagnosis
+        if not job.is_gang or gang_diagnosis is None or not is_capacity_shortage(gang_diagnosis):
+            if held is not None and held.gang == job.key:
+                self._end(profile)  # it waits for something else by now
+            return
+        if account.is_resting(now) or (held is not None and self._comes_before(held.gang, job.key, profile)):
+            return
+        self._keep(profile, planner.reserve(job, gang_diagnosis, snapshot))
+
+    def _keep(self, profile: str, reservation: Reservation) -> None:
+        account, held, now = self._accounts[profile], self._held.get(profile), self._clock.now()
+        best, asked = reservation.ready, reservation.asks()
+        if held is not None and held.gang == reservation.gang:
+            step = max(1 / STEPS, 1 / reservation.needed)
+            if best >= held.best + step - _HAIR:
+                account.came_closer(now)
+            else:
+                best = held.best
+            asked |= {name: max(amount, asked.get(name, 0)) for name, amount in held.asked.items()}
+        elif held is None:
+            account.begin(now)
+        else:
+            self._remember_turn(profile, held, now)
+            account.hand_over(now)
+        self._held[profile] = ActiveReservation(reservation, best, asked)
+        if held is not None and held.reservation.covers() != reservation.covers():
+            self._queue.on_event(RESERVATION_ENDED)  # what was kept until now is not any more
+
+    def _comes_before(self, holder: str, gang: str, profile: str) -> bool:
+        """Whether the gang that holds goes on doing so."""
+        first, second = self._queue.rank(holder), self._queue.rank(gang)
+        if holder == gang or first is None or second is None:
+            return holder != gang and first is not None
+        turns = self._had_turn.get(profile, {})
+        one, other = turns.get(_namespace(holder), 0.0), turns.get(_namespace(gang), 0.0)
+        return (first[0], one, first[1]) < (second[0], other, second[1])
+
+    def placed(self, job: Job, decision: Decision) -> None:
+        """A job was given nodes. If it is the gang that holds, its turn is over: well spent if it took no less than
+        was kept for it, else in vain. A gang that shrinks until it fits has made others wait for room that it did not
+        need, and without a rest the next one could do the same at once."""
+        profile, held = _profile(job), self._held.get(_profile(job))
+        if held is None or held.gang != job.key:
+            return
+        taken = total((each.footprint, 1) for each in decision.placements)
+        if any(taken.get(name, 0) < amount for name, amount in held.asked.items()):
+            self._end(profile)
+            return
+        self._accounts[profile].placed(self._clock.now())
+        self._had_turn.get(profile, {}).pop(_namespace(job.key), None)
+        self._lift(profile)
+
+    def expire(self) -> None:
+        """End what has no reason any more. Called before each burst of decisions."""
+        if not self._held:
+            return
+        now = self._clock.now()
+        self._queue.before_pop()  # a gang that is incomplete by now is held back first
+        for profile, held in list(self._held.items()):
+            due = self._accounts[profile].due
+            if self._queue.state(held.gang) in (QueueState.GONE, QueueState.GATED):
+                self._end(profile)
+            elif due is not None and due <= now:
+                log.v(1, "A gang has come no closer; others may take the room", gang=held.reservation.title)
+                self._end(profile)
+
+    @property
+    def due(self) -> float | None:
+        """When `expire` will have something to end."""
+        times = (self._accounts[profile].due for profile in self._held)
+        return min((time for time in times if time is not None), default=None)
+
+    def _end(self, profile: str) -> None:
+        """The gang was not placed, or is no longer what the room was kept for."""
+        now = self._clock.now()
+        self._remember_turn(profile, self._held[profile], now)
+        self._accounts[profile].ended_in_vain(now)
+        self._lift(profile)
+
+    def _lift(self, profile: str) -> None:
+        del self._held[profile]
+        self._queue.on_event(RESERVATION_ENDED)
+
+    def _remember_turn(self, profile: str, held: ActiveReservation, now: float) -> None:
+        """A namespace that has had half a turn in vain lets others go first; what is over is nobody's advantage."""
+        account, turns = self._accounts[profile], self._had_turn.setdefault(profile, {})
+        if account.held_for(now) < account.stall / 2:
+            return
+        turns.pop(held.reservation.namespace, None)
+        turns[held.reservation.namespace] = now
+        if len(turns) > _MOST_NAMESPACES:
+            del turns[next(iter(turns))]
+
+
+def _profile(job: Job) -> str:
+    return job.pods[0].spec.scheduler_name
+
+
+def _namespace(key: str) -> str:
+    return key.partition("/")[0]

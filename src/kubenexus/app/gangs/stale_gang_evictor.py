@@ -1,0 +1,168 @@
+"""The keeper of gangs: one that stays incomplete after its first bind is released, so that it does not hold for ever
+what it cannot use.
+
+A bind cannot be undone. Of a gang that never was complete all members go, running or not: they wait for others that do
+not come. One that was complete once, or of which no member waits for a node, keeps its running members and loses those
+that have not started. Only members with
+a controller are evicted, since it makes them again; then the gang is whole again, waiting. Bare pods are never deleted:
+such a gang is stuck, and an event says so. Pods of other schedulers are not looked at.
+
+A step evicts a bounded number of members. Namespaces take turns, and within one its gangs: a gang of thousands, or one
+that a budget protects from eviction, delays no other tenant's. Nor do evictions that hang: a step does not wait longer
+for them than the time to the next, which asks no more members of their namespaces to go.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from kubenexus.app.gangs.replacement_holds import HOLD_SECONDS, ReplacementHolds
+from kubenexus.base.clock import Clock
+from kubenexus.client.calls import Api
+from kubenexus.client.fair_slots import FairSlots
+from kubenexus.client.verbs import evict
+from kubenexus.observe import events, logs
+from kubenexus.observe.recorder import EventRecorder
+from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
+
+PERIOD = 5.0
+AGAIN = 30.0  # seconds until a member that is still there is asked to go once more
+A_STEP = 256  # members that are asked to go in one step: 3,000 a minute
+AT_ONCE = 8  # of these
+SEND = 5.0  # seconds for one eviction
+
+T = TypeVar("T")
+
+log = logs.get("stale_gangs")
+
+
+class StaleGangEvictor:
+    """`incomplete` names the gangs that lack members now, with those that are ours; `deadline` is the usual patience
+    with a pod's gang. `on_timeout` hears of each gang whose time is over, once."""
+
+    def __init__(
+        self,
+        api: Api,
+        incomplete: Callable[[], Iterable[IncompleteGang]],
+        deadline: Callable[[BoundMember], float],
+        replacement_holds: ReplacementHolds,
+        recorder: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._api, self._incomplete, self._deadline = api, incomplete, deadline
+        self._replacement_holds, self._recorder, self._clock = replacement_holds, recorder, clock
+        self.on_timeout: Callable[[IncompleteGang], None] = lambda gang: None
+        self._late: set[tuple[str, float]] = set()  # gangs whose time is over, and since when they are incomplete
+        self._last = ""  # the namespace that had the last turn
+        self._slots = FairSlots(AT_ONCE)
+        self._evictions: dict[asyncio.Task[None], str] = {}  # those that have not ended, and their namespaces
+        self._asked: dict[str, float] = {}  # members by UID that were asked to go, or told that they are stuck
+
+    async def run(self, woken: Callable[[], None]) -> None:
+        """Until cancelled. Holes end in time, however long evictions take."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._expire(woken))
+                tasks.create_task(self._step_on(woken))
+        finally:
+            for task in self._evictions:
+                task.cancel()
+
+    async def _expire(self, woken: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(PERIOD)
+            self._replacement_holds.expire()
+            woken()
+
+    async def _step_on(self, woken: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(PERIOD)
+            await self.step()
+            woken()
+
+    async def step(self) -> None:
+        self._replacement_holds.expire()
+        late = [gang for gang in self._incomplete() if self._is_late(gang)]
+        members = {each.uid for gang in late for each in gang.bound}
+        self._asked = {uid: at for uid, at in self._asked.items() if uid in members}
+        known, self._late = self._late, {(gang.key, gang.noticed) for gang in late}
+        for gang in late:
+            if (gang.key, gang.noticed) not in known:
+                self.on_timeout(gang)
+        begun = [self._begin(*each) for each in self._chosen(late)]
+        if begun:
+            ended, _ = await asyncio.wait(begun, timeout=PERIOD)
+            for task in ended:
+                task.result()
+
+    def _begin(self, gang: IncompleteGang, member: BoundMember) -> asyncio.Task[None]:
+        """A member that is chosen is not chosen again before its time, however long it waits for its turn."""
+        self._asked[member.uid] = self._clock.now() + AGAIN
+        task = asyncio.get_running_loop().create_task(self._in_turn(gang, member))
+        self._evictions[task] = member.pod.metadata.namespace
+        task.add_done_callback(self._evictions.pop)
+        return task
+
+    async def _in_turn(self, gang: IncompleteGang, member: BoundMember) -> None:
+        slot = await self._slots.acquire(member.pod.metadata.namespace)
+        try:
+            if (gang.key, gang.noticed) in self._late:  # it may have become whole while this waited
+                await self._release(gang, member)
+        finally:
+            self._slots.release(slot)
+
+    def _chosen(self, late: list[IncompleteGang]) -> list[tuple[IncompleteGang, BoundMember]]:
+        """Whom to ask to go in this step."""
+        gangs: dict[str, list[Iterator[tuple[IncompleteGang, BoundMember]]]] = {}
+        hanging = set(self._evictions.values())
+        for gang in late:
+            namespace = gang.bound[0].pod.metadata.namespace
+            if namespace not in hanging:
+                gangs.setdefault(namespace, []).append(self._leaving(gang))
+        order = sorted(gangs)
+        begin = bisect_right(order, self._last)  # after the namespace that was the last to have a turn
+        chosen = list(islice(_in_turn([_in_turn(gangs[each]) for each in order[begin:] + order[:begin]]), A_STEP))
+        if chosen:
+            self._last = chosen[-1][1].pod.metadata.namespace
+        return chosen
+
+    def _leaving(self, gang: IncompleteGang) -> Iterator[tuple[IncompleteGang, BoundMember]]:
+        now = self._clock.now()
+        for member in gang.bound:
+            if not gang.keeps(member) and self._asked.get(member.uid, 0.0) <= now:
+                yield gang, member
+
+    def _is_late(self, gang: IncompleteGang) -> bool:
+        patience = self._deadline(gang.bound[0]) if gang.patience is None else float(gang.patience)
+        return gang.overdue_at(patience, HOLD_SECONDS) <= self._clock.now()
+
+    async def _release(self, gang: IncompleteGang, member: BoundMember) -> None:
+        pod, profile = member.pod, member.pod.spec.scheduler_name
+        if not member.has_controller:
+            self._asked[member.uid] = float("inf")  # told once
+            self._recorder.record(events.gang_stuck(pod, gang.title, gang.minimum), profile)
+            log.error("A gang is stuck: no controller would make its pods again", gang=gang.title, pod=pod)
+            return
+        meta = pod.metadata
+        self._asked[member.uid] = self._clock.now() + AGAIN
+        self._replacement_holds.release(gang.key, member.uid)
+        try:
+            await self._api.send(evict(meta.namespace, meta.name, meta.uid), timeout=SEND)
+        except Exception as problem:  # an unexpected one, too, must not keep other gangs from being released
+            log.error("Cannot release a member of an incomplete gang yet", problem, gang=gang.title, pod=pod)  # noqa: PLE1205 - our own log
+        else:
+            self._recorder.record(events.gang_released(pod, gang.title, gang.minimum), profile)
+
+
+def _in_turn(several: list[Iterator[T]]) -> Iterator[T]:
+    """One of each, then the next of each, until all are at their end."""
+    left = several
+    while left:
+        still = []
+        for each in left:
+            for found in islice(each, 1):
+                yield found
+                still.append(each)
+        left = still

@@ -1,0 +1,1 @@
+"""What the process serves: health, metrics, debug pages, authorization, certificates."""

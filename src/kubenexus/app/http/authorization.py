@@ -1,0 +1,167 @@
+"""Who may read what we serve: the API server is asked, as Kubernetes' components do it.
+
+A bearer token is shown to the API server (TokenReview), a client certificate was checked against the cluster's
+authority while connecting, and who shows nothing is `system:anonymous`. Then the API server is asked whether that user
+may `get` the path (SubjectAccessReview). Answers hold for ten seconds. Strangers cost the API server little: few
+reviews run at a time, a few more wait, and the rest are sent away.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from kubenexus.base.clock import Clock
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
+from kubenexus.client.kinds import ACCESS_REVIEWS, TOKEN_REVIEWS, ApiResource
+from kubenexus.client.verbs import create
+
+ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
+LASTS: Final = 10.0  # seconds that an answer holds
+REMEMBERED: Final = 1024
+AT_A_TIME: Final = 4
+WAITING: Final = 32
+
+Value = TypeVar("Value")
+
+
+class RequestUser(msgspec.Struct, frozen=True):
+    """As a TokenReview describes it."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, list[str]] = {}
+
+    @property
+    def key(self) -> bytes:
+        return msgspec.json.encode(self, order="deterministic")
+
+
+ANONYMOUS: Final = RequestUser("system:anonymous", groups=("system:unauthenticated",))
+
+
+class AuthFailure(NamedTuple):
+    """A `Status` of the kind that clients of Kubernetes understand."""
+
+    code: int
+    reason: str
+    message: str
+
+    @property
+    def body(self) -> bytes:
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        said = {"message": self.message, "reason": self.reason, "details": {}, "code": int(self.code)}
+        return msgspec.json.encode(status | said)
+
+
+UNAUTHORIZED: Final = AuthFailure(HTTPStatus.UNAUTHORIZED, "Unauthorized", "Unauthorized")
+TOO_MANY: Final = AuthFailure(
+    HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequests", "Too many requests, please try again later."
+)
+
+
+class RequestAuthorizer:
+    """Asked by the server before each page. `allowed` are paths that need no asking; one may end in `*`."""
+
+    def __init__(self, api: Api, clock: Clock, allowed: Sequence[str] = ALWAYS_ALLOWED) -> None:
+        if wrong := [path for path in allowed if "*" in path[:-1]]:
+            raise KubeNexusError(f'--authorization-always-allow-paths: only trailing * allowed in "{wrong[0]}"')
+        self._api = api
+        self._allowed = allowed
+        self._users: TtlCache[RequestUser | None] = TtlCache(clock)
+        self._rights: TtlCache[str | None] = TtlCache(clock)
+        self._turns = asyncio.Semaphore(AT_A_TIME)
+        self._waiting = 0
+
+    def is_always_allowed(self, path: str) -> bool:
+        """Whether everybody may read this."""
+        return any(path.startswith(each[:-1]) if each.endswith("*") else path == each for each in self._allowed)
+
+    async def authorize(
+        self, path: str, verb: str, token: str = "", known: RequestUser | None = None
+    ) -> AuthFailure | None:
+        """None: come in. `known` is who the client certificate names; a token counts first."""
+        if self.is_always_allowed(path):
+            return None
+        if self._waiting >= WAITING:
+            return TOO_MANY
+        self._waiting += 1
+        try:
+            async with self._turns:
+                return await self._judge(path, verb, token, known)
+        finally:
+            self._waiting -= 1
+
+    async def _judge(self, path: str, verb: str, token: str, known: RequestUser | None) -> AuthFailure | None:
+        try:
+            user = await self._user(token) if token else known or ANONYMOUS
+            if user is None:
+                return UNAUTHORIZED
+            problem = await self._right(user, path, verb)
+        except (ApiError, Unreachable, Uncertain, msgspec.MsgspecError):
+            # Why is ours to know: the answer goes to somebody who has not shown who he is.
+            return AuthFailure(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", "the API server could not be asked")
+        if problem is None:
+            return None
+        message = f'forbidden: User "{user.username}" cannot {verb} path "{path}"'
+        return AuthFailure(HTTPStatus.FORBIDDEN, "Forbidden", f"{message}: {problem}" if problem else message)
+
+    async def _user(self, token: str) -> RequestUser | None:
+        key = hashlib.sha256(token.encode(errors="replace")).digest()
+        if key not in self._users:
+            status = await self._ask(TOKEN_REVIEWS, {"token": token})
+            user = msgspec.convert(status.get("user") or {}, RequestUser)
+            self._users.put(key, user if status.get("authenticated") is True else None)
+        return self._users.get(key)
+
+    async def _right(self, user: RequestUser, path: str, verb: str) -> str | None:
+        """None if the user may; else why not, or ""."""
+        key = b"\0".join((user.key, verb.encode(), path.encode(errors="replace")))
+        if key not in self._rights:
+            wanted = {"user": user.username, "groups": user.groups, "uid": user.uid, "extra": user.extra}
+            wanted["nonResourceAttributes"] = {"path": path, "verb": verb}
+            status = await self._ask(ACCESS_REVIEWS, wanted)
+            allowed = status.get("allowed") is True and status.get("denied") is not True
+            self._rights.put(key, None if allowed else str(status.get("reason") or ""))
+        return self._rights.get(key)
+
+    async def _ask(self, kind: ApiResource, spec: dict[str, Any]) -> dict[str, Any]:
+        call = create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec})
+        answer = msgspec.json.decode(await self._api.send(call, timeout=5.0), type=dict[str, Any])
+        status = answer.get("status")
+        return status if isinstance(status, dict) else {}
+
+
+class TtlCache(Generic[Value]):
+    """Answers that still hold, and no more than `REMEMBERED` of them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[bytes, tuple[float, Value]] = OrderedDict()
+
+    def __contains__(self, key: bytes) -> bool:
+        found = self._kept.get(key)
+        return found is not None and self._clock.now() < found[0]
+
+    def get(self, key: bytes) -> Value:
+        return self._kept[key][1]
+
+    def put(self, key: bytes, value: Value) -> None:
+        self._kept[key] = (self._clock.now() + LASTS, value)
+        self._kept.move_to_end(key)
+        if len(self._kept) > REMEMBERED:
+            self._kept.popitem(last=False)
+
+
+def user_of_certificate(certificate: dict[str, Any] | None) -> RequestUser | None:
+    """Who a client certificate names: the common name is the user, organisations are its groups."""
+    parts = [pair for group in (certificate or {}).get("subject", ()) for pair in group]
+    names = [value for kind, value in parts if kind == "commonName"]
+    groups = tuple(value for kind, value in parts if kind == "organizationName")
+    return RequestUser(names[0], groups=(*groups, "system:authenticated")) if names and names[0] else None

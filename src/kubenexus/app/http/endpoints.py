@@ -1,0 +1,100 @@
+"""The two ports of the process: everything over HTTPS for those who may, health in plain HTTP for probes."""
+
+import asyncio
+import importlib
+import ssl
+from pathlib import Path
+
+from kubenexus.app.election.leader import LeaderElector
+from kubenexus.app.flags import Flags
+from kubenexus.app.http.health import Checks, Warnings
+from kubenexus.app.scheduler import OUTDATED, Scheduler
+from kubenexus.base.clock import Clock
+from kubenexus.client.transport import ApiClient
+from kubenexus.config.v1 import KubeSchedulerConfiguration
+from kubenexus.observe import logs
+
+log = logs.get("serving")
+
+
+class HttpEndpoints:
+    def __init__(self, document: KubeSchedulerConfiguration, flags: Flags, client: ApiClient, clock: Clock) -> None:
+        self._document, self._flags, self._client, self._clock = document, flags, client, clock
+        self._server: object = None
+
+    @property
+    def any(self) -> bool:
+        return bool(self._flags.secure_port or self._flags.health_bind_address)
+
+    async def load(self) -> None:
+        """Import the web server, which a process without ports has no need of. It takes a tenth of a second that is
+        best spent while the API server has to be waited for."""
+        if self.any:
+            await asyncio.to_thread(importlib.import_module, "kubenexus.app.http.server")
+
+    async def open(self, scheduler: Scheduler, elector: LeaderElector | None) -> None:
+        """Raises KubeNexusError when a port is taken or a certificate cannot be used."""
+        flags = self._flags
+        if not self.any:
+            return
+        from kubenexus.app.http.authorization import RequestAuthorizer
+        from kubenexus.app.http.server import HttpServer, ServedContent, parse_host_port
+
+        checks = _checks(scheduler, self._client, elector)
+        now = self._clock.now()
+        content = ServedContent(
+            checks, scheduler.metrics.text, self._document, self._clock, now, warnings={"readyz": _warnings(scheduler)}
+        )
+        self._server = server = HttpServer(content, RequestAuthorizer(self._client, self._clock))
+        if flags.health_bind_address:
+            host, port = parse_host_port(flags.health_bind_address)
+            log.info("Serving health", port=await server.start_health(host, port))
+        if flags.secure_port:
+            context = await self._certificate()
+            port = await server.start_secure(flags.bind_address, flags.secure_port, context)
+            log.info("Serving securely", address=flags.bind_address, port=port)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            await self._server.stop()  # type: ignore[attr-defined]
+
+    async def _certificate(self) -> ssl.SSLContext:
+        from kubenexus.app.http.serving_certificates import ReloadingCertificate, client_authority, self_signed
+
+        authority = await client_authority(self._client)
+        flags = self._flags
+        if flags.tls_cert_file:
+            files = ReloadingCertificate(
+                Path(flags.tls_cert_file), Path(flags.tls_private_key_file), authority, _problem
+            )
+            return files.context
+        return await self_signed("localhost", authority)
+
+
+def _problem(text: str) -> None:
+    log.error("Cannot use the new certificate; keeping the old one", err=text)
+
+
+def _warnings(scheduler: Scheduler) -> Warnings:
+    def missing() -> list[str]:
+        kinds = ",".join(sorted(scheduler.missing))
+        return [f"optional kinds cannot be listed or watched: {kinds}"] if kinds else []
+
+    return missing
+
+
+def _checks(scheduler: Scheduler, client: ApiClient, elector: LeaderElector | None) -> dict[str, Checks]:
+    def synced() -> str | None:
+        missing, outdated = scheduler.unsynced, scheduler.outdated(OUTDATED)
+        if missing:
+            return f"not listed yet: {', '.join(missing)}"
+        return f"not heard of for {OUTDATED:.0f} seconds: {', '.join(outdated)}" if outdated else None
+
+    def known() -> str | None:
+        return None if client.unauthorized_since is None else "the API server answers 401 Unauthorized"
+
+    def leads() -> str | None:
+        return None if elector is None else elector.check()
+
+    ready: Checks = {"leaderElection": leads, "informer-sync": synced, "api-server-access": known}
+    return {"livez": {"leaderElection": leads}, "readyz": ready, "healthz": {"leaderElection": leads}}

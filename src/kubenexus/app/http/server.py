@@ -1,0 +1,161 @@
+"""What the process serves: health, metrics and pages about itself, over HTTPS; health in plain HTTP for probes.
+
+`app` makes one `HttpServer`, starts the ports it wants and stops it at the end. Everything but health is behind
+`RequestAuthorizer`.
+"""
+
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from kubenexus.app.http import debug_pages, health
+from kubenexus.app.http.authorization import AuthFailure, RequestAuthorizer, user_of_certificate
+from kubenexus.app.http.health import Checks, Warnings
+from kubenexus.base.clock import Clock
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.config.v1 import SCHEDULER, KubeSchedulerConfiguration
+
+HEADERS: Final = {"Cache-Control": "no-cache, private", "X-Content-Type-Options": "nosniff"}
+PLACES: Final = ("livez", "readyz", "healthz")
+MORE: Final = ("/configz", "/metrics", "/statusz", "/version")
+
+MetricsText = Callable[[str], Awaitable[tuple[bytes, str]]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ServedContent(msgspec.Struct, frozen=True):
+    """What there is to serve. `checks` and `warnings` by place: livez, readyz, healthz; `metrics` answers an `Accept`
+    header."""
+
+    checks: Mapping[str, Checks]
+    metrics: MetricsText
+    configuration: KubeSchedulerConfiguration
+    clock: Clock
+    started: float
+    component: str = SCHEDULER
+    warnings: Mapping[str, Warnings] = {}
+
+
+class HttpServer:
+    """`doors=None` leaves every door open: for tests and for `--insecure-local`, never on a network."""
+
+    def __init__(self, content: ServedContent, authorizer: RequestAuthorizer | None) -> None:
+        self._content = content
+        self._authorizer = authorizer
+        self._runners: list[web.AppRunner] = []
+
+    async def start_secure(self, host: str, port: int, context: ssl.SSLContext | None) -> int:
+        """All pages on `--bind-address` and `--secure-port`. Returns the port, chosen by the system if it was 0."""
+        return await self._start(self._everything(), host, port, context)
+
+    async def start_health(self, host: str, port: int) -> int:
+        """The health paths alone, in plain HTTP and for everybody: `--health-bind-address`."""
+        return await self._start(self._health(web.Application()), host, port, None)
+
+    async def stop(self) -> None:
+        """Closes the ports and lets answers on their way finish."""
+        for runner in self._runners:
+            await runner.cleanup()
+        self._runners.clear()
+
+    async def _start(self, application: web.Application, host: str, port: int, tls: ssl.SSLContext | None) -> int:
+        runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=5.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        except OSError as error:
+            await runner.cleanup()
+            raise KubeNexusError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+        self._runners.append(runner)
+        return int(runner.addresses[0][1])
+
+    # --- pages ----------------------------------------------------------------------------------------------------
+
+    def _everything(self) -> web.Application:
+        application = web.Application(middlewares=[self._at_the_door], client_max_size=2**16)
+        application.router.add_get("/metrics", self._metrics)
+        application.router.add_get("/configz", self._configz)
+        application.router.add_get("/statusz", self._statusz)
+        application.router.add_get("/version", self._version)
+        return self._health(application)
+
+    def _health(self, application: web.Application) -> web.Application:
+        for place in PLACES:
+            checks = self._content.checks.get(place) or {"ping": health.ping}
+            warnings = self._content.warnings.get(place, tuple)
+            application.router.add_get(f"/{place}", _root(place, checks, warnings))
+            for name, check in checks.items():
+                application.router.add_get(f"/{place}/{name}", _one(check))
+        return application
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        body, content_type = await self._content.metrics(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers=HEADERS | {"Content-Type": content_type})
+
+    async def _configz(self, request: web.Request) -> web.Response:
+        return _json(debug_pages.configz(self._content.configuration))
+
+    async def _statusz(self, request: web.Request) -> web.Response:
+        paths = sorted((*(f"/{place}" for place in PLACES), *MORE))
+        now = self._content.clock.now()
+        return _text(200, debug_pages.statusz(self._content.component, self._content.started, now, paths))
+
+    async def _version(self, request: web.Request) -> web.Response:
+        return _json(debug_pages.version())
+
+    # --- the door -------------------------------------------------------------------------------------------------
+
+    @web.middleware
+    async def _at_the_door(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        refusal = await self._refusal(request)
+        if refusal is not None:
+            return _json(refusal.body, refusal.code)
+        try:
+            return await handler(request)
+        except web.HTTPNotFound:
+            return _text(404, "404 page not found\n")
+
+    async def _refusal(self, request: web.Request) -> AuthFailure | None:
+        if self._authorizer is None:
+            return None
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        shown = token.strip() if scheme.lower() == "bearer" else ""
+        certificate = None if request.transport is None else request.transport.get_extra_info("peercert")
+        return await self._authorizer.authorize(
+            request.path, request.method.lower(), shown, user_of_certificate(certificate)
+        )
+
+
+def parse_host_port(text: str) -> tuple[str, int]:
+    """`host:port` of `--health-bind-address`, `[::1]:10251` too; a missing host is every address."""
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 65535:
+        raise KubeNexusError(f'--health-bind-address: "{text}" is not host:port')
+    return host.strip("[]") or "0.0.0.0", int(port)
+
+
+def _root(place: str, checks: Checks, warnings: Warnings) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        excluded = request.query.getall("exclude", [])
+        verbose = "verbose" in request.query
+        return _text(*health.root_page(place, checks, excluded, verbose=verbose, warnings=warnings))
+
+    return answer
+
+
+def _one(check: health.Check) -> Handler:
+    async def answer(request: web.Request) -> web.Response:
+        return _text(*health.check_page(check))
+
+    return answer
+
+
+def _text(status: int, text: str) -> web.Response:
+    return web.Response(status=status, text=text, headers=HEADERS)
+
+
+def _json(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=body, headers=HEADERS | {"Content-Type": "application/json"})

@@ -1,0 +1,183 @@
+"""What the secure port shows: a certificate from files, taken anew when they change, or one we make ourselves.
+
+A certificate of our own is made by the `openssl` program, or by the `cryptography` package if that is there; neither
+comes with us. It is good for encryption and for nothing else: nobody can check it.
+"""
+
+import asyncio
+import contextlib
+import importlib.util
+import ipaddress
+import os
+import shutil
+import ssl
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from kubenexus.api.codec import from_json
+from kubenexus.api.meta import ApiObject
+from kubenexus.base.clock import WallClock
+from kubenexus.base.errors import KubeNexusError, Malformed
+from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
+from kubenexus.client.kinds import CONFIG_MAPS
+from kubenexus.client.verbs import get
+
+AUTHORITY: Final = ("kube-system", "extension-apiserver-authentication")  # a ConfigMap
+NO_WAY: Final = (
+    "cannot make a certificate for --secure-port: there is neither an openssl program nor the cryptography package; "
+    "name --tls-cert-file and --tls-private-key-file, or turn the port off with --secure-port 0"
+)
+_YEAR: Final = 365
+
+
+class _ConfigMap(ApiObject):
+    data: dict[str, str] = {}
+
+
+class ReloadingCertificate:
+    """A certificate and its key in two files, as cert-manager and kubelets renew them: read again when they change.
+
+    Hand `context` to the server. It looks at the files when somebody connects; files that cannot be used (half written,
+    not matching) are reported once and the old certificate stays.
+    """
+
+    def __init__(
+        self, certificate: Path, key: Path, authority: str = "", on_problem: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._certificate, self._key, self._authority, self._on_problem = certificate, key, authority, on_problem
+        self._stamp = self._look()
+        self.context = self._current = self._load()
+        self.context.sni_callback = self._connecting
+
+    def _connecting(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        stamp = self._look()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                self._current = self._load()
+            except KubeNexusError as error:
+                self._on_problem(str(error))
+        connection.context = self._current
+
+    def _look(self) -> tuple[Any, ...]:
+        found = []
+        for path in (self._certificate, self._key):
+            with contextlib.suppress(OSError):
+                seen = path.stat()
+                found.append((seen.st_mtime_ns, seen.st_size, seen.st_ino))
+        return tuple(found)
+
+    def _load(self) -> ssl.SSLContext:
+        return server_context(self._certificate, self._key, self._authority)
+
+
+def server_context(certificate: str | Path, key: str | Path, authority: str = "") -> ssl.SSLContext:
+    """TLS 1.2 or newer. With an authority (PEM), clients may show certificates of it; without, none are asked for."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(certificate, key)
+        if authority:
+            context.load_verify_locations(cadata=authority)
+            context.verify_mode = ssl.CERT_OPTIONAL
+    except (OSError, ssl.SSLError, ValueError) as error:
+        raise KubeNexusError(f"cannot use the certificate {certificate} with the key {key}: {error}") from error
+    return context
+
+
+async def self_signed(host: str, authority: str = "") -> ssl.SSLContext:
+    """A certificate for this start only. Raises KubeNexusError with what to do when there is no way to make one."""
+    pem = await asyncio.to_thread(_make, host)
+    with _as_file(pem) as path:
+        return server_context(path, path, authority)
+
+
+async def client_authority(api: Api) -> str:
+    """Who signs client certificates in this cluster, as PEM; "" when we may not know. Tokens work without."""
+    try:
+        found = from_json(await api.send(get(CONFIG_MAPS, *AUTHORITY)), _ConfigMap)
+        return found.data.get("client-ca-file", "")
+    except (ApiError, Unreachable, Uncertain, Malformed):
+        return ""
+
+
+def _make(host: str) -> bytes:
+    """Key and certificate, one after the other."""
+    program = shutil.which("openssl")
+    if program is not None:
+        return _by_program(program, host)
+    if importlib.util.find_spec("cryptography") is not None:
+        return self_signed_by_cryptography(host, _YEAR)
+    raise KubeNexusError(NO_WAY)
+
+
+def _by_program(program: str, host: str) -> bytes:
+    made = subprocess.run(
+        [
+            *(program, "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+            *("-days", str(_YEAR), "-subj", f"/CN={_common_name(host)}", "-addext", f"subjectAltName={_names(host)}"),
+            *("-keyout", "/dev/stdout", "-out", "/dev/stdout"),
+        ],
+        check=False,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=30,
+    )
+    if made.returncode:
+        said = made.stderr.decode(errors="replace").strip().splitlines()
+        raise KubeNexusError(f"cannot make a certificate for --secure-port: openssl: {said[-1] if said else 'failed'}")
+    return made.stdout
+
+
+def _common_name(host: str) -> str:
+    """No longer than a certificate takes, and nothing that `-subj` would read as its own."""
+    return "".join(c if c.isalnum() or c in "-." else "-" for c in host)[:60] or "localhost"
+
+
+def _names(host: str) -> str:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return f"DNS:{_common_name(host)},DNS:localhost,IP:127.0.0.1,IP:::1"
+    return f"IP:{host},DNS:localhost,IP:127.0.0.1,IP:::1"
+
+
+@contextlib.contextmanager
+def _as_file(pem: bytes) -> Iterator[str]:
+    """`ssl` reads keys from files only. In memory where that is possible, so that it works on a read-only disk and
+    the key never lies on one."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("certificate"), "wb") as file:
+            file.write(pem)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(pem)
+            file.flush()
+            yield file.name
+
+
+def self_signed_by_cryptography(host: str, days: int) -> bytes:
+    """Returns key and certificate as PEM, one after the other. The `cryptography` package is optional: it is
+    imported by name, and its types are not known."""
+    x509: Any = import_module("cryptography.x509")
+    hashes: Any = import_module("cryptography.hazmat.primitives.hashes")
+    forms: Any = import_module("cryptography.hazmat.primitives.serialization")
+    ec: Any = import_module("cryptography.hazmat.primitives.asymmetric.ec")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host[:60])])
+    now = datetime.fromtimestamp(WallClock().now(), UTC)  # others judge it by theirs
+    names = x509.SubjectAlternativeName([x509.DNSName(host), x509.DNSName("localhost")])
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(x509.random_serial_number()).add_extension(names, critical=False)
+    builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(days=days))
+    certificate = builder.sign(key, hashes.SHA256())
+    private = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+    return bytes(private + certificate.public_bytes(forms.Encoding.PEM))

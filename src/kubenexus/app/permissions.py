@@ -1,0 +1,97 @@
+"""What we have to be allowed, asked at the start: one clear line then instead of a refusal at three in the morning."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kubenexus.api.meta import ApiObject
+from kubenexus.app.election.lease import LeaseConfig
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.client import kinds
+from kubenexus.client.calls import Api, ApiError
+from kubenexus.client.kinds import ApiResource
+from kubenexus.client.verbs import create
+
+HELP = "deploy/kubenexus-scheduler.yaml has the roles that the scheduler needs"
+
+
+class Permission(NamedTuple):
+    """Something that one may be allowed to do."""
+
+    verb: str
+    resource: ApiResource
+    part: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        what = f"{self.resource}/{self.part}" if self.part else str(self.resource)
+        return f"{self.verb} {what}" + (f" in {self.namespace}" if self.namespace else "")
+
+
+class _Verdict(ApiObject):
+    allowed: bool = False
+
+
+class _Review(ApiObject):
+    status: _Verdict = _Verdict()
+
+
+# Without these pods are bound all the same. The warning at the start says what is lost.
+OPTIONAL_PERMISSIONS: Mapping[Permission, str] = {
+    Permission("get", kinds.PODS): "a bind without an answer keeps its room until the watch says what happened",
+    Permission("patch", kinds.PODS, "status"): "pods do not say why they wait",
+    Permission("create", kinds.PODS, "eviction"): "a gang that stays incomplete is never released",
+    Permission("patch", kinds.POD_GROUPS, "status"): "pod groups do not say why they wait",
+    Permission("create", kinds.EVENTS): "there are no events",
+    Permission("patch", kinds.EVENTS): "events that repeat are not counted",
+    Permission("patch", kinds.PERSISTENT_VOLUME_CLAIMS): "pods whose claims wait for a consumer are not bound",
+    Permission("patch", kinds.PERSISTENT_VOLUMES): "pods whose claims wait for a consumer are not bound",
+}
+
+
+def required_permissions(watched: Iterable[ApiResource], terms: LeaseConfig | None) -> list[Permission]:
+    """What nothing works without."""
+    reads = [Permission(verb, kind) for kind in watched for verb in ("list", "watch")]
+    return [*reads, Permission("create", kinds.PODS, "binding"), *_lease(terms)]
+
+
+def _lease(terms: LeaseConfig | None) -> list[Permission]:
+    if terms is None:
+        return []
+    named = [Permission(verb, kinds.LEASES, "", terms.namespace, terms.name) for verb in ("get", "update")]
+    return [*named, Permission("create", kinds.LEASES, "", terms.namespace)]
+
+
+async def missing_permissions(api: Api, deeds: Sequence[Permission]) -> list[Permission]:
+    """Those we may not do. A server that does not answer such questions is taken to allow them all."""
+    allowed = await asyncio.gather(*(_may(api, deed) for deed in deeds))
+    return [deed for deed, may in zip(deeds, allowed, strict=True) if not may]
+
+
+def losses(deeds: Iterable[Permission]) -> list[str]:
+    """What is lost without these, each loss once."""
+    return list(dict.fromkeys(OPTIONAL_PERMISSIONS[deed] for deed in deeds if deed in OPTIONAL_PERMISSIONS))
+
+
+def missing_permissions_error(deeds: Sequence[Permission]) -> KubeNexusError:
+    return KubeNexusError(f"the API server does not allow us to: {', '.join(map(str, deeds))}; {HELP}")
+
+
+async def _may(api: Api, deed: Permission) -> bool:
+    asked = {
+        "verb": deed.verb,
+        "group": deed.resource.group,
+        "resource": deed.resource.plural,
+        "subresource": deed.part,
+        "namespace": deed.namespace,
+        "name": deed.name,
+    }
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    try:
+        answer = await api.send(create(kinds.SELF_ACCESS_REVIEWS, body | {"spec": {"resourceAttributes": asked}}))
+        return msgspec.json.decode(answer, type=_Review).status.allowed
+    except (ApiError, msgspec.DecodeError):
+        return True

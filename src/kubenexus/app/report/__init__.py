@@ -1,0 +1,1 @@
+"""What users see of decisions: pod events and conditions, PodGroup conditions, metrics."""

@@ -1,0 +1,59 @@
+"""What is cheaper to look up when somebody reads `/metrics` than to follow all the time."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import NoReturn
+
+from kubenexus.app.election.leader import LeaderElector
+from kubenexus.app.report.metered_api import GROUP_STATUS, POD_STATUS
+from kubenexus.app.scheduler import Scheduler
+from kubenexus.base.clock import Clock
+from kubenexus.observe.meters import Counter
+from kubenexus.state.object_kinds import kind_name
+
+PERIOD = 1.0
+
+
+def _follow(family: Counter, counts: Mapping[str, int]) -> None:
+    """A counter of what is counted elsewhere."""
+    for label, count in counts.items():
+        child = family.labels(label)
+        child.add(count - child.value)
+
+
+class GaugeCollector:
+    """Added to the scheduler's metrics as a source."""
+
+    def __init__(self, scheduler: Scheduler, elector: LeaderElector | None, clock: Clock) -> None:
+        self._scheduler, self._elector, self._clock = scheduler, elector, clock
+        scheduler.metrics.add_source(self.read)
+
+    def read(self) -> None:
+        metrics, scheduler, ledger = self._scheduler.metrics, self._scheduler, self._scheduler.ledger
+        metrics.cache_size.labels("nodes").set(ledger.nodes.count)
+        metrics.cache_size.labels("pods").set(len(ledger.pods))
+        metrics.cache_size.labels("assumed_pods").set(ledger.assumed)
+        metrics.slow_jobs.labels().set(len(scheduler.loop.activity.slow_jobs.entries))
+        metrics.tasks.labels("binding").set(scheduler.dispatcher.open_count)
+        metrics.pending_api_calls.labels(POD_STATUS).set(len(scheduler.status_patcher))
+        metrics.pending_api_calls.labels(GROUP_STATUS).set(len(scheduler.pod_group_reporter.status_patcher))
+        for profile in scheduler.gangs:
+            metrics.gang_reservations.labels(profile).set(scheduler.loop.reservations.held(profile) is not None)
+        if self._elector is not None:
+            metrics.leader.labels(self._elector.terms.name).set(self._elector.may_write())
+        for reflector in scheduler.reflectors:
+            kind = kind_name(reflector.wanted.kind, reflector.wanted.group)  # there are several sorts of PodGroups
+            metrics.watch_synced.labels(kind).set(not reflector.missing)
+            if reflector.synced and reflector.served:
+                metrics.watch_lag.labels(kind).set(self._clock.now() - reflector.last_event_at)
+        _follow(metrics.events_dropped, scheduler.recorder.dropped)
+        _follow(metrics.unusable_objects, scheduler.handlers.unusable)
+        _follow(metrics.plugin_failures, scheduler.plugin_failures)
+
+    async def measure_loop_lag(self) -> NoReturn:
+        """How late the loop is, once a second."""
+        lag = self._scheduler.metrics.loop_lag.labels()
+        while True:
+            asked = self._clock.now()
+            await asyncio.sleep(PERIOD)
+            lag.observe(max(0.0, self._clock.now() - asked - PERIOD))

@@ -1,0 +1,113 @@
+"""The registrar writes on Kubernetes' own PodGroups what became of them: scheduled, or why not yet.
+
+Nothing is written again while it is the same, and nothing more once a group was scheduled. A group of which each member
+goes by itself (policy `basic_auth_header`) is scheduled as soon as one of them is.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from kubenexus.api.gangs.declaration import POD_GROUP
+from kubenexus.api.workloads import PodGroup
+from kubenexus.base.clock import Clock
+from kubenexus.bind.job_binding import WriteGuard
+from kubenexus.client.calls import Api
+from kubenexus.client.kinds import ApiResource
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Code
+from kubenexus.observe import conditions, group_conditions, logs
+from kubenexus.observe.conditions import Condition
+from kubenexus.observe.status_patcher import StatusPatcher
+from kubenexus.state.pod_group_store import PodGroupStore
+
+Named = tuple[str, str]  # a namespace and a name in it
+
+log = logs.get("pod_groups")
+
+
+class LastCondition(msgspec.Struct, frozen=True, gc=False):
+    """What was last written on a group, or is to be."""
+
+    uid: str
+    condition: Condition
+
+
+class PodGroupReporter:
+    """`form` is how the server knows PodGroups now. `status_patcher` is run by the scheduler; `stalled` is theirs."""
+
+    def __init__(
+        self,
+        groups: PodGroupStore,
+        api: Api,
+        guard: WriteGuard,
+        form: Callable[[], ApiResource],
+        clock: Clock,
+        stalled: Callable[[str, int], None],
+    ) -> None:
+        self._groups, self._form, self._clock = groups, form, clock
+        self._last_condition: dict[Named, LastCondition] = {}
+        self.status_patcher: StatusPatcher[PodGroup] = StatusPatcher(
+            api, guard, self._is_there, self._unwritten, stalled
+        )
+
+    def refused(self, job: Job, code: Code, sentence: str) -> None:
+        """A job was tried and has no node, or the attempt failed."""
+        group = self._group(job)
+        if group is not None:
+            self._say(group, group_conditions.unschedulable_condition(code, sentence, self._form()))
+
+    def scheduled(self, job: Job) -> None:
+        """As many of its members as it needs have a node, by the server's word."""
+        group = self._group(job)
+        if group is not None:
+            self._say(group, group_conditions.scheduled_condition(self._form()))
+
+    def _say(self, group: PodGroup, condition: Condition) -> None:
+        form, name = self._form(), _name(group)
+        last_condition = self._last_condition.get(name)
+        if last_condition is not None and last_condition.uid != group.metadata.uid:
+            last_condition = None
+        settled = last_condition is not None and last_condition.condition.status == "True"
+        if (
+            settled
+            or group_conditions.was_scheduled(group, form)
+            or (last_condition is not None and last_condition.condition == condition)
+        ):
+            return
+        self._forget_the_gone()
+        self._last_condition[name] = LastCondition(group.metadata.uid, condition)
+        call = conditions.patch(group, condition, form, self._clock.now())
+        if call is not None:
+            self.status_patcher.submit(group, call)
+        else:
+            self.status_patcher.cancel(
+                group.metadata.uid
+            )  # what waits to be written is no longer so, and this is said already
+
+    def _group(self, job: Job) -> PodGroup | None:
+        pod = job.pods[0]
+        if pod.spec.scheduling_group is None:
+            return None
+        found = self._groups.find(POD_GROUP, pod.metadata.namespace, pod.spec.scheduling_group.pod_group_name)
+        return found if isinstance(found, PodGroup) else None
+
+    def _is_there(self, group: PodGroup) -> bool:
+        found = self._groups.find(POD_GROUP, *_name(group))
+        return found is not None and found.metadata.uid == group.metadata.uid
+
+    def _forget_the_gone(self) -> None:
+        if len(self._last_condition) > 2 * len(self._groups):
+            self._last_condition = {
+                name: last_condition
+                for name, last_condition in self._last_condition.items()
+                if self._groups.find(POD_GROUP, *name)
+            }
+
+    def _unwritten(self, group: PodGroup, why: str) -> None:
+        log.error("Failed to update the status of a PodGroup", err=why, group="/".join(_name(group)))
+        self._last_condition.pop(_name(group), None)
+
+
+def _name(group: PodGroup) -> Named:
+    return group.metadata.namespace, group.metadata.name

@@ -1,0 +1,270 @@
+"""The loop: whoever's turn it is, is decided, committed and handed to the dispatcher; then everybody else has a turn.
+
+One thread does everything but keep the lease, so a burst of decisions is bounded: by what it costs, in rows, and by how
+far it may run ahead of the API server. Between two bursts watches and probes are served. A decision that takes too long
+all the same is timed here, not in `decide`: its job is tried after all others from then on.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.app.election.loop_activity import LoopActivity
+from kubenexus.app.gangs.reservations import GangReservations
+from kubenexus.app.report.pod_reporter import PodReporter
+from kubenexus.base.clock import Clock
+from kubenexus.bind.dispatcher import Dispatcher
+from kubenexus.bind.job_binding import job_binding
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Code
+from kubenexus.observe import logs
+from kubenexus.observe.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
+from kubenexus.plan.decide import Planner, commit
+from kubenexus.plan.gang.class_matcher import ClassMatcher
+from kubenexus.plan.node_backoff import NodeBackoff, exclude_nodes
+from kubenexus.queue.object_events import WILDCARD_EVENT, nomination_ended
+from kubenexus.queue.queued_job import SchedulingAttempt
+from kubenexus.queue.scheduling_queue import SchedulingQueue
+from kubenexus.state.ledger import Ledger
+
+BURST_BUDGET = 6400  # of a burst: a few milliseconds
+PER_DECISION = 100  # what a decision costs besides the rows it has to ask about
+LONGEST_BURST = 0.1  # seconds; no decision begins later, should they cost more than their rows say
+LONGEST = 60.0  # seconds without looking whether something is due
+SAID = 30.0  # seconds between two lines about decisions that wait
+
+log = logs.get("scheduling_loop")
+
+
+class SchedulingLoop:
+    """`planners` by the name of their profile. Nothing is reserved for gangs unless somebody says for how long.
+
+    `spent` tells the seconds by which a decision is judged to be slow: CPU seconds of this thread in a process that may
+    be stopped, throttled or migrated, which is no fault of the job; by default those of the clock."""
+
+    def __init__(  # noqa: PLR0913 - its collaborators
+        self,
+        ledger: Ledger,
+        queue: SchedulingQueue,
+        planners: dict[str, Planner],
+        dispatcher: Dispatcher,
+        *,
+        pod_reporter: PodReporter,
+        metrics: Metrics,
+        clock: Clock,
+        node_backoff: NodeBackoff,
+        spent: Callable[[], float] | None = None,
+    ) -> None:
+        self._ledger, self._queue, self._planners, self._dispatcher = ledger, queue, planners, dispatcher
+        self._pod_reporter, self._metrics, self._clock, self.node_backoff = pod_reporter, metrics, clock, node_backoff
+        self._spent = clock.now if spent is None else spent
+        self.activity = LoopActivity()
+        self.reservations = GangReservations(queue, clock, {})
+        self.outdated: Callable[[], list[str]] = list  # the kinds that decisions stand on, and are not heard of now
+        self._waits_for: list[str] = []
+        self._said_at = 0.0
+        self._work = asyncio.Event()
+        self.decisions = 0
+        self.seconds_per_decision = (
+            0.0  # seconds that a decision takes besides the time it takes; for time that stands still meanwhile
+        )
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._work.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            if self.idle:
+                await self._wait()
+            await asyncio.sleep(self.run_burst() * self.seconds_per_decision)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing can be done before something happens, or before its time."""
+        if self._pod_reporter.busy:
+            return False
+        ready = self._queue.has_ready or self._dispatcher.backlog.any_freed
+        return bool(self.outdated()) or self._dispatcher.resting or not ready
+
+    def run_burst(self) -> int:
+        """As many decisions as the budget allows; returns how many. Then some are told why they wait. None over nodes
+        or pods that may be others by now: the server may answer binds while their watches have yet to come back."""
+        if self.node_backoff and self.node_backoff.expire():
+            self._queue.on_event(WILDCARD_EVENT)
+        self.reservations.expire()
+        self._queue.tick()
+        self._release()
+        spent = count = 0
+        now = self._clock.now()
+        ends = now + LONGEST_BURST
+        while not self._blind(now) and spent < BURST_BUDGET and now < ends and not self._dispatcher.resting:
+            attempt = self._queue.pop(self._admits)
+            if attempt is None:
+                break
+            before = self._work_done()
+            now = self._schedule_one(attempt)
+            asked = self._work_done() - before
+            self._metrics.refresh_rows.labels().observe(asked)
+            spent += PER_DECISION + asked
+            count += 1
+        self._pod_reporter.report_some()
+        self.decisions += count
+        return count
+
+    def _release(self) -> None:
+        """Jobs that were set aside are tried, as many as their namespaces may have under way."""
+        backlog = self._dispatcher.backlog
+        for namespace in backlog.take_freed():
+            if self._queue.release(namespace, backlog.headroom(namespace)):
+                backlog.hold(namespace)
+
+    def _admits(self, job: Job) -> bool:
+        """Whether its namespace is not too far ahead of the API server. If that is because its binds hang or fail, the
+        job says so; if there are only many of them, it is tried soon."""
+        backlog, namespace = self._dispatcher.backlog, job.pods[0].metadata.namespace
+        if backlog.admits(namespace):
+            return True
+        backlog.hold(namespace)
+        problem = backlog.problem(namespace)
+        if problem:
+            self._pod_reporter.held(job, problem)
+        return False
+
+    def _blind(self, now: float) -> bool:
+        """Whether decisions have to wait, which is said when it begins, goes on, and ends."""
+        kinds = self.outdated()
+        if kinds and (kinds != self._waits_for or now >= self._said_at + SAID):
+            log.warning("Decisions wait until these kinds are heard of again", kinds=kinds)
+            self._said_at = now
+        elif self._waits_for and not kinds:
+            log.info("Decisions go on")
+        self._waits_for = kinds
+        return bool(kinds)
+
+    # --- one turn -------------------------------------------------------------------------------------------------
+
+    def _schedule_one(self, attempt: SchedulingAttempt) -> float:
+        """A job that brings the planner down (a mistake of ours, or of a plugin) must not bring down the others.
+        Returns when it was done."""
+        began, spent = self._clock.now(), self._spent()
+        self.activity.deciding = (attempt.job.key, began)
+        try:
+            self._decide_and_submit(attempt, began)
+        except (Exception, SystemExit, GeneratorExit, asyncio.CancelledError) as error:  # nothing here awaits
+            log.error("Failed to decide; trying again later", error, job=attempt.job.key)  # noqa: PLE1205 - our own log
+            self._queue.bind_failed(attempt)
+            self._pod_reporter.report_error(attempt.job, f"{type(error).__name__}: {error}")
+            self._count(attempt.job, ERROR, began)
+        finally:
+            self.activity.deciding = None
+        return self._timed(attempt.job.key, self._spent() - spent)
+
+    def _timed(self, job: str, seconds: float) -> float:
+        """A job whose decision took too long is tried after all others from now on, and those like it with it."""
+        now = self._clock.now()
+        until = self.activity.slow_jobs.decided(job, now - seconds, now)
+        if until is not None:
+            log.warning("Decision took too long; trying the job last", job=job, seconds=round(seconds, 1))
+            self._queue.postpone(job, until)
+        elif self._queue.any_late:
+            self._queue.in_time(job)
+        return now
+
+    def _decide_and_submit(self, attempt: SchedulingAttempt, began: float) -> None:
+        job = attempt.job
+        profile = job.pods[0].spec.scheduler_name
+        planner = self._planners[profile]
+        problem = self._dispatcher.crowded(job.pods)
+        if problem:
+            self._queue.bind_failed(attempt)
+            self._pod_reporter.report_error(job, problem)
+            self._count(job, ERROR, began)
+            return
+        if self.node_backoff:
+            job = self._exclude_backed_off_nodes(job, planner)
+        snapshot = self._ledger.snapshot()
+        decision = planner.decide(job, snapshot, began, self.reservations.ahead_of(job))
+        seconds = self._clock.now() - began
+        self._metrics.algorithm_duration.labels().observe(seconds)
+        if job.is_gang:
+            self._metrics.group_algorithm_duration.labels().observe(seconds)
+        if decision.placed:
+            commit(decision, job, self._ledger, began)
+            # Before all else: what the ledger has but is not carried out would keep its room for good.
+            self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
+            self._tell_unclaimed(attempt.job, decision)
+            self.reservations.placed(job, decision)
+            for pod in attempt.job.pods:
+                self._pod_reporter.forget(pod)
+            if job.is_gang:
+                self._started(attempt, decision, began)
+        else:
+            self.reservations.refused(job, decision, planner, snapshot)
+            self._refused(attempt, decision, began)
+
+    def _tell_unclaimed(self, job: Job, decision: Decision) -> None:
+        """Members that were nominated to one node and placed on another no longer keep room on the first."""
+        nominated = {pod.key: pod for pod in job.pods if pod.status.nominated_node_name}
+        for placement in decision.placements if nominated else ():
+            pod = nominated.get(placement.pod)
+            if pod is not None and pod.status.nominated_node_name != placement.node:
+                self._queue.on_event(nomination_ended(pod))
+
+    def _started(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
+        """A gang was given nodes, or some more of it."""
+        now, profile = self._clock.now(), attempt.job.pods[0].spec.scheduler_name
+        self._metrics.group_attempt(SCHEDULED, profile, now - began)
+        if not attempt.job.bound_nodes:
+            self._metrics.gang_started(len(decision.placements), now - attempt.since)
+
+    def _refused(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
+        self._queue.done(attempt, decision)
+        self._count(attempt.job, ERROR if decision.code is Code.ERROR else UNSCHEDULABLE, began)
+        if log.enabled(2):
+            why, number = decision.full_sentence(), str(attempt.id)
+            log.v(2, "Unable to schedule pod; no fit; waiting", pod=attempt.job.pods[0], err=why, cycle=number)
+        self._pod_reporter.report_unschedulable(attempt.job.key, decision)
+
+    def _count(self, job: Job, result: str, began: float) -> None:
+        """A turn that ended without a node. Those with one are counted when they are bound."""
+        seconds, profile = self._clock.now() - began, job.pods[0].spec.scheduler_name
+        self._metrics.attempt(result, profile, seconds, len(job.pods))
+        if job.is_gang:
+            self._metrics.group_attempt(result, profile, seconds)
+
+    def _exclude_backed_off_nodes(self, job: Job, planner: Planner) -> Job:
+        """The job, kept from nodes whose kubelets refused pods like its own."""
+        pods, columns = list[Pod](), self._ledger.nodes
+        class_matcher = ClassMatcher[list[str]](planner.class_cache, columns)
+        for pod in job.pods:
+            nodes = class_matcher.find(pod)
+            if nodes is None:
+                nodes = self.node_backoff.nodes(pod.metadata.namespace, planner.class_cache.signature(pod, columns))
+                class_matcher.add(pod, nodes)
+            pods.append(exclude_nodes(pod, nodes) if nodes else pod)
+        return msgspec.structs.replace(job, pods=tuple(pods))
+
+    def _work_done(self) -> int:
+        """How many rows have been asked about so far, by all planners."""
+        size = self._ledger.nodes.count
+        works = (planner.class_cache.work for planner in self._planners.values())
+        return sum(work.rows + work.beyond + work.builds * size for work in works)
+
+    # --- waiting --------------------------------------------------------------------------------------------------
+
+    async def _wait(self) -> None:
+        self._work.clear()
+        stands = self._dispatcher.resting or bool(self._waits_for)
+        said = self._said_at + SAID if self._waits_for else None
+        times = (None if stands else self._queue.next_due(), self._pod_reporter.due, self.reservations.due, said)
+        due = min((time for time in times if time is not None), default=None)
+        seconds = LONGEST if due is None else min(max(due - self._clock.now(), 0.0), LONGEST)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._work.wait()

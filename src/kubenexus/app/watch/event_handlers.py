@@ -1,0 +1,303 @@
+"""The feed: what the watches say goes to the ledger and to the waiting room, and to nobody else.
+
+One handler for each kind; `app.watch.informers` makes them the receivers of reflectors. Everything here is told what is
+there now, whatever was told before: a lost event, a repeated one or a pod made again under its old name are no special
+case.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kubenexus.api.codec import Unreadable
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
+from kubenexus.app.watch.object_cache import ObjectCache, stripped_node, with_shared_parts
+from kubenexus.base.errors import Malformed
+from kubenexus.base.timestamps import parse_timestamp
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
+from kubenexus.observe import logs
+from kubenexus.queue import object_events
+from kubenexus.queue.gangs.gang_registry import LeavingMember
+from kubenexus.queue.gangs.job_assembler import JobAssembler
+from kubenexus.queue.scheduling_queue import SchedulingQueue
+from kubenexus.state.ledger import Ledger
+from kubenexus.state.object_kinds import GROUP_KINDS, KINDS, object_key
+from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, is_finished
+
+# Kinds that some refused pod may wait for, and how events name them.
+EVENTS = {
+    "StorageClass": EventResource.STORAGE_CLASS,
+    "CSIDriver": EventResource.CSI_DRIVER,
+    "CSINode": EventResource.CSI_NODE,
+    "CSIStorageCapacity": EventResource.CSI_STORAGE_CAPACITY,
+    "PersistentVolume": EventResource.PERSISTENT_VOLUME,
+    "PersistentVolumeClaim": EventResource.PERSISTENT_VOLUME_CLAIM,
+    "VolumeAttachment": EventResource.VOLUME_ATTACHMENT,
+    "DeviceClass": EventResource.DEVICE_CLASS,
+}
+REMEMBERED = 1024  # objects whose problem was logged
+
+Left = Callable[[Pod], None]
+Lost = Callable[[LeavingMember, int, Pod, PodRecord], None]
+Heard = Callable[[str, Any], None]
+
+log = logs.get("event_handlers")
+
+
+def _nobody(*_: Any) -> None:
+    """Nobody wants to know."""
+
+
+class EventHandlers:
+    """`profiles` are the names of the schedulers that we are. Pods reach the waiting room as jobs, by the `assembler`.
+
+    `on_pod_left` hears of pods that are gone; `on_pod_vanished` of bound ones that ended before they ran;
+    `on_member_lost` of members that left others of their gang on their nodes, with how many it lacks now;
+    `on_object_changed` of all other kinds, after the ledger.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        queue: SchedulingQueue,
+        profiles: Iterable[str],
+        usual: Callable[[Pod], TopologyRequest] = lambda pod: NO_TOPOLOGY_REQUEST,
+    ) -> None:
+        self.ledger, self.queue, self.cache = ledger, queue, ObjectCache()
+        self.profiles = frozenset(profiles)
+        self.assembler = JobAssembler(queue, ledger.groups, ledger.pods, usual, self.profiles)
+        self.on_pod_left: Left = _nobody
+        self.on_pod_vanished: Left = _nobody
+        self.on_member_lost: Lost = _nobody
+        self.on_object_changed: Heard = _nobody
+        self._unread: dict[str, str] = {}  # pods that cannot be read, and why
+        self._looked_up: set[str] = set()  # pods that were read one by one while a list is under way
+        self._leaving: dict[str, LeavingMember] = {}  # bound members of complete gangs that are being deleted
+        self._complained: dict[str, str] = {}
+        self.unusable: Counter[str] = Counter()  # complaints by kind
+
+    # --- pods -----------------------------------------------------------------------------------------------------
+
+    def pod_keys(self) -> set[str]:
+        return {*self.cache.pods, *self._unread}
+
+    def on_pod_update(self, pod: Pod) -> None:
+        key = pod.key
+        old = self.cache.pods.get(key)
+        if is_finished(pod) or (old is not None and old.metadata.uid != pod.metadata.uid):
+            self.on_pod_delete(key)
+            old = None
+        if is_finished(pod):
+            return
+        before = self.ledger.held_by(key)
+        try:
+            self.ledger.upsert_pod(pod)
+        except Malformed as problem:
+            self._quarantine(key, str(problem))
+            self._tell_freed(key, old, before)
+            return
+        self._unread.pop(key, None)
+        slim = self.cache.pods[key] = self.cache.stripped_pod(pod)
+        self._tell_freed(key, old, before)
+        if pod.spec.node_name:
+            self._bound(old, pod, slim)
+        else:
+            self._waits(old, with_shared_parts(pod, slim))
+
+    def pod_listed(self, pod: Pod) -> None:
+        """A pod of a list. One that was bound and has no node here lost it in a restore of the API server's store, and
+        waits again; unless the bind is younger than the list."""
+        record = self.ledger.pods.get(pod.key)
+        bound = record is not None and record.stage is PodStage.BOUND and record.uid == pod.metadata.uid
+        if bound and not pod.spec.node_name and pod.key not in self._looked_up:
+            self.on_pod_delete(pod.key)
+        self.on_pod_update(pod)
+
+    def pod_looked_up(self, pod: Pod) -> None:
+        """A pod that was read by itself while a list is under way, and may be younger than the list."""
+        self._looked_up.add(pod.key)
+        self.on_pod_update(pod)
+
+    def on_pod_delete(self, key: str, last: Pod | None = None) -> None:
+        """Deleted, or ended. `last` is its last state, if the watch told."""
+        old, record, before = self.cache.pods.pop(key, None), self.ledger.pods.get(key), self.ledger.held_by(key)
+        leaving = self._leaving.pop(key, None)
+        self._unread.pop(key, None)
+        self.assembler.remove(key)
+        self.ledger.remove_pod(key)
+        if leaving is not None and old is not None and record is not None and self.assembler.has_gang(leaving.gang):
+            self.on_member_lost(leaving, self.assembler.lacks(leaving.gang), old, record)
+            self.assembler.mark_changed(leaving.gang)
+        self._tell_freed(key, old, before)
+        if old is None:
+            return
+        ended = last or old
+        if old.spec.node_name and old.status.phase in ("", "Pending") and not ended.metadata.deletion_timestamp:
+            self.on_pod_vanished(old)
+        self.on_pod_left(old)
+
+    def on_unreadable_pod(self, bad: Unreadable) -> None:
+        key = f"{bad.namespace}/{bad.name}"
+        if not bad.identified:
+            self.log_bad_object(bad.subject, str(bad.error))
+            return
+        if bad.ended:
+            self.on_pod_delete(key)
+            return
+        old, before = self.cache.pods.get(key), self.ledger.held_by(key)
+        self.ledger.block_unreadable_pod(key, bad.node)
+        self._quarantine(key, str(bad.error))
+        self._tell_freed(key, old, before)
+
+    def _quarantine(self, key: str, problem: str) -> None:
+        self.assembler.remove(key)
+        self.cache.pods.pop(key, None)
+        self._unread[key] = problem
+        self.log_bad_object(f"Pod {key}", problem)
+
+    def _tell_freed(self, key: str, old: Pod | None, before: PodHoldings) -> None:
+        """An event for all that a pod no longer keeps from others. `old` is the pod as it was known."""
+        after = self.ledger.held_by(key)
+        if after == before:
+            return
+        if before.node and before.node != after.node:
+            self.queue.on_event(
+                object_events.WILDCARD_EVENT if old is None else object_events.pod_forgotten(old, before.node)
+            )
+        spoken = before.nominated
+        if spoken is not None and spoken != after.nominated and spoken.node != after.node and old is not None:
+            self.queue.on_event(object_events.nomination_ended(old))
+        if before.blocked and not self.ledger.fenced(before.blocked) and before.blocked in self.cache.nodes:
+            node, delegated = self.cache.nodes[before.blocked], self.ledger.nodes.device_class_resources
+            self.queue.on_event(object_events.node_added(node, delegated))  # it takes pods again, as a new one does
+
+    def _bound(self, old: Pod | None, pod: Pod, slim: Pod) -> None:
+        if pod.metadata.deletion_timestamp:
+            if leaving := self.assembler.leaving(pod.key):
+                self._leaving[pod.key] = leaving
+            self.assembler.remove(pod.key)
+        else:
+            self._leaving.pop(pod.key, None)  # only a restored store takes a deletion back
+            self.assembler.add_bound(pod, slim, creation_time(pod))
+        if old is None or not old.spec.node_name:
+            self.queue.on_event(object_events.pod_bound(slim))
+        elif old != slim:
+            for event in object_events.pod_changed(old, slim):
+                self.queue.on_event(event)
+
+    def _waits(self, old: Pod | None, pod: Pod) -> None:
+        key = pod.key
+        if pod.metadata.deletion_timestamp:
+            self.assembler.remove(key)
+        elif pod.spec.scheduler_name not in self.profiles:
+            self.assembler.foreign(self.cache.pods[key], pod, creation_time(pod))
+        elif key in self.assembler or key not in self.ledger.pods:  # else it is bound, and this news is old
+            self.assembler.add_waiting(pod, creation_time(pod))
+
+    # --- nodes ----------------------------------------------------------------------------------------------------
+
+    def node_keys(self) -> set[str]:
+        return set(self.cache.nodes)
+
+    def on_node_update(self, node: Node) -> None:
+        name = node.metadata.name
+        try:
+            self.ledger.upsert_node(node)
+        except Malformed as problem:
+            self.log_bad_object(f"Node {name}", str(problem))
+            return
+        slim, old, delegated = stripped_node(node), self.cache.nodes.get(name), self.ledger.nodes.device_class_resources
+        self.cache.nodes[name] = slim
+        if old is None:
+            self.queue.on_event(object_events.node_added(slim, delegated))
+            return
+        for event in object_events.node_changed(old, slim, delegated):
+            self.queue.on_event(event)
+
+    def on_node_delete(self, name: str) -> None:
+        old = self.cache.nodes.pop(name, None)
+        self.ledger.remove_node(name)
+        if old is not None:
+            self.queue.on_event(object_events.node_gone(old))
+
+    # --- all other kinds ------------------------------------------------------------------------------------------
+
+    def keys(self, kind: str) -> set[str]:
+        return {*self.cache.of(kind), *self.ledger.groups.unreadable_keys(kind)}
+
+    def unreadable(self, kind: str, bad: Unreadable) -> None:
+        """An object that is no pod and cannot be read: what was known of it stays. Pods that name it say why they
+        wait."""
+        self.log_bad_object(bad.subject, str(bad.error))
+        key = f"{bad.namespace}/{bad.name}"
+        if kind in GROUP_KINDS and bad.identified and self.ledger.groups.unreadable(kind, key, bad.error):
+            self.assembler.group_changed(kind, key)
+
+    def on_object_update(self, kind: str, thing: Any) -> None:
+        key, known, selected = object_key(thing), self.cache.of(kind), self.ledger.nodes.pods.existing_terms_version
+        try:
+            KINDS[kind].seen(self.ledger, thing)
+        except Malformed as problem:
+            self.log_bad_object(f"{kind} {key}", str(problem))
+            return
+        resource, fresh = EVENTS.get(kind), key not in known
+        if kind == "Namespace" and (not fresh or self.ledger.nodes.pods.has_met(key)):
+            self._tell_reread(selected)
+        old, known[key] = known.get(key), None if resource is None else thing
+        if kind in GROUP_KINDS:
+            self.assembler.group_changed(kind, key)
+        self.on_object_changed(kind, thing)
+        if resource is not None and (fresh or old != thing):
+            self.queue.on_event(ClusterEvent(resource, ActionType.ADD if fresh else ActionType.UPDATE, old, thing))
+
+    def on_object_delete(self, kind: str, key: str) -> None:
+        known = self.cache.of(kind)
+        if key not in known:
+            if kind in GROUP_KINDS:  # one that could never be read
+                self.ledger.groups.gone(kind, key)
+                self.assembler.group_changed(kind, key)
+            return
+        old, resource, selected = known.pop(key), EVENTS.get(kind), self.ledger.nodes.pods.existing_terms_version
+        KINDS[kind].gone(self.ledger, key)
+        if kind == "Namespace":
+            self._tell_reread(selected)
+        if kind in GROUP_KINDS:
+            self.assembler.group_changed(kind, key)
+        if resource is not None:
+            self.on_object_changed(kind, old)
+            self.queue.on_event(ClusterEvent(resource, ActionType.DELETE, old=old))
+
+    def _tell_reread(self, selected: int) -> None:
+        """An event if a namespace has other labels: terms may mean its pods now, or no longer."""
+        if selected != self.ledger.nodes.pods.existing_terms_version:
+            self.queue.on_event(object_events.WILDCARD_EVENT)
+
+    # --- kinds that cannot be listed ------------------------------------------------------------------------------
+
+    def unlisted(self, kind: str) -> None:
+        """Which objects of a kind there are is not known, or no longer. Gangs that name one say so."""
+        if kind in GROUP_KINDS and self.ledger.groups.unlisted(kind):
+            self.assembler.kind_changed(kind)
+
+    def listed(self, kind: str) -> None:
+        """All objects of a kind have been seen."""
+        if kind == "Pod":
+            self._looked_up.clear()
+        if kind in GROUP_KINDS and self.ledger.groups.listed(kind):
+            self.assembler.kind_changed(kind)
+
+    def log_bad_object(self, subject: str, problem: str) -> None:
+        """One bad object: said once, and again when something else is wrong with it."""
+        if self._complained.get(subject) == problem:
+            return
+        if len(self._complained) >= REMEMBERED:
+            self._complained.clear()
+        self._complained[subject] = problem
+        self.unusable[subject.partition(" ")[0]] += 1
+        log.error("Cannot use an object", err=problem, object=subject)
+
+
+def creation_time(pod: Pod) -> float | None:
+    """When it was made, by the API server's clock."""
+    return parse_timestamp(pod.metadata.creation_timestamp, None)

@@ -1,0 +1,175 @@
+"""From reflectors to the feed: lists and changes as objects that are there, or gone. After a list, whatever was known
+and not in it is gone."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from kubenexus.api.codec import Unreadable, as_unreadable
+from kubenexus.api.core import Pod
+from kubenexus.app.watch.event_handlers import EventHandlers
+from kubenexus.base.errors import Malformed
+from kubenexus.client import kinds
+from kubenexus.client.kinds import LIVE_PODS_FIELD_SELECTOR, ApiResource
+from kubenexus.client.watch_events import DELETED, WatchEvent
+from kubenexus.client.watch_protocols import WatchProblem, WatchTarget
+from kubenexus.observe import logs
+from kubenexus.state.object_kinds import KINDS, kind_name, object_key
+
+# Whoever waits as one, in whichever form it is told.
+GROUP_KINDS = (kinds.POD_GROUPS, kinds.WORKLOADS, kinds.COSCHEDULING_POD_GROUPS, kinds.VOLCANO_POD_GROUPS)
+
+# Pods last: what a pod refers to is better known before it.
+WATCHED_KINDS = (
+    kinds.NODES,
+    kinds.NAMESPACES,
+    kinds.STORAGE_CLASSES,
+    kinds.CSI_DRIVERS,
+    kinds.CSI_NODES,
+    kinds.CSI_STORAGE_CAPACITIES,
+    kinds.PERSISTENT_VOLUMES,
+    kinds.PERSISTENT_VOLUME_CLAIMS,
+    kinds.VOLUME_ATTACHMENTS,
+    kinds.DEVICE_CLASSES,
+    kinds.SERVICES,
+    kinds.REPLICATION_CONTROLLERS,
+    kinds.REPLICA_SETS,
+    kinds.STATEFUL_SETS,
+    kinds.POD_DISRUPTION_BUDGETS,
+    kinds.PRIORITY_CLASSES,
+    *GROUP_KINDS,
+    kinds.PODS,
+)
+
+# Pods are placed without them: an older cluster does not serve them, or its roles do not name them. Where one cannot be
+# listed, only pods that name such an object wait for it. No decision stands on budgets and priority classes.
+OPTIONAL = frozenset({kinds.DEVICE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.PRIORITY_CLASSES, *GROUP_KINDS})
+
+# Other forms of a kind, for servers that do not know the newest.
+FALLBACK_VERSIONS: dict[ApiResource, tuple[ApiResource, ...]] = {
+    kinds.POD_GROUPS: (kinds.POD_GROUPS_ALPHA, kinds.POD_GROUPS_OLD),
+    kinds.WORKLOADS: (kinds.WORKLOADS_ALPHA, kinds.WORKLOADS_OLD, kinds.WORKLOADS_OLDEST),
+}
+
+log = logs.get("watch")
+
+
+def watch_target(resource: ApiResource) -> WatchTarget:
+    """How a kind is watched: of pods, only those that have not ended; of pod groups, the form the server knows."""
+    kind = KINDS[kind_name(resource.kind, resource.group)].type
+    return WatchTarget(
+        resource, kind, LIVE_PODS_FIELD_SELECTOR if resource is kinds.PODS else "", FALLBACK_VERSIONS.get(resource, ())
+    )
+
+
+class InformerHandler:
+    """A `WatchHandler` for one kind. `woken` is called after each batch: there may be something to do."""
+
+    def __init__(
+        self, handlers: EventHandlers, resource: ApiResource, woken: Callable[[], None] = lambda: None
+    ) -> None:
+        self._handlers, self._kind, self._woken = handlers, kind_name(resource.kind, resource.group), woken
+        self._seen, self._gone, self._keys = _handlers(handlers, self._kind)
+        self._in_list = handlers.pod_listed if self._kind == "Pod" else self._seen
+        self._listed: set[str] = set()
+
+    def list_started(self) -> None:
+        self._listed = set()
+
+    def list_page(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
+        for item in items:
+            self._listed.add(object_key(item))
+            self._take(item, self._in_list)
+        for bad in unreadable:
+            self._bad(bad)
+
+    def list_finished(self) -> None:
+        for key in set(self._keys()) - self._listed:
+            self._drop(key)
+        self._listed = set()
+        self._handlers.listed(self._kind)
+        self._flush()
+
+    def unlisted(self) -> None:
+        """The kind has yet to be listed, or cannot be listed now."""
+        self._handlers.unlisted(self._kind)
+        self._flush()
+
+    def events(self, changes: list[WatchEvent]) -> None:
+        for event in changes:
+            thing = event.object
+            if isinstance(thing, Unreadable):
+                if event.type == DELETED:
+                    self._drop(_key(thing))
+                else:
+                    self._bad(thing)
+            elif event.type != DELETED:
+                self._take(thing, self._seen)
+            else:
+                self._drop(object_key(thing), thing)
+        self._flush()
+
+    def problem_changed(self, trouble: WatchProblem) -> None:
+        if not trouble.text:
+            log.info("Watch is well again", resource=str(trouble.resource))
+            self._handlers.listed(self._kind)
+            self._flush()
+        elif trouble.code == 404:
+            log.info("Kind is not served here; looking for it again later", resource=str(trouble.resource))
+        else:
+            log.error("Watch failed; trying again", err=trouble.text, resource=str(trouble.resource))
+        if trouble.serious and trouble.code != 404:
+            self.unlisted()
+
+    # No handler below may raise: the task that runs a watch ends with it, and the process with the task.
+
+    def _take(self, thing: Any, seen: Callable[[Any], None]) -> None:
+        """An object that brings its handler down is set aside as one that cannot be read: the watch goes on."""
+        try:
+            seen(thing)
+        except Exception as error:
+            self._bad(as_unreadable(thing, Malformed(f"{type(error).__name__}: {error}")))
+
+    def _bad(self, bad: Unreadable) -> None:
+        """What was known of it stays, but for a pod: that may take room, and how much is unknown."""
+        self._listed.add(_key(bad))
+        try:
+            if self._kind == "Pod":
+                self._handlers.on_unreadable_pod(bad)
+            else:
+                self._handlers.unreadable(self._kind, bad)
+        except Exception as error:
+            log.error("Failed to set an object aside; going on", error, object=bad.subject)  # noqa: PLE1205 - our own log
+
+    def _drop(self, key: str, last: Any = None) -> None:
+        """An object is gone; `last` is its last state, if the watch sent it."""
+        try:
+            if isinstance(last, Pod):
+                self._handlers.on_pod_delete(key, last)
+            else:
+                self._gone(key)
+        except Exception as error:
+            log.error("Failed to remove an object; going on", error, object=f"{self._kind} {key}")  # noqa: PLE1205 - our own log
+
+    def _flush(self) -> None:
+        """Bring changed gangs into the queue and wake the loop."""
+        self._handlers.assembler.build_changed()
+        self._woken()
+
+
+def _handlers(
+    handlers: EventHandlers, kind: str
+) -> tuple[Callable[[Any], None], Callable[[str], None], Callable[[], Iterable[str]]]:
+    if kind == "Pod":
+        return handlers.on_pod_update, handlers.on_pod_delete, handlers.pod_keys
+    if kind == "Node":
+        return handlers.on_node_update, handlers.on_node_delete, handlers.node_keys
+    return (
+        partial(handlers.on_object_update, kind),
+        partial(handlers.on_object_delete, kind),
+        partial(handlers.keys, kind),
+    )
+
+
+def _key(bad: Unreadable) -> str:
+    return f"{bad.namespace}/{bad.name}" if bad.namespace else bad.name

@@ -1,0 +1,125 @@
+"""A decision that is being carried out, as data; and the words between the dispatcher and the rooms around it."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.bind.bind_result import BindResult
+from kubenexus.client.calls import Api, Call, Unreachable
+from kubenexus.client.verbs import bind
+from kubenexus.framework.decision import Decision, PodPlacement
+from kubenexus.framework.job import Job
+from kubenexus.state.volumes.pod_volumes import VolumeChoice
+
+
+class PodBinding(msgspec.Struct, frozen=True, gc=False):
+    """One member on its way to its node. `picks` are the volumes that were chosen for its claims."""
+
+    pod: Pod
+    node: str
+    picks: tuple[VolumeChoice, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return self.pod.key
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def call(self) -> Call:
+        meta = self.pod.metadata
+        return bind(meta.namespace, meta.name, meta.uid, self.node)
+
+
+class JobBinding(msgspec.Struct, frozen=True):
+    """A job that was placed: all of its binds go out together, and at least `minimum` of them or none. `attempt` is the
+    caller's own (the queue's turn)."""
+
+    pod_bindings: tuple[PodBinding, ...]
+    decision: Decision
+    attempt: Any = None
+    began: float = 0.0
+    minimum: int = 1
+
+
+def job_binding(job: Job, decision: Decision, attempt: Any = None, began: float = 0.0) -> JobBinding:
+    pods = {pod.metadata.uid: pod for pod in job.pods}
+    pod_bindings = tuple(_bind(pods[each.uid], each) for each in decision.placements)
+    return JobBinding(pod_bindings, decision, attempt, began, job.minimum)
+
+
+def _bind(pod: Pod, placement: PodPlacement) -> PodBinding:
+    return PodBinding(pod, placement.node, placement.assignment.volumes)
+
+
+class WriteGuard(Protocol):
+    """Whether a write may start: `app.election.leader`, or `AlwaysWritable` where nobody competes."""
+
+    @property
+    def write_timeout(self) -> float: ...
+
+    def may_write(self) -> bool: ...
+
+
+class AlwaysWritable:
+    """One process alone."""
+
+    write_timeout = 10.0
+
+    def may_write(self) -> bool:
+        return True
+
+
+class GuardedApi:
+    """An `Api` for writes that nobody waits for, such as events: it sends none that the guard forbids."""
+
+    def __init__(self, api: Api, guard: WriteGuard) -> None:
+        self._api, self._guard = api, guard
+
+    async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+        if not self._guard.may_write():
+            raise Unreachable(f"{call}: not sent, this process does not lead")
+        return await self._api.send(call, timeout=min(timeout, self._guard.write_timeout))
+
+
+class PreBind(Protocol):
+    """Something that has to be done before a pod is bound: called for each member, all members at once, outside the
+    bound on binds in flight, since it may take minutes. `awaited` is what pods wait for in it, in plural."""
+
+    name: str
+    awaited: str
+
+    def may_concern(self, pod: Pod) -> bool:
+        """Whether there may be something to do, by what is known before the pod has a node."""
+
+    def concerns(self, pod_binding: PodBinding) -> bool:
+        """Whether there is anything to do; asked of every member, so it has to be quick."""
+
+    async def pre_bind(self, pod_binding: PodBinding) -> str:
+        """Do it. Returns what went wrong, "" if nothing: then no member is bound."""
+
+
+class PostBind(Protocol):
+    """Told of each member that has its node. Must return soon."""
+
+    def post_bind(self, pod_binding: PodBinding) -> None: ...
+
+
+class BindHooks(NamedTuple):
+    """What happens around a bind, in order."""
+
+    pre_binds: tuple[PreBind, ...] = ()
+    post_binds: tuple[PostBind, ...] = ()
+
+
+NO_HOOKS = BindHooks()
+
+
+class JobBoundCallback(Protocol):
+    """Who draws the consequences. Called once for each commitment, in the loop; must return soon."""
+
+    def __call__(self, job_binding: JobBinding, results: Sequence[BindResult]) -> None: ...

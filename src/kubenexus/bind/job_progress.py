@@ -1,0 +1,84 @@
+"""How far the binds of one commitment have come, and whether all of them together are still of any use."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kubenexus.bind.bind_result import BindResult, BindStatus
+from kubenexus.bind.job_binding import JobBinding, PodBinding
+
+
+def _wanted(pod_binding: PodBinding) -> str:
+    """Nothing happens to pods and nodes between decision and bind."""
+    return ""
+
+
+def _needed(job_binding: JobBinding) -> int:
+    """As many as when it was decided."""
+    return job_binding.minimum
+
+
+def _unheard(doing: str, error: Exception) -> None:
+    """No log is at hand."""
+
+
+class SendChecks(NamedTuple):
+    """`still_wanted` is asked right before a bind is sent: why it is no longer wanted (the pod or its node is gone), or
+    "". `needs`: how many binds of a commitment have to be sent for any of them to be of use. `problem` hears of errors
+    that nothing explains, and of what was being done. `delay`: seconds for which the client's rate limit holds back a
+    call that is sent now."""
+
+    still_wanted: Callable[[PodBinding], str] = _wanted
+    needs: Callable[[JobBinding], int] = _needed
+    problem: Callable[[str, Exception], None] = _unheard
+    delay: Callable[[], float] = lambda: 0.0
+
+
+NO_CHECKS = SendChecks()
+
+
+LOOKS = 8  # at all members of a job; then only failures are counted, or 10,000 that fail one by one cost 10^8 looks
+
+
+class JobProgress:
+    """A bind is under way from when it is sent until it is known that the pod does not have the node: until then, and
+    while it has it, the job cannot be given up whole. `stopped` is why it was."""
+
+    def __init__(self, job_binding: JobBinding) -> None:
+        self._job_binding = job_binding
+        self._sent: set[str] = set()  # UIDs
+        self._failed: dict[str, str] = {}  # UIDs, and what was said
+        self._looks = 0
+        self.stopped = ""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether any bind of the job is on its way, or done."""
+        return bool(self._sent)
+
+    def sent(self, pod_binding: PodBinding) -> None:
+        self._sent.add(pod_binding.uid)
+
+    def ended(self, pod_binding: PodBinding, result: BindResult) -> None:
+        if result.status is not BindStatus.BOUND:
+            self._sent.discard(pod_binding.uid)
+            self._failed[pod_binding.uid] = result.message or result.status.value
+
+    def short(self, hooks: SendChecks) -> str:
+        """Why so few can be bound that none should be; "" if enough can."""
+        pod_bindings, least = self._job_binding.pod_bindings, hooks.needs(self._job_binding)
+        lost = self._lost(hooks)
+        left = len(pod_bindings) - len(lost)
+        if left >= max(1, least):
+            return ""
+        if len(pod_bindings) == 1 and lost:
+            return lost[0]
+        why = lost[0] if lost else "others of it are gone"
+        return f"{left} of at least {least} members can still be bound: {why}"
+
+    def _lost(self, hooks: SendChecks) -> list[str]:
+        """Why each member that cannot be bound cannot."""
+        self._looks += 1
+        if self._looks > LOOKS:
+            return list(self._failed.values())
+        whys = (self._failed.get(each.uid) or hooks.still_wanted(each) for each in self._job_binding.pod_bindings)
+        return [why for why in whys if why]

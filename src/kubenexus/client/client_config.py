@@ -1,0 +1,89 @@
+"""Where the API server is and who we are: one value, whether it came from a kubeconfig, from the pod we run in, or from
+`--master`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from kubenexus.base.clock import Clock
+from kubenexus.client import kubeconfig as files
+from kubenexus.client.credentials import ClientConfigError, Credentials, StaticCredentials, TokenFileCredentials
+from kubenexus.client.dial import ServerAddress
+from kubenexus.client.server_urls import parse_server_url, proxy_for_server
+from kubenexus.client.tls import PemSource, TlsContextFactory
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+class ClientConfig(msgspec.Struct, frozen=True):
+    """All that a client needs to know. `source` says where it was found; `headers` go with every call."""
+
+    address: ServerAddress
+    trust: TlsContextFactory
+    credentials: Credentials
+    source: str = ""
+    namespace: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user said on the command line or in the configuration; empty means not said."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    master: str = ""
+
+
+def load_client_config(
+    wish: ClientOptions, clock: Clock, *, env: Mapping[str, str] = os.environ, account: Path = SERVICE_ACCOUNT
+) -> ClientConfig:
+    """The first of: the named kubeconfig, `$KUBECONFIG`, `~/.kube/config`, the pod we run in, `--master` alone.
+
+    For commands, once at start. Raises ClientConfigError with one line that names the file and the field.
+    """
+    paths = files.kubeconfig_paths(wish.kubeconfig, env)
+    if paths:
+        return _from_files(paths, wish, clock, env)
+    if env.get("KUBERNETES_SERVICE_HOST") and env.get("KUBERNETES_SERVICE_PORT"):
+        return _in_cluster(wish, clock, env, account)
+    if wish.master:
+        address = _master(wish.master, env)
+        return ClientConfig(address, TlsContextFactory(), StaticCredentials(), "--master")
+    raise ClientConfigError("no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account")
+
+
+def _from_files(paths: list[str], wish: ClientOptions, clock: Clock, env: Mapping[str, str]) -> ClientConfig:
+    chosen = files.select_context(files.load_kubeconfig(paths), wish.context)
+    server = wish.master or chosen.server
+    subject = "--master" if wish.master else chosen.cluster_at + ".server"
+    address = parse_server_url(server, subject)
+    proxy = proxy_for_server(address, chosen.proxy_url, chosen.cluster_at + ".proxy-url", env)
+    address = msgspec.structs.replace(address, proxy=proxy, server_name=chosen.server_name)
+    trust = TlsContextFactory(chosen.authority, chosen.certificate, insecure=chosen.insecure)
+    if address.tls:
+        trust.check(clock.now())
+    return ClientConfig(address, trust, chosen.credentials(clock, env), chosen.source, chosen.namespace, chosen.headers)
+
+
+def _in_cluster(wish: ClientOptions, clock: Clock, env: Mapping[str, str], account: Path) -> ClientConfig:
+    host, port = env["KUBERNETES_SERVICE_HOST"], env["KUBERNETES_SERVICE_PORT"]
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    address = _master(wish.master or server, env)
+    trust = TlsContextFactory(PemSource(f"in-cluster: {account / 'ca.crt'}", path=str(account / "ca.crt")))
+    trust.check(clock.now())
+    credentials = TokenFileCredentials(str(account / "token"), clock, subject="in-cluster")
+    return ClientConfig(address, trust, credentials, "in-cluster", _namespace(account))
+
+
+def _namespace(account: Path) -> str:
+    try:
+        return (account / "namespace").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _master(server: str, env: Mapping[str, str]) -> ServerAddress:
+    address = parse_server_url(server, "--master")
+    return msgspec.structs.replace(address, proxy=proxy_for_server(address, "", "", env))

@@ -1,0 +1,83 @@
+"""Lists, page by page and portion by portion: how many objects are asked for at once, and how many read in one turn."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from typing import Any, Final, TypeVar
+
+from kubenexus.api.codec import ListPage, Page, split_list
+from kubenexus.client.calls import Api, ApiError, Uncertain
+from kubenexus.client.kinds import ApiResource
+from kubenexus.client.verbs import list_call
+from kubenexus.client.watch_protocols import WatchTarget, WatchTiming
+
+PAGE_BYTES: Final = 1 << 24  # of a page after large ones; 500 ordinary pods are two megabytes
+T = TypeVar("T")
+
+
+class ListPages:
+    """The pages of one kind."""
+
+    def __init__(self, client: Api, target: WatchTarget, timing: WatchTiming) -> None:
+        self._client, self._kind, self._fields, self._timing = client, target.type, target.fields, timing
+        self._size = timing.page  # objects on the next page
+        self._most = timing.page  # so many arrive in time and can be read
+        self._fit = timing.page  # so many make PAGE_BYTES, if they are as large as those on the last page
+        self._whole = False  # without pages: the pages grew too old while we turned them
+
+    async def turn(self, resource: ApiResource) -> AsyncGenerator[ListPage[Any], None]:
+        """Portions of one page after the other, with a return to the loop between them. The server looks for the next
+        page while the receiver hears of this one."""
+        page = await self._page(resource, "")
+        while True:
+            coming = asyncio.create_task(self._page(resource, page.more)) if page.more else None
+            try:
+                if coming is not None:
+                    await asyncio.sleep(0)  # so that it is on its way
+                for number, portion in enumerate(page.portions):
+                    if number:
+                        await asyncio.sleep(0)
+                    yield portion
+                if coming is None:
+                    return
+                page = await coming
+            finally:
+                if coming is not None:
+                    coming.cancel()
+
+    async def _page(self, resource: ApiResource, more: str) -> Page[Any]:
+        """The next page. A page that is too long or too slow to arrive is followed by smaller ones: objects may be of
+        several megabytes, and 500 of them no answer that can be read."""
+        call = list_call(resource, limit=0 if self._whole else self._size, more=more, fields=self._fields)
+        try:
+            raw = await self._client.send(call, timeout=self._timing.list_page)
+        except ApiError as error:
+            self._whole = self._whole or (error.code == 410 and bool(more))
+            raise
+        except Uncertain:
+            self._size = self._most = max(self._size // 4, 1)
+            self._whole = False
+            raise
+        page = await _in_turns(split_list(raw, self._kind))
+        self._fit = max(PAGE_BYTES * max(page.count, 1) // len(raw), 1)
+        self._resize()
+        return page
+
+    def complete(self) -> None:
+        """The list came to its end. The next may have pages again, and larger ones."""
+        self._most = min(2 * self._most, self._timing.page)
+        self._resize()
+        self._whole = False
+
+    def _resize(self) -> None:
+        """Smaller at once, larger step by step: behind a page of small objects may be one of large ones."""
+        self._size = min(2 * self._size, self._fit, self._most)
+
+
+async def _in_turns(steps: Generator[None, None, T]) -> T:
+    """What the steps come to, with a return to the loop between them."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        await asyncio.sleep(0)

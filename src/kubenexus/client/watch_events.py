@@ -1,0 +1,137 @@
+"""The lines of a watch as changes. Whatever a line holds, the object in it is passed on: read, or as an Unreadable."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from kubenexus.api.codec import HasMetadata, Unreadable, from_json, read_object
+from kubenexus.api.json_outline import JsonOutline, without_deep_parts
+from kubenexus.api.meta import ApiObject, ObjectMeta
+from kubenexus.base.errors import Malformed
+from kubenexus.client.calls import ApiError
+from kubenexus.client.status import status_error
+
+ADDED: Final = "ADDED"
+MODIFIED: Final = "MODIFIED"
+DELETED: Final = "DELETED"
+PORTION: Final = 1 << 20  # bytes
+T = TypeVar("T")
+
+
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
+    """One event of a watch. `object` is of the kind that is watched, or Unreadable; of a deleted one, its last state.
+
+    A MODIFIED of something never seen is as good as an ADDED: after a gap that is how it looks.
+    """
+
+    type: str
+    object: Any
+
+
+class WatchBatch(msgspec.Struct):
+    """Some lines: what changed, how far the watch has come by it, and the error the server ended with, if it did.
+    `first` is the version of the first line, `rewound` one that is lower than a line's before it."""
+
+    changes: list[WatchEvent]
+    version: str = ""
+    first: str = ""
+    rewound: str = ""
+    bookmarked: bool = False
+    error: ApiError | None = None
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _Mark(ApiObject):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+_LINE: Final = msgspec.json.Decoder(_Line)
+_BAD: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_TYPE: Final = re.compile(rb'"([A-Z]+)"')
+
+
+def decode_watch_lines(lines: list[bytes], kind: type[HasMetadata]) -> WatchBatch:
+    """Lines as they came, in their order. Nothing after an error is looked at: there is nothing."""
+    batch = WatchBatch([])
+    for line in lines:
+        what, raw = _parts(line)
+        if what == "ERROR":
+            batch.error = status_error(0, bytes(raw))
+            break
+        if what == "BOOKMARK":
+            batch.bookmarked = True
+            _advance(batch, _version(raw))
+        else:
+            found = read_object(raw, kind)
+            batch.changes.append(WatchEvent(what, found))
+            _advance(batch, _version_of(found))
+    return batch
+
+
+def portions(things: list[T], sizes: list[int]) -> Iterator[list[T]]:
+    """The same in portions of about a megabyte, in their order: what is done with one of them is over soon. An object
+    may be a megabyte and a half by itself."""
+    portion: list[T] = []
+    bytes_in_it = 0
+    for thing, size in zip(things, sizes, strict=True):
+        if portion and bytes_in_it + size > PORTION:
+            yield portion
+            portion, bytes_in_it = [], 0
+        portion.append(thing)
+        bytes_in_it += size
+    if portion:
+        yield portion
+
+
+def version_at_least(version: str, moment: str) -> bool:
+    """Whether a resourceVersion has reached another. They are numbers; of anything else nothing is known."""
+    return version.isdigit() and moment.isdigit() and int(version) >= int(moment)
+
+
+def before(version: str, moment: str) -> bool:
+    """Whether a resourceVersion is lower than another. As `version_at_least`: of anything but numbers nothing is
+    known."""
+    return version.isdigit() and moment.isdigit() and int(version) < int(moment)
+
+
+def _advance(batch: WatchBatch, version: str) -> None:
+    if not version:
+        return
+    if before(version, batch.version):
+        batch.rewound = version
+    batch.first = batch.first or version
+    batch.version = version
+
+
+def _parts(line: bytes) -> tuple[str, bytes | msgspec.Raw]:
+    try:
+        found = _LINE.decode(line)
+        return found.type, found.object
+    except _BAD:
+        line = without_deep_parts(line)
+    try:
+        found = _LINE.decode(line)
+        return found.type, found.object
+    except _BAD:
+        # No JSON, or not as a whole: what is wrong with it, and whose it is, `read_object` finds out.
+        outline = JsonOutline(line)
+        parts = {key: line[start:end] for key, (start, end) in outline.members(1, outline.top)}
+        named_type = _TYPE.fullmatch(parts.get("type", b""))
+        return (named_type[1].decode(), parts["object"]) if named_type and "object" in parts else (MODIFIED, line)
+
+
+def _version(raw: bytes | msgspec.Raw) -> str:
+    try:
+        return from_json(raw, _Mark).metadata.resource_version
+    except Malformed:
+        return ""
+
+
+def _version_of(found: HasMetadata | Unreadable) -> str:
+    return found.resource_version if isinstance(found, Unreadable) else found.metadata.resource_version

@@ -1,0 +1,58 @@
+"""Which plugin was the first to refuse each row, and why: the material of every explanation.
+
+kube-scheduler runs filters in order and stops at the first that refuses a node; we know all answers and report the
+first, so that the sentence comes out the same.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.base.arrays import BoolColumn, any_true
+from kubenexus.cycle.plugin_columns import FilterColumn
+from kubenexus.framework.verdict import Code, Reason, code_of
+
+UNREADABLE_POD = "UnreadablePod"
+UNREADABLE_POD_REASON = Reason("node(s) ran a pod that could not be read", Code.UNSCHEDULABLE)
+
+Rejection = tuple[str, tuple[Reason, ...], BoolColumn]
+
+
+def first_rejections(
+    filters: list[FilterColumn], rows: Any, refused: BoolColumn, fenced: BoolColumn
+) -> list[Rejection]:
+    """For each combination of plugin and reasons the rows it was the first to refuse. `rows` selects from the table,
+    masks are over that selection; `refused` are the live rows that are not feasible."""
+    found: list[Rejection] = []
+    remaining = refused.copy()
+    fence = remaining & fenced
+    if any_true(fence):
+        found.append((UNREADABLE_POD, (UNREADABLE_POD_REASON,), fence))
+        remaining &= ~fence
+    for column in filters:
+        if column.bits is None or not any_true(remaining):
+            continue
+        bits, known = column.bits[rows], column.reasons
+        hit = remaining & (bits != 0)
+        if not any_true(hit):
+            continue
+        if len(known.reasons) == 1:
+            found.append((column.plugin.name, known.read(1), hit))
+        else:
+            values = np.unique(bits[hit]).tolist()
+            found.extend((column.plugin.name, known.read(value), hit & (bits == value)) for value in values)
+        remaining &= ~hit
+    return found
+
+
+def count_reasons(found: list[Rejection]) -> tuple[dict[str, int], set[str], list[str]]:
+    """Nodes per reason, the plugins that refused, and the texts of reasons that are errors."""
+    counts: dict[str, int] = {}
+    errors: list[str] = []
+    for _, reasons, where in found:
+        number = int(np.count_nonzero(where))
+        for reason in reasons:
+            counts[reason.text] = counts.get(reason.text, 0) + number
+        if code_of(reasons) is Code.ERROR:
+            errors.extend(reason.text for reason in reasons)
+    return counts, {plugin for plugin, _, _ in found}, errors

@@ -1,0 +1,59 @@
+"""Choosing among equals. Each node draws a lot, and the lot stands below the score in one number: the largest number
+is the best node, ties included, so that no list of ties is ever made.
+
+A lot comes from the node's name, the class and how many pods the node runs: it does not depend on the order in which
+nodes arrived, and it is drawn anew when something is placed there, so that equal nodes fill evenly.
+"""
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from kubenexus.framework.profile import TieBreak
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.resources import PODS
+
+TIE_BREAK_BITS = 32  # of a rank that belong to the lot
+_WORD = (1 << TIE_BREAK_BITS) - 1
+_BUSY = 1 << (TIE_BREAK_BITS - 1)
+
+
+class TieBreaker:
+    """One for each class. `for_rows` and `for_row` give the same number for a row."""
+
+    __slots__ = ("_by_name", "_column_salt", "_in_use", "_ranks", "_salt")
+
+    def __init__(self, tie_break: TieBreak, seed: int, signature: bytes) -> None:
+        self._salt = zlib.crc32(signature, seed & _WORD) | 1
+        self._column_salt = np.array(self._salt, np.uint32)
+        self._by_name = tie_break is TieBreak.NAME
+        self._in_use = tie_break is TieBreak.IN_USE
+        self._ranks: tuple[int, Any] = (-1, None)
+
+    def for_rows(self, columns: NodeColumns, rows: Any) -> Any:
+        """For a slice or an array of rows, in numbers of `TIE_BREAK_BITS` bits that whoever asks may keep."""
+        if self._by_name:
+            return self._names(columns)[rows].copy()
+        lots = columns.tie_break[rows] * self._column_salt  # modulo 2**32: what is carried out of it is not missed
+        if self._in_use:
+            lots >>= 1
+            lots |= (columns.resources.used[PODS, rows] > 0).astype(np.uint32) << (TIE_BREAK_BITS - 1)
+        return lots
+
+    def for_row(self, columns: NodeColumns, row: int) -> int:
+        if self._by_name:
+            return int(self._names(columns)[row])
+        lot: int = columns.tie_break.item(row) * self._salt & _WORD
+        if self._in_use:
+            lot = lot >> 1 | (_BUSY if columns.resources.used.item(PODS, row) > 0 else 0)
+        return lot
+
+    def _names(self, columns: NodeColumns) -> Any:
+        """The first name draws the highest lot. Sorted again when nodes came or went."""
+        if self._ranks[0] != columns.cluster_version:
+            ranks = np.zeros(columns.size, np.int64)
+            for rank, name in enumerate(sorted(columns.row_of)):
+                ranks[columns.row_of[name]] = _BUSY - rank
+            self._ranks = (columns.cluster_version, ranks)
+        return self._ranks[1]

@@ -1,0 +1,74 @@
+"""A cluster from a file: what `kubectl get nodes,pods,... -A -o json` printed, read into a ledger."""
+
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.codec import Unreadable, from_json, read_object
+from kubenexus.api.core import Pod
+from kubenexus.base.errors import KubeNexusError, Malformed
+from kubenexus.state.ledger import Ledger
+from kubenexus.state.object_kinds import KINDS, apply_object, kind_name
+
+
+class _Item(msgspec.Struct, gc=False, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+
+
+class _List(msgspec.Struct, gc=False):
+    kind: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+class ClusterDump(msgspec.Struct):
+    """The ledger, the pods as they were read, and what could not be used: `problems` by object, `ignored` by kind."""
+
+    ledger: Ledger
+    pods: dict[str, Pod]
+    problems: list[str]
+    ignored: dict[str, int]
+
+
+def read_dump(raw: bytes, source: str) -> ClusterDump:
+    """Raises KubeNexusError, naming the file, when it is no list of Kubernetes objects at all."""
+    try:
+        found = from_json(raw, _List)
+    except Malformed as error:
+        raise KubeNexusError(f"{source}: not JSON as kubectl prints it: {error}") from None
+    if found.items is None:
+        raise KubeNexusError(f"{source}: expected a List with `items`, as `kubectl get ... -o json` prints it")
+    dump = ClusterDump(Ledger(), {}, [], {})
+    kinds = [(_kind(item), item) for item in found.items]
+    # Nodes last but one, pods last: the order in which nothing has to be counted twice.
+    kinds.sort(key=lambda pair: (pair[0] == "Pod", pair[0] == "Node"))
+    for kind, item in kinds:
+        _take(dump, kind, item)
+    return dump
+
+
+def _kind(item: msgspec.Raw) -> str:
+    try:
+        found = from_json(item, _Item)
+    except Malformed:
+        return ""
+    return kind_name(found.kind, found.api_version.rpartition("/")[0])
+
+
+def _take(dump: ClusterDump, kind: str, item: msgspec.Raw) -> None:
+    """One bad object never spoils the rest."""
+    if kind not in KINDS:
+        dump.ignored[kind or "(no kind)"] = dump.ignored.get(kind or "(no kind)", 0) + 1
+        return
+    found: Any = read_object(item, KINDS[kind].type)
+    if isinstance(found, Unreadable):
+        dump.problems.append(str(found.error))
+        if kind == "Pod" and found.identified and not found.ended:
+            dump.ledger.block_unreadable_pod(f"{found.namespace}/{found.name}", found.node)
+        return
+    if isinstance(found, Pod):
+        dump.pods[found.key] = found
+    try:
+        apply_object(dump.ledger, kind, found)
+    except Malformed as problem:
+        dump.problems.append(str(problem))

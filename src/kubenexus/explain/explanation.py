@@ -1,0 +1,202 @@
+"""Why a pod goes where it goes, or waits: the decision, told to a person.
+
+The object behind it is the Decision; this page adds the table of the best nodes and puts everything into words. A
+member of a gang is decided with its gang.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.config.gang_settings import GangSettings, gang_settings
+from kubenexus.cycle.select import score_rows
+from kubenexus.cycle.tie_break import TIE_BREAK_BITS
+from kubenexus.explain.gather_job import GatheredJob, job_of_pod
+from kubenexus.explain.reservation_ahead import reservation_ahead_of
+from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, PluginScore, PodPlacement
+from kubenexus.framework.verdict import Code
+from kubenexus.plan.decide import Planner
+from kubenexus.state.ledger import Ledger
+
+
+class NodeRating(msgspec.Struct, frozen=True, gc=False):
+    """A feasible node: its total and what each plugin gave it."""
+
+    node: str
+    total: int
+    scores: tuple[PluginScore, ...]
+
+
+class GangFacts(msgspec.Struct, frozen=True, gc=False):
+    """The pod's gang: how many wait (this one included), how many have a node, and how many have to start together.
+    `held` says why it is not tried yet."""
+
+    name: str
+    waiting: int
+    bound: int
+    minimum: int
+    held: str = ""
+
+
+class Explanation(msgspec.Struct, frozen=True, gc=False):
+    """A decision about one pod, with the best nodes as they stood; or about its gang. `bound` is the node that the pod
+    has already; the decision is then what it would be if the pod waited."""
+
+    pod: str
+    decision: Decision
+    best: tuple[NodeRating, ...] = ()
+    gang: GangFacts | None = None
+    bound: str = ""
+
+    @property
+    def placement(self) -> PodPlacement | None:
+        """Where this very pod goes. A gang may start without it."""
+        return next((each for each in self.decision.placements if each.pod == self.pod), None)
+
+
+def explain(
+    pod: Pod,
+    pods: Mapping[str, Pod],
+    ledger: Ledger,
+    planner: Planner,
+    now: float,
+    *,
+    nodes: int = 5,
+    gangs: GangSettings | None = None,
+) -> Explanation:
+    """Decide for this pod as if it waited now; if it is in a gang, for all of `pods` that are in it and wait. If it is
+    bound or assumed, it is first taken off its node; the others stay on theirs. `gangs` is what its profile says of
+    gangs: a pod that waits respects the room that is kept for one before it."""
+    gangs = gangs or gang_settings({}, pod.spec.scheduler_name)
+    ledger.remove_pod(pod.key)
+    spec = msgspec.structs.replace(pod.spec, node_name="", scheduling_gates=[])
+    pending = msgspec.structs.replace(pod, spec=spec)
+    found = job_of_pod(pending, pods, ledger.groups, lambda member: gangs.default_topology(member.metadata.namespace))
+    if found.held:
+        diagnosis = Diagnosis(ledger.nodes.count, message=found.held)
+        decision = Decision(found.job.key, Code.UNRESOLVABLE, ledger.generation, now, diagnosis=diagnosis)
+    else:
+        reserved = None if pod.spec.node_name else reservation_ahead_of(found, pods, ledger, planner, gangs)
+        decision = planner.decide(found.job, ledger.snapshot(), now, reserved)
+    alone = decision.placed and not found.gang
+    best = _best(pending, ledger, planner, nodes) if alone else ()
+    return Explanation(pod.key, decision, best, _facts(found), pod.spec.node_name)
+
+
+def _facts(found: GatheredJob) -> GangFacts | None:
+    if not found.gang and not found.held:
+        return None
+    bound = len(found.job.bound_nodes)
+    return GangFacts(found.gang, len(found.job.pods), bound, found.job.minimum + bound, found.held)
+
+
+def _best(pod: Pod, ledger: Ledger, planner: Planner, nodes: int) -> tuple[NodeRating, ...]:
+    table = planner.class_cache.lookup(pod, ledger.nodes).table
+    rows = np.flatnonzero(table.feasible)
+    scores = score_rows(table, rows, ledger.nodes)
+    totals = np.zeros(len(rows), np.int64)
+    for score in scores:
+        totals += score.weight * score.normalized
+    order = np.argsort((totals << TIE_BREAK_BITS) + table.tie_breaker.for_rows(ledger.nodes, rows))[::-1][:nodes]
+    return tuple(
+        NodeRating(
+            ledger.nodes.names[rows[i]],
+            int(totals[i]),
+            tuple(PluginScore(s.plugin, s.shown(i), int(s.normalized[i]), s.weight) for s in scores),
+        )
+        for i in order.tolist()
+    )
+
+
+def render_text(explanation: Explanation) -> str:
+    """The explanation as plain text, in lines that pipe well."""
+    decision, gang = explanation.decision, explanation.gang
+    lines = [f"{explanation.pod}"]
+    if explanation.bound:
+        lines.append(f"BOUND    {explanation.bound}   below: where it would go if it waited now")
+    if gang is not None and gang.name:
+        lines.append(_gang_line(gang))
+    if gang is not None and gang.held:
+        lines.append(f"WHY      {gang.held}")
+    elif not decision.placed:
+        lines.append(f"WHY      {decision.full_sentence()}")
+        lines += _refused(decision)
+    elif gang is None:
+        lines += _placed(explanation)
+    else:
+        lines += _started(explanation)
+    return "\n".join(lines) + "\n"
+
+
+def _gang_line(gang: GangFacts) -> str:
+    if gang.held:
+        return f"GANG     {gang.name}"
+    return f"GANG     {gang.name}   {gang.waiting} wait, {gang.bound} have a node, at least {gang.minimum} run together"
+
+
+def _started(explanation: Explanation) -> list[str]:
+    """A gang starts, with this pod or (beyond its minimum) without."""
+    own, placements = explanation.placement, explanation.decision.placements
+    if own is None:
+        first = f"WHY      {len(placements)} others of the gang start; there is no room for this one beside them"
+    else:
+        first = f"NODE     {own.node}"
+    return [first, "", *_table([["MEMBER", "NODE"], *([each.pod, each.node] for each in placements)])]
+
+
+def _placed(explanation: Explanation) -> list[str]:
+    placement = explanation.decision.placements[0]
+    diagnosis = explanation.decision.diagnosis
+    lines = [
+        f"NODE     {placement.node}   total {placement.total}, {placement.feasible} of {diagnosis.nodes} nodes fit"
+    ]
+    if placement.runner_up is not None:
+        lines.append(f"NEXT     {placement.runner_up.node}   total {placement.runner_up.total}")
+    lines += [f"REFUSED  {count} {reason}" for reason, count in diagnosis.counts]
+    plugins = [score.plugin for score in explanation.best[0].scores] if explanation.best else []
+    header = ["NODE", "TOTAL", *plugins]
+    rows = [[r.node, str(r.total), *(f"{s.weight}x{s.normalized}" for s in r.scores)] for r in explanation.best]
+    return [*lines, "", *_table([header, *rows])]
+
+
+def _refused(decision: Decision) -> list[str]:
+    diagnosis = decision.diagnosis
+    lines = [f"REFUSED  {count} {reason}" for reason, count in diagnosis.counts]
+    if decision.gang_diagnosis is not None:
+        lines += _certified(decision.gang_diagnosis)
+    if diagnosis.refused_by:
+        lines.append(f"BY       {', '.join(diagnosis.refused_by)}")
+    nearest = diagnosis.nearest
+    if nearest is not None:
+        lacking = ", ".join(f"{s.lacking} {_unit(s.resource)}" for s in nearest.shortages)
+        lines.append(
+            f"NEAREST  {nearest.node}: {', '.join(nearest.reasons)}" + (f"; lacks {lacking}" if lacking else "")
+        )
+    return lines
+
+
+def _certified(gang_diagnosis: GangDiagnosis) -> list[str]:
+    """The certificate, line by line."""
+    if gang_diagnosis.unlabelled:
+        return [f"CLOSEST  none: no node has a label of the level {gang_diagnosis.level}"]
+    where = f"{gang_diagnosis.level} {gang_diagnosis.domain}".strip() if gang_diagnosis.domain else "the whole cluster"
+    lines = [f"CLOSEST  {where}: {gang_diagnosis.fit} of {gang_diagnosis.needed} fit"]
+    if gang_diagnosis.lacking:
+        wanted = ", ".join(each.text() for each in gang_diagnosis.lacking)
+        spots = ", ".join(
+            f"{shortage.members} in {gang_diagnosis.spread} {shortage.domain}"
+            for shortage in gang_diagnosis.short_domains
+        )
+        lines.append(f"LACKING  {wanted} for {spots or f'{gang_diagnosis.missing} more'}")
+    return lines
+
+
+def _unit(resource: str) -> str:
+    return {"cpu": "milli-cpu", "memory": "bytes of memory"}.get(resource, resource)
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

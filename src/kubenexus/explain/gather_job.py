@@ -1,0 +1,91 @@
+"""Gangs gathered from all pods there are: what `queue.gangs.job_assembler` has at hand while it follows a cluster,
+found out once for an explanation."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, GangDeclaration, TopologyRequest
+from kubenexus.api.gangs.resolver import GroupLookup, declared_gang, merge_gangs, resolve_gang
+from kubenexus.base.errors import Malformed
+from kubenexus.base.timestamps import parse_timestamp
+from kubenexus.framework.job import Job
+from kubenexus.queue.gangs.gang_jobs import GangMember, build_gang_jobs, with_default_topology
+from kubenexus.state.pods import is_finished
+
+Said = tuple[Pod, GangDeclaration]
+Usual = Callable[[Pod], TopologyRequest]  # how close members shall be when nobody says so
+
+
+class GatheredJob(msgspec.Struct, frozen=True, gc=False):
+    """The job that a pod waits in, since when, and from when it may be tried (`ready`), if that is later. `held` says
+    why it is not tried yet, "" if it is; `gang` names it to people and is empty for a pod by itself."""
+
+    job: Job
+    since: float | None
+    gang: str = ""
+    held: str = ""
+    ready: float | None = None
+
+
+def _unsaid(pod: Pod) -> TopologyRequest:
+    return NO_TOPOLOGY_REQUEST
+
+
+def job_of_pod(pod: Pod, pods: Mapping[str, Pod], groups: GroupLookup, usual: Usual = _unsaid) -> GatheredJob:
+    """`pod` counts as one that waits, whatever its namesake among `pods` does."""
+    try:
+        claim = declared_gang(pod)
+    except Malformed as problem:
+        return GatheredJob(Job.of(pod), _since(pod), held=str(problem))
+    if claim is None:
+        return GatheredJob(Job.of(pod), _since(pod))
+    others = (other for key, other in pods.items() if key != pod.key)
+    return _gathered([(pod, claim), *(each for each in _members(others) if each[1].key == claim.key)], groups, usual)
+
+
+def waiting_gangs(pods: Mapping[str, Pod], groups: GroupLookup, usual: Usual = _unsaid) -> Iterator[GatheredJob]:
+    """All gangs of which somebody waits."""
+    gangs: dict[str, list[Said]] = {}
+    for pod, claim in _members(pods.values()):
+        gangs.setdefault(claim.key, []).append((pod, claim))
+    for members in gangs.values():
+        first = next((each for each in members if not each[0].spec.node_name), None)
+        if first is not None:
+            yield _gathered([first, *(each for each in members if each is not first)], groups, usual)
+
+
+def _gathered(found: list[Said], groups: GroupLookup, usual: Usual) -> GatheredJob:
+    """The gang of the first of these."""
+    pod, claim = found[0]
+    try:
+        gang = with_default_topology(merge_gangs([resolve_gang(each, groups) for _, each in found]), usual(pod))
+    except Malformed as problem:
+        return GatheredJob(Job.of(pod), _since(pod), claim.display_name, str(problem))
+    if gang.is_trivial:
+        return GatheredJob(Job.of(pod), _since(pod))
+    members = sorted((GangMember.of(each, said, _since(each)) for each, said in found), key=lambda member: member.order)
+    seated = [(member, member.pod.spec.node_name) for member in members]
+    formation = build_gang_jobs(gang, seated)
+    job = formation.jobs.get(gang.key, Job.of(pod))  # nobody is ready who waits behind gates
+    held = formation.hold.reasons[0] if formation.hold else ""
+    return GatheredJob(job, formation.since, gang.title, held, formation.ready)
+
+
+def _members(pods: Iterable[Pod]) -> Iterator[Said]:
+    for pod in pods:
+        try:
+            claim = declared_gang(pod) if _lives(pod) else None
+        except Malformed:
+            continue  # it waits by itself, until it can be read
+        if claim is not None:
+            yield pod, claim
+
+
+def _lives(pod: Pod) -> bool:
+    return not pod.metadata.deletion_timestamp and not is_finished(pod)
+
+
+def _since(pod: Pod) -> float | None:
+    return parse_timestamp(pod.metadata.creation_timestamp, None)

@@ -1,0 +1,43 @@
+"""A pod class: all pods whose scheduling-relevant fields are equal, judged together."""
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
+
+from kubenexus.api.core import Pod, PodSpec, PodStatus
+from kubenexus.api.resources import Demand, demand
+from kubenexus.state.footprint import Footprint, Port, footprint_from_requests, footprint_of, host_ports
+
+T = TypeVar("T")
+_AT_REST = PodStatus()
+_NOT_YET: Any = object()
+
+
+class PodClass:
+    """`pod` has the signed fields alone: a plugin that forgot to declare a field finds its default there, in its very
+    first test, rather than another pod's value in production."""
+
+    __slots__ = ("_compiled", "demand", "footprint", "pinned", "pod", "ports", "signature", "signed")
+
+    def __init__(
+        self, signature: bytes, pod: Pod, *, pinned: bool = False, signed: Mapping[str, Any] | None = None
+    ) -> None:
+        self.signature = signature
+        self.pod = pod
+        self.pinned = pinned
+        self.signed: Mapping[str, Any] = signed or {}
+        self.demand: Demand = demand(pod)
+        self.ports: tuple[Port, ...] = host_ports(pod)
+        plain = pod.spec.resources is None and pod.status == _AT_REST  # then asking and taking are counted alike
+        self.footprint: Footprint = footprint_from_requests(self.demand, self.ports) if plain else footprint_of(pod)
+        self._compiled: dict[Hashable, Any] = {}
+
+    @property
+    def spec(self) -> PodSpec:
+        return self.pod.spec
+
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What a plugin derives from the class (a parsed selector, say), made at the first call and kept with it."""
+        value: T = self._compiled.get(key, _NOT_YET)
+        if value is _NOT_YET:
+            value = self._compiled[key] = make()
+        return value

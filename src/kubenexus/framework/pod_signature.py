@@ -1,0 +1,185 @@
+"""Which pods are alike: a signature made of just the fields that enabled plugins declare they read.
+
+Two pods with equal signatures are one class and share everything computed for it. So what differs between pods of one
+template must stay out: names, UIDs, labels as such, and the node a DaemonSet's pod is made for (that is a
+pin, kept with the pod).
+"""
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kubenexus.api import core
+from kubenexus.api.core import Pod
+from kubenexus.api.meta import ObjectMeta
+from kubenexus.base.errors import KubeNexusError
+
+_LABEL = "metadata.labels["
+LABELS = f"{_LABEL}KEY]"
+_AFFINITY = "spec.affinity.nodeAffinity"
+_AT_REST = core.PodStatus()
+MOST_CLAIMS = 5  # device claims that a reason names
+
+
+class Field(NamedTuple):
+    """An attribute of a pod's spec, what of it matters (asked only if it is not empty) if that is not all, and where
+    this goes in the specimen that stands for the class."""
+
+    name: str
+    into: tuple[str, str]
+    matters: Callable[[Any], Any] | None = None
+
+
+def _of_spec(name: str, matters: Callable[[Any], Any] | None = None) -> Field:
+    return Field(name, ("spec", name), matters)
+
+
+def _of_affinity(name: str) -> Field:
+    return Field("affinity", ("affinity", name), attrgetter(name))
+
+
+def _images(volumes: list[core.Volume]) -> list[core.Volume]:
+    for volume in volumes:  # every pod is asked, and hardly any has one
+        if volume.image is not None:
+            return [core.Volume(image=v.image) for v in volumes if v.image is not None]
+    return []
+
+
+def _bind_mounts(containers: list[core.Container]) -> list[core.Container]:
+    mounts = [mount for each in containers for mount in each.volume_mounts if mount.bind_mount_options]
+    return [core.Container(volume_mounts=mounts)] if mounts else []
+
+
+def _claims(claims: list[core.PodResourceClaim]) -> list[core.PodResourceClaim]:
+    """The names within the pod, as many as a reason shows and one more: the claims behind them are each pod's own."""
+    return [core.PodResourceClaim(name=claim.name) for claim in claims[: MOST_CLAIMS + 1]]
+
+
+def resize_status(status: core.PodStatus) -> core.PodStatus | None:
+    """What of the status bears on requests: present only while a pod is resized in place."""
+    pending = [c for c in status.conditions if c.type == "PodResizePending"] if status.conditions else []
+    reported = status.container_statuses or status.init_container_statuses or pending
+    if not reported and status.allocated_resources is None and status.resources is None:
+        return None
+    return core.PodStatus(
+        container_statuses=status.container_statuses,
+        init_container_statuses=status.init_container_statuses,
+        allocated_resources=status.allocated_resources,
+        resources=status.resources,
+        conditions=pending,
+    )
+
+
+_OF_SPEC: dict[str, Field] = {
+    "spec.nodeName": _of_spec("node_name"),
+    "spec.priority": _of_spec("priority"),
+    "spec.containers": _of_spec("containers"),
+    "spec.initContainers": _of_spec("init_containers"),
+    "spec.ephemeralContainers": _of_spec("ephemeral_containers", _bind_mounts),
+    "spec.overhead": _of_spec("overhead"),
+    "spec.resources": _of_spec("resources"),
+    "spec.nodeSelector": _of_spec("node_selector"),
+    _AFFINITY: _of_affinity("node_affinity"),
+    "spec.affinity.podAffinity": _of_affinity("pod_affinity"),
+    "spec.affinity.podAntiAffinity": _of_affinity("pod_anti_affinity"),
+    "spec.topologySpreadConstraints": _of_spec("topology_spread_constraints"),
+    "spec.tolerations": _of_spec("tolerations"),
+    "spec.volumes.image": _of_spec("volumes", _images),
+    "spec.resourceClaims": _of_spec("resource_claims", _claims),
+    "spec.hostNetwork": _of_spec("host_network"),
+    "spec.hostUsers": _of_spec("host_users"),
+}
+_NAMESPACE, _RESIZE = "metadata.namespace", "status.resize"
+FIELDS = (*_OF_SPEC, _NAMESPACE, _RESIZE)
+# What every class needs whichever plugins are on: the ledger counts a pod by these, and by `_RESIZE`.
+FOOTPRINT = ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources")
+
+
+class PodSigner:
+    """Made once for a lineup of plugins."""
+
+    def __init__(self, reads: Iterable[str]) -> None:
+        wanted = {*FOOTPRINT, *reads}
+        self._labels = sorted(name[len(_LABEL) : -1] for name in wanted if is_label(name))
+        unknown = sorted(name for name in wanted if name not in FIELDS and not is_label(name))
+        if unknown:
+            raise KubeNexusError(f"unknown pod field {unknown[0]!r}; known: {', '.join([*FIELDS, LABELS])}")
+        names = sorted(wanted & _OF_SPEC.keys())
+        fields = [_OF_SPEC[name] for name in names]
+        self._of_spec = attrgetter(*(field.name for field in fields))
+        self._partly = [(i, field.matters) for i, field in enumerate(fields) if field.matters is not None]
+        self._into: dict[str, list[tuple[str, int]]] = {"spec": [], "affinity": []}
+        for i, field in enumerate(fields):
+            self._into[field.into[0]].append((field.into[1], i))
+        self._affinity = names.index(_AFFINITY) if _AFFINITY in names else -1
+        self._namespace = _NAMESPACE in wanted
+        # JSON, since it has numbers of any size: a quantity may be one.
+        self.encode: Callable[[list[Any]], bytes] = msgspec.json.Encoder(order="deterministic").encode
+
+    def sign(self, pod: Pod, unpinned: core.NodeAffinity | None = None, signed: Any = None) -> bytes:
+        """`affinity_without_node_names` is the pod's node affinity without the node names that only this pod is made
+        for, `signed` what plugins add of their own (see `framework.extension_points.Sign`)."""
+        return self.encode(self.signed_values(pod, unpinned, signed))
+
+    def class_pod_of(self, pod: Pod, unpinned: core.NodeAffinity | None = None) -> Pod:
+        """A pod with the signed fields of this one and nothing else: what plugins are shown of the class."""
+        return self.class_pod(self.signed_values(pod, unpinned))
+
+    def signed_values(self, pod: Pod, unpinned: core.NodeAffinity | None = None, signed: Any = None) -> list[Any]:
+        """What is signed of a pod: its fields, the labels that matter, whether pins were left out, and `signed`.
+        Called for each pod, as is `encode`, which makes the signature of it."""
+        parts = [*self._of_spec(pod.spec)]
+        for i, matters in self._partly:
+            if parts[i]:
+                parts[i] = matters(parts[i])
+        if unpinned is not None and self._affinity >= 0:
+            parts[self._affinity] = unpinned
+        meta = pod.metadata
+        labels = {key: meta.labels[key] for key in self._labels if key in meta.labels} if self._labels else {}
+        namespace = meta.namespace if self._namespace else ""
+        parts += (namespace, resize_status(pod.status), labels, unpinned is not None, signed)
+        return parts
+
+    def class_pod(self, read: list[Any]) -> Pod:
+        """The specimen, from what was read."""
+        namespace, resize, labels, _, _ = read[-5:]
+        spec = {name: read[i] for name, i in self._into["spec"]}
+        affinity = {name: read[i] for name, i in self._into["affinity"] if read[i] is not None}
+        if affinity:
+            spec["affinity"] = core.Affinity(**affinity)
+        meta = ObjectMeta(labels=labels, namespace=namespace)
+        return Pod(metadata=meta, spec=core.PodSpec(**spec), status=resize or _AT_REST)
+
+
+def is_label(name: str) -> bool:
+    """Whether a field that a plugin reads is one label."""
+    return name.startswith(_LABEL) and name.endswith("]")
+
+
+def affinity_without_node_names(pod: Pod) -> core.NodeAffinity | None:
+    """The affinity without its node names, if every required term pins the pod to the same nodes; else None.
+
+    That is how the DaemonSet controller writes its pods: five thousand of them differ in nothing else.
+    """
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    if affinity is None or affinity.required is None or pod.spec.topology_spread_constraints:
+        return None  # spreading counts only nodes the affinity admits: there the names belong to the class
+    terms = affinity.required.node_selector_terms
+    if not terms or not terms[0].match_fields:
+        return None
+    pinned = {_names(term) for term in terms}
+    if len(pinned) != 1 or None in pinned:
+        return None
+    rest = [core.NodeSelectorTerm(match_expressions=term.match_expressions) for term in terms]
+    required = core.NodeSelector(node_selector_terms=rest)
+    return core.NodeAffinity(required=required, preferred=affinity.preferred)
+
+
+def _names(term: core.NodeSelectorTerm) -> tuple[str, ...] | None:
+    """The name of a term whose only field requirement is `metadata.name In [one]`; several are invalid upstream."""
+    fields = term.match_fields
+    if len(fields) == 1 and (fields[0].key, fields[0].operator, len(fields[0].values)) == ("metadata.name", "In", 1):
+        return tuple(fields[0].values)
+    return None

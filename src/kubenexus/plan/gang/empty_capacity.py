@@ -1,0 +1,82 @@
+"""Whether a gang could ever be placed on the nodes there are, were nothing else running. And what those wait for that
+were refused as a whole: the names stand beside those of plugins in a diagnosis."""
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
+from kubenexus.plan.gang.gang_limits import GANG_LIMITS
+from kubenexus.plan.gang.member_classes import UNLIMITED, MemberClass, allocatable_rows, member_amounts
+from kubenexus.plan.gang.packing import CombinedCapacity
+from kubenexus.plan.gang.topology import TopologyDomains
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.resources import PODS
+from kubenexus.state.view import Nodes
+
+TOO_LARGE: Final = "GangTooLarge"
+TOPOLOGY: Final = "GangTopology"
+_BETTER_NODES: Final = (
+    ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+)
+EVENTS_TO_REGISTER: Final = {
+    TOO_LARGE: (
+        ClusterEventWithHint(EventResource.NODE, _BETTER_NODES),
+        ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE),
+    ),
+    TOPOLOGY: (ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),),
+    GANG_LIMITS: (
+        ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE),
+        ClusterEventWithHint(EventResource.UNSCHEDULED_POD, ActionType.DELETE),
+    ),  # of its own
+}
+
+
+class EmptyCapacity(NamedTuple):
+    """`never`: even empty nodes would hold fewer than the minimum. `endless`: they would hold enough, but not beside
+    the pods that never end by themselves (`state.pods.endless`), so that waiting is in vain."""
+
+    never: bool = False
+    endless: bool = False
+
+
+def empty_capacity(
+    member_classes: list[MemberClass], minimum: int, outermost: TopologyDomains, columns: NodeColumns
+) -> EmptyCapacity:
+    """Only what is sure is said: crews are counted as if each had the nodes to itself."""
+    rooms, sizes = (
+        [capacity_if_empty(member_class, columns) for member_class in member_classes],
+        [member_class.size for member_class in member_classes],
+    )
+    if _fewer(rooms, sizes, outermost, minimum):
+        return EmptyCapacity(never=True)
+    resources = columns.resources
+    if not resources.endless[PODS, : columns.size].any():
+        return EmptyCapacity()
+    for member_class, room in zip(member_classes, rooms, strict=True):
+        _beside_endless(member_class, room, columns)
+    return EmptyCapacity(endless=_fewer(rooms, sizes, outermost, minimum))
+
+
+def _fewer(rooms: list[Any], sizes: list[int], outermost: TopologyDomains, minimum: int) -> bool:
+    return int(CombinedCapacity(rooms, sizes).capacity(outermost).max(initial=0)) < minimum
+
+
+def _beside_endless(member_class: MemberClass, room: Any, columns: NodeColumns) -> None:
+    """Lowers what each empty row would take to what it takes beside those of its pods that never end."""
+    view = Nodes(columns)
+    for name, amount in member_amounts(member_class, columns).items():
+        left = allocatable_rows(name, view) - view.endless(name)
+        np.minimum(room, np.maximum(left, 0) // amount, out=room)
+
+
+def capacity_if_empty(member_class: MemberClass, columns: NodeColumns) -> Any:
+    """How many of the class each row could take if it were empty."""
+    view, table = Nodes(columns), member_class.classified.table
+    room: Any = np.where(columns.alive[: columns.size], 1 if table.pod.ports else UNLIMITED, 0)
+    for name, amount in member_amounts(member_class, columns).items():
+        np.minimum(room, allocatable_rows(name, view) // amount, out=room)
+    for column in table.filters:
+        if column.bits is not None and not column.traits.usage and not column.traits.stamped:
+            room[column.bits != 0] = 0
+    return room

@@ -1,0 +1,116 @@
+"""How much work one decision about a gang may take. It is counted, since `decide` has no clock, in cells: a cell is
+what a look at one row of one table costs, about 30 ns.
+
+Everything that grows with a gang is paid for from one budget (`ground.WorkBudget`, about 100 ms): signing members, a
+table of all nodes for each kind of them, and the search for places with what is left. A gang that would need more is
+refused with the limit named. It waits for a change of its own, or for the flush: no other event would help it.
+
+Prices were measured at 1,000 and 5,000 nodes. At 5,000 a table takes 0.5 ms with all that is asked of it, a member that
+is asked about by itself 0.25 ms; a signature takes 15 us anywhere.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kubenexus.api.core import NodeSelectorTerm, Pod, PodAffinity
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.plan.gang.multi_class.packing_problem import BUDGET, WorkBudget
+
+GANG_LIMITS: Final = "GangLimits"  # stands for a plugin in a diagnosis
+MAX_MEMBERS: Final = 5_000  # that one decision places: to commit one takes 15 us
+CLASS_BUDGET: Final = BUDGET * 2 // 3  # for telling kinds apart, and their tables; the rest is for the search
+_SIGNATURE, MEMBER = 500, 50
+_TABLE, _SEAT, ORDER = 3_000, 3_500, 2_000  # of a kind, of a member, of a kind again; besides what each row costs
+_KEY_ROW = 4  # to read a label from a node
+_BYTES = 256  # of a signature, for which a table costs as much again: a spread constraint has 90
+
+
+class GangLimitError(KubeNexusError):
+    """The gang would take more work than one decision may. The text is for users."""
+
+
+class MemberClassCosts:
+    """Adds up what the kinds of one gang cost, at so many rows. Raises once that is more than kinds may: how many more
+    there are is not counted, for that is what costs."""
+
+    def __init__(self, rows: int, budget: WorkBudget) -> None:
+        self._rows, self._budget = rows, budget
+        self._known, self._signed, self._keys = 0, 0, set[str]()
+        self._left = CLASS_BUDGET
+
+    def sign(self, signature: bytes) -> None:
+        """A member had to be signed, of a kind that may be known."""
+        self._signed += 1
+        if not self._spend(_SIGNATURE + len(signature)):
+            raise self._beyond()
+
+    def add(self, pod: Pod, signature: bytes) -> None:
+        """It is of a kind that was not known."""
+        keys = {key for key in node_keys(pod) if key not in self._keys}
+        self._keys |= keys
+        self._left -= ORDER + self._rows  # what placing it once costs is left in the budget for that
+        if not self._spend(table_cells(signature, self._rows) + _KEY_ROW * self._rows * len(keys)):
+            raise self._beyond()
+        self._known += 1
+
+    def _beyond(self) -> GangLimitError:
+        known, signed = self._known, self._signed - 1
+        if signed > 2 * known:  # it is not their number: they come in turns, with labels that plugins ask for
+            return GangLimitError(
+                f"gang has more than {signed} members to be told apart one by one, which is the limit"
+            )
+        more = f"gang has more than {known} different kinds of members"
+        return GangLimitError(f"{more}; at {self._rows} nodes at most {known} like these can be planned together")
+
+    def _spend(self, cells: int) -> bool:
+        self._left -= cells
+        return self._left >= 0 and self._budget.spend(cells)
+
+
+def max_member_classes(signature: bytes, rows: int) -> int:
+    """How many kinds like this one gang may have."""
+    return CLASS_BUDGET // (_SIGNATURE + len(signature) + table_cells(signature, rows) + ORDER + rows)
+
+
+def table_cells(signature: bytes, rows: int) -> int:
+    """What the table of a class costs, and all that the planner asks of it. A signature has all that plugins look at
+    (constraints, terms, tolerations, containers, resources), so that its length tells how much there is of it."""
+    return (_TABLE + rows * 5 // 4) * (_BYTES + len(signature)) // _BYTES
+
+
+def placement_cells(signature: bytes, rows: int) -> int:
+    """What it costs to find a place for one member of a class, with the others where they are by then."""
+    return (_SEAT + rows) * (8 * _BYTES + len(signature)) // (8 * _BYTES)
+
+
+def node_keys(pod: Pod) -> Iterator[str]:
+    """The labels of nodes that a pod names. Each is read from all nodes when it is first asked for."""
+    spec = pod.spec
+    yield from spec.node_selector
+    yield from (each.topology_key for each in spec.topology_spread_constraints)
+    if spec.affinity is not None:
+        for affinity in (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity):
+            yield from _topology_keys(affinity)
+        nodes = spec.affinity.node_affinity
+        required = nodes.required.node_selector_terms if nodes is not None and nodes.required is not None else []
+        for term in [*required, *(each.preference for each in nodes.preferred)] if nodes is not None else []:
+            yield from _keys(term)
+
+
+def _topology_keys(affinity: PodAffinity | None) -> Iterator[str]:
+    if affinity is not None:
+        yield from (each.topology_key for each in affinity.required)
+        yield from (each.pod_affinity_term.topology_key for each in affinity.preferred)
+
+
+def _keys(term: NodeSelectorTerm) -> Iterator[str]:
+    return (each.key for each in term.match_expressions)
+
+
+def too_many_members(needed: int) -> GangLimitError:
+    return GangLimitError(f"gang needs {needed} members at once; at most {MAX_MEMBERS} can be planned together")
+
+
+def too_many_placements(needed: int, most: int, rows: int) -> GangLimitError:
+    asked = f"gang needs {needed} members at once that limit each other"
+    return GangLimitError(f"{asked}; at {rows} nodes at most {most} like these can be planned together")

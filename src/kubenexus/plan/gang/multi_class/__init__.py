@@ -1,0 +1,1 @@
+"""Packing of gangs whose members are of several classes."""

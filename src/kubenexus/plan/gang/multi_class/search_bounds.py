@@ -1,0 +1,78 @@
+"""What the rows of a ground can hold of several crews, and what that is worth at a number of prices.
+
+Whatever the prices of members: no row earns more than with its best way to be filled, so that rows together never hold
+members who are worth more than that. Prices are whole numbers: sums of them are exact, here and on any other machine.
+"""
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from kubenexus.plan.gang.multi_class.packing_problem import PackingProblem, WorkBudget
+from kubenexus.plan.gang.multi_class.row_fillings import RowFillings, row_fillings
+
+_WAYS = 128  # ways to fill a row that are followed
+_LISTS = 16  # price lists that are looked for
+_DEAR = 1 << 20  # the price of all members together
+STATES: Final = (1 << 61) - 1  # that can be told apart
+
+
+class SearchBounds:
+    """The rows in the order in which they are to be filled: `columns` of the ground, and the sort of each.
+    `row_fillings` are those of each sort, `prices` has a column for each list, and `caps[n]` is what the rows from the
+    n-th on can earn at most. `complete`: there are no other ways. `hopeless`: all rows cannot earn what the members are
+    worth, or the budget is spent."""
+
+    def __init__(self, problem: PackingProblem, usable: Any, budget: WorkBudget) -> None:
+        alike = np.concatenate([problem.free, problem.room])[:, usable]
+        _, first, sorts, often = np.unique(alike, axis=1, return_index=True, return_inverse=True, return_counts=True)
+        found = [row_fillings(problem, int(usable[column]), budget) for column in first]
+        self.complete, self.hopeless = False, True
+        if budget.left < 0:
+            return
+        self.prices = _prices(problem, found, often)
+        best: Any = np.array([(each.counts @ self.prices).max(axis=0) for each in found])
+        spare = often @ best - problem.counts @ self.prices
+        self.hopeless = bool((spare < 0).any())
+        found = [self._worthwhile(each, most, np.maximum(spare, 0)) for each, most in zip(found, best, strict=True)]
+        self.ways = [each.counts for each in found]
+        self.complete = all(each.complete for each in found) and math.prod((problem.counts + 1).tolist()) < STATES
+        # Rows with few ways first: those with many are left to make ends meet.
+        sorts = sorts.reshape(-1)
+        order = np.lexsort((sorts, np.array([len(each) for each in self.ways])[sorts]))
+        self.columns, self.sorts = usable[order], sorts[order]
+        earned = best[self.sorts][::-1].cumsum(axis=0)[::-1]
+        self.caps: Any = np.concatenate([earned, np.zeros((1, best.shape[1]))])
+
+    def _worthwhile(self, found: RowFillings, best: Any, spare: Any) -> RowFillings:
+        """Without those that leave more unearned than all rows together can spare."""
+        lost = best - found.counts @ self.prices
+        fair = np.flatnonzero((lost <= spare).all(axis=1))
+        if len(fair) <= _WAYS:
+            return RowFillings(found.counts[fair], found.complete)
+        least = np.argsort(tightness(lost[fair], spare), kind="stable")[:_WAYS]
+        return RowFillings(found.counts[fair[least]], complete=False)
+
+
+def _prices(problem: PackingProblem, found: list[RowFillings], often: Any) -> Any:
+    """Lists by each resource, by each crew alone, and some at which the rows earn little: what the best ways leave
+    behind becomes dearer there, what they have too much of cheaper."""
+    counts, worth = problem.counts, np.ones(problem.crews)
+    by_resource = problem.demand[:, problem.demand.any(axis=0)].astype(np.float64)
+    lists = [*by_resource.T, *np.eye(problem.crews)]
+    for _ in range(_LISTS):
+        prices = worth / counts
+        lists.append(prices)
+        taken = often @ np.array([each.counts[int((each.counts @ prices).argmax())] for each in found])
+        worth *= np.sqrt(np.clip(counts / np.maximum(taken, 1), 0.25, 4.0))
+        worth /= worth.sum()
+    return np.array([np.round(each * (_DEAR / (each @ counts))) for each in lists]).T
+
+
+def tightness(amounts: Any, limits: Any) -> Any:
+    """How close each line comes to the limits, all taken together: the closest counts most."""
+    near = amounts / np.maximum(limits, 1.0)
+    for _ in range(4):
+        near *= near
+    return (near * _DEAR).astype(np.int64).sum(axis=1)

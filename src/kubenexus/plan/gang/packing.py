@@ -1,0 +1,108 @@
+"""How many members of one crew a set of rows holds, and on which of them they go: with room as the only limit, or with
+at most one in a domain of a label. Evenly over its domains: `even`."""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from kubenexus.base.arrays import IntColumn
+from kubenexus.plan.gang.fill import fill_fewest_rows
+from kubenexus.plan.gang.topology import TopologyDomains
+
+
+class RowShare(NamedTuple):
+    """So many members on this row."""
+
+    row: int
+    members: int
+
+
+class Packing(Protocol):
+    constraint: str  # what limits the members besides room, in words
+
+    def capacity(self, level: TopologyDomains) -> IntColumn:
+        """How many members each domain of a level can take; none in "no domain" (code 0)."""
+
+    def fill(self, rows: Any, members: int, groups: Any) -> list[RowShare]:
+        """So many members, which the rows do hold, on the fewest of them; `groups` are codes that had better not be
+        mixed where there is a choice."""
+
+
+class UnconstrainedPacking:
+    """Room is all that counts."""
+
+    constraint = ""
+
+    def __init__(self, capacity: IntColumn, rank: IntColumn) -> None:
+        self._capacity, self._rank = capacity, rank
+
+    def capacity(self, level: TopologyDomains) -> IntColumn:
+        if level.is_node_level:
+            return np.concatenate([_NONE, self._capacity])
+        return sum_by_domain(level.codes, self._capacity, level.size)
+
+    def fill(self, rows: Any, members: int, groups: Any) -> list[RowShare]:
+        return [
+            RowShare(*each)
+            for each in fill_fewest_rows(rows, self._capacity[rows], self._rank[rows], members, groups[rows])
+        ]
+
+
+class AntiAffinityPacking:
+    """At most one member in a domain of a label; nodes without the label do not matter to each other."""
+
+    def __init__(self, capacity: IntColumn, rank: IntColumn, domains: TopologyDomains) -> None:
+        self._capacity, self._rank, self._domains = capacity, rank, domains
+        self.constraint = f"at most one member for each {domains.level}"
+
+    def capacity(self, level: TopologyDomains) -> IntColumn:
+        inside = (self._capacity > 0) & (self._domains.codes != 0)
+        pairs = np.unique(level.codes[inside] * self._domains.size + self._domains.codes[inside])
+        free = sum_by_domain(level.codes, np.where(self._domains.codes == 0, self._capacity, 0), level.size)
+        apart = np.bincount(pairs // self._domains.size, minlength=level.size)
+        apart[0] = 0
+        return free + apart
+
+    def fill(self, rows: Any, members: int, groups: Any) -> list[RowShare]:
+        codes = self._domains.codes[rows]
+        capacity = np.where(codes == 0, self._capacity[rows], 0)
+        order = np.flatnonzero((codes != 0) & (self._capacity[rows] > 0))
+        order = order[np.argsort(-self._rank[rows][order], kind="stable")]
+        _, first = np.unique(codes[order], return_index=True)
+        capacity[order[first]] = 1  # the best row of each domain stands for it
+        return [RowShare(*each) for each in fill_fewest_rows(rows, capacity, self._rank[rows], members, groups[rows])]
+
+
+class CombinedCapacity:
+    """Several crews. What each finds alone is a bound for what they find together: the rest is tried out."""
+
+    constraint = ""
+
+    def __init__(self, rooms: list[IntColumn], counts: list[int]) -> None:
+        self._rooms, self._counts = rooms, counts
+        self._shares: Any = None
+
+    def capacity(self, level: TopologyDomains) -> IntColumn:
+        total: IntColumn = np.zeros(level.size, np.int64)
+        for capacity, count in zip(self._rooms, self._counts, strict=True):
+            total += np.minimum(UnconstrainedPacking(capacity, capacity).capacity(level), count)
+        return total
+
+    def loose(self, level: TopologyDomains) -> Any:
+        """How large each domain is for the crews: the least is the tightest. Summed over the crews first, so that a
+        level costs one look at the rows however many there are; rounded, since the order of rows says nothing."""
+        if self._shares is None:
+            self._shares = sum(capacity / count for capacity, count in zip(self._rooms, self._counts, strict=True))
+        if level.is_node_level:
+            return np.concatenate([_NONE, self._shares])
+        return np.round(np.bincount(level.codes, weights=self._shares, minlength=level.size), 6)
+
+
+_NONE = np.zeros(1, np.int64)
+
+
+def sum_by_domain(codes: Any, capacity: IntColumn, size: int) -> IntColumn:
+    """Sums for each code, but for code 0, which is no domain."""
+    sums: IntColumn = np.bincount(codes, weights=capacity, minlength=size).astype(np.int64)
+    sums[0] = 0
+    return sums

@@ -1,0 +1,359 @@
+"""Room that the first gang in line waits for, and whether a decision for somebody else would push it back.
+
+A reservation is data: no pod stands for it on any node (docs/adr/0008). It covers what room there is for members now,
+and as many more nodes as the rest of them needs: those that come closest. Who comes after the gang goes elsewhere, or
+where it does no harm, or waits. Asked by `Planner.decide`; pure.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.api.gangs.declaration import TopologyRequest
+from kubenexus.api.gangs.levels import TopologyLevel
+from kubenexus.base.errors import truncated, truncated_key
+from kubenexus.cycle.class_cache import ClassCache
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from kubenexus.framework.decision import Decision, GangDiagnosis, PodPlacement
+from kubenexus.framework.job import Job
+from kubenexus.framework.member_constraints import MemberConstraint, MemberRelation
+from kubenexus.plan.gang.backtracking import member_record
+from kubenexus.plan.gang.empty_capacity import capacity_if_empty
+from kubenexus.plan.gang.member_classes import (
+    MemberClass,
+    count_capacity,
+    group_members,
+    has_capacity_point,
+    member_amounts,
+    member_constraints,
+)
+from kubenexus.plan.gang.replacement import held_for, replacements
+from kubenexus.plan.gang.topology import TopologyDomains, candidate_levels
+from kubenexus.state.footprint import Footprint, footprint_of
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.snapshot import Snapshot
+from kubenexus.state.view import Nodes
+
+RESERVED: Final = "GangReservation"  # who refused, in a diagnosis
+MOST_SORTS: Final = 8  # of members that room is kept for: each is looked at with each decision for another job
+RESERVATION_ENDED: Final = ClusterEvent(EventResource.POD_GROUP, ActionType.UPDATE, name="GangReservationEnd")
+_MORE: Final = (
+    ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+)
+EVENTS_TO_REGISTER: Final = {
+    RESERVED: (
+        ClusterEventWithHint(EventResource.POD_GROUP, ActionType.UPDATE),
+        # A pod that comes may take what was kept: then to keep the rest has no sense, or another place does no harm.
+        ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.ALL),
+        ClusterEventWithHint(EventResource.NODE, _MORE),
+        ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE),
+    )
+}
+
+
+class Reservation(msgspec.Struct, frozen=True, gc=False):
+    """A gang (the key of its job) and the domain where it comes closest, both names empty for the whole cluster.
+    `member_counts`: a member of each sort, and how many of it are needed. `reserved_nodes`: for each sort the nodes
+    that are to be cleared for it, and for how many. `ready`: for which part of the members there is room now, from 0 to
+    1, by the sort that lacks most of it; `needed` of them make the gang."""
+
+    gang: str
+    member_counts: tuple[tuple[Pod, int], ...]
+    topology: TopologyRequest
+    level: str = ""
+    domain: str = ""
+    reserved_nodes: tuple[Mapping[str, int], ...] = ()
+    needed: int = 1
+    ready: float = 0.0
+
+    @property
+    def namespace(self) -> str:
+        return self.gang.partition("/")[0]
+
+    @property
+    def title(self) -> str:
+        """`ml/llama`: a gang's key has its family in the middle."""
+        namespace, _, rest = self.gang.partition("/")
+        return f"{namespace}/{rest.rpartition('/')[2]}"
+
+    def covers(self) -> tuple[Any, ...]:
+        """What others have to keep off: if it changes, those that wait for it may find a place."""
+        return self.gang, self.level, self.domain, self.reserved_nodes
+
+    def asks(self) -> dict[str, int]:
+        """What all that room is kept for asks for together: resources, and places for pods."""
+        return total((footprint_of(pod), count) for pod, count in self.member_counts)
+
+    def sentence(self) -> str:
+        """For everybody: neither the gang nor the domain is named."""
+        return "the room that is left is kept for a gang that comes first"
+
+    def detail(self) -> str:
+        """For readers of the gang's own namespace, and for operators."""
+        where = f" in {self.level} {truncated(self.domain)}" if self.domain else ""
+        return f"the room that is left{where} is kept for gang {truncated_key(self.title)}, which comes first"
+
+
+class ReservationCheck:
+    """What a reservation comes to on the columns of one generation. What it has counted is kept: of many jobs that are
+    refused one after the other, only the first pays for it."""
+
+    def __init__(
+        self, reservation: Reservation, class_cache: ClassCache, snapshot: Snapshot, levels: Sequence[TopologyLevel]
+    ) -> None:
+        self._reservation, self._class_cache, self._snapshot, self._levels = reservation, class_cache, snapshot, levels
+        self._columns, self._now = snapshot.nodes, list[MemberClass]()
+
+    def still(self, reservation: Reservation, snapshot: Snapshot) -> bool:
+        """Whether what it has counted holds for this reservation and snapshot."""
+        same = self._snapshot.generation == snapshot.generation and self._columns is snapshot.nodes
+        return same and self._reservation is reservation
+
+    def is_delayed_by(self, decision: Decision, job: Job) -> bool:
+        """Whether fewer of the gang's members would find room if this were done, now or when their nodes are clear.
+        What replaces lost members in the room that is held for them is there before all else."""
+        rows, pods = self._snapshot.nodes.row_of, {pod.metadata.uid: pod for pod in job.pods}
+        again = replacements(decision.placements, held_for(job, self._snapshot))
+        taken = [(rows[each.node], each) for each in decision.placements if each.uid not in again]
+        member_classes = self._before()
+        with self._snapshot.attempt() as transaction:
+            for each in decision.placements if again else ():
+                if each.uid in again:
+                    transaction.add_pod(rows[each.node], member_record(pods[each.uid], each))
+            member_classes = self._counted() if again and taken else member_classes
+            if any(
+                self._spoils(member_class, promised, taken) for member_class, promised in self._promises(member_classes)
+            ):
+                return True
+            if not any(member_class.capacity[row] for member_class in member_classes for row, _ in taken):
+                return False
+            before = self._fit(member_classes)
+            for row, placement in taken:
+                transaction.add_pod(row, member_record(pods[placement.uid], placement))
+            return self._fit(self._counted()) < before
+
+    def alternative_rows(self, decision: Decision, job: Job) -> Iterator[Any]:
+        """Masks of rows to try instead: those where one member more of the job does no harm, or where room is held for
+        it; then those of which the gang wants nothing."""
+        member_classes, size = self._before(), self._snapshot.nodes.size
+        wanted = [
+            self._wanted(member_class, promised, size) for member_class, promised in self._promises(member_classes)
+        ]
+        largest = _largest(decision)
+        own = self.own(job)
+        yield own | ~np.logical_or.reduce(
+            [self._harmed(c, n, largest) for c, n in zip(member_classes, wanted, strict=True)]
+        )
+        yield ~np.logical_or.reduce([number > 0 for number in wanted])
+
+    def own(self, job: Job) -> Any:
+        """The rows where room of its lost members is held for the job."""
+        rows = np.zeros(self._snapshot.nodes.size, np.bool_)
+        rows[[self._snapshot.nodes.row_of[node] for node in held_for(job, self._snapshot)]] = True
+        return rows
+
+    # --- how much room there is -----------------------------------------------------------------------------------
+
+    def _before(self) -> list[MemberClass]:
+        """As it is while nothing more is placed."""
+        if not self._now:
+            self._now = self._counted()
+        return self._now
+
+    def _crews(self) -> list[MemberClass]:
+        columns = self._snapshot.nodes
+        return [
+            MemberClass(self._class_cache.lookup(pod, columns), [pod] * count)
+            for pod, count in self._reservation.member_counts
+        ]
+
+    def _counted(self) -> list[MemberClass]:
+        """How many members each row of the site takes, none outside."""
+        columns, member_classes = self._snapshot.nodes, self._crews()
+        ties = member_constraints(member_classes, columns)
+        site = self._site(ties)
+        for member_class in member_classes:
+            count_capacity(
+                member_class,
+                columns,
+                freely={constraint.plugin for constraint in ties if constraint.tie is MemberRelation.SPREAD},
+            )
+            member_class.capacity[~site] = 0
+            np.minimum(member_class.capacity, member_class.size, out=member_class.capacity)
+        return member_classes
+
+    def _site(self, ties: list[MemberConstraint]) -> Any:
+        held, columns = self._reservation, self._snapshot.nodes
+        if not held.level:
+            return columns.alive[: columns.size]
+        level = self._axis(ties)
+        if not held.domain:
+            return level.codes != 0
+        return np.isin(level.codes, [code for code, name in enumerate(level.names) if code and name == held.domain])
+
+    def _axis(self, ties: list[MemberConstraint]) -> TopologyDomains:
+        """The level that the reservation names."""
+        together = [constraint.topology for constraint in ties if constraint.tie is MemberRelation.AFFINITY]
+        levels = candidate_levels(self._reservation.topology, together, self._levels, self._snapshot.nodes)
+        return next((each for each in levels if each.level == self._reservation.level), levels[-1])
+
+    def _fit(self, member_classes: list[MemberClass]) -> int:
+        return sum(min(member_class.size, int(member_class.capacity.sum())) for member_class in member_classes)
+
+    # --- nodes that are to be cleared -----------------------------------------------------------------------------
+
+    def with_reserved_nodes(self) -> Reservation:
+        """The reservation with its promises: for each sort the nodes that come closest to holding those who lack room,
+        and how many each is to hold. Where no domain holds anybody yet, the one that comes closest is chosen."""
+        held, member_classes = self._reservation, self._counted()
+        if held.level and not held.domain:
+            self._reservation = held = msgspec.structs.replace(held, domain=self._nearest_domain(member_classes))
+        site = self._site(member_constraints(member_classes, self._snapshot.nodes))
+        ready = min(min(int(member_class.capacity.sum()) / member_class.size, 1.0) for member_class in member_classes)
+        promised = tuple([self._nearest(member_class, site) for member_class in member_classes])
+        return msgspec.structs.replace(held, reserved_nodes=promised, ready=min(ready, held.ready))
+
+    def _nearest_domain(self, member_classes: list[MemberClass]) -> str:
+        """Of those that would hold all if they were empty, the one with the most that is of use."""
+        columns = self._snapshot.nodes
+        level = self._axis(member_constraints(member_classes, columns))
+        near, holds = np.zeros(level.size), np.ones(level.size, np.bool_)
+        for member_class in member_classes:
+            aim = np.minimum(capacity_if_empty(member_class, columns), member_class.size)
+            near += np.bincount(
+                level.codes, weights=self._nearness(member_class, aim) * (aim > 0), minlength=level.size
+            )
+            holds &= np.bincount(level.codes, weights=aim, minlength=level.size) >= member_class.size
+        holds[0] = False
+        return level.names[int(np.where(holds, near, -1.0).argmax())] if holds.any() else ""
+
+    def _nearest(self, member_class: MemberClass, site: Any) -> Mapping[str, int]:
+        columns = self._snapshot.nodes
+        missing = member_class.size - int(member_class.capacity.sum())
+        if missing <= 0:
+            return {}
+        aim = np.minimum(capacity_if_empty(member_class, columns), member_class.capacity + missing)
+        aim[~site | self._closed(member_class)] = 0
+        rows = np.flatnonzero(aim > member_class.capacity)
+        near = self._nearness(member_class, aim)[rows]
+        rows = rows[np.argsort(-near, kind="stable")]
+        enough = int(np.searchsorted((aim - member_class.capacity)[rows].cumsum(), missing)) + 1
+        return {columns.names[row]: int(aim[row]) for row in rows[:enough].tolist()}
+
+    def _closed(self, member_class: MemberClass) -> Any:
+        """The rows that something else than room keeps members from: clearing them would be in vain."""
+        closed = np.zeros(self._snapshot.nodes.size, np.bool_)
+        for column in member_class.classified.table.filters:
+            if column.bits is not None and not has_capacity_point(column.plugin):
+                closed |= column.bits != 0
+        return closed
+
+    def _nearness(self, member_class: MemberClass, aim: Any) -> Any:
+        """How much of what so many members need each row has free, from 0 to 1 for each resource."""
+        view, total = Nodes(self._snapshot.nodes), np.zeros(len(aim))
+        for name, amount in member_class.classified.table.pod.demand.amounts:
+            if amount:
+                total += np.clip((view.alloc(name) - view.used(name)) / (np.maximum(aim, 1) * amount), 0, 1)
+        return total
+
+    def _promises(self, member_classes: list[MemberClass]) -> Iterator[tuple[MemberClass, Mapping[str, int]]]:
+        promised = self._reservation.reserved_nodes or ({},) * len(member_classes)
+        return zip(member_classes, promised, strict=True)
+
+    def _spoils(
+        self, member_class: MemberClass, promised: Mapping[str, int], taken: list[tuple[int, PodPlacement]]
+    ) -> bool:
+        """Whether somebody takes on a promised node what the members will need there."""
+        view, sums = Nodes(self._snapshot.nodes), dict[tuple[int, str], int]()
+        numbers = {row: promised[each.node] for row, each in taken if each.node in promised}
+        for row, each in taken if numbers else ():
+            for name, amount in each.footprint.amounts:
+                sums[row, name] = sums.get((row, name), 0) + amount
+        return any(
+            sums.get((row, name)) and view.alloc(name)[row] - view.used(name)[row] - sums[row, name] < number * amount
+            for row, number in numbers.items()
+            for name, amount in member_class.classified.table.pod.demand.amounts
+        )
+
+    # --- where else -----------------------------------------------------------------------------------------------
+
+    def _wanted(self, member_class: MemberClass, promised: Mapping[str, int], size: int) -> Any:
+        """How many members each row is to hold."""
+        wanted, rows = np.zeros(size, np.int64), self._snapshot.nodes.row_of
+        for node, number in promised.items():
+            if node in rows:
+                wanted[rows[node]] = number
+        return np.maximum(wanted, member_class.capacity)
+
+    def _harmed(self, member_class: MemberClass, wanted: Any, largest: Mapping[str, int]) -> Any:
+        """The rows that would no longer hold so many with somebody so large there, too."""
+        view, harmed = Nodes(self._snapshot.nodes), np.zeros(len(wanted), np.bool_)
+        for name, amount in (*member_class.classified.table.pod.demand.amounts, ("pods", 1)):
+            if largest.get(name):
+                harmed |= (view.alloc(name) - view.used(name) - largest[name] < wanted * amount) & (wanted > 0)
+        return harmed
+
+
+def reserve(
+    job: Job,
+    gang_diagnosis: GangDiagnosis,
+    class_cache: ClassCache,
+    snapshot: Snapshot,
+    levels: Sequence[TopologyLevel],
+) -> Reservation:
+    """For a gang that was just refused for want of room. Of one with many sorts of members, for those that ask for
+    most."""
+    member_classes = group_members(job.pods, class_cache, snapshot.nodes)
+    most = gang_diagnosis.needed if len(member_classes) == 1 else len(job.pods)
+    if len(member_classes) > MOST_SORTS:
+        member_classes = sorted(member_classes, key=lambda member_class: -_weight(member_class, snapshot.nodes))[
+            :MOST_SORTS
+        ]
+    sorts = tuple([(member_class.pods[0], min(member_class.size, most)) for member_class in member_classes])
+    needed, ready = gang_diagnosis.needed, gang_diagnosis.fit / max(gang_diagnosis.needed, 1)
+    bare = Reservation(
+        job.key, sorts, job.topology, gang_diagnosis.level, gang_diagnosis.domain, needed=needed, ready=min(ready, 1.0)
+    )
+    return ReservationCheck(bare, class_cache, snapshot, levels).with_reserved_nodes()
+
+
+def _weight(member_class: MemberClass, columns: NodeColumns) -> float:
+    """How much its members ask for, in parts of the largest node there is."""
+    index, largest = columns.resources.index, columns.resources.max_allocatable
+    asked = [
+        amount / max(largest[index[name]], 1)
+        for name, amount in member_amounts(member_class, columns).items()
+        if name in index
+    ]
+    return member_class.size * max(asked, default=0.0)
+
+
+def total(parts: Iterable[tuple[Footprint, int]]) -> dict[str, int]:
+    """What so many of each ask for together; `pods` says how many they are."""
+    sums = {"pods": 0}
+    for footprint, count in parts:
+        for name, amount in (*footprint.amounts, ("pods", 1)):
+            sums[name] = sums.get(name, 0) + amount * count
+    return sums
+
+
+def is_capacity_shortage(gang_diagnosis: GangDiagnosis) -> bool:
+    """Whether it is room that a gang waits for. Not if no room would do, or none that will ever be free; and where
+    members limit each other, only once some have found their place: whether the others lack room is not known."""
+    if gang_diagnosis.exceeds_cluster or gang_diagnosis.endless or gang_diagnosis.unlabelled:
+        return False
+    if gang_diagnosis.spread and not gang_diagnosis.short_domains:
+        return False
+    return gang_diagnosis.fit > 0 or not gang_diagnosis.constraint
+
+
+def _largest(decision: Decision) -> Mapping[str, int]:
+    """The most that one of the members takes of each resource."""
+    most = {"pods": 1}
+    for footprint in {id(each.footprint): each.footprint for each in decision.placements}.values():
+        for name, amount in footprint.amounts:
+            most[name] = max(most.get(name, 0), amount)
+    return most

@@ -1,0 +1,267 @@
+"""One gang's search for a site, in the way that suits what ties its members to each other."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kubenexus.base.arrays import BoolColumn
+from kubenexus.framework.decision import GangDiagnosis, PodPlacement, Shortage
+from kubenexus.framework.job import NO_ASSIGNMENT, Job
+from kubenexus.framework.member_constraints import MemberConstraint, MemberRelation
+from kubenexus.framework.profile import stands_in
+from kubenexus.plan.gang.backtracking import BacktrackingSearch, SearchResult
+from kubenexus.plan.gang.domain_choice import DomainCandidate, DomainChooser
+from kubenexus.plan.gang.empty_capacity import TOO_LARGE, TOPOLOGY, empty_capacity
+from kubenexus.plan.gang.gang_limits import placement_cells, too_many_placements
+from kubenexus.plan.gang.member_classes import MemberClass
+from kubenexus.plan.gang.multi_class.packer import MultiClassPacker
+from kubenexus.plan.gang.multi_class.packing_problem import PackingPlan, WorkBudget
+from kubenexus.plan.gang.packing import AntiAffinityPacking, CombinedCapacity, Packing, RowShare, UnconstrainedPacking
+from kubenexus.plan.gang.spread_packing import SpreadPacking
+from kubenexus.plan.gang.topology import TopologyDomains, domains_of_label
+from kubenexus.plan.place_pod import PodResult
+from kubenexus.state.nodes import NodeColumns
+
+_SITES = 12  # domains of a level that are tried where room alone does not tell
+_LAST = 3  # domains of the outermost level that members are asked about one by one
+_WIDE = 1 << 20  # cells of a table of domains by domains
+
+
+class GangResult(msgspec.Struct, gc=False):
+    """Placements for enough members, or a certificate; `refusal` is that of one member that found no node,
+    `unschedulable_plugins` are the plugins that limit the members."""
+
+    placements: tuple[PodPlacement, ...] = ()
+    gang_diagnosis: GangDiagnosis | None = None
+    refusal: PodResult | None = None
+    unschedulable_plugins: frozenset[str] = frozenset()
+
+
+class GangSolver:
+    """`levels` are the levels that it may choose from, the outermost last. `allowed_rows`: a mask over the rows that
+    may be chosen from, if not all may."""
+
+    def __init__(
+        self,
+        job: Job,
+        member_classes: list[MemberClass],
+        levels: list[TopologyDomains],
+        columns: NodeColumns,
+        budget: WorkBudget,
+        allowed_rows: BoolColumn | None = None,
+    ) -> None:
+        self._job, self._member_classes, self._levels, self._columns = job, member_classes, levels, columns
+        self._budget = budget
+        self._near = sorted({columns.row_of[name] for name in job.bound_nodes if name in columns.row_of})
+        self._rank = member_classes[0].classified.table.rank
+        outside = levels[-1].codes == 0
+        self._outside = outside if allowed_rows is None else outside | ~allowed_rows
+        for member_class in member_classes if self._outside.any() else ():
+            member_class.capacity[self._outside] = 0
+
+    # --- one crew -------------------------------------------------------------------------------------------------
+
+    def fill_one_class(self, ties: list[MemberConstraint]) -> GangResult:
+        """Members that can stand in for each other: counting is enough."""
+        member_class, levels = self._member_classes[0], self._levels
+        packing = self._packing(
+            member_class,
+            next((constraint for constraint in ties if constraint.tie is not MemberRelation.AFFINITY), None),
+        )
+        if isinstance(packing, SpreadPacking):
+            levels = [
+                level for level in levels[:-1] if not level.is_node_level and packing.suits(level, _WIDE)
+            ] + levels[-1:]
+        chooser = self._sites(packing, levels)
+        widest = chooser.largest()
+        if widest.capacity < self._job.minimum:
+            return (
+                self._uneven(widest, packing) if isinstance(packing, SpreadPacking) else self._narrow(widest, packing)
+            )
+        members = min(member_class.size, widest.capacity)
+        candidate = chooser.tightest(members) or widest
+        shares = packing.fill(candidate.rows, members, candidate.below)
+        return GangResult(self._placed([shares]))
+
+    def _narrow(self, candidate: DomainCandidate, packing: Packing) -> GangResult:
+        return self._refused(
+            candidate, candidate.capacity, [self._job.minimum - candidate.capacity], packing.constraint
+        )
+
+    def _uneven(self, candidate: DomainCandidate, packing: SpreadPacking) -> GangResult:
+        """Room for those who are missing is not enough: it has to be in the right domains of the label."""
+        short_domains = packing.missing_capacity(candidate.rows, self._job.minimum) if candidate.code else ()
+        short = [sum(shortage.members for shortage in short_domains)]
+        return self._refused(
+            candidate, candidate.capacity, short, packing.constraint, spread=packing.level, short_domains=short_domains
+        )
+
+    def _packing(self, member_class: MemberClass, constraint: MemberConstraint | None) -> Packing:
+        if constraint is None:
+            return UnconstrainedPacking(member_class.capacity, self._rank)
+        domains = domains_of_label(constraint.topology, self._columns)
+        if constraint.tie is MemberRelation.SPREAD:
+            return SpreadPacking(member_class.capacity, self._rank, domains, constraint)
+        return AntiAffinityPacking(member_class.capacity, self._rank, domains)
+
+    # --- several crews --------------------------------------------------------------------------------------------
+
+    def pack_classes(self) -> GangResult:
+        """Crews that share rows, with room as the only limit."""
+        counts = [member_class.size for member_class in self._member_classes]
+        mixed = MultiClassPacker(self._member_classes, self._columns, self._budget)
+        jointly = CombinedCapacity([member_class.capacity for member_class in self._member_classes], counts)
+        chooser = self._sites(jointly, self._levels)
+        best, where = PackingPlan([[] for _ in counts], exhausted=True), chooser.largest()
+        self._budget.keep(2 * mixed.price(len(where.rows)))  # whatever the narrower sites take
+        for candidate in chooser.in_order(sum(counts), jointly.loose, _SITES):
+            if candidate.level is self._levels[-1]:
+                self._budget.release()
+            whole = mixed.place_all(candidate.rows, candidate.below)
+            if whole is not None:
+                return GangResult(self._placed(whole.shares))
+        self._budget.release()
+        for candidate in chooser.outermost(_SITES):
+            plan = mixed.place_most(candidate.rows, candidate.below)
+            if plan.members > best.members or not best.members:
+                best, where = plan, candidate
+        if best.members >= self._job.minimum:
+            return GangResult(self._placed(best.shares))
+        behind = [count - sum(s.members for s in shares) for count, shares in zip(counts, best.shares, strict=True)]
+        short = self._short(behind, best.members)
+        return self._refused(where, best.members, short, exhausted=best.exhausted)
+
+    # --- anything else --------------------------------------------------------------------------------------------
+
+    def search_members(self, search: BacktrackingSearch) -> GangResult:
+        """Members that have to be asked about one after the other."""
+        counts = [member_class.size for member_class in self._member_classes]
+        search.allow(self._affordable(), keep=sum(counts))
+        # What a row holds now says little: a member may open it for the next.
+        anywhere = CombinedCapacity([np.where(self._outside, 0, count) for count in counts], counts)
+        chooser = self._sites(anywhere, self._levels[1:])
+        best, where = SearchResult([]), chooser.largest()
+        for candidate in self._in_turn(search, chooser.in_order(sum(counts), self._loose, _SITES)):
+            found = search.place(self._member_classes, self._job.minimum, self._mask(candidate))
+            if len(found.results) > len(best.results) or best.refusal is None:
+                best, where = found, candidate
+            if len(found.results) == sum(counts):
+                break
+        if len(best.results) >= self._job.minimum:
+            return GangResult(tuple([result.placement for result in best.results if result.placement is not None]))
+        fit, said = len(best.results), "members limit each other"
+        short = self._short(self._behind(best), fit)
+        return self._refused(where, fit, short, said, exhausted=True, refusal=best.refusal)
+
+    def _affordable(self) -> int:
+        """How many seats the budget is enough for. Raises if these are fewer than the gang needs."""
+        rows = self._columns.count
+        price = max(
+            placement_cells(member_class.classified.table.pod.signature, rows) for member_class in self._member_classes
+        )
+        most = max(0, self._budget.left) // price
+        if self._job.minimum > most:
+            raise too_many_placements(self._job.minimum, most, rows)
+        return most
+
+    def _in_turn(self, search: BacktrackingSearch, candidates: list[DomainCandidate]) -> Iterator[DomainCandidate]:
+        """One seat for each member is kept for the outermost domains, those with most room first: where members fit
+        anywhere they fit there, and no gang is refused because its seats were spent on narrower ones."""
+        last = 0
+        for candidate in candidates:
+            if candidate.level is self._levels[-1]:
+                last += 1
+                search.keep = 0
+            if last <= _LAST and not search.spent:
+                yield candidate
+
+    def _loose(self, level: TopologyDomains) -> Any:
+        rooms = sum(np.minimum(member_class.capacity, member_class.size) for member_class in self._member_classes)
+        return -np.bincount(level.codes, weights=rooms, minlength=level.size)
+
+    def _mask(self, candidate: DomainCandidate) -> Any:
+        """None if that is everywhere, which is quicker to look through."""
+        mask = np.zeros(self._columns.size, np.bool_)
+        mask[candidate.rows] = True
+        mask &= ~self._outside
+        return None if mask[self._columns.alive[: self._columns.size]].all() else mask
+
+    def _behind(self, found: SearchResult) -> list[int]:
+        seated = {result.placement.uid for result in found.results if result.placement is not None}
+        return [
+            sum(pod.metadata.uid not in seated for pod in member_class.pods) for member_class in self._member_classes
+        ]
+
+    # --- what comes of it -----------------------------------------------------------------------------------------
+
+    def _sites(self, packing: Any, levels: list[TopologyDomains]) -> DomainChooser:
+        return DomainChooser(packing, levels, self._rank, self._near)
+
+    def _placed(self, shares: list[list[RowShare]]) -> tuple[PodPlacement, ...]:
+        names, placements = self._columns.names, list[PodPlacement]()
+        for member_class, own in zip(self._member_classes, shares, strict=True):
+            footprint, feasible = (
+                member_class.classified.table.pod.footprint,
+                member_class.classified.table.feasible_count,
+            )
+            taken = [names[row] for row, members in own for _ in range(members)]
+            placements += [
+                # Without keywords, and without what no gang has: a thousand of them are most of what is left to do.
+                PodPlacement(pod.key, pod.metadata.uid, node, footprint, NO_ASSIGNMENT, (), 0, None, feasible)
+                for pod, node in zip(member_class.pods, taken, strict=False)
+            ]
+        return tuple(placements)
+
+    def _short(self, behind: list[int], fit: int) -> list[int]:
+        """For how many of each crew room is missing, given how many of it found no place."""
+        missing, short = self._job.minimum - fit, []
+        for left in behind:
+            short.append(min(left, missing))
+            missing -= short[-1]
+        return short
+
+    def _refused(
+        self,
+        candidate: DomainCandidate,
+        fit: int,
+        short: list[int],
+        constraint: str = "",
+        *,
+        refusal: PodResult | None = None,
+        **more: Any,
+    ) -> GangResult:
+        """`short`: for how many of each crew room is missing; `more` is said in the certificate, too."""
+        outer = self._levels[-1]
+        if outer.level and not outer.codes.any():
+            unlabelled = GangDiagnosis(self._job.minimum, 0, outer.level, unlabelled=True)
+            return GangResult(gang_diagnosis=unlabelled, unschedulable_plugins=frozenset({TOPOLOGY}))
+        lacking = dict[str, int]()
+        for member_class, number in zip(self._member_classes, short, strict=True):
+            for resource, amount in member_class.classified.table.pod.demand.amounts:
+                lacking[resource] = lacking.get(resource, 0) + number * amount
+        shortages = tuple(Shortage(resource, amount) for resource, amount in lacking.items() if amount)
+        name, needed = candidate.name if fit or more.get("short_domains") else "", self._job.minimum
+        empty = empty_capacity(self._member_classes, needed, self._levels[-1], self._columns)
+        more |= {"exceeds_cluster": refusal is None and empty.never, "endless": empty.endless}
+        constraint = constraint or (self._not_built() if more["exceeds_cluster"] else "")
+        gang_diagnosis = GangDiagnosis(needed, fit, candidate.level.level, name, shortages, constraint, **more)
+        return GangResult(
+            gang_diagnosis=gang_diagnosis,
+            refusal=refusal,
+            unschedulable_plugins=self._blamed(gang_diagnosis.exceeds_cluster),
+        )
+
+    def _not_built(self) -> str:
+        """What keeps members from nodes because its plugin is not built yet."""
+        columns = (column for member_class in self._member_classes for column in member_class.classified.table.filters)
+        refusing = (c for c in columns if stands_in(c.plugin) and c.bits is not None)
+        return next((column.reasons.reasons[0].text for column in refusing if column.reasons.reasons), "")
+
+    def _blamed(self, never: bool) -> frozenset[str]:
+        """Whose events may help."""
+        if never:
+            return frozenset({TOO_LARGE})
+        limits = {TOPOLOGY} if self._levels[-1].level else set[str]()
+        return frozenset(limits.union(*(member_class.limiting_plugins for member_class in self._member_classes)))

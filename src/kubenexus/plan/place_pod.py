@@ -1,0 +1,198 @@
+"""A seat for one member: the best node for this pod on the columns as they are now, or why there is none."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.base.errors import Malformed
+from kubenexus.cycle.class_cache import ClassCache, ClassifiedPod
+from kubenexus.cycle.nominated_pods import NominatedResult, filter_with_nominated_pods
+from kubenexus.cycle.repair import refresh_for_job
+from kubenexus.cycle.select import Selection, select_best, select_best_of
+from kubenexus.framework.decision import Diagnosis, PodPlacement
+from kubenexus.framework.job import NO_ASSIGNMENT, Assignment, JobView
+from kubenexus.framework.plugin_results import PluginError, call_plugin, checked_assignment
+from kubenexus.framework.verdict import Code, Verdict
+from kubenexus.plan.diagnose import diagnose, nearest_miss
+from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.snapshot import Snapshot
+from kubenexus.state.view import Nodes
+
+MAX_ASSIGN_TRIES = 64  # rows on which `assign` may change its mind before the decision is refused
+
+
+class PodResult(msgspec.Struct, gc=False):
+    """Where one member would go (`placement`, `row`), or why it cannot."""
+
+    code: Code
+    diagnosis: Diagnosis
+    placement: PodPlacement | None = None
+    row: int = -1
+    error: str = ""
+
+
+class PodPlacer:
+    """Finds seats. Pure but for the bench's cache. `depends_on_job`: some rule looks at where the job's other members
+    went."""
+
+    def __init__(self, class_cache: ClassCache) -> None:
+        self._class_cache = class_cache
+        self.depends_on_job = any(traits.job for traits in class_cache.profile_plugins.traits.values())
+
+    def place(self, pod: Pod, snapshot: Snapshot, job: JobView, within: Any = None) -> PodResult:
+        """`within`: a mask over the rows it may choose from, if not from all."""
+        columns = snapshot.nodes
+        try:
+            classified = self._class_cache.lookup(pod, columns)
+        except Malformed as problem:
+            return PodResult(Code.UNRESOLVABLE, Diagnosis(columns.count, message=str(problem)))
+        except PluginError as failure:
+            return self.failed(failure, columns)
+        if classified.rejection is not None and classified.rejection.code is Code.ERROR:
+            return self.failed(
+                PluginError(classified.rejection.plugin, ", ".join(classified.rejection.reasons)), columns
+            )
+        if classified.rejection is not None:
+            return _refused(classified, columns, None, {})
+        try:
+            if self.depends_on_job:
+                refresh_for_job(classified.table, job, columns)
+            yielding = filter_with_nominated_pods(pod, classified.table, snapshot, job.counted_keys)
+            errors = diagnose(classified, columns, yielding)[1] if classified.table.may_fail else []
+            if errors:
+                return _failed(columns, ", ".join(errors))
+            return self._best(classified, columns, yielding, within)
+        except PluginError as failure:
+            return self.failed(failure, columns)
+
+    def failed(self, failure: PluginError, columns: NodeColumns) -> PodResult:
+        """A plugin failed. It is counted: whoever runs it should know before its users ask."""
+        self._class_cache.work.failures[failure.plugin] += 1
+        return _failed(columns, failure.sentence)
+
+    def _best(
+        self, classified: ClassifiedPod, columns: NodeColumns, yielding: NominatedResult | None, within: Any
+    ) -> PodResult:
+        turned_down: dict[int, Verdict] = {}
+        while True:
+            choice = self._choose(classified, columns, yielding, turned_down, within)
+            if choice is None or len(turned_down) >= MAX_ASSIGN_TRIES:
+                return _refused(classified, columns, yielding, turned_down)
+            failed = classified.table.score_error
+            if failed is not None and choice.feasible > 1:
+                self._class_cache.work.failures[failed.plugin] += 1
+                said = ", ".join(failed.reasons)
+                return _failed(columns, f'running PreScore plugin "{failed.plugin}": {said}')
+            assignment = (
+                self._assign(classified, choice.row, columns) if classified.table.plugins.assigns else NO_ASSIGNMENT
+            )
+            if isinstance(assignment, Assignment):
+                return _seated(classified, choice, assignment, columns, yielding)
+            turned_down[choice.row] = assignment
+
+    def _choose(
+        self,
+        classified: ClassifiedPod,
+        columns: NodeColumns,
+        yielding: NominatedResult | None,
+        turned_down: dict[int, Verdict],
+        within: Any,
+    ) -> Selection | None:
+        table, pod = classified.table, classified.pod
+        nominated = columns.row_of.get(pod.status.nominated_node_name, -1) if pod.status.nominated_node_name else -1
+        if classified.node_names is None and yielding is None and nominated < 0 and not turned_down and within is None:
+            return select_best(table, columns)
+        rows = _candidates(classified, columns, yielding, turned_down)
+        if within is not None:
+            rows = rows[within[rows]]
+        if nominated in rows:  # room was made there for this very pod
+            rows = np.array([nominated])
+        return select_best_of(table, rows, columns)
+
+    def _assign(self, classified: ClassifiedPod, row: int, columns: NodeColumns) -> Assignment | Verdict:
+        """All that the pod would take on this row, or the verdict of the plugin that cannot give it."""
+        taken = NO_ASSIGNMENT
+        for plugin in classified.table.plugins.assigns:
+            trusted = self._class_cache.profile_plugins.traits[plugin.name].trusted
+            view = Nodes(columns) if trusted else Nodes(columns).locked()
+            answer = call_plugin(plugin, plugin.assign, classified.table.pod, row, view)
+            if not trusted or isinstance(answer, Verdict):
+                answer = checked_assignment(answer, plugin.name)
+            if isinstance(answer, Verdict):
+                return answer
+            taken = answer if taken is NO_ASSIGNMENT else taken + answer
+        return taken
+
+
+def _candidates(
+    classified: ClassifiedPod, columns: NodeColumns, yielding: NominatedResult | None, turned_down: dict[int, Verdict]
+) -> Any:
+    """The feasible rows of this very pod."""
+    if classified.node_names is not None:
+        named = (columns.row_of.get(name, -1) for name in classified.node_names)
+        rows = np.array(sorted(row for row in named if row >= 0), np.int64)
+        rows = rows[classified.table.feasible[rows]]
+    else:
+        rows = np.flatnonzero(classified.table.feasible)
+    without = [*turned_down, *(() if yielding is None else yielding.rows.tolist())]
+    return rows[~np.isin(rows, without)] if without else rows
+
+
+def _seated(
+    classified: ClassifiedPod,
+    choice: Selection,
+    assignment: Assignment,
+    columns: NodeColumns,
+    yielding: NominatedResult | None,
+) -> PodResult:
+    pod = classified.pod
+    placement = PodPlacement(
+        pod=pod.key,
+        uid=pod.metadata.uid,
+        node=columns.names[choice.row],
+        footprint=classified.table.pod.footprint,
+        assignment=assignment,
+        scores=choice.scores,
+        total=choice.total,
+        runner_up=choice.runner_up,
+        feasible=choice.feasible,
+    )
+    nobody = choice.feasible == columns.count
+    diagnosis = Diagnosis(columns.count) if nobody else _others(classified, columns, yielding)
+    return PodResult(Code.SUCCESS, diagnosis, placement, choice.row)
+
+
+def _others(classified: ClassifiedPod, columns: NodeColumns, yielding: NominatedResult | None) -> Diagnosis:
+    """Why the other nodes were refused. Kept with the class while no row's answer changes: most placements change
+    none, and a nearly full cluster should not be counted anew for each pod."""
+    if classified.node_names is not None or yielding is not None:
+        return diagnose(classified, columns, yielding)[0]
+    stamp = (classified.table.version, columns.count)
+    if classified.table.cached_diagnosis is None or classified.table.cached_diagnosis[0] != stamp:
+        classified.table.cached_diagnosis = (stamp, diagnose(classified, columns, None)[0])
+    return classified.table.cached_diagnosis[1]
+
+
+def _refused(
+    classified: ClassifiedPod, columns: NodeColumns, yielding: NominatedResult | None, turned_down: dict[int, Verdict]
+) -> PodResult:
+    diagnosis, _ = diagnose(classified, columns, yielding)
+    counts = dict(diagnosis.counts)
+    for verdict in turned_down.values():
+        for reason in verdict.reasons:
+            counts[reason] = counts.get(reason, 0) + 1
+    nearest = nearest_miss(classified, columns, yielding) if classified.rejection is None else None
+    diagnosis = msgspec.structs.replace(
+        diagnosis,
+        counts=tuple(sorted(counts.items())),
+        refused_by=tuple(sorted({*diagnosis.refused_by, *(v.plugin for v in turned_down.values())})),
+        nearest=nearest,
+    )
+    code = classified.rejection.code if classified.rejection is not None else Code.UNSCHEDULABLE
+    return PodResult(code, diagnosis)
+
+
+def _failed(columns: NodeColumns, error: str) -> PodResult:
+    return PodResult(Code.ERROR, Diagnosis(columns.count), error=error)

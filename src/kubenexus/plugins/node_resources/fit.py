@@ -1,0 +1,151 @@
+"""NodeResourcesFit: is there room, and which node should be filled next.
+
+Filter: what the pod asks for must be free; asking for 0 is never checked. A node that is smaller than the request is
+hopeless, whoever is evicted. Score: the weighted mean over some resources of how empty (LeastAllocated), how full
+(MostAllocated) or how well-shaped (RequestedToCapacityRatio) the node would be.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.api.resource_names import is_basic, is_extended
+from kubenexus.base.arrays import AmountVector, IntColumn, any_true
+from kubenexus.base.errors import truncated
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+from kubenexus.framework.extension_points import AS_IS, Depends
+from kubenexus.framework.job import JobView
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.verdict import MOST_REASONS, Code, NodeVerdict, Reason
+from kubenexus.plugins.node_resources import hints
+from kubenexus.plugins.node_resources.strategies import LEAST_ALLOCATED, Strategy, amounts_of, strategy_from
+from kubenexus.state.view import ALLOC, FREE, FREE_NONZERO, NONZERO, Nodes, OneNode
+
+_TOGETHER = 8  # resources that are compared as one table
+
+
+class NodeResourcesFit:
+    name = "NodeResourcesFit"
+    reads = ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources")
+    depends = Depends.USAGE
+    normalize = AS_IS
+    supports_one_node = True
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        self._ignored = frozenset(args.get("ignoredResources") or ())
+        self._ignored_groups = frozenset(args.get("ignoredResourceGroups") or ())
+        self._strategy: Strategy = strategy_from(args.get("scoringStrategy") or {})
+
+    @property
+    def plain(self) -> bool:
+        """Whether empty nodes go first, in cpu and memory alike: what nobody configured otherwise."""
+        return self._strategy.formula is LEAST_ALLOCATED and self._strategy.resources == [("cpu", 1), ("memory", 1)]
+
+    def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
+        asked = pod.cached("NodeResourcesFit", lambda: self._asked(pod))
+        if isinstance(nodes, OneNode):
+            allocs, uses = nodes.allocs, nodes.uses
+            for r, amount in asked.cells(nodes.rows_of(asked.names)):
+                if amount > allocs[r] - uses[r]:
+                    break
+            else:
+                return
+            nodes = nodes.as_column()
+        if nodes.rows is None and asked.within(nodes.min_free(asked.names)):
+            return
+        if len(asked.names) > _TOGETHER:
+            self._one_by_one(asked, nodes, verdict)
+            return
+        amounts = nodes.amounts(asked.names)[0]
+        lacking = amounts[FREE] < asked.like(amounts)
+        if any_true(lacking):
+            for i, name in enumerate(asked.names):
+                if any_true(lacking[i]):
+                    self._reject(name, lacking[i], amounts[ALLOC, i] < asked.values[i], nodes, verdict)
+
+    def _one_by_one(self, asked: AmountVector, nodes: Nodes, verdict: NodeVerdict) -> None:
+        """The same for a pod that asks for many resources: a table of all of them takes 40 bytes a resource and node.
+        Of those that no node ever offered no more are named than a verdict can tell apart."""
+        everywhere, offered, unnamed = np.ones(nodes.width, np.bool_), nodes.columns.resources.index, 0
+        for name, amount in zip(asked.names, asked.values, strict=True):
+            if name in offered:
+                capacity = nodes.alloc(name)
+                lacking = capacity - nodes.used(name) < amount
+                if any_true(lacking):
+                    self._reject(name, lacking, capacity < amount, nodes, verdict)
+            elif unnamed < MOST_REASONS and not nodes.is_device_class_resource(name):
+                unnamed += 1
+                verdict.reject(everywhere, _insufficient(name, Code.UNRESOLVABLE))
+
+    def _reject(self, name: str, lacking: Any, too_small: Any, nodes: Nodes, verdict: NodeVerdict) -> None:
+        if name == "pods":
+            verdict.reject(lacking, Reason("Too many pods"))
+            return
+        if nodes.is_device_class_resource(name):  # where no device plugin offers it, the claim's plugin is to judge
+            lacking &= nodes.alloc(name) > 0
+        verdict.reject(lacking & too_small, _insufficient(name, Code.UNRESOLVABLE))
+        verdict.reject(lacking & ~too_small, _insufficient(name, Code.UNSCHEDULABLE))
+
+    def _asked(self, pod: PodClass) -> AmountVector:
+        """What the pod asks for: what its containers request, and room for one pod more."""
+        wanted = dict(pod.demand.amounts)
+        if self._ignored or self._ignored_groups:
+            wanted = {name: amount for name, amount in wanted.items() if not self._ignores(name)}
+        common: dict[str, int] = {name: wanted.pop(name) for name in ("cpu", "memory") if name in wanted}
+        return AmountVector({**common, "pods": 1, **wanted})
+
+    def _ignores(self, resource: str) -> bool:
+        if not is_extended(resource):
+            return False
+        return resource in self._ignored or resource.partition("/")[0] in self._ignored_groups
+
+    def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
+        wanted, weights = pod.cached("NodeResourcesFit score", lambda: self._scored(pod))
+        result: IntColumn | int
+        if not weights:
+            result = 0
+        elif isinstance(nodes, OneNode):
+            counted, allocs, cells = nodes.nonzero, nodes.allocs, wanted.cells(nodes.rows_of(wanted.names))
+            result = self._strategy.mean_of_one(weights, [(counted[r] + v, allocs[r]) for r, v in cells])
+        else:
+            amounts, offered = nodes.amounts(wanted.names)
+            more = wanted.like(amounts)
+            left = amounts[FREE_NONZERO] - more if self._strategy.formula.spare else amounts[NONZERO] + more
+            result = self._strategy.mean(weights, left, amounts[ALLOC], offered)
+        return result
+
+    def _scored(self, pod: PodClass) -> tuple[AmountVector, list[int]]:
+        """The resources to score, what the pod asks of each, and their weights."""
+        asked = dict(pod.demand.with_defaults)
+        wanted = {n: w for n, w in self._strategy.resources if asked.get(n) or is_basic(n)}
+        return amounts_of(pod, tuple(wanted), pod.demand.with_defaults), list(wanted.values())
+
+    def capacity(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
+        """How often the request goes into what is free."""
+        asked = pod.cached("NodeResourcesFit", lambda: self._asked(pod))
+        for name, amount in zip(asked.names, asked.values, strict=True):
+            capacity = nodes.alloc(name)
+            times = np.maximum(capacity - nodes.used(name), 0) // amount
+            np.minimum(room, times, out=room, where=(capacity > 0) if nodes.is_device_class_resource(name) else True)
+
+    def amounts(self, pod: PodClass) -> Mapping[str, int]:
+        """For the gang planner, which counts pods of several classes together: what one takes of what is counted."""
+        asked = pod.cached("NodeResourcesFit", lambda: self._asked(pod))
+        return dict(zip(asked.names, asked.values, strict=True))
+
+    def _has_room(self, pod: Pod, event: ClusterEvent) -> bool:
+        return hints.node_has_room(self._ignores, pod, event)
+
+    events_to_register = (
+        ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, hints.pod_left),
+        ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN, hints.pod_shrank),
+        ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE_POD_SCALE_DOWN),
+        ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE, _has_room),
+        ClusterEventWithHint(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE, hints.device_class_backs),
+    )
+
+
+def _insufficient(name: str, code: Code) -> Reason:
+    return Reason(f"Insufficient {truncated(name)}", code)

@@ -1,0 +1,253 @@
+"""How a job comes in, and what becomes of one that changes while it waits.
+
+A newcomer is asked about at the gates and then joins the line of its kind. A job that changes may have to change its
+line: whether that also means trying it again, the hints of those who refused it say, as in kube-scheduler.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
+from kubenexus.framework.job import Job
+from kubenexus.framework.verdict import Verdict
+from kubenexus.queue.gangs.gang_jobs import COSCHEDULING
+from kubenexus.queue.gated_jobs import GatedJobs
+from kubenexus.queue.job_class import JobClass
+from kubenexus.queue.job_classes import JobClasses
+from kubenexus.queue.job_signature import JobSignature
+from kubenexus.queue.object_events import pod_changed
+from kubenexus.queue.postponed_jobs import PostponedJobs
+from kubenexus.queue.queue_metrics import JobCount, QueueMetrics, count_of_job
+from kubenexus.queue.queue_profile import QueueProfile
+from kubenexus.queue.queued_job import QueuedJob, QueueState
+from kubenexus.queue.work_allowance import WorkAllowance
+
+FORCED = "ForceActivate"
+OTHERS = ""  # the key of the rules for jobs whose profile has none of its own
+UPDATED = EventResource.TARGET_POD.value + ActionType.UPDATE.label
+# A gang has other members, or needs them otherwise: whoever refused it refused another job.
+REGROUPED = ClusterEvent(EventResource.ANYTHING, ActionType.ALL, name="PodGroupUpdate")
+
+Hold = Callable[[Job], Verdict | None]
+
+
+def _nobody(job: Job) -> Verdict | None:
+    """Keeps no job back."""
+    return None
+
+
+class Enqueuer:
+    """`hold` says why a whole job may not be tried yet, before its pods are asked about at the gates."""
+
+    def __init__(
+        self,
+        profile: Mapping[str, QueueProfile],
+        job_classes: JobClasses,
+        queue_metrics: QueueMetrics,
+        postponed: PostponedJobs,
+    ) -> None:
+        self._profile = profile
+        self._job_classes = job_classes
+        self._queue_metrics = queue_metrics
+        self._postponed = postponed
+        self.gated_jobs = GatedJobs()
+        self._to_ask: dict[QueuedJob, str] = {}
+        self.hold: Hold = _nobody
+
+    def profiles(self) -> list[QueueProfile]:
+        return list(dict.fromkeys(self._profile.values()))
+
+    def rules(self, job: Job) -> QueueProfile:
+        found = self._profile.get(job.pods[0].spec.scheduler_name)
+        return self._profile[OTHERS] if found is None else found
+
+    def enqueue(self, queued: QueuedJob, event: str, now: float) -> QueueState:
+        """A job that stands nowhere: to a gate, or into the line of its kind."""
+        job = queued.job
+        profile, priority = self.rules(job), job_priority(job)
+        queued.changed = queued.activate_requested = False
+        queued.order = (*profile.order(priority, queued.added_at), queued.number)
+        verdict = self.pre_enqueue(job)
+        if verdict is not None:
+            self.add_gated(queued, verdict, event, now)
+            return QueueState.GATED
+        job_class = self._job_classes.class_of(self._kind(queued, job), profile, priority)
+        self._job_classes.add(queued, job_class, event)
+        return job_class.state
+
+    def sign_again(self, queued: QueuedJob, now: float) -> None:
+        """The first of an active line of old signatures goes to the line of its kind, by what they mean now."""
+        verdict = self.pre_enqueue(queued.job)
+        if verdict is not None:
+            self._job_classes.remove(queued)
+            self.add_gated(queued, verdict, FORCED, now)
+            return
+        job_class = self.class_of(queued)
+        self._job_classes.continues(job_class, queued.require_class)
+        self._job_classes.remove(queued)
+        self._job_classes.add(queued, job_class, FORCED)
+
+    def pre_enqueue(self, job: Job) -> Verdict | None:
+        """What keeps the job out, if anything does."""
+        return self.hold(job) or self.rules(job).pre_enqueue(job)
+
+    def class_of(self, queued: QueuedJob) -> JobClass:
+        """The line of the job's kind."""
+        return self._job_classes.class_of(
+            self._kind(queued, queued.job), self.rules(queued.job), job_priority(queued.job)
+        )
+
+    def stands_with_others(self, queued: QueuedJob, job_class: JobClass) -> bool:
+        """Whether the job is late and stands in a line that is not for those alone: it moves when its turn comes."""
+        return (
+            not job_class.single_job
+            and self._postponed.kind(job_class.signature, queued).digest != job_class.signature.digest
+        )
+
+    def _kind(self, queued: QueuedJob, job: Job) -> JobSignature:
+        """What the job is like, in this form of it."""
+        return self._postponed.kind(self.rules(job).sign_job(job), queued)
+
+    def is_same_class(self, queued: QueuedJob, job_class: JobClass) -> bool:
+        """Whether the job is still of the line's kind."""
+        return (
+            self._job_classes.is_current(job_class)
+            and self._kind(queued, queued.job).digest == job_class.signature.digest
+        )
+
+    def add_gated(self, queued: QueuedJob, verdict: Verdict, event: str, now: float) -> None:
+        queued.job_class = None
+        self.gated_jobs.add(queued, self.rules(queued.job), verdict, now)
+        self._queue_metrics.enter(QueueState.GATED, count_of_job(queued), event)
+
+    def remove(self, queued: QueuedJob) -> None:
+        """The job stands nowhere any longer."""
+        if queued.gate_verdict is not None:
+            self.gated_jobs.remove(queued)
+            self._queue_metrics.leave(QueueState.GATED, count_of_job(queued))
+        elif queued.job_class is not None:  # else it failed on its way in
+            self._job_classes.remove(queued)
+
+    def recheck_gate(self, queued: QueuedJob, event: str, now: float) -> None:
+        """Whether a gated job may come in now. It stays where it is if not, with the gate's latest reason."""
+        verdict = self.pre_enqueue(queued.job)
+        if verdict is None:
+            # The timestamps of its members tell from when a gang was complete, after a restart, too; no gate's do.
+            if queued.gate_verdict is not None and queued.gate_verdict.plugin != COSCHEDULING:
+                queued.may_be_tried_from(math.inf, now)
+            self.remove(queued)
+            self.enqueue(queued, event, now)
+        else:
+            self.gated_jobs.add(queued, self.rules(queued.job), verdict, now)
+
+    def happened(self, profile: QueueProfile, event: ClusterEvent) -> None:
+        """An event may open gates: those that it may are to be asked again."""
+        if event.is_wildcard:
+            behind = [(queued, "") for queued in self.gated_jobs if self.rules(queued.job) is profile]
+        else:
+            behind = self.gated_jobs.gated_by(profile, profile.plugins_for(event))
+        for queued, plugin in behind:
+            if profile.may_help((plugin,), event, queued.job.pods):
+                self._to_ask.setdefault(queued, event.label)
+
+    def ask(self, work_allowance: WorkAllowance, now: float) -> None:
+        """Ask gates again that an event may have opened; some now, the others when the allowance is renewed."""
+        while work_allowance and self._to_ask:
+            queued = next(iter(self._to_ask))
+            event = self._to_ask.pop(queued)
+            if queued.gate_verdict is not None:
+                work_allowance.spend(queued.pods)
+                self.recheck_gate(queued, event, now)
+
+    @property
+    def any_to_ask(self) -> bool:
+        return bool(self._to_ask)
+
+    # --- a job changes --------------------------------------------------------------------------------------------
+
+    def update(self, queued: QueuedJob, job: Job, now: float) -> QueueState:
+        if queued.attempt_id:
+            queued.job, queued.changed = job, True
+        elif queued.gate_verdict is not None:
+            event = next((each.label for each in _events(queued.job, job)), UPDATED)
+            self._queue_metrics.leave(QueueState.GATED, JobCount(0, queued.pods - len(job.pods)))
+            queued.job = job
+            self.recheck_gate(queued, event, now)
+        else:
+            self._change_in_line(queued, job, now)
+        return queued.state
+
+    def _change_in_line(self, queued: QueuedJob, job: Job, now: float) -> None:
+        job_class, verdict = queued.require_class, self.pre_enqueue(job)
+        self._job_classes.catch_up(job_class, now)
+        helpful = next(
+            (
+                e
+                for e in _events(queued.job, job)
+                if job_class.profile.may_help(job_class.unschedulable_plugins, e, job.pods)
+            ),
+            None,
+        )
+        kind = self._kind(queued, job)
+        if verdict is not None:
+            self._job_classes.remove(queued)
+            queued.job = job
+            self.add_gated(queued, verdict, UPDATED, now)
+        elif not job_class.single_job and (
+            kind.digest != job_class.signature.digest or not self._job_classes.is_current(job_class)
+        ):
+            self._move(queued, job, kind, helpful, now)
+        else:
+            self._job_classes.replace_job(queued, job, self.order(queued, job))
+            if helpful is not None and job_class.state is QueueState.UNSCHEDULABLE:
+                self._job_classes.remove(queued)
+                state = QueueState.BACKOFF if now < job_class.backoff_until else QueueState.ACTIVE
+                self._job_classes.split_off(
+                    queued, job_class, state, job_class.backoff_until, helpful.label, job_class.unschedulable_since
+                )
+
+    def _move(self, queued: QueuedJob, job: Job, kind: JobSignature, helpful: ClusterEvent | None, now: float) -> None:
+        """To the line of another kind, with what is known of the former one."""
+        former, job_class = queued.require_class, self._job_classes.class_of(kind, self.rules(job), job_priority(job))
+        self._job_classes.inherit(job_class, former, now, woken=helpful is not None)
+        job_class.in_flight += 1  # not to be tidied away before the job stands in it
+        active = former.state is QueueState.ACTIVE or (
+            helpful is not None and job_class.state is QueueState.UNSCHEDULABLE
+        )
+        self._job_classes.remove(queued)
+        job_class.in_flight -= 1
+        queued.job, queued.order = job, self.order(queued, job)
+        event = UPDATED if helpful is None else helpful.label
+        if active:
+            self._job_classes.add(queued, job_class, event)
+        else:
+            self._job_classes.insert(queued, job_class, event)
+
+    def order(self, queued: QueuedJob, job: Job) -> tuple[Any, ...]:
+        """By the profile's rule; ties by the order we heard of them."""
+        return (*self.rules(job).order(job_priority(job), queued.added_at), queued.number)
+
+
+def job_priority(job: Job) -> int:
+    """That of its most urgent member."""
+    pods = job.pods
+    return pods[0].spec.priority if len(pods) == 1 else max(pod.spec.priority for pod in pods)
+
+
+def _events(old: Job, new: Job) -> Iterator[ClusterEvent]:
+    """What happened to the job, told of its pods: some changed, some are new, some are gone."""
+    if (old.minimum, old.topology, old.bound_nodes) != (new.minimum, new.topology, new.bound_nodes):
+        yield REGROUPED
+    before = {pod.metadata.uid: pod for pod in old.pods}
+    for pod in new.pods:
+        known = before.pop(pod.metadata.uid, None)
+        if known is pod:
+            continue
+        if known is None:
+            yield REGROUPED
+            yield ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD, new=pod)
+        elif known != pod:
+            yield from pod_changed(known, pod, target=True)
+    for pod in before.values():
+        yield ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.DELETE, old=pod)

@@ -1,0 +1,142 @@
+"""Lines that wait for events, and the events that they have yet to be asked about.
+
+An event is written down once for each plugin whose refusals it may overturn; the lines that the plugin refused are
+asked about it later, a bounded number in each turn of the loop (`queue.work_allowance`). One tenant can have 10,000
+lines, and to ask and wake all of them takes 0.4 s.
+
+    _lines    for each plugin of a profile, by share, the lines it refused: those asked the longest ago come first
+    _events   for each plugin of a profile, what some of its lines have yet to be asked about, with its number
+    _unheard  the shares with such lines, by priority
+
+A share is a priority in a namespace. Those of the highest priority are asked first, so that no job takes the room that
+an event gives to a job of more priority; shares of one priority take turns line by line, so that a namespace with
+10,000 lines does not delay one with a single line.
+"""
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final
+
+from kubenexus.framework.cluster_events import ClusterEvent
+from kubenexus.queue.job_class import ClassShare, JobClass
+from kubenexus.queue.object_events import WILDCARD_EVENT
+from kubenexus.queue.queue_profile import ANY_PLUGIN, QueueProfile
+
+# Events that are kept for a plugin. A line that is further behind is woken without being asked: a useless attempt costs
+# about as much as a hundred answers, and a job must never miss what helps it.
+MAX_EVENTS: Final = 4096
+
+_Key = tuple[QueueProfile, str]
+_NONE: Final[OrderedDict[JobClass, None]] = OrderedDict()
+
+
+class EventWaiters:
+    def __init__(self, limit: int = MAX_EVENTS) -> None:
+        self._limit = limit
+        # Ordered, since the first of thousands is taken again and again: a plain dictionary would skip all before it.
+        self._lines: dict[_Key, dict[ClassShare, OrderedDict[JobClass, None]]] = {}
+        self._events: dict[_Key, list[tuple[int, ClusterEvent]]] = {}
+        self._unheard: dict[int, dict[ClassShare, None]] = {}
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        """Whether any line waits for events."""
+        return bool(self._lines)
+
+    @property
+    def has_unchecked(self) -> bool:
+        """Whether some line may have yet to be asked about something."""
+        return bool(self._unheard)
+
+    def waiting_for(self, profile: QueueProfile, plugin: str) -> Iterator[JobClass]:
+        """The lines that this plugin refused."""
+        for job_classes in self._lines.get((profile, plugin), {}).values():
+            yield from job_classes
+
+    # --- lines come and go ------------------------------------------------------------------------------------------
+
+    def add(self, job_class: JobClass) -> None:
+        """The line waits for events from now on; one that already does stays where it is."""
+        for plugin in job_class.unschedulable_plugins:
+            shares = self._lines.setdefault((job_class.profile, plugin), {})
+            job_classes = shares.setdefault(job_class.share, OrderedDict())
+            if job_class not in job_classes:
+                job_classes[job_class] = None
+                job_class.last_event = self._count
+
+    def remove(self, job_class: JobClass) -> None:
+        for plugin in job_class.unschedulable_plugins:
+            shares = self._lines.get((job_class.profile, plugin), {})
+            job_classes = shares.get(job_class.share, _NONE)
+            if job_class in job_classes:
+                del job_classes[job_class]
+                if not job_classes:
+                    del shares[job_class.share]
+                if not shares:
+                    del self._lines[job_class.profile, plugin]
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def record(self, profile: QueueProfile, event: ClusterEvent) -> None:
+        """Takes time by plugins and namespaces, not by lines."""
+        self._count += 1
+        concerned = profile.plugins_for(event)
+        for key, shares in self._lines.items():
+            if key[0] is profile and (event.is_wildcard or key[1] in concerned or (concerned and key[1] == ANY_PLUGIN)):
+                self._note(key, event)
+                for share in shares:
+                    self._unheard.setdefault(share.priority, {})[share] = None
+
+    def events_for(self, job_class: JobClass) -> Iterator[tuple[str, ClusterEvent]]:
+        """What happened since the line was last asked and may concern it, with the plugin whose refusal it may end."""
+        for plugin in job_class.unschedulable_plugins:
+            events = self._events.get((job_class.profile, plugin), ())
+            for _, event in events[bisect_right(events, job_class.last_event, key=_number) :]:
+                if event.max_priority is None or job_class.priority <= event.max_priority:
+                    yield plugin, event
+
+    def mark_checked(self, job_class: JobClass) -> None:
+        """The line was asked about all that happened. If it still waits it comes last of its share."""
+        job_class.last_event = self._count
+        for plugin in job_class.unschedulable_plugins:
+            job_classes = self._lines.get((job_class.profile, plugin), {}).get(job_class.share, _NONE)
+            if job_class in job_classes:
+                job_classes.move_to_end(job_class)
+
+    def next_class(self) -> JobClass | None:
+        """The line to be asked next; None: each knows all that happened, which is then forgotten."""
+        while self._unheard:
+            priority = max(self._unheard)
+            shares = self._unheard[priority]
+            share = next(iter(shares))
+            del shares[share]
+            job_class = self._behind(share)
+            if job_class is not None:
+                shares[share] = None  # the others of this priority have a turn first
+                return job_class
+            if not shares:
+                del self._unheard[priority]
+        self._events.clear()
+        return None
+
+    def _behind(self, share: ClassShare) -> JobClass | None:
+        """A line of this share that has yet to be asked about something. Each plugin's lines are in the order in which
+        they were last asked, so that the first of them tells."""
+        for (profile, plugin), events in self._events.items():
+            job_classes = self._lines.get((profile, plugin), {}).get(share)
+            job_class = next(iter(job_classes)) if job_classes else None
+            if job_class is not None and job_class.last_event < events[-1][0]:
+                return job_class
+        return None
+
+    def _note(self, key: _Key, event: ClusterEvent) -> None:
+        events = self._events.setdefault(key, [])
+        events.append((self._count, event))
+        if len(events) > self._limit:
+            half = self._limit // 2
+            events[:half] = [(events[half - 1][0], WILDCARD_EVENT)]
+
+
+def _number(pair: tuple[int, ClusterEvent]) -> int:
+    return pair[0]

@@ -1,0 +1,1 @@
+"""Pods of gangs become jobs."""

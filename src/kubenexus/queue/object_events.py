@@ -1,0 +1,125 @@
+"""What an update amounts to: the events that a change of a node or a pod makes.
+
+An update says only "this is how it is now". Most change nothing that scheduling looks at (a kubelet is alive, a
+condition has a new timestamp) and make no event at all for a node, and one of no named kind for a pod. Each function
+tells the queue of one thing that happened; together with `queue.scheduling_queue` these are all that the watches need
+to call.
+"""
+
+import msgspec
+
+from kubenexus.api.allocatable import allocatable
+from kubenexus.api.core import Node, Pod
+from kubenexus.api.resize import is_infeasible
+from kubenexus.api.resources import milli_requests
+from kubenexus.base.errors import Malformed
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
+
+# Wakes everybody: after a change that no plugin has a name for, such as another configuration.
+WILDCARD_EVENT = ClusterEvent(EventResource.ANYTHING, ActionType.ALL, name="ForceActivate")
+
+_NO_RESOURCES: frozenset[str] = frozenset()
+
+
+def node_added(node: Node, delegated: frozenset[str] = _NO_RESOURCES) -> ClusterEvent:
+    return ClusterEvent(EventResource.NODE, ActionType.ADD, new=node, delegated=delegated)
+
+
+def node_gone(node: Node) -> ClusterEvent:
+    return ClusterEvent(EventResource.NODE, ActionType.DELETE, old=node)
+
+
+def node_changed(old: Node, new: Node, delegated: frozenset[str] = _NO_RESOURCES) -> list[ClusterEvent]:
+    """One event for each kind of change. Being cordoned helps nobody and is none."""
+    actions = []
+    if old.status.allocatable != new.status.allocatable and _offers(old) != _offers(new):
+        actions.append(ActionType.UPDATE_NODE_ALLOCATABLE)
+    if old.metadata.labels != new.metadata.labels:
+        actions.append(ActionType.UPDATE_NODE_LABEL)
+    uncordoned = old.spec.unschedulable and not new.spec.unschedulable
+    if uncordoned or old.spec.taints != new.spec.taints:
+        actions.append(ActionType.UPDATE_NODE_TAINT)
+    if old.metadata.annotations != new.metadata.annotations:
+        actions.append(ActionType.UPDATE_NODE_ANNOTATION)
+    if old.status.declared_features != new.status.declared_features:
+        actions.append(ActionType.UPDATE_NODE_DECLARED_FEATURE)
+    return [ClusterEvent(EventResource.NODE, action, old, new, delegated=delegated) for action in actions]
+
+
+def pod_bound(pod: Pod) -> ClusterEvent:
+    """A pod got its node, by whoever's hand."""
+    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD, new=pod)
+
+
+def pod_gone(pod: Pod) -> ClusterEvent:
+    """A pod that had a node was deleted, or has finished."""
+    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, old=pod)
+
+
+def pod_forgotten(pod: Pod, node: str) -> ClusterEvent:
+    """An assumed pod did not get its node after all: what it held there is free again."""
+    held = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+    return pod_gone(held)
+
+
+def nomination_ended(pod: Pod) -> ClusterEvent:
+    """A waiting pod no longer claims the node it was nominated to (it is gone, or claims another). That frees room
+    for those who had to respect the claim: jobs of its priority and below."""
+    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, old=pod, max_priority=pod.spec.priority)
+
+
+def pod_changed(old: Pod, new: Pod, *, target: bool = False) -> list[ClusterEvent]:
+    """One event for each kind of change; `target` says that the pod itself is the one to be woken."""
+    resource = EventResource.TARGET_POD if target else EventResource.UNSCHEDULED_POD
+    if new.spec.node_name:
+        resource = EventResource.ASSIGNED_POD
+    actions = [action for action, happened in _pod_actions(old, new) if happened]
+    return [ClusterEvent(resource, action, old, new) for action in actions or (ActionType.UPDATE,)]
+
+
+def _pod_actions(old: Pod, new: Pod) -> list[tuple[ActionType, bool]]:
+    before, after = ({}, {}) if _asks_alike(old, new) else (_asks(old), _asks(new))
+    return [
+        (ActionType.UPDATE_POD_LABEL, old.metadata.labels != new.metadata.labels),
+        (ActionType.UPDATE_POD_SCALE_DOWN, _more(before, after)),
+        (ActionType.UPDATE_POD_SCALE_UP, _more(after, before)),
+        (
+            ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
+            bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates,
+        ),
+        # Tolerations can only be added: the API server refuses anything else.
+        (ActionType.UPDATE_POD_TOLERATION, len(old.spec.tolerations) != len(new.spec.tolerations)),
+    ]
+
+
+def _more(this: dict[str, int], that: dict[str, int]) -> bool:
+    """Whether any amount is larger in this than in that, or missing there."""
+    return any(name not in that or amount > that[name] for name, amount in this.items())
+
+
+def _asks_alike(old: Pod, new: Pod) -> bool:
+    """Whether all that requests are counted from is the same, as after most updates: then nothing need be counted."""
+    return _counted_from(old) == _counted_from(new)
+
+
+def _counted_from(pod: Pod) -> tuple[object, ...]:
+    spec, status = pod.spec, pod.status
+    reported = (status.container_statuses, status.init_container_statuses, status.allocated_resources)
+    asked = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
+    return (*asked, *reported, status.resources, is_infeasible(pod))
+
+
+def _asks(pod: Pod) -> dict[str, int]:
+    """What the pod takes, in thousandths, as kube-scheduler compares it; nothing if that cannot be read."""
+    try:
+        return milli_requests(pod)
+    except Malformed:
+        return {}
+
+
+def _offers(node: Node) -> object:
+    """Amounts, so that 1000m and 1 are no change; the text itself if it cannot be read."""
+    try:
+        return allocatable(node)
+    except Malformed:
+        return node.status.allocatable

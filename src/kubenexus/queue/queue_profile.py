@@ -1,0 +1,178 @@
+"""What a profile says about waiting: the order, the gates, which jobs are alike, and which event may help whom.
+
+All of it is handed in. The queue asks here, never a plugin, so it can be tested with rules of three lines and knows
+nothing of nodes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from kubenexus.api.core import Pod
+from kubenexus.framework.aging import Aging
+from kubenexus.framework.cluster_events import (
+    ActionType,
+    ClusterEvent,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    events_to_register,
+)
+from kubenexus.framework.extension_points import PreEnqueue, QueueSort
+from kubenexus.framework.job import Job
+from kubenexus.framework.plugin_results import (
+    FAILURES,
+    checked_pre_enqueue,
+    checked_sort_key,
+    plugin_error,
+    reraise_interrupts,
+)
+from kubenexus.framework.profile import ProfilePlugins, is_built_in
+from kubenexus.framework.verdict import Code, Verdict
+from kubenexus.queue.job_signature import JobSignature, Sign, sign_job
+
+# Stands for "nobody we know of" among those who refused a job: any event that interests some plugin may help it.
+ANY_PLUGIN = ""
+
+Wakes = Mapping[str, Sequence[ClusterEventWithHint]]
+Scope = Callable[[str], Hashable]
+
+
+def _first_come(priority: int, since: float) -> tuple[float, ...]:
+    return (-priority, since)
+
+
+class QueueProfile:
+    """One for each profile.
+
+    `context` is whatever signatures depend on besides the pod (whom nodes are closed to, say): when it changes, each
+    job is signed again before it is next tried. It says who is alike, and lets no job in by itself: what does is an
+    event. `scope` is the same for the pods of one namespace (which terms of other pods may speak of them); it is part
+    of what `sign` returns, and jobs of other namespaces stay where they are. `selectors` is what refusals rest on that
+    no event tells of (what Services select by, where default constraints refuse): when it changes, all that were
+    refused are woken. `aging` says how waiting makes a job more urgent, if it does. `hints` counts what hints answered,
+    by plugin, event and answer; `failures` how often gates and orders failed, by plugin.
+    """
+
+    def __init__(
+        self,
+        sign: Sign,
+        wakes: Wakes,
+        gates: Iterable[PreEnqueue] = (),
+        sort: QueueSort | None = None,
+        context: Callable[[], Hashable] | None = None,
+        aging: Aging | None = None,
+        *,
+        selectors: Callable[[], Hashable] | None = None,
+        scope: Scope | None = None,
+    ) -> None:
+        self.aging = aging
+        self._scope = scope
+        self.context = context
+        self.selectors = selectors
+        self.hints: Counter[tuple[str, str, str]] = Counter()
+        self._sign = sign
+        self._wakes = wakes
+        self._gates = tuple(gates)
+        self._sort = sort
+        self._sort_built_in = sort is not None and is_built_in(sort)
+        self.failures: Counter[str] = Counter()
+        self._concerned: dict[tuple[EventResource, ActionType], dict[str, tuple[QueueingHint | None, ...]]] = {}
+
+    @staticmethod
+    def of(
+        profile_plugins: ProfilePlugins,
+        sign: Sign,
+        context: Callable[[], Hashable] | None = None,
+        also: Wakes = MappingProxyType({}),
+        aging: Aging | None = None,
+        *,
+        selectors: Callable[[], Hashable] | None = None,
+        scope: Scope | None = None,
+    ) -> "QueueProfile":
+        """Those of a profile's plugins, and of others who refuse."""
+        sort = profile_plugins.queue_sort[0] if profile_plugins.queue_sort else None
+        wakes = {**events_to_register(profile_plugins.plugins), **also}
+        return QueueProfile(
+            sign, wakes, profile_plugins.pre_enqueue, sort, context, aging, selectors=selectors, scope=scope
+        )
+
+    def order(self, priority: int, since: float) -> tuple[float, ...]:
+        """Jobs with smaller keys go first. A job that the profile's plugin cannot place goes first come, first served:
+        one key that cannot be compared would spoil the queue for all."""
+        if self._sort is None:
+            return _first_come(priority, since)
+        try:
+            key = self._sort.sort_key(priority, since)
+            return key if self._sort_built_in else checked_sort_key(key, self._sort.name)
+        except FAILURES as error:
+            self.failures[plugin_error(self._sort, error).plugin] += 1
+            return _first_come(priority, since)
+
+    def effective_priority(self, priority: int, since: float, now: float) -> int:
+        """The priority that a job of this age counts with now."""
+        return priority if self.aging is None else self.aging.effective_priority(priority, since, now)
+
+    def sign_job(self, job: Job) -> JobSignature:
+        """What the job is like. One that cannot be signed is like no other, and waits by itself."""
+        try:
+            return sign_job(job, self._sign)
+        except Exception:
+            return sign_job(job, lambda pod: f"{pod.key} {pod.metadata.uid}".encode())
+
+    def scope(self, pod: Pod) -> Hashable:
+        """What the signature of a pod depends on besides the pod, in its namespace."""
+        return None if self._scope is None else self._scope(pod.metadata.namespace)
+
+    def pre_enqueue(self, job: Job) -> Verdict | None:
+        """The first verdict that keeps the job out, if any. One gated pod gates its job; a gate that fails is shut."""
+        for pod in job.pods:
+            for plugin in self._gates:
+                try:
+                    verdict = checked_pre_enqueue(plugin.pre_enqueue(pod), plugin.name)
+                except FAILURES as error:
+                    self.failures[plugin.name] += 1
+                    verdict = Verdict(Code.ERROR, (plugin_error(plugin, error).problem,), plugin.name)
+                if verdict is not None:
+                    return verdict
+        return None
+
+    def with_hints(self, refused_by: Iterable[str]) -> tuple[str, ...]:
+        """Those of the plugins we have events for; NOBODY in place of the others, and if there are none."""
+        return tuple(sorted({name if name in self._wakes else ANY_PLUGIN for name in refused_by})) or (ANY_PLUGIN,)
+
+    def plugins_for(self, event: ClusterEvent) -> Mapping[str, tuple[QueueingHint | None, ...]]:
+        """The plugins whose refusals an event of this kind may overturn, with the hints that look closer."""
+        kind = (event.resource, event.action)
+        if kind not in self._concerned:
+            matching = {
+                name: tuple(wake.hint for wake in wakes if wake.matches(event)) for name, wakes in self._wakes.items()
+            }
+            self._concerned[kind] = {name: hints for name, hints in matching.items() if hints}
+        return self._concerned[kind]
+
+    def may_help(self, blamed: Iterable[str], event: ClusterEvent, pods: Iterable[Pod]) -> bool:
+        """Whether the event may let any of these pods in, given who refused them."""
+        if event.is_wildcard:
+            return True
+        concerned = self.plugins_for(event)
+        for name in blamed:
+            if name == ANY_PLUGIN:
+                return True
+            for hint in concerned.get(name, ()):
+                if any(self._ask(name, hint, event, pod) for pod in pods):
+                    return True
+        return False
+
+    def _ask(self, plugin: str, hint: QueueingHint | None, event: ClusterEvent, pod: Pod) -> bool:
+        """A hint that fails says yes: a useless attempt costs less than a job that is never woken."""
+        answer: Any = True
+        try:
+            answer = hint is None or bool(hint(pod, event))
+            said = "Queue" if answer else "QueueSkip"
+        except FAILURES as error:
+            reraise_interrupts(error)
+            said = "Error"
+        self.hints[plugin, event.label, said] += 1
+        return bool(answer)

@@ -1,0 +1,174 @@
+"""Where lines are: to be tried, backing off, or parked until something happens. Only bookkeeping, no rules.
+
+active    by the order of their first jobs: the next one to be tried is its least
+fresh     those of the active ones whose first job has never been tried, by the same order
+retries   the other active ones, by the profile's order of when they were refused: kube-scheduler's
+backoff   by the time their backoff ends, then by that order
+failing   the same, for those nobody is to blame for: not to be tried before the time, however idle we are
+parked    in the order they were parked, so that the first is the first to be flushed
+aside     the active ones that wait until their namespace is admitted again: by namespace, then as the active ones
+ripening  the active ones whose jobs gain urgency by waiting, by the time when they do
+watching  those that an event may wake
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kubenexus.base.clock import Clock
+from kubenexus.base.heap import Heap
+from kubenexus.queue.event_waiters import EventWaiters
+from kubenexus.queue.job_class import JobClass
+from kubenexus.queue.queued_job import QueueState
+from kubenexus.queue.work_allowance import WorkAllowance
+
+
+class SubQueues:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.active: Heap[JobClass] = Heap()
+        self.fresh: Heap[JobClass] = Heap()
+        self.retries: Heap[JobClass] = Heap()
+        self.backoff: Heap[JobClass] = Heap()
+        self.error_backoff: Heap[JobClass] = Heap()
+        self.aging: Heap[JobClass] = Heap()
+        self.unschedulable: dict[JobClass, None] = {}
+        self.aside: dict[str, Heap[JobClass]] = {}
+        self.refused_by = EventWaiters()
+
+    def update(self, job_class: JobClass) -> None:
+        """Put the line where it says it is, by the order it now has. Called after anything about it changed; an empty
+        line is nowhere."""
+        if job_class.set_aside_for and (job_class.state is not QueueState.ACTIVE or not job_class.members):
+            self._readmit(job_class)
+        self._heaped(job_class)
+        if job_class.state is not QueueState.UNSCHEDULABLE or not job_class.members:
+            self.unschedulable.pop(job_class, None)
+        elif job_class not in self.unschedulable:
+            self.unschedulable[job_class] = None
+        self._watch(job_class)
+
+    def remove(self, job_class: JobClass) -> None:
+        """Take the line out of everything, because its place, or who is blamed, is about to change."""
+        self._readmit(job_class)
+        if job_class.slot is not None:
+            self._heap(job_class).remove(job_class.slot)
+            job_class.slot = None
+        self._enlist(job_class, None)
+        self.unschedulable.pop(job_class, None)
+        self.refused_by.remove(job_class)
+
+    def set_aside(self, job_class: JobClass, namespace: str) -> None:
+        """An active line is not to be tried until it is released."""
+        job_class.set_aside_for = namespace
+        self._heaped(job_class)
+
+    def release(self, namespace: str, lines: int) -> None:
+        """So many lines of this namespace may be tried, in their order."""
+        for _ in range(lines):
+            heap = self.aside.get(namespace)
+            job_class = None if heap is None else heap.first()
+            if job_class is None:
+                return
+            self._readmit(job_class)
+            self._heaped(job_class)
+
+    def _readmit(self, job_class: JobClass) -> None:
+        if job_class.set_aside_for:
+            self._stand_aside(job_class, None)
+            job_class.set_aside_for = ""
+
+    def _stand_aside(self, job_class: JobClass, order: tuple[Any, ...] | None) -> None:
+        """At this place among those of its namespace; None: no longer there."""
+        heap = self.aside.setdefault(job_class.set_aside_for, Heap())
+        if job_class.aside_slot is not None and job_class.aside_slot[0] != order:
+            heap.remove(job_class.aside_slot)
+            job_class.aside_slot = None
+        if order is not None and job_class.aside_slot is None:
+            job_class.aside_slot = heap.push(order, job_class)
+        if not heap:
+            del self.aside[job_class.set_aside_for]
+
+    def set_unschedulable_plugins(self, job_class: JobClass, plugins: Iterable[str]) -> None:
+        """These refused the line; where it is does not change."""
+        self.refused_by.remove(job_class)
+        job_class.unschedulable_plugins = tuple(sorted(plugins))
+        self._watch(job_class)
+
+    @property
+    def oldest_unschedulable(self) -> JobClass | None:
+        """The one that was parked longest ago."""
+        return next(iter(self.unschedulable), None)
+
+    def __iter__(self) -> Iterator[JobClass]:
+        """Every line that has waiting jobs."""
+        yield from self.active
+        for job_classes in self.aside.values():
+            yield from job_classes
+        yield from self.backoff
+        yield from self.error_backoff
+        yield from self.unschedulable
+
+    def apply_aging(self, work_allowance: WorkAllowance) -> None:
+        """Put lines where they belong whose jobs have waited longer now."""
+        now = self._clock.now()
+        while work_allowance:
+            job_class = self.aging.first()
+            if job_class is None or job_class.aging_slot is None or job_class.aging_slot[0] > now:
+                return
+            work_allowance.spend()
+            self.aging.remove(job_class.aging_slot)
+            job_class.aging_slot = None
+            self._heaped(job_class)
+
+    def _heaped(self, job_class: JobClass) -> None:
+        now = self._clock.now()
+        order: tuple[Any, ...] | None = None
+        if job_class.set_aside_for:
+            self._stand_aside(job_class, job_class.order(now))
+        elif job_class.members and job_class.state is not QueueState.UNSCHEDULABLE:
+            order = (
+                job_class.order(now)
+                if job_class.state is QueueState.ACTIVE
+                else (job_class.backoff_until, job_class.order(now))
+            )
+            self._watch_age(job_class, now)
+        self._enlist(job_class, order if job_class.state is QueueState.ACTIVE else None)
+        if job_class.slot is not None:
+            if job_class.slot[0] == order:
+                return
+            self._heap(job_class).remove(job_class.slot)
+        job_class.slot = None if order is None else self._heap(job_class).push(order, job_class)
+
+    def _enlist(self, job_class: JobClass, order: tuple[Any, ...] | None) -> None:
+        """Among those that have been tried, or those that have not. None: it is not active."""
+        heap = self.retries if job_class.tried else self.fresh
+        if order is not None and heap is self.retries:
+            order = job_class.profile.order(job_class.priority, job_class.unschedulable_since)
+        if job_class.tried_slot is not None:
+            if job_class.tried_slot[0] == order and job_class.tried_slot[3] is heap:
+                return
+            job_class.tried_slot[3].remove(job_class.tried_slot)
+        job_class.tried_slot = None
+        if order is not None:
+            job_class.tried_slot = heap.push(order, job_class)
+            job_class.tried_slot.append(heap)
+
+    def _watch_age(self, job_class: JobClass, now: float) -> None:
+        """One that is looked at too early is only looked at again, so a slot is kept while it is early enough."""
+        grows = job_class.next_priority_increase(now) if job_class.state is QueueState.ACTIVE else None
+        if grows is None or (job_class.aging_slot is not None and job_class.aging_slot[0] <= grows):
+            return
+        if job_class.aging_slot is not None:
+            self.aging.remove(job_class.aging_slot)
+        job_class.aging_slot = self.aging.push(grows, job_class)
+
+    def _heap(self, job_class: JobClass) -> Heap[JobClass]:
+        if job_class.state is QueueState.ACTIVE:
+            return self.active
+        return self.error_backoff if job_class.error_backoff else self.backoff
+
+    def _watch(self, job_class: JobClass) -> None:
+        if job_class.waits_for_event:
+            self.refused_by.add(job_class)
+        else:
+            self.refused_by.remove(job_class)

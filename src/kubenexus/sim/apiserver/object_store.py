@@ -1,0 +1,84 @@
+"""The core: one store, the kinds, time and chance. Whatever serves requests reads and writes through it."""
+
+import random
+from collections.abc import Collection
+
+import msgspec
+
+from kubenexus.base.clock import Clock
+from kubenexus.sim.apiserver.kinds import Registry, ServedKind
+from kubenexus.sim.apiserver.meta import MetadataSource
+from kubenexus.sim.apiserver.rules.events import inward, outward
+from kubenexus.sim.apiserver.status_errors import Json
+from kubenexus.sim.apiserver.store import Store
+
+encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+NAMESPACES = "namespaces"
+
+
+class ObjectStore:
+    """Implements `World` for the rules. `without` names admission plugins that are switched off."""
+
+    def __init__(
+        self, clock: Clock, rng: random.Random, store: Store | None = None, without: Collection[str] = ()
+    ) -> None:
+        self._without = frozenset(without)
+        self.store = store or Store()
+        self.registry = Registry()
+        self.stamps = MetadataSource(clock, rng)
+
+    # What rules ask.
+
+    def now(self) -> str:
+        return self.stamps.now()
+
+    def find(self, resource: str, key: str) -> Json | None:
+        data = self.store.get(resource, key)
+        return None if data is None else decode(data)
+
+    def all(self, resource: str, namespace: str = "", holding: bytes = b"") -> list[Json]:
+        prefix = f"{namespace}/" if namespace else ""
+        objects = self.store.collection(resource).objects
+        return [decode(data) for key, data in objects.items() if key.startswith(prefix) and holding in data]
+
+    def number(self, below: int) -> int:
+        return self.stamps.rng.randrange(below)
+
+    def admits(self, plugin: str) -> bool:
+        return plugin not in self._without
+
+    # Writing.
+
+    def write(self, kind: ServedKind, key: str, item: Json) -> bytes:
+        """Commits an object; returns it as it is kept."""
+        data = self._stamped(item)
+        self.store.commit(kind.store, key, data)
+        return data
+
+    def remove(self, kind: ServedKind, key: str, item: Json) -> bytes:
+        """Commits a deletion; returns the last state, with the version of its end."""
+        data = self._stamped(item)
+        self.store.commit(kind.store, key, data, deleted=True)
+        return data
+
+    def _stamped(self, item: Json) -> bytes:
+        item.pop("kind", None)
+        item.pop("apiVersion", None)
+        item["metadata"]["resourceVersion"] = str(self.store.next_version())
+        return encode(item)
+
+
+def decode(data: bytes) -> Json:
+    found: Json = _decode(data)
+    return found
+
+
+def kept(kind: ServedKind, item: Json) -> Json:
+    """An object as the store keeps it."""
+    return inward(item) if kind.group == "events.k8s.io" else item
+
+
+def shown(kind: ServedKind, data: bytes) -> bytes:
+    """An object as clients of this kind see it, still without `kind` and `apiVersion`."""
+    return encode(outward(decode(data))) if kind.group == "events.k8s.io" else data

@@ -1,0 +1,47 @@
+"""What a controller answers: what it saw, as a status, and what is to be done about it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kubenexus.base.timestamps import format_time
+from kubenexus.client.calls import Call
+from kubenexus.sim.controllers.types import Item
+
+MOST = 100  # pods made or deleted in one step: the next follows at once, but others come in between
+
+
+class WorkloadEvent(NamedTuple):
+    """An event about the workload."""
+
+    reason: str
+    text: str
+    type: str = "Normal"
+
+
+class ReconcileResult(NamedTuple):
+    """`status` is the whole of it (None: leave it), `annotations` are written with it; `again` is when to look once
+    more though nothing has happened."""
+
+    status: Item | None = None
+    calls: Sequence[Call] = ()
+    again: float | None = None
+    notes: Sequence[WorkloadEvent] = ()
+    annotations: Mapping[str, str] = {}
+
+
+def without_zero_fields(status: Mapping[str, Any], *always: str) -> Item:
+    """Without what is zero or empty, as Go writes it; `always` names the fields that stay."""
+    return {key: value for key, value in status.items() if value or key in always}
+
+
+def condition(old: Item, type: str, status: str, reason: str, message: str, now: float, **more: str) -> Item:
+    """One condition of a status; its transition keeps its time while it says the same."""
+    before: Item = next((each for each in old.get("conditions", ()) if each["type"] == type), {})
+    same = before.get("status") == status
+    since = before["lastTransitionTime"] if same else format_time(now)
+    return {"type": type, "status": status, "reason": reason, "message": message, "lastTransitionTime": since, **more}
+
+
+def earliest(*moments: float | None) -> float | None:
+    known = [each for each in moments if each is not None]
+    return min(known) if known else None

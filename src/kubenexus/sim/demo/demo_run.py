@@ -1,0 +1,131 @@
+"""The show: server, controllers and agents in this process, the scheduler in its own, the acts one after the other."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
+
+from kubenexus.base.clock import Clock, WallClock
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.sim.apiserver.serving import ServingOptions
+from kubenexus.sim.demo import demo_nodes
+from kubenexus.sim.demo.cluster_state import ClusterState
+from kubenexus.sim.demo.demo_client import DemoClient, ExpectationFailed
+from kubenexus.sim.demo.schedulers import KUBE, OURS, SchedulerProcess, scheduling
+from kubenexus.sim.demo.screen import DemoOutput, shown
+from kubenexus.sim.demo.steps import STORY, DemoStep
+from kubenexus.sim.demo.summary import summary
+from kubenexus.sim.demo.view import Caption
+from kubenexus.sim.embedded_cluster import (
+    EmbeddedCluster,
+    EmbeddedClusterSpec,
+    open_embedded_cluster,
+    run_in_background,
+)
+from kubenexus.sim.kubelets.agents import AgentSettings
+
+READING = 3.0  # seconds for a human to read what an act has shown
+STARTING = STOPPING = 0.3  # seconds that pods take to, while a human watches
+
+
+class DemoFailed(KubeNexusError):
+    """One act did not come true, or the scheduler is gone."""
+
+
+class DemoOptions(NamedTuple):
+    """What is played, and how. `pace` 0: as fast as it goes; 1: for a human; 0.5: for a quick one."""
+
+    nodes: int = 12
+    seed: int = 1
+    patience: float = 30.0
+    scheduler: str = OURS
+    port: int = 0
+    pace: float = 0.0
+    draws: bool = False
+    story: Sequence[DemoStep] = STORY
+
+
+class DemoRun:
+    """`told` is true once the whole story was. `out` gets plain lines; `screen` takes the place of the usual ones."""
+
+    def __init__(
+        self,
+        plan: DemoOptions,
+        out: Callable[[str], None],
+        clock: Clock | None = None,
+        screen: DemoOutput | None = None,
+    ) -> None:
+        self._plan, self._out, self._clock, self._screen = plan, out, clock or WallClock(), screen
+        self.scene = ClusterState(self._clock)
+        self.told = False
+
+    async def play(self, keep: asyncio.Event | None = None) -> None:
+        """The whole story; with `keep` the cluster stays until it is set. Raises DemoFailed, and KubeNexusError."""
+        plan, rng = self._plan, random.Random(self._plan.seed)
+        agents = AgentSettings(renew=0, start=STARTING * plan.pace, stop=STOPPING * plan.pace)
+        wanted = EmbeddedClusterSpec(demo_nodes.nodes(plan.nodes, self._clock.now()), agents)
+        async with contextlib.AsyncExitStack() as stack:
+            box = await stack.enter_async_context(
+                open_embedded_cluster(ServingOptions("127.0.0.1", plan.port), self._clock, rng, wanted)
+            )
+            scheduler = await stack.enter_async_context(scheduling(plan.scheduler, box.kubeconfig))
+            await stack.enter_async_context(self._watched(box, rng))
+            join = f"kubectl --server={box.served.address} get pods -o wide"
+            await self._shown(box, scheduler, join)
+            if keep is not None:
+                self._out(f"\nThe cluster stays; Ctrl-C ends it. From another terminal:\n  {join}")
+                await keep.wait()
+
+    @contextlib.asynccontextmanager
+    async def _watched(self, box: EmbeddedCluster, rng: random.Random) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            for watch in self.scene.watches(box.client, rng):
+                await stack.enter_async_context(run_in_background(watch.run()))
+            yield
+
+    async def _shown(self, box: EmbeddedCluster, scheduler: SchedulerProcess, join: str) -> None:
+        plan = self._plan
+        own = contextlib.nullcontext(self._screen) if self._screen else None
+        async with own or shown(self.scene, self._clock, self._out, draws=plan.draws) as screen:
+            size = plan.nodes + demo_nodes.GPU_NODES
+            screen.say(f"A cluster of {size} nodes; scheduler: {scheduler}. From another terminal:")
+            screen.say(f"  {join}\n")
+            stage = DemoClient(box.client, self.scene, plan.patience, plan.pace)
+            await self._or_else(self._acts(screen, stage, join), scheduler)
+            self.told = True
+            for line in summary(self.scene, stage.moved, self._clock.now()):
+                screen.say(line)
+
+    async def _or_else(self, acts: Coroutine[Any, Any, None], scheduler: SchedulerProcess) -> None:
+        """The acts; a scheduler that ends before them ends the story."""
+        story = asyncio.ensure_future(acts)
+        gone = asyncio.ensure_future(scheduler.ended())
+        try:
+            await asyncio.wait({story, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not story.done():
+                raise DemoFailed(f"the story broke off: {gone.result()}")
+            story.result()
+        finally:
+            for task in (story, gone):
+                task.cancel()
+            await asyncio.gather(story, gone, return_exceptions=True)
+
+    async def _acts(self, screen: DemoOutput, stage: DemoClient, join: str) -> None:
+        story, told = self._plan.story, list[str]()
+        await stage.until("nodes", lambda: "" if self.scene.nodes else "none")
+        for number, act in enumerate(story, 1):
+            screen.caption(Caption(tuple(told), f"{number}. {act.title}", number, len(story), join))
+            line = f"{number}. {act.title}: {await self._act(number, act, stage)}"
+            told.append(line)
+            screen.say(line)
+            screen.caption(Caption(tuple(told), "", number, len(story), join))
+            await stage.pause(READING)
+
+    async def _act(self, number: int, act: DemoStep, stage: DemoClient) -> str:
+        if act.only and self._plan.scheduler == KUBE:
+            return f"not told: {act.only}"
+        try:
+            return await act.play(stage)
+        except ExpectationFailed as why:
+            raise DemoFailed(f"act {number} ({act.title}) failed: {why}") from None

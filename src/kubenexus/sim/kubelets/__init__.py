@@ -1,0 +1,1 @@
+"""Nodes without machines: agents that act as kubelets do."""

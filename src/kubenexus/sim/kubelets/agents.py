@@ -1,0 +1,222 @@
+"""The kubelets of a cluster that has none: nodes that stay ready, and pods that run on them.
+
+    watch of nodes ─▶ node_seen ─▶ ┐                      ┌─▶ taint of a fresh node off, ready, lease renewed
+                                   ├─ chores ─▶ due ─▶ call
+    watch of pods  ─▶ pod_seen  ─▶ ┘                      └─▶ run or refuse, succeed, delete
+
+What is done follows from what the server says, never from memory: agents can be killed and started again, and go on.
+There is no I/O and no clock here. `live` carries the calls to a real server; a simulation asks `due` in its own time.
+"""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.base.timestamps import parse_timestamp
+from kubenexus.client import kinds, verbs
+from kubenexus.client.calls import ApiError, Call
+from kubenexus.sim.delaying_queue import DelayingQueue, WorkItem
+from kubenexus.sim.kubelets import node_calls, pod_status
+from kubenexus.sim.kubelets.annotations import AGENT, REFUSE, RUN_SECONDS
+from kubenexus.sim.kubelets.pod_status import KubeletRejection
+from kubenexus.sim.kubelets.types import Node, Pod
+
+Refuse = Callable[[Pod, Node], KubeletRejection | None]
+
+UNTAINT, READY, OFFER, HEARTBEAT, RENEW, LEASE = "untaint", "ready", "offer", "heartbeat", "renew", "lease"
+RUN, SUCCEED, DELETE = "run", "succeed", "delete"
+OF_NODES = (UNTAINT, READY, OFFER, HEARTBEAT, RENEW, LEASE)
+OF_PODS = (RUN, SUCCEED, DELETE)
+
+
+class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How agents behave. All in seconds."""
+
+    renew: float = 20.0  # a lease, every so often; kubelets do it twice as often. 0: no leases
+    lease: int = 40
+    heartbeat: float = 300.0  # the status, as kubelets do when nothing has changed
+    start: float = 0.0  # from bound to running
+    run: float | None = None  # from running to succeeded, for pods that do not say; None: they run until deleted
+    stop: float | None = None  # from deleted to gone, if less than the grace period; None: the whole of it
+    retry: float = 1.0  # after a call that may not have arrived
+    all_nodes: bool = False  # keep every node, not only those with the label
+
+
+def as_annotated(pod: Pod, node: Node) -> KubeletRejection | None:
+    """Refuses where an annotation of the pod or of the node says so."""
+    reason = pod.metadata.annotations.get(REFUSE) or node.metadata.annotations.get(REFUSE)
+    return KubeletRejection(reason) if reason else None
+
+
+class Agents:
+    """The agents of all nodes. `refuse` is asked about each pod before it runs."""
+
+    def __init__(self, settings: AgentSettings | None = None, refuse: Refuse = as_annotated) -> None:
+        self.settings = settings or AgentSettings()
+        self.chores = DelayingQueue()
+        self._refuse = refuse
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[str, Pod] = {}
+        self._stranded: dict[str, set[str]] = {}  # pods by the name of a node that is not ours
+        self._addresses = 0
+
+    # ---- what the server says ----------------------------------------------------------------------------------------
+
+    def node_seen(self, node: Node, now: float) -> None:
+        """A node is there, or has changed."""
+        name = node.metadata.name
+        if not self.settings.all_nodes and AGENT not in node.metadata.labels:
+            return
+        fresh = name not in self._nodes
+        self._nodes[name] = node
+        if not node.ready:
+            self.chores.plan(READY, name, now)
+        elif node_calls.untainted(node) is not None:
+            self.chores.plan(UNTAINT, name, now)
+        if node_calls.offered(node) is not None:
+            self.chores.plan(OFFER, name, now)
+        if fresh:
+            self._adopt(name, now)
+
+    def node_gone(self, name: str) -> None:
+        """Nobody speaks for it any more. Its pods are left to the cluster, as when a machine is lost."""
+        if self._nodes.pop(name, None) is None:
+            return
+        for what in OF_NODES:
+            self.chores.drop(what, name)
+        for uid, pod in self._pods.items():
+            if pod.spec.node_name == name:
+                self._strand(uid, name)
+
+    def pod_seen(self, pod: Pod, now: float) -> None:
+        """A bound pod is there, or has changed."""
+        uid, name = pod.metadata.uid, pod.spec.node_name
+        self._pods[uid] = pod
+        if name not in self._nodes:
+            self._strand(uid, name)
+            return
+        what, when = self._next_of(pod, now)
+        for other in OF_PODS:
+            if other != what:
+                self.chores.drop(other, uid)
+        if what:
+            self.chores.plan_by(what, uid, when)
+
+    def pod_gone(self, uid: str) -> None:
+        """It has ended, or was deleted."""
+        pod = self._pods.pop(uid, None)
+        if pod is not None and pod.spec.node_name in self._stranded:
+            self._stranded[pod.spec.node_name].discard(uid)
+        for what in OF_PODS:
+            self.chores.drop(what, uid)
+
+    @property
+    def node_names(self) -> Iterable[str]:
+        return self._nodes.keys()
+
+    @property
+    def pod_uids(self) -> Iterable[str]:
+        """The UIDs of bound pods that have not ended."""
+        return self._pods.keys()
+
+    # ---- what is to be done ------------------------------------------------------------------------------------------
+
+    def call(self, chore: WorkItem, now: float) -> Call | None:
+        """The call that does it; None if there is no longer anything to do."""
+        if chore.what in OF_NODES:
+            node = self._nodes.get(chore.whom)
+            return None if node is None else self._node_call(chore.what, node, now)
+        pod = self._pods.get(chore.whom)
+        return None if pod is None or pod.spec.node_name not in self._nodes else self._pod_call(chore.what, pod, now)
+
+    def finished(self, chore: WorkItem, now: float, error: KubeNexusError | None = None) -> None:
+        """It was done, or the server refused, or nobody knows: what now? Refused means that the watch will tell."""
+        self.chores.finish(chore)
+        if chore.what == RENEW and isinstance(error, ApiError) and error.code == 404:
+            self.chores.plan(LEASE, chore.whom, now)
+        elif error is not None and not is_final_error(error):
+            self.chores.plan_by(chore.what, chore.whom, now + self._patience(error))
+            return
+        if chore.whom in self._nodes and chore.what in (RENEW, HEARTBEAT):
+            every = self.settings.renew if chore.what == RENEW else self.settings.heartbeat
+            # From when it was due, not from when it was done: else the heartbeats of all nodes drift together.
+            self.chores.plan_by(chore.what, chore.whom, max(chore.when + every, now))
+
+    # ---- within ------------------------------------------------------------------------------------------------------
+
+    def _patience(self, error: KubeNexusError) -> float:
+        """A right that we lack is not given to us within a second."""
+        denied = isinstance(error, ApiError) and error.code in (401, 403)
+        return self.settings.retry * (30.0 if denied else 1.0)
+
+    def _adopt(self, name: str, now: float) -> None:
+        """First heartbeats spread over a whole period, so that thousands of nodes make a steady trickle."""
+        share = (len(self._nodes) * 0.618034) % 1.0
+        if self.settings.renew:
+            self.chores.plan(RENEW, name, now + share * self.settings.renew)
+        self.chores.plan(HEARTBEAT, name, now + (0.5 + share / 2) * self.settings.heartbeat)
+        for uid in self._stranded.pop(name, ()):
+            if uid in self._pods:
+                self.pod_seen(self._pods[uid], now)
+
+    def _strand(self, uid: str, name: str) -> None:
+        """Its node is not ours, or not yet: nobody runs it."""
+        self._stranded.setdefault(name, set()).add(uid)
+        for what in OF_PODS:
+            self.chores.drop(what, uid)
+
+    def _next_of(self, pod: Pod, now: float) -> tuple[str, float]:
+        """What a kubelet would do next with this pod, and when; "" for nothing."""
+        if pod.metadata.deletion_timestamp:
+            end = parse_timestamp(pod.metadata.deletion_timestamp, 0.0)
+            return DELETE, end if self.settings.stop is None else min(end, now + self.settings.stop)
+        if pod.status.phase in ("", "Pending"):
+            return RUN, now + self.settings.start
+        seconds = self._seconds_of(pod)
+        if pod.status.phase == "Running" and seconds is not None:
+            return SUCCEED, parse_timestamp(pod.status.start_time, 0.0) + seconds
+        return "", now
+
+    def _seconds_of(self, pod: Pod) -> float | None:
+        said = pod.metadata.annotations.get(RUN_SECONDS)
+        if said is None:
+            return self.settings.run
+        try:
+            return max(float(said), 0.0)
+        except ValueError:
+            return self.settings.run
+
+    def _node_call(self, what: str, node: Node, now: float) -> Call | None:
+        name = node.metadata.name
+        if what in (UNTAINT, OFFER):
+            return node_calls.untainted(node) if what == UNTAINT else node_calls.offered(node)
+        if what == LEASE:
+            return node_calls.lease(node, now, self.settings.lease)
+        return {READY: node_calls.ready, HEARTBEAT: node_calls.still_ready, RENEW: node_calls.renewed}[what](name, now)
+
+    def _pod_call(self, what: str, pod: Pod, now: float) -> Call:
+        meta = pod.metadata
+        if what == DELETE:
+            return verbs.delete(kinds.PODS, meta.namespace, meta.name, meta.uid, grace_seconds=0)
+        status = pod_status.succeeded(pod, now) if what == SUCCEED else self._start(pod, now)
+        return verbs.patch_pod_status(meta.namespace, meta.name, meta.uid, status)
+
+    def _start(self, pod: Pod, now: float) -> pod_status.Status:
+        node = self._nodes[pod.spec.node_name]
+        refusal = self._refuse(pod, node)
+        if refusal is not None:
+            return pod_status.refused(refusal, now)
+        self._addresses += 1
+        return pod_status.running(pod, now, _pod_address(self._addresses), node.address)
+
+
+def is_final_error(error: KubeNexusError) -> bool:
+    """Somebody else was faster, or the object is gone: the watch tells, and to say the same again makes no sense."""
+    return isinstance(error, ApiError) and error.code in (400, 404, 409, 410, 422)
+
+
+def _pod_address(number: int) -> str:
+    """10.128.0.1 and on; begins anew after eight million pods."""
+    number %= 2**23
+    return f"10.{128 + number // 65536}.{number // 256 % 256}.{number % 256}"

@@ -1,0 +1,144 @@
+"""How things come into being in a workload: through the API, as scheduler_perf makes them."""
+
+from typing import Any
+
+import msgspec
+
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.client.calls import JSON, Call
+from kubenexus.client.status import status_error
+from kubenexus.sim.apiserver.kinds import ServedKind
+from kubenexus.sim.perf.template_cache import Item
+from kubenexus.sim.virtual.simulation import Simulation
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace"}
+HOSTNAME = "kubernetes.io/hostname"
+MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
+
+
+class CreateRejected(KubeNexusError):
+    """The API server did not take what the workload made."""
+
+
+class _Named(msgspec.Struct, gc=False):
+    name: str
+
+
+class _Object(msgspec.Struct, gc=False):
+    metadata: _Named
+
+
+_NAME = msgspec.json.Decoder(_Object).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class ObjectCreator:
+    """Writes straight into the world's API server. Raises Refused."""
+
+    def __init__(self, world: Simulation) -> None:
+        self._api, self._registry = world.api, world.server.core.registry
+        self._namespaces: set[str] = set()
+
+    def create(self, item: Item, namespace: str = "") -> str:
+        """Makes an object; returns its name."""
+        return self.post(self.kind(item), _encode(item), namespace)
+
+    def post(self, kind: ServedKind, body: bytes, namespace: str = "") -> str:
+        """The same for what is encoded already."""
+        return _NAME(self._sent("POST", path(kind, namespace), body)).metadata.name
+
+    def update(self, item: Item, namespace: str, part: str = "") -> None:
+        """Replaces an object, or a part of it."""
+        self._sent("PUT", path(self.kind(item), namespace, item["metadata"]["name"], part), _encode(item))
+
+    def delete(self, kind: ServedKind, name: str, namespace: str = "") -> None:
+        """Whether it is there or not."""
+        answer = self._api.now(Call("DELETE", path(kind, namespace, name)))
+        if answer.code >= 300 and answer.code != 404:
+            raise CreateRejected(str(status_error(answer.code, answer.body)))
+
+    def namespace(self, name: str, item: Item | None = None) -> None:
+        """Makes a namespace, if this workload has not made it yet."""
+        if name not in self._namespaces:
+            self._namespaces.add(name)
+            head = {**((item or {}).get("metadata") or {}), "name": name}
+            self.create({**(item or NAMESPACE), "metadata": head})
+
+    def kind(self, item: Item) -> ServedKind:
+        found = self._registry.of_object(item.get("apiVersion", ""), item.get("kind", ""))
+        if found is None:
+            raise CreateRejected(
+                f"{item.get('kind')} of {item.get('apiVersion')} is not served by the embedded cluster"
+            )
+        return found
+
+    def _sent(self, method: str, where: str, body: bytes) -> bytes:
+        answer = self._api.now(Call(method, where, body, JSON))
+        if answer.code >= 300:
+            raise CreateRejected(f"{method} {where}: {status_error(answer.code, answer.body)}")
+        return answer.body
+
+
+def path(kind: ServedKind, namespace: str = "", name: str = "", part: str = "") -> str:
+    root = f"/apis/{kind.group_version}" if kind.group else f"/api/{kind.group_version}"
+    within = f"/namespaces/{namespace}" if kind.namespaced else ""
+    return "/".join(filter(None, (f"{root}{within}/{kind.resource}", name, part)))
+
+
+# ---- objects ---------------------------------------------------------------------------------------------------------
+
+
+def base_node(prefix: str) -> Item:
+    """What scheduler_perf makes where no template is named."""
+    amounts = {"pods": "110", "cpu": "4", "memory": "32Gi"}
+    ready = [{"type": "Ready", "status": "True"}]
+    status = {"capacity": amounts, "allocatable": amounts, "phase": "Running", "conditions": ready}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"generateName": prefix}, "status": status}
+
+
+def base_pod() -> Item:
+    amounts = {"cpu": "100m", "memory": "500Mi"}
+    container: Item = {"name": "pause", "image": "registry.k8s.io/pause:3.10.2", "ports": [{"containerPort": 80}]}
+    container["resources"] = {"limits": amounts, "requests": amounts}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "pod-"},
+        "spec": {"containers": [container]},
+    }
+
+
+def named_node(item: Item, number: int, labels: dict[str, str]) -> Item:
+    """A node with its name, its host name, which is the same, and further labels."""
+    head = item.get("metadata") or {}
+    name = head.get("name") or f"{head.get('generateName', '')}{number}"
+    every = {**(head.get("labels") or {}), HOSTNAME: name, **labels}
+    return {**item, "metadata": {**head, "name": name, "labels": every}}
+
+
+def csi_node(name: str, drivers: dict[str, int | None], migrated: list[str]) -> Item:
+    offered: list[dict[str, Any]] = [
+        {"name": driver, "nodeID": name} | ({} if count is None else {"allocatable": {"count": count}})
+        for driver, count in drivers.items()
+    ]
+    head = {"name": name, "annotations": {MIGRATED: ",".join(migrated)}}
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": head, "spec": {"drivers": offered}}
+
+
+def bound_volume(volume: Item, claim: Item, namespace: str, index: int) -> tuple[Item, Item]:
+    """A volume and its claim, bound to each other."""
+    name, claimed = f"{namespace}-vol-{index}", f"pvc-{index}"
+    spec = {**volume["spec"], "claimRef": {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": claimed}}
+    if "csi" in spec:
+        spec["csi"] = {**spec["csi"], "volumeHandle": name}
+    elif "awsElasticBlockStore" in spec:
+        spec["awsElasticBlockStore"] = {**spec["awsElasticBlockStore"], "volumeID": f"vol-{index}"}
+    made = {**volume, "metadata": {**(volume.get("metadata") or {}), "name": name}, "spec": spec}
+    head = {**(claim.get("metadata") or {}), "name": claimed}
+    asked = {**claim, "metadata": head, "spec": {**claim["spec"], "volumeName": name}}
+    return {**made, "status": {"phase": "Bound"}}, {**asked, "status": {"phase": "Bound"}}
+
+
+def with_claim(pod: Item, claim: str) -> Item:
+    volume = {"name": "vol", "persistentVolumeClaim": {"claimName": claim}}
+    return {**pod, "spec": {**pod["spec"], "volumes": [volume]}}

@@ -1,0 +1,168 @@
+"""One workload, from the question whether we can to its result. Every workload has a world and a loop of its own."""
+
+import contextlib
+import gc
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from kubenexus.base.clock import Clock
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.config import Configuration, load
+from kubenexus.framework.profile import Factory
+from kubenexus.sim.apiserver.kinds import Registry
+from kubenexus.sim.perf.extra_kinds import serve_pod_groups
+from kubenexus.sim.perf.files import Case, InvalidWorkload, PerfWorkload
+from kubenexus.sim.perf.ops import AnyOp, CreatePods, CreatePodSets
+from kubenexus.sim.perf.params import Params
+from kubenexus.sim.perf.required_features import missing, pod_count
+from kubenexus.sim.perf.template_cache import TemplateCache
+from kubenexus.sim.perf.workload_runner import WorkloadRunner
+from kubenexus.sim.virtual import loop
+from kubenexus.sim.virtual.decisions import DecisionLog, Write
+from kubenexus.sim.virtual.pod_tracker import Placed
+from kubenexus.sim.virtual.simulation import Simulation, SimulationOptions, run_scenario
+
+# What the integration tests of kube-scheduler do without: pods name their priority as a number, nodes are ready.
+WITHOUT = ("Priority", "TaintNodesByCondition", "StorageObjectInUseProtection")
+DEFAULT = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+"""
+
+
+class WorkloadRun(msgspec.Struct, frozen=True):
+    """A workload to be played."""
+
+    case: Case
+    workload: PerfWorkload
+
+    @property
+    def name(self) -> str:
+        return f"{self.case.name}/{self.workload.name}"
+
+    @property
+    def weight(self) -> int:
+        """About how much there is to do: its pods, and one for beginning."""
+        params = Params(self.workload.params, self.name)
+        with contextlib.suppress(InvalidWorkload):  # told when its turn comes
+            return 1 + sum(_pods(each, params) for each in self.case.ops)
+        return 1
+
+
+class Result(msgspec.Struct, frozen=True):
+    """`lacking`: why it was not played. `problem`: why it did not end as it must. Neither: all is well."""
+
+    name: str
+    lacking: tuple[str, ...] = ()
+    problem: str = ""
+    nodes: int = 0
+    wanted: int = 0
+    got: int = 0
+    placed: int = 0
+    virtual: float = 0.0
+    real: float = 0.0
+    fingerprint: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.problem)
+
+
+class WorkloadFilter(msgspec.Struct, frozen=True):
+    """Which workloads: those with any of the labels, of any of these names. Nothing said: all."""
+
+    labels: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+
+    def chosen(self, cases: list[Case]) -> Iterator[WorkloadRun]:
+        for case in cases:
+            for workload in case.workloads:
+                labels = {*case.labels, *workload.labels}
+                if self.labels and not labels.intersection(self.labels):
+                    continue
+                if self.cases and case.name not in self.cases:
+                    continue
+                if self.workloads and workload.name not in self.workloads:
+                    continue
+                yield WorkloadRun(case, workload)
+
+
+def run(
+    trial: WorkloadRun,
+    plugins: Mapping[str, Factory],
+    *,
+    seed: int,
+    stopwatch: Clock,
+    write: Write | None = None,
+    placed: Placed | None = None,
+) -> Result:
+    """Plays it, if we can. What is wrong with the workload, or goes wrong in the play, is in the result: the others
+    are played all the same.
+
+    `write` takes the lines of the decision log; `placed` hears, now and then, how many more pods have a node.
+    """
+    try:
+        lacking = missing(trial.case, trial.workload, TemplateCache(Registry()), plugins)
+        configuration = _configuration(trial.case.scheduler_config, plugins)
+    except KubeNexusError as error:
+        return Result(trial.name, problem=" ".join(str(error).split()))
+    if lacking:
+        return Result(trial.name, lacking=tuple(lacking))
+    log = DecisionLog(write)
+    began = stopwatch.now()
+    laws = SimulationOptions(seed=seed, without=WITHOUT)
+    result = loop.run(_played(trial, configuration, plugins, laws, log, placed))
+    ended = stopwatch.now()
+    gc.collect()  # a world holds itself in circles; the next one needs its memory
+    return msgspec.structs.replace(result, real=ended - began)
+
+
+async def _played(
+    trial: WorkloadRun,
+    configuration: Configuration,
+    plugins: Mapping[str, Factory],
+    laws: SimulationOptions,
+    log: DecisionLog,
+    placed: Placed | None,
+) -> Result:
+    world = Simulation(configuration, plugins, laws, log)
+    if placed is not None:
+        world.roll.told = placed
+    if _gates(trial).get("GenericWorkload"):
+        serve_pod_groups(world.server)
+    player = WorkloadRunner(trial.case, trial.workload, world, TemplateCache(world.server.core.registry))
+    problem = ""
+    try:
+        await run_scenario(world, lambda _: player.play())
+    except KubeNexusError as error:
+        problem = " ".join(str(error).split())
+    waits = player.waits
+    return Result(
+        trial.name,
+        problem=problem or waits.problem,
+        nodes=player.nodes,
+        wanted=waits.wanted,
+        got=waits.got,
+        placed=world.roll.placed,
+        virtual=world.seconds,
+        fingerprint=log.fingerprint,
+    )
+
+
+def _pods(op: AnyOp, params: Params) -> int:
+    if isinstance(op, CreatePodSets):
+        return params.number(op.count, op.count_param) * pod_count(op.create_pods_op, params)
+    return pod_count(op, params) if isinstance(op, CreatePods) else 0
+
+
+def _gates(trial: WorkloadRun) -> dict[str, bool]:
+    return {**trial.case.feature_gates, **trial.workload.feature_gates}
+
+
+def _configuration(file: Path | None, plugins: Mapping[str, Factory]) -> Configuration:
+    return load(DEFAULT if file is None else file, plugins)

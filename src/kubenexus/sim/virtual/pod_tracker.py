@@ -1,0 +1,127 @@
+"""The roll of pods: which have a node, which have been tried, and who waits for that.
+
+It listens to the store, so it knows what the API server knows and nothing earlier. Waiting costs one look at each
+change, however many pods are waited for.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+
+import msgspec
+
+from kubenexus.sim.apiserver.store import DELETED, Store, StoreChange
+
+PODS = "pods"
+SCHEDULED = "PodScheduled"
+
+
+class _Condition(msgspec.Struct, frozen=True, gc=False):
+    type: str = ""
+    message: str = ""
+
+
+class _Meta(msgspec.Struct, frozen=True, gc=False):
+    labels: dict[str, str] = {}
+
+
+class _Spec(msgspec.Struct, rename="camel", frozen=True, gc=False):
+    node_name: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False):
+    conditions: list[_Condition] = []
+
+
+class TrackedPod(msgspec.Struct, frozen=True):
+    """What is known of a pod."""
+
+    metadata: _Meta = _Meta()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+    @property
+    def placed(self) -> bool:
+        return bool(self.spec.node_name)
+
+    @property
+    def attempted(self) -> bool:
+        """Somebody has tried to schedule it, or has said why not: what scheduler_perf calls attempted."""
+        return self.placed or any(each.type == SCHEDULED for each in self.status.conditions)
+
+    @property
+    def why(self) -> str:
+        """Why it waits, as it was told."""
+        return next((each.message for each in self.status.conditions if each.type == SCHEDULED), "")
+
+
+Test = Callable[[TrackedPod], bool]
+Placed = Callable[[int], None]
+TELL = 100  # pods, between two times that somebody is told
+_DECODE = msgspec.json.Decoder(TrackedPod).decode
+
+
+class _Wait:
+    def __init__(self, keys: set[str], test: Test) -> None:
+        self.keys, self.test = keys, test
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def look(self, key: str, entry: TrackedPod | None) -> None:
+        """A pod that is gone is waited for no longer."""
+        if key in self.keys and (entry is None or self.test(entry)):
+            self.keys.discard(key)
+            if not self.keys and not self.done.done():
+                self.done.set_result(None)
+
+
+class PodTracker:
+    """`placed` counts every pod that ever got a node; `told` hears of them by the hundred. `close` it."""
+
+    def __init__(self, store: Store) -> None:
+        self.pods: dict[str, TrackedPod] = {}
+        self.placed = 0
+        self.told: Placed = lambda _: None
+        self._waits: list[_Wait] = []
+        self._leave = store.listen(PODS, self._hear)
+
+    def close(self) -> None:
+        self._leave()
+
+    async def until(self, keys: Collection[str], test: Test, patience: float) -> list[str]:
+        """Until the test holds for every one of these pods that still exists. Returns those for which it does not,
+        sorted: none, unless `patience` seconds have passed."""
+        open_keys = {key for key in keys if (entry := self.pods.get(key)) is not None and not test(entry)}
+        if not open_keys:
+            return []
+        wait = _Wait(open_keys, test)
+        self._waits.append(wait)
+        try:
+            async with asyncio.timeout(patience):
+                await wait.done
+        except TimeoutError:
+            pass
+        finally:
+            self._waits.remove(wait)
+        return sorted(wait.keys)
+
+    def matching(self, keys: Iterable[str], labels: dict[str, str]) -> list[str]:
+        """Those of the pods that exist and have these labels."""
+        found = [(key, self.pods.get(key)) for key in keys]
+        return [key for key, entry in found if entry is not None and labels.items() <= entry.metadata.labels.items()]
+
+    def _hear(self, change: StoreChange) -> None:
+        key = change.key
+        if change.type == DELETED:
+            self.pods.pop(key, None)
+            entry = None
+        else:
+            entry = _DECODE(change.data)
+            if entry.placed and not ((before := self.pods.get(key)) and before.placed):
+                self._count()
+            self.pods[key] = entry
+        for wait in self._waits:
+            wait.look(key, entry)
+
+    def _count(self) -> None:
+        self.placed += 1
+        if not self.placed % TELL:
+            self.told(TELL)

@@ -1,0 +1,103 @@
+"""A world: the embedded API server, the real scheduler and one virtual clock. What happens in it is not known here."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from kubenexus.app.scheduler import Scheduler
+from kubenexus.config import Configuration
+from kubenexus.framework.profile import Factory
+from kubenexus.sim.apiserver.server import ApiServer
+from kubenexus.sim.virtual.decisions import DecisionLog, log_decisions
+from kubenexus.sim.virtual.in_process_client import LATENCY, InProcessClient
+from kubenexus.sim.virtual.loop import LoopClock
+from kubenexus.sim.virtual.pod_tracker import PodTracker
+from kubenexus.sim.virtual.terminating import TerminatingPods
+
+T = TypeVar("T")
+
+
+class SimulationOptions(msgspec.Struct, frozen=True):
+    """What the world is like. `pace` is what a decision takes, in seconds: if it took none, a scheduler with nothing
+    else to do would try what it refused without end, at one and the same moment. `without` names admission plugins that
+    its API server does without."""
+
+    seed: int = 0
+    latency: float = LATENCY
+    pace: float = 0.0005
+    without: tuple[str, ...] = ()
+
+
+class Simulation:
+    """Made inside a virtual loop; `run_scenario` is how to use one."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        plugins: Mapping[str, Factory],
+        laws: SimulationOptions,
+        log: DecisionLog,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        self.laws, self.log, self.clock = laws, log, LoopClock(self._loop)
+        self.rng = self._chance("scenario")
+        self.server = ApiServer(self.clock, self._chance("server"), without=laws.without)
+        self.roll = PodTracker(self.server.core.store)
+        self.api = InProcessClient(self.server, laws.latency)
+        self.terminating = TerminatingPods(self.server.core.store, self.api)
+        self.scheduler = Scheduler(configuration, plugins, self.api, self.clock, self._chance("scheduler"))
+        self.scheduler.loop.seconds_per_decision = laws.pace
+        for planner in self.scheduler.planners.values():
+            log_decisions(planner, log, lambda: self.seconds)
+
+    @property
+    def seconds(self) -> float:
+        """Virtual seconds since the beginning of the world."""
+        return self._loop.time() - self._began
+
+    async def ready(self) -> None:
+        """Until the scheduler has seen everything that is there."""
+        await self.scheduler.listed(0.001)
+
+    def _chance(self, whose: str) -> random.Random:
+        """Each has its own: a draw more of one must not change what another draws."""
+        return random.Random(f"{self.laws.seed}/{whose}")
+
+
+async def run_scenario(world: Simulation, scenario: Callable[[Simulation], Awaitable[T]]) -> T:
+    """The scheduler works while the scenario is played, and ends with it. A task that breaks ends both."""
+    lives = [asyncio.ensure_future(world.scheduler.watch())]
+    try:
+        await _first(world.ready(), lives)
+        lives.append(asyncio.ensure_future(world.scheduler.schedule()))
+        return await _first(scenario(world), lives)
+    finally:
+        await _ended(lives)
+        world.roll.close()
+        world.terminating.close()
+
+
+async def _first(play: Awaitable[T], lives: Collection["asyncio.Future[None]"]) -> T:
+    playing = asyncio.ensure_future(play)
+    try:
+        everybody: list[asyncio.Future[Any]] = [playing, *lives]
+        await asyncio.wait(everybody, return_when=asyncio.FIRST_COMPLETED)
+        for each in lives:
+            if each.done():
+                each.result()
+        return await playing
+    finally:
+        await _ended([playing])
+
+
+async def _ended(tasks: Collection["asyncio.Future[T]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await task

@@ -1,0 +1,56 @@
+"""Which rows changed since you last looked.
+
+Whoever caches something per row remembers a mark and asks what came after it. The log is bounded: a reader that
+slept too long is told so (`None`) and starts afresh.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+LIMIT = 1 << 16
+
+Rows = NDArray[np.int64]
+_NONE: Rows = np.zeros(0, np.int64)
+
+
+class ChangeLog:
+    """`mark` is now, as a number to hand to `rows_since` later."""
+
+    __slots__ = ("_dropped", "_latest", "_log", "_repeated", "mark")
+
+    def __init__(self) -> None:
+        self.mark = 0
+        self._dropped = 0
+        self._log: Rows = np.zeros(min(1024, 2 * LIMIT), np.int64)
+        self._latest: Rows = np.full(64, -1, np.int64)  # by row: the mark of its last change
+        self._repeated = -1  # the last mark whose row changed again since: no row comes twice after it
+
+    def record(self, row: int) -> None:
+        place, mark = self.mark - self._dropped, self.mark
+        if place == len(self._log):
+            place = self._make_room()
+        if row >= len(self._latest):
+            self._latest = np.concatenate([self._latest, np.full(row + 1, -1, np.int64)])
+        self._log[place] = row
+        self._repeated = max(self._repeated, self._latest.item(row))
+        self._latest[row] = mark
+        self.mark = mark + 1
+
+    def rows_since(self, mark: int) -> Rows | None:
+        """Rows noted after `mark`, each once; None when that is no longer known. To be read before the next change."""
+        if mark == self.mark:
+            return _NONE
+        if mark < self._dropped:
+            return None
+        rows = self._log[mark - self._dropped : self.mark - self._dropped]
+        return rows if self._repeated < mark else rows[self._latest.take(rows) == np.arange(mark, self.mark)]
+
+    def _make_room(self) -> int:
+        """A longer log while it is short; then its older half is forgotten. Where the next change goes."""
+        known = len(self._log)
+        if known < 2 * LIMIT:
+            self._log = np.concatenate([self._log, np.zeros(known, np.int64)])
+            return known
+        self._log[:LIMIT] = self._log[LIMIT:]
+        self._dropped += LIMIT
+        return LIMIT

@@ -1,0 +1,164 @@
+"""Which pods belong together: services and controllers, and the selector they give a pod that has no constraints of
+its own to spread by."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.api.selectors import (
+    EVERYTHING,
+    NOTHING,
+    LabelSelector,
+    Operator,
+    Requirement,
+    Selector,
+    compile_selector,
+)
+from kubenexus.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from kubenexus.base.errors import Malformed
+
+_MOST_KNOWN = 1024
+_MOST_LABELS = 1_000  # that an owner selects by: all pods of its namespace are held against them
+Pairs = tuple[tuple[str, str], ...]
+
+_KINDS = {
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "ReplicationController": "v1",
+}
+
+
+class DefaultSelector(msgspec.Struct, frozen=True):
+    """What a pod is selected by, as plain data, and which of its labels that asks about."""
+
+    labels: dict[str, str]
+    wanted: list[tuple[str, str, tuple[str, ...]]]
+
+
+_UNKNOWN = DefaultSelector({}, [])
+
+
+class DefaultSelectors:
+    def __init__(self) -> None:
+        self.version = 0  # moves with every change
+        self._known: dict[Hashable, DefaultSelector | None] = {}  # pods of one template ask the same again and again
+        self._services: dict[str, dict[str, Pairs]] = {}  # by namespace and name: the labels a service selects by
+        self._keys: dict[str, dict[str, int]] = {}  # by namespace: the label keys that so many services ask about
+        self._by_label: dict[str, dict[tuple[str, str], set[str]]] = {}  # by namespace: services by a label they want
+        self._selectors: dict[tuple[str, str, str], Selector] = {}  # by kind, namespace and name of a controller
+
+    def seen(self, owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
+        """Raises Malformed when a controller's selector cannot be read; it then selects nothing."""
+        namespace, name = owner.metadata.namespace, owner.metadata.name
+        self._known.clear()
+        self.gone(type(owner), namespace, name)
+        _refuse_large(owner)
+        if isinstance(owner, Service):
+            pairs = tuple(sorted(owner.spec.selector.items()))
+            if pairs:
+                self._services.setdefault(namespace, {})[name] = pairs
+                self._by_label.setdefault(namespace, {}).setdefault(pairs[0], set()).add(name)
+                self._count_keys(namespace, pairs, +1)
+            return
+        key = (type(owner).__name__, namespace, name)
+        if isinstance(owner, ReplicationController):
+            self._selectors[key] = _exactly(owner.spec.selector.items())
+            return
+        try:
+            self._selectors[key] = compile_selector(owner.spec.selector)
+        except Malformed as problem:
+            raise problem.within("spec.selector", f"{key[0]} {namespace}/{name}") from None
+
+    def gone(self, kind: type[Any], namespace: str, name: str) -> None:
+        self._known.clear()
+        self.version += 1
+        self._selectors.pop((kind.__name__, namespace, name), None)
+        pairs = self._services.get(namespace, {}).pop(name, None) if kind is Service else None
+        if pairs:
+            alike = self._by_label[namespace][pairs[0]]
+            alike.discard(name)
+            if not alike:
+                del self._by_label[namespace][pairs[0]]
+            self._count_keys(namespace, pairs, -1)
+
+    def _count_keys(self, namespace: str, pairs: Pairs, by: int) -> None:
+        asked = self._keys.setdefault(namespace, {})
+        for key, _ in pairs:
+            asked[key] = asked.get(key, 0) + by
+            if not asked[key]:
+                del asked[key]
+        if not asked:
+            del self._keys[namespace]
+
+    def of(self, pod: Pod) -> DefaultSelector | None:
+        """What the pod's services and its controller select by; None when there is nothing."""
+        meta, labels = pod.metadata, pod.metadata.labels
+        owners: Pairs = ()
+        for owner in meta.owner_references if self._selectors else ():
+            if owner.controller and _KINDS.get(owner.kind) == owner.api_version:
+                owners += ((owner.kind, owner.name),)
+        if not owners:
+            services = self._by_label.get(meta.namespace)
+            if services is None or services.keys().isdisjoint(labels.items()):
+                return None
+            keys = self._keys[meta.namespace]
+            few = labels if len(labels) < len(keys) else keys
+            labels = {key: labels[key] for key in sorted(few) if key in labels and key in keys}
+        asked = (meta.namespace, owners, (*labels.items(),))
+        known = self._known.get(asked, _UNKNOWN)
+        if known is _UNKNOWN:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[asked] = self._belonging(pod)
+        return known
+
+    def _belonging(self, pod: Pod) -> DefaultSelector | None:
+        selector = self.selector_of(pod)
+        if not selector.requirements:
+            return None
+        labels = {key: pod.metadata.labels[key] for key in selector.keys if key in pod.metadata.labels}
+        return DefaultSelector(labels, [(r.key, r.op.value, r.values) for r in selector.requirements])
+
+    def selector_of(self, pod: Pod) -> Selector:
+        """What the pod's services and its controller select by, taken together; empty when there is nothing."""
+        owners = pod.metadata.owner_references if self._selectors else ()
+        merged = self._service_labels(pod) if self._services else None
+        if not owners and not merged:
+            return EVERYTHING
+        wanted = list(_exactly(merged.items()).requirements) if merged else []
+        for owner in owners:
+            if owner.controller and _KINDS.get(owner.kind) == owner.api_version:
+                selector = self._selectors.get((owner.kind, pod.metadata.namespace, owner.name), NOTHING)
+                if owner.kind == "ReplicationController":
+                    by_key = {r.key: r for r in (*wanted, *selector.requirements)}
+                    wanted = [by_key[key] for key in sorted(by_key)]
+                elif not selector.nothing:
+                    wanted += selector.requirements
+        return Selector(tuple(wanted))
+
+    def _service_labels(self, pod: Pod) -> dict[str, str]:
+        """Only services that ask for a label the pod has are looked at."""
+        namespace, labels = pod.metadata.namespace, pod.metadata.labels
+        services = self._services.get(namespace)
+        merged: dict[str, str] = {}
+        if services:
+            for key, value in labels.items():
+                for name in self._by_label[namespace].get((key, value), ()):
+                    pairs = services[name]
+                    if all(labels.get(k) == v for k, v in pairs):
+                        merged.update(pairs)
+        return merged
+
+
+def _refuse_large(owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
+    selector = owner.spec.selector
+    size = 0 if selector is None else selector.size if isinstance(selector, LabelSelector) else len(selector)
+    if size > _MOST_LABELS:
+        subject = f"{type(owner).__name__} {owner.metadata.namespace}/{owner.metadata.name}"
+        raise Malformed(f"has {size} entries; at most {_MOST_LABELS} are read", field="spec.selector", subject=subject)
+
+
+def _exactly(labels: Any) -> Selector:
+    return Selector(tuple(Requirement(key, Operator.IN, (value,)) for key, value in sorted(labels)))

@@ -1,0 +1,109 @@
+"""How the ledger is told of each kind of object: one table for the live watch, for files and for tests.
+
+Kinds of other groups that share a name with one of Kubernetes' own have their group in it.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from kubenexus.api import storage
+from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.gangs.declaration import COSCHEDULING, POD_GROUP, VOLCANO, WORKLOAD
+from kubenexus.api.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    PodGroup,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+    Workload,
+)
+from kubenexus.state.ledger import Ledger
+
+
+class KindHandler(NamedTuple):
+    """The type a kind is decoded as, and the ledger's methods: for one that was added or changed, and for one that is
+    gone, by its key (`object_key`)."""
+
+    type: type[Any]
+    seen: Callable[[Ledger, Any], object]
+    gone: Callable[[Ledger, str], object]
+
+
+def _owner_gone(kind: type[Any], ledger: Ledger, key: str) -> None:
+    namespace, _, name = key.partition("/")
+    ledger.remove_owner(kind, namespace, name)
+
+
+def _storage_gone(kind: type[Any], ledger: Ledger, key: str) -> None:
+    ledger.remove_storage(kind, key)
+
+
+def _owner(kind: type[Any]) -> KindHandler:
+    return KindHandler(kind, Ledger.upsert_owner, partial(_owner_gone, kind))
+
+
+def _stored(kind: type[Any]) -> KindHandler:
+    return KindHandler(kind, Ledger.upsert_storage, partial(_storage_gone, kind))
+
+
+def _group(name: str, kind: type[Any]) -> KindHandler:
+    """What pods name as their gang."""
+    return KindHandler(
+        kind,
+        lambda ledger, thing: ledger.groups.seen(name, thing),
+        lambda ledger, key: ledger.groups.gone(name, key),
+    )
+
+
+def _unread(kind: type[Any]) -> KindHandler:
+    """Known to be there; no decision depends on it yet."""
+    return KindHandler(kind, lambda ledger, thing: None, lambda ledger, key: None)
+
+
+KINDS: dict[str, KindHandler] = {
+    "Namespace": KindHandler(Namespace, Ledger.upsert_namespace, Ledger.remove_namespace),
+    "DeviceClass": KindHandler(DeviceClass, Ledger.upsert_device_class, Ledger.remove_device_class),
+    "Service": _owner(Service),
+    "ReplicationController": _owner(ReplicationController),
+    "ReplicaSet": _owner(ReplicaSet),
+    "StatefulSet": _owner(StatefulSet),
+    "StorageClass": _stored(storage.StorageClass),
+    "CSIDriver": _stored(storage.CSIDriver),
+    "CSINode": _stored(storage.CSINode),
+    "CSIStorageCapacity": _stored(storage.CSIStorageCapacity),
+    "PersistentVolume": _stored(storage.PersistentVolume),
+    "PersistentVolumeClaim": _stored(storage.PersistentVolumeClaim),
+    "VolumeAttachment": _stored(storage.VolumeAttachment),
+    "PodDisruptionBudget": _unread(PodDisruptionBudget),
+    "PriorityClass": _unread(PriorityClass),
+    POD_GROUP: _group(POD_GROUP, PodGroup),
+    COSCHEDULING: _group(COSCHEDULING, PodGroup),
+    VOLCANO: _group(VOLCANO, PodGroup),
+    WORKLOAD: _group(WORKLOAD, Workload),
+    "Node": KindHandler(Node, Ledger.upsert_node, Ledger.remove_node),
+    "Pod": KindHandler(Pod, Ledger.upsert_pod, Ledger.remove_pod),
+}
+
+
+GROUP_KINDS = frozenset({POD_GROUP, COSCHEDULING, VOLCANO, WORKLOAD})
+
+
+def kind_name(kind: str, group: str) -> str:
+    """The name in `KINDS` of a kind of an API group ("" for the core)."""
+    full = f"{kind}.{group}"
+    return full if full in KINDS else kind
+
+
+def object_key(thing: Any) -> str:
+    """`namespace/name`, or the name alone where there is no namespace."""
+    meta = thing.metadata
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
+
+
+def apply_object(ledger: Ledger, kind: str, thing: Any) -> None:
+    """Raises Malformed when the object cannot be used."""
+    KINDS[kind].seen(ledger, thing)

@@ -1,0 +1,241 @@
+"""How many pods on each row answer a question, kept up to date as pods come and go."""
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubenexus.base.arrays import IntColumn
+from kubenexus.base.intern import ABSENT
+from kubenexus.state.labels import LabelColumn, LabelColumns
+
+Steps = list[tuple[int, int]]  # (row, change) of each pod that came or went
+_LOGGED, _FLIPS = 1024, 16
+_FEW = 64  # rows
+_NO_ROWS: NDArray[np.int64] = np.zeros(0, np.int64)
+_NO_STEPS: deque[tuple[int, int]] = deque(maxlen=0)
+_NO_FLIPS: deque[int] = deque(maxlen=0)
+
+
+class PodCounter:
+    """`rows[n]` pods on row n; `by_domain(key)` the same by the code of a topology label's value.
+
+    `version` moves with every change, `presence_version` only when some domain that was asked about went from none to
+    some, or back: required terms ask no more than that. Shared by all classes with the same question, dropped when none
+    asks.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_domains",
+        "_flipped",
+        "_labels",
+        "_log",
+        "max_per_row",
+        "presence_version",
+        "rows",
+        "total",
+        "version",
+    )
+
+    def __init__(self, rows: NDArray[np.int64], labels: LabelColumns) -> None:
+        self.rows = rows
+        self.total = int(rows.sum())
+        self.max_per_row = int(rows.max(initial=0))  # on any one row, now or at some time before
+        self.version = 0
+        self.presence_version = 0
+        self._labels = labels
+        self._domains: dict[str, tuple[LabelColumn, IntColumn]] = {}
+        self._log: deque[tuple[int, int]] = deque(maxlen=_LOGGED)
+        self._flipped: deque[int] = deque(maxlen=_FLIPS)
+
+    def presence_changes_since(self, flips: int) -> list[int] | None:
+        """The rows whose domains flipped after `presence_version`; None when that is no longer known."""
+        steps = self.presence_version - flips
+        if steps == 1 and self._flipped:
+            return [self._flipped[-1]]
+        return None if not 0 <= steps <= len(self._flipped) else [self._flipped[i] for i in range(-steps, 0)]
+
+    def steps_since(self, version: int) -> Steps | None:
+        """Each step after `version`; None when that is no longer known."""
+        steps = self.version - version
+        if steps == 1 and self._log:  # as after most decisions
+            return [self._log[-1]]
+        return None if steps > len(self._log) else [self._log[i] for i in range(-steps, 0)]
+
+    def add(self, row: int, delta: int) -> None:
+        if row >= len(self.rows):
+            self.rows = np.concatenate([self.rows, np.zeros(max(row + 1, len(self.rows)), np.int64)])
+        before = self.rows.item(row)
+        self.rows[row] = before + delta
+        self.max_per_row = max(self.max_per_row, before + delta)
+        self.total += delta
+        self.version += 1
+        self._log.append((row, delta))
+        flipped = False
+        for key, (column, counts) in list(self._domains.items()):
+            # Codes may have been given anew, by a column that replaced this one while it was not asked for.
+            code = column.codes.item(row) if self._labels.column(key) is column else len(counts)
+            if code >= len(counts):
+                del self._domains[key]
+                flipped = True
+                continue
+            counts[code] += delta
+            flipped = flipped or not counts[code] or counts[code] == delta
+        if flipped:
+            self.presence_version += 1
+            self._flipped.append(row)
+
+    def by_domain(self, key: str) -> IntColumn:
+        """Pods by the code of this label's value; code 0 stands for nodes without the label."""
+        column = self._labels.column(key)
+        known, counts = self._domains.get(key, (None, None))
+        if counts is None or known is not column or len(counts) < len(column.values):
+            counts = self._by_code(column)
+            self._domains[key] = (column, counts)
+        return counts
+
+    def _by_code(self, column: LabelColumn) -> IntColumn:
+        codes = column.codes[: len(self.rows)]
+        return np.bincount(codes, weights=self.rows[: len(codes)], minlength=len(column.values)).astype(np.int64)
+
+    def any_in_domain(self, key: str) -> bool:
+        """Whether any pod is counted in a domain of this label."""
+        return self.total > self.by_domain(key).item(0)
+
+    def mark(self, key: str, some: NDArray[np.bool_]) -> None:
+        """Say of each domain of this label, by its code, whether pods are counted there; true stays true."""
+        some |= self.by_domain(key) > 0
+
+    def pour(self, key: str, weight: int, into: IntColumn) -> None:
+        """Add what the pods of each domain are worth, by its code."""
+        into += weight * self.by_domain(key)
+
+    def differences(self, rows: NDArray[np.int64]) -> list[tuple[int, int, int]]:
+        """Where it does not hold what counting anew gives: (row, held, recounted). Row -1 stands for all of them, or
+        for those of a domain that somebody asks about."""
+        found = _differing(self.rows, rows)
+        if self.total != int(rows.sum()):
+            found.append((-1, self.total, int(rows.sum())))
+        for column, counts in self._domains.values():
+            anew = self._by_code(column)[: len(counts)]
+            found += [(-1, held, recounted) for _, held, recounted in _differing(counts, anew)]
+        return found
+
+    def set(self, rows: NDArray[np.int64]) -> None:
+        """What was counted anew."""
+        self.rows, self.total = rows, int(rows.sum())
+        self.max_per_row = max(self.max_per_row, int(rows.max(initial=0)))
+        self.relabelled()
+
+    def relabelled(self) -> None:
+        """A node's labels changed: domains are counted again when somebody asks."""
+        self._domains.clear()
+        self._log.clear()
+        self._flipped.clear()
+        self.version += 1
+        self.presence_version += 1
+
+
+class FewRows(PodCounter):
+    """The same while it counts pods on few rows, as most terms do that pods carry: a column over all nodes for each of
+    five hundred terms of a pod would take 20 MB."""
+
+    __slots__ = ("_codes", "_few")
+
+    def __init__(self, labels: LabelColumns) -> None:
+        super().__init__(_NO_ROWS, labels)
+        self._log, self._flipped = _NO_STEPS, _NO_FLIPS  # until a second step: deques take more than all the rest
+        self._few: dict[int, int] | None = {}
+        self._codes: dict[str, tuple[LabelColumn, dict[int, int]]] = {}  # as `_domains`, without those that have none
+
+    def add(self, row: int, delta: int) -> None:
+        few = self._few
+        if few is None:
+            super().add(row, delta)
+            return
+        if self.version == 1:
+            self._log, self._flipped = deque(maxlen=_LOGGED), deque(maxlen=_FLIPS)
+        self.max_per_row = max(self.max_per_row, _step(few, row, delta))
+        self.total += delta
+        self.version += 1
+        self._log.append((row, delta))
+        flipped = False
+        for key, (column, counts) in list(self._codes.items()):
+            if self._labels.column(key) is not column:
+                del self._codes[key]
+                flipped = True
+                continue
+            now = _step(counts, column.codes.item(row), delta)
+            flipped = flipped or not now or now == delta
+        if flipped:
+            self.presence_version += 1
+            self._flipped.append(row)
+        if len(few) > _FEW:
+            self._spread(few)
+
+    def _spread(self, few: dict[int, int]) -> None:
+        """From now on they are many. Domains are counted again when somebody asks."""
+        rows = np.zeros(max(few) + 1, np.int64)
+        for row, pods in few.items():
+            rows[row] = pods
+        self._few, self.rows = None, rows
+        for key in self._codes:
+            super().by_domain(key)
+        self._codes = {}
+
+    def _by_domain(self, key: str, few: dict[int, int]) -> dict[int, int]:
+        column = self._labels.column(key)
+        known = self._codes.get(key)
+        if known is None or known[0] is not column:
+            counts: dict[int, int] = {}
+            for row, pods in few.items():
+                _step(counts, column.codes.item(row), pods)
+            known = self._codes[key] = (column, counts)
+        return known[1]
+
+    def by_domain(self, key: str) -> IntColumn:
+        if self._few is None:
+            return super().by_domain(key)
+        counts = np.zeros(len(self._labels.column(key).values), np.int64)
+        self.pour(key, 1, counts)
+        return counts
+
+    def any_in_domain(self, key: str) -> bool:
+        if self._few is None:
+            return super().any_in_domain(key)
+        return self.total > self._by_domain(key, self._few).get(ABSENT, 0)
+
+    def mark(self, key: str, some: NDArray[np.bool_]) -> None:
+        if self._few is None:
+            super().mark(key, some)
+        else:
+            for code in self._by_domain(key, self._few):
+                some[code] = True
+
+    def pour(self, key: str, weight: int, into: IntColumn) -> None:
+        if self._few is None:
+            super().pour(key, weight, into)
+        else:
+            for code, pods in self._by_domain(key, self._few).items():
+                into[code] += weight * pods
+
+    def relabelled(self) -> None:
+        super().relabelled()
+        self._codes = {}
+
+
+def _step(counts: dict[int, int], which: int, by: int) -> int:
+    """What is counted there now; nothing is kept where nothing is."""
+    now = counts.get(which, 0) + by
+    if now:
+        counts[which] = now
+    else:
+        counts.pop(which, None)
+    return now
+
+
+def _differing(held: NDArray[np.int64], recounted: NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    size = max(len(held), len(recounted))
+    ours, theirs = (np.pad(each, (0, size - len(each))) for each in (held, recounted))
+    return [(i, ours.item(i), theirs.item(i)) for i in np.flatnonzero(ours != theirs).tolist()]

@@ -1,0 +1,106 @@
+"""Volumes attached to nodes, by driver: how many there are, how many there may be, and where the driver is."""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.base.arrays import AMOUNT_CAP, BoolColumn, IntColumn
+from kubenexus.state.resources import grow_rows
+from kubenexus.state.volumes.csi_translation import AttachedVolume
+from kubenexus.state.volumes.records import NodeRecord
+
+Rows = dict[int, int]
+
+
+class CsiDriverUse:
+    """`count[n]` different volumes on row n, used by pods or attached; `limit[n]` of them may be, LIMIT if it says
+    none; `installed[n]`: whether the driver runs there."""
+
+    __slots__ = ("count", "installed", "limit")
+
+    def __init__(self, capacity: int) -> None:
+        self.count: IntColumn = np.zeros(capacity, np.int64)
+        self.limit: IntColumn = np.full(capacity, AMOUNT_CAP, np.int64)
+        self.installed: BoolColumn = np.zeros(capacity, np.bool_)
+
+
+class CsiDriverColumns:
+    """`mounted` says on which rows how many pods use a volume, `attached` on which rows it is attached (or about to be
+    detached) by the word of a VolumeAttachment. Counts follow from the two."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._drivers: dict[str, CsiDriverUse] = {}
+        self._migrated: dict[str, BoolColumn] = {}
+        self.described: BoolColumn = np.zeros(capacity, np.bool_)  # rows that have a CSINode
+        self.limited: BoolColumn = np.zeros(capacity, np.bool_)  # rows where some driver has a limit
+        self.mounted: dict[AttachedVolume, Rows] = {}
+        self.attached: dict[AttachedVolume, Rows] = {}
+
+    def grow(self, capacity: int) -> None:
+        self._capacity = capacity
+        self.described, self.limited = _wider(self.described, capacity), _wider(self.limited, capacity)
+        self._migrated = {plugin: _wider(column, capacity) for plugin, column in self._migrated.items()}
+        for driver in self._drivers.values():
+            driver.count, old = grow_rows(driver.count, capacity), driver.limit
+            driver.limit = np.full(capacity, AMOUNT_CAP, np.int64)
+            driver.limit[: len(old)] = old
+            driver.installed = _wider(driver.installed, capacity)
+
+    def of(self, name: str) -> CsiDriverUse:
+        """A driver's columns, made now if nobody spoke of it before."""
+        driver = self._drivers.get(name)
+        if driver is None:
+            driver = self._drivers[name] = CsiDriverUse(self._capacity)
+        return driver
+
+    def migrated(self, plugin: str) -> BoolColumn:
+        """The rows on which an in-tree plugin was taken over by its driver."""
+        column = self._migrated.get(plugin)
+        if column is None:
+            column = self._migrated[plugin] = np.zeros(self._capacity, np.bool_)
+        return column
+
+    def describe(self, row: int, node: NodeRecord | None) -> None:
+        """What a CSINode says of a row; None: there is none."""
+        for driver in self._drivers.values():
+            driver.limit[row], driver.installed[row] = AMOUNT_CAP, False
+        for column in self._migrated.values():
+            column[row] = False
+        limits = node.limits if node is not None else ()
+        for name, limit in limits:
+            driver = self.of(name)
+            driver.limit[row], driver.installed[row] = AMOUNT_CAP if limit is None else limit, True
+        for plugin in node.migrated if node is not None else ():
+            self.migrated(plugin)[row] = True
+        self.described[row] = node is not None
+        self.limited[row] = any(limit is not None for _, limit in limits)
+
+    def mount(self, row: int, attachment: AttachedVolume, pods: int) -> None:
+        """So many pods more use a volume on a row."""
+        self._move(self.mounted, self.attached, row, attachment, pods)
+
+    def attach(self, row: int, attachment: AttachedVolume, times: int) -> None:
+        """A VolumeAttachment came, or went."""
+        self._move(self.attached, self.mounted, row, attachment, times)
+
+    def _move(
+        self, ours: dict[AttachedVolume, Rows], theirs: dict[AttachedVolume, Rows], row: int, *moved: Any
+    ) -> None:
+        """A volume counts once on a row, whoever holds it there."""
+        attachment, delta = moved
+        rows = ours.setdefault(attachment, {})
+        before = rows.get(row, 0)
+        rows[row] = before + delta
+        if not rows[row]:
+            del rows[row]
+            if not rows:
+                del ours[attachment]
+        if bool(before) != bool(before + delta) and row not in theirs.get(attachment, ()):
+            self.of(attachment.driver).count[row] += 1 if not before else -1
+
+
+def _wider(column: BoolColumn, capacity: int) -> BoolColumn:
+    wider: BoolColumn = np.zeros(capacity, np.bool_)
+    wider[: len(column)] = column
+    return wider

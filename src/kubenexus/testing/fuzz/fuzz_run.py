@@ -1,0 +1,75 @@
+"""The world of the fuzz run: a ledger and its twin, an ear and a planner, and the events that come upon them."""
+
+import time
+import warnings
+from random import Random
+from typing import Any, Final
+
+from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.state.ledger import Ledger
+from kubenexus.testing.fuzz import state_invariants
+from kubenexus.testing.fuzz.delivery import EventDelivery
+from kubenexus.testing.fuzz.guard import ExceptionGuard
+from kubenexus.testing.fuzz.reference_ledger import ReferenceLedger
+from kubenexus.testing.fuzz.results import FuzzResults
+from kubenexus.testing.fuzz.scheduling import FuzzScheduler
+from kubenexus.testing.fuzz.stream import FuzzEvent, Kind, event
+
+BOOKS_EVERY: Final = 5000
+DECISIONS: Final = 0.3  # for each event
+
+
+class FuzzRun:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.ledger = Ledger()
+        self.twin = ReferenceLedger()
+        self._guard = ExceptionGuard()
+        self._hearing = EventDelivery(self._guard, self.ledger, self.twin)
+        self._deciding = FuzzScheduler(self._guard, self.ledger, self.twin)
+
+    @property
+    def tally(self) -> FuzzResults:
+        return self._guard.tally
+
+    def run(self, objects: int, first: int = 0) -> FuzzResults:
+        """All objects up to this number. A warning (NumPy's, of an overflow, say) counts as an exception."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for number in range(first, objects):
+                self.step(event(self.seed, number))
+                if number % BOOKS_EVERY == BOOKS_EVERY - 1:
+                    self.close_books()
+            self.close_books()
+        return self.tally
+
+    def step(self, heard: FuzzEvent) -> None:
+        """One event, and now and then a decision after it."""
+        self._guard.event = heard
+        rng, begin = Random(f"{self.seed}/{heard.number}/acts"), time.perf_counter()
+        self._hearing.hear(heard)
+        self._guard.spent(heard.way, begin)
+        if self.twin.waiting and rng.random() < DECISIONS:
+            self._deciding.decide(rng, self._hearing.last, self._hearing.way_of)
+        self._tidy()
+
+    def close_books(self) -> None:
+        """Everything is accounted for, and a ledger told only what was accepted comes to the same."""
+        for wrong in state_invariants.recount_differences(self.ledger, self.twin):
+            self._guard.broken("the books", wrong)
+        again = self._guard.guarded("rebuild", lambda: state_invariants.rebuilt_ledger(self.twin, Random(self.seed)))
+        if again is not None:
+            self._guard.broken("the digest", state_invariants.digests(self.ledger, again))
+
+    def _tidy(self) -> None:
+        """Odd names are never heard of again, so somebody has to delete what bears them: the oldest goes first."""
+        tables: tuple[tuple[Kind, dict[str, Any], int], ...] = (
+            (Pod, self.twin.waiting, 300),
+            (Pod, self.twin.placed, 500),
+            (Pod, self.twin.fenced, 20),
+            (Node, self.twin.nodes, 70),
+            (DeviceClass, self.twin.classes, 20),
+        )
+        for kind, table, most in tables:
+            if len(table) > most:
+                self._hearing.gone(kind, next(iter(table)))

@@ -1,0 +1,222 @@
+"""A whole scheduler in virtual time on a cluster of many nodes, and how long each turn of its loop takes.
+
+Every callback of the event loop is timed: a batch of news, a burst of decisions, a step of whatever writes to the API
+server. The time is that this thread ran, so that a busy machine makes no turn longer.
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kubenexus.app.scheduler import Scheduler, SchedulerOptions
+from kubenexus.app.watch.informers import InformerHandler, watch_target
+from kubenexus.base import gc_tuning
+from kubenexus.base.errors import KubeNexusError
+from kubenexus.client import kinds
+from kubenexus.client.calls import Call, Unreachable
+from kubenexus.client.kinds import ApiResource
+from kubenexus.client.watch_events import ADDED, DELETED, MODIFIED, decode_watch_lines
+from kubenexus.config import load
+from kubenexus.plugins import BUILT_IN
+from kubenexus.sim.virtual.loop import LoopClock, VirtualLoop
+from kubenexus.testing.large.objects import claim, node
+from kubenexus.testing.large.pods import Json, plain
+
+NODES = 5_000
+RESIDENTS = 0.2  # pods a node
+PAGE = 250
+CLAIMS = 500
+_CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: default-scheduler}]
+"""
+_encode = msgspec.json.encode
+
+
+class LongestTurn(NamedTuple):
+    """The longest turn of a step, and by how much the process was larger in it than before."""
+
+    step: str
+    seconds: float
+    megabytes: float
+
+
+class AcceptingServer:
+    """Says yes to everything, and remembers which pods were bound where."""
+
+    def __init__(self) -> None:
+        self.bound: dict[str, str] = {}
+
+    async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+        if call.path.endswith("/binding"):
+            body = msgspec.json.decode(call.body)
+            self.bound[body["metadata"]["name"]] = body["target"]["name"]
+        return b"{}"
+
+    async def stream(self, path: str, *, timeout: float = 30.0) -> Any:
+        raise Unreachable("nothing is watched here")
+
+
+class _Timed:
+    """The longest callback of the loop so far."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        plain_run: Callable[[asyncio.Handle], None] = asyncio.Handle._run
+        clock, timed = time.thread_time, self
+
+        def run(handle: asyncio.Handle) -> None:
+            start = clock()
+            plain_run(handle)
+            timed.longest = max(timed.longest, clock() - start)
+
+        asyncio.Handle._run = run  # type: ignore[method-assign,assignment]
+        try:
+            yield
+        finally:
+            asyncio.Handle._run = plain_run  # type: ignore[method-assign,assignment]
+
+
+class LargeCluster:
+    """Made inside a virtual loop; see `run_on_large_cluster`. `longest` are the longest turns, by step."""
+
+    def __init__(self, timed: _Timed) -> None:
+        self.server, self._timed = AcceptingServer(), timed
+        clock = LoopClock(asyncio.get_running_loop())
+        configuration = load(_CONFIG, BUILT_IN)
+        self.scheduler = Scheduler(
+            configuration, BUILT_IN, self.server, clock, random.Random(1), settings=SchedulerOptions(host="here")
+        )
+        self._informer: dict[ApiResource, InformerHandler] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(self, nodes: int) -> None:
+        """Nodes and pods as from lists, and everything that runs beside."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self.scheduler.schedule())]
+        hear = self._hearer(kinds.NODES)
+        for first in range(0, nodes, PAGE):
+            hear.events(_read(kinds.NODES, ADDED, *(node(i) for i in range(first, min(first + PAGE, nodes)))))
+        for made, volume in map(claim, range(CLAIMS)):
+            self._hearer(kinds.PERSISTENT_VOLUMES).events(_read(kinds.PERSISTENT_VOLUMES, ADDED, volume))
+            self._hearer(kinds.PERSISTENT_VOLUME_CLAIMS).events(_read(kinds.PERSISTENT_VOLUME_CLAIMS, ADDED, made))
+        residents = [plain(f"resident-{i}", f"node-{i}") for i in range(int(nodes * RESIDENTS))]
+        for first in range(0, len(residents), PAGE):
+            self._hearer(kinds.PODS).events(_read(kinds.PODS, ADDED, *residents[first : first + PAGE]))
+        await self._settle()
+        gc_tuning.freeze_after_list()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # --- what happens -----------------------------------------------------------------------------------------------
+
+    async def seen(self, step: str, thing: Json, resource: ApiResource = kinds.PODS, what: str = ADDED) -> LongestTurn:
+        """News of one object, as a line of a watch, and whatever follows from it."""
+        line = _line(what, thing)
+        return await self._step(step, lambda: self._hear(resource, line))
+
+    async def gone(self, step: str, thing: Json, resource: ApiResource = kinds.PODS) -> LongestTurn:
+        return await self.seen(step, thing, resource, DELETED)
+
+    async def changed(self, step: str, thing: Json, resource: ApiResource = kinds.PODS) -> LongestTurn:
+        return await self.seen(step, thing, resource, MODIFIED)
+
+    async def passes(self, step: str, seconds: float) -> LongestTurn:
+        """Time passes: backoffs end, what was refused is tried again."""
+        return await self._step(step, None, seconds)
+
+    def node_of(self, name: str) -> str:
+        """Where a pod was bound to; "" if it was not."""
+        return self.server.bound.get(name, "")
+
+    def refused_by(self, name: str) -> tuple[str, ...]:
+        """Who refused a pod, by name."""
+        decision = self.scheduler.queue.last_decision(f"default/{name}")
+        return () if decision is None else decision.diagnosis.refused_by
+
+    def said_of(self, name: str) -> str:
+        """Why a pod waits; "" if it does not."""
+        decision = self.scheduler.queue.last_decision(f"default/{name}")
+        return "" if decision is None else decision.sentence()
+
+    async def _step(self, step: str, act: Callable[[], None] | None, seconds: float = 2.0) -> LongestTurn:
+        await asyncio.sleep(0)  # the turn in which the object was made is the play's own
+        self._timed.longest, before = 0.0, _clear_peak()
+        if act is not None:
+            asyncio.get_running_loop().call_soon(act)
+        await self._settle(seconds)
+        return LongestTurn(step, self._timed.longest, max(_peak() - before, 0) / 1e6)
+
+    def _hear(self, resource: ApiResource, line: bytes) -> None:
+        batch = decode_watch_lines([line], watch_target(resource).type)
+        self._hearer(resource).events(batch.changes)
+
+    def _hearer(self, resource: ApiResource) -> InformerHandler:
+        if resource not in self._informer:
+            self._informer[resource] = InformerHandler(self.scheduler.handlers, resource, self.scheduler.loop.wake)
+        return self._informer[resource]
+
+    async def _settle(self, seconds: float = 2.0) -> None:
+        await asyncio.sleep(seconds)
+        failed = [task for task in self._tasks if task.done()]
+        if failed:
+            raise KubeNexusError(f"the scheduler ended: {failed[0]}")
+
+
+def run_on_large_cluster(play: Callable[[LargeCluster], Awaitable[None]], nodes: int = NODES) -> None:
+    """Play a scenario on a cluster of its own, in virtual time."""
+    timed = _Timed()
+
+    async def played() -> None:
+        stage = LargeCluster(timed)
+        await stage.open(nodes)
+        with timed.running():
+            await play(stage)
+        await stage.close()
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(played())
+
+
+def _read(resource: ApiResource, what: str, *things: Json) -> list[Any]:
+    return decode_watch_lines([_line(what, thing) for thing in things], watch_target(resource).type).changes
+
+
+def _line(what: str, thing: Json) -> bytes:
+    return _encode({"type": what, "object": thing})
+
+
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def _clear_peak() -> int:
+    """How large the process is now, in bytes; its peak counts anew from here, where the system can do that."""
+    with contextlib.suppress(OSError):
+        _CLEAR.write_text("5", encoding="ascii")
+    return _field("VmRSS:")
+
+
+def _peak() -> int:
+    return _field("VmHWM:")
+
+
+def _field(name: str) -> int:
+    """Of this process's memory; 0 where the system does not tell."""
+    try:
+        lines = _STATUS.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith(name)), 0)

@@ -1,0 +1,65 @@
+"""How much a file holds, counted from its plain JSON alone.
+
+Deliberately knows nothing of how the comparison is made: it is what the comparison's own count is checked against, so
+that an answer which is silently passed over shows up as a number.
+"""
+
+from collections import Counter
+from typing import Any
+
+from kubenexus.testing.oracle.comparison_counts import Key
+from kubenexus.testing.oracle.upstream import FILTERS, SCORES
+
+
+def in_case(kind: str, nodes: int, expected: dict[str, Any]) -> Counter[Key]:
+    """All answers about all incoming pods of one case; the case itself counts as one, for whether it can be judged."""
+    held = Counter({Key(kind, "case"): 1})
+    for pod in expected["pods"].values():
+        held.update(in_pod(kind, nodes, pod))
+    return held
+
+
+def in_pod(kind: str, nodes: int, pod: dict[str, Any]) -> Counter[Key]:
+    """Whatever is said, or said by being absent, about one incoming pod on so many nodes."""
+    held: Counter[Key] = Counter()
+    for aspect in ("requests", "nonZeroRequests", "preFilterFail", "preFilterNodes", "error"):
+        held[Key(kind, aspect)] = 1
+    held[Key(kind, "feasible")] = nodes
+    for plugin in FILTERS:
+        held[Key(kind, "skipFilter", plugin)] = held[Key(kind, "preFilter", plugin)] = 1
+        held[Key(kind, "filter", plugin)] = nodes
+    for reject in pod.get("rejects", {}).values():
+        held[Key(kind, "first", reject["first"][0])] += 1
+    held[Key(kind, "fitError")] = int("fitError" in pod)
+    held[Key(kind, "preemption")] = int("preemption" in pod)
+    held[Key(kind, "devices")] = sum(map(len, pod.get("devices", {}).values()))
+    _count_scores(held, kind, pod)
+    return +held
+
+
+def _count_scores(held: Counter[Key], kind: str, pod: dict[str, Any]) -> None:
+    held[Key(kind, "scoreError")] = int(bool(pod["feasible"]))
+    held[Key(kind, "total")] = len(pod.get("total", ()))
+    held[Key(kind, "best")] = held[Key(kind, "choice")] = int("best" in pod)
+    for plugin, scores in pod.get("scores", {}).items():
+        held[Key(kind, "raw", plugin)] = len(scores["raw"])
+        held[Key(kind, "norm", plugin)] = len(scores["norm"])
+    if "scores" in pod:
+        held.update(Key(kind, "skipScore", plugin) for plugin in SCORES)
+
+
+def in_vector(kind: str, vector: dict[str, Any]) -> Counter[Key]:
+    """A vector holds what is said besides its input; a list holds as many answers as it has elements."""
+    held = Counter({Key(kind, "case"): 1})
+    match kind.removeprefix("vectors-"):
+        case "quantities":
+            aspects = {"error"} | (vector.keys() & {"canonical", "value", "milli", "sign"})
+        case "requests":
+            aspects = vector.keys() - {"pod"}
+        case "selectors":
+            aspects = {"error"} if "error" in vector else {"error", "string"}
+        case _:
+            aspects = set()
+    held.update(Key(kind, aspect) for aspect in aspects)
+    held[Key(kind, "match")] += len(vector.get("match", ()))
+    return +held

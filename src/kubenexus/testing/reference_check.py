@@ -1,0 +1,183 @@
+"""The naive twin: a rule written a second time, for one pod and one node in plain Python, must give the same answers.
+
+A plugin looks at all nodes at once and its answers are cached; that is fast, and easy to get subtly wrong. Its twin
+looks at one node (`NodeInfo`) and is meant to be obviously right:
+
+    class NoBigPods:                                            # a user's rule ...
+        name, reads, depends = "NoBigPods", ("spec.containers",), Depends.USAGE
+        def filter(self, pod, nodes, verdict): ...
+
+    class NoBigPodsTwin:                                        # ... and its twin
+        def filter_one(self, pod: Pod, node: NodeInfo) -> list[tuple[str, Code]]: ...     # [] lets the pod in
+        def score_one(self, pod: Pod, node: NodeInfo) -> int | None: ...                  # None: not concerned
+
+    @given(clusters(), pods())                                  # testing.strategies
+    def test_no_big_pods(cluster, pod):
+        assert_agrees(NoBigPods({}), NoBigPodsTwin(), pod, cluster)
+
+Either method may be missing; reasons may be `Reason`s, too. `NodeInfo` (testing.harness) is a node, its pods and the
+rest of the cluster. A twin can also be a whole plugin of its own, such as one in the per-row form of
+`framework.rowwise`: then its answers are asked for as any plugin's are.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kubenexus.api.core import Pod
+from kubenexus.base.arrays import IntColumn
+from kubenexus.base.errors import Malformed
+from kubenexus.framework.extension_points import CodedScores
+from kubenexus.framework.job import SINGLE_POD_VIEW
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.framework.pod_signature import PodSigner
+from kubenexus.framework.verdict import Code, NodeVerdict, Reason, ReasonTable, Skip, Verdict, code_of
+from kubenexus.state.ledger import Ledger
+from kubenexus.state.view import Nodes, OneNode
+from kubenexus.testing.harness import CheckedCluster, ReferenceCluster
+
+Refusal = tuple[Code, tuple[str, ...]]
+ACCEPTED: Refusal = (Code.SUCCESS, ())
+PLENTY = 1 << 40  # more room than any test gives
+
+
+class Answers(NamedTuple):
+    """What a rule says about each node, by name. `scores` is None when it is not concerned or the attempt fails."""
+
+    refusals: dict[str, Refusal]
+    scores: dict[str, int] | None = None
+    failed: bool = False
+
+
+def assert_matches_reference(plugin: Any, twin: Any, pod: Pod, cluster: CheckedCluster) -> None:
+    """Raise AssertionError unless plugin and twin say the same about every node, however the nodes are shown: all at
+    once, some of them, or one."""
+    if not cluster.world.nodes:
+        return
+    of_its_own = hasattr(twin, "reads")
+    expected = plugin_answers(twin, pod, cluster.ledger) if of_its_own else reference_answers(twin, pod, cluster.world)
+    for shown, view in _views(plugin, cluster.ledger):
+        found = plugin_answers(plugin, pod, cluster.ledger, view)
+        _compare(plugin.name, "refusals", shown, found.refusals, expected.refusals, hasattr(twin, "filter_one"))
+        if hasattr(twin, "score_one"):
+            told, wanted = ((a.failed, a.scores or {}, a.scores is None) for a in (found, expected))
+            _compare(plugin.name, "scores", shown, told[1], wanted[1], True)
+            if (told[0], told[2]) != (wanted[0], wanted[2]):
+                raise AssertionError(
+                    f"{plugin.name} on {shown}: (fails, skips) is {told[::2]}, its twin's {wanted[::2]}"
+                )
+
+
+def reference_answers(twin: Any, pod: Pod, world: ReferenceCluster) -> Answers:
+    """The twin's answers, node by node."""
+    refusals, scores, failed = {}, {}, False
+    for name, info in world.infos().items():
+        if hasattr(twin, "filter_one"):
+            refusals[name] = _refusal(_reasons(twin.filter_one(pod, info)))
+        if hasattr(twin, "score_one"):
+            try:
+                scores[name] = twin.score_one(pod, info)
+            except Malformed:
+                failed = True
+    concerned = not failed and None not in scores.values()
+    return Answers(refusals, scores if concerned else None, failed)
+
+
+def plugin_answers(plugin: Any, pod: Pod, ledger: Ledger, view: Nodes | None = None) -> Answers:
+    """The plugin's answers over a view, asked without any cache."""
+    view = view or Nodes(ledger.nodes)
+    columns, pod_class = ledger.nodes, class_of(pod, plugin)
+    rows = _rows(view, columns.size)
+    bits, raw, table = _filtered(plugin, pod_class, view), _scored(plugin, pod_class, view), ReasonTable()
+    if isinstance(bits, NodeVerdict):
+        table = bits.table
+    refusals, scores = {}, {}
+    for i, row in enumerate(rows):
+        if columns.alive[row]:
+            refusals[columns.names[row]] = _refusal(table.read(_at(bits.bits, i) if bits else 0))
+            scores[columns.names[row]] = _at(raw, i)
+    return Answers(refusals, None if raw is None or isinstance(raw, Verdict) else scores, isinstance(raw, Verdict))
+
+
+def assert_capacity(plugin: Any, pod: Pod, ledger: Ledger, most: int = 12) -> None:
+    """Raise unless `room` says how often the pod can be placed on each accepted row before the filter refuses it."""
+    columns, pod_class = ledger.nodes, class_of(pod, plugin)
+    capacity: IntColumn = np.full(columns.size, PLENTY, np.int64)
+    plugin.capacity(pod_class, Nodes(columns), capacity)
+    accepted = [name for name, said in plugin_answers(plugin, pod, ledger).refusals.items() if said == ACCEPTED]
+    for name in accepted:
+        row = columns.row_of[name]
+        placed = 0
+        with ledger.transaction() as transaction:
+            while placed < most:
+                transaction.place(pod, name, pod_class.footprint)
+                placed += 1
+                if plugin_answers(plugin, pod, ledger, Nodes(columns, np.array([row]))).refusals[name] != ACCEPTED:
+                    break
+        if min(int(capacity[row]), most) != placed:
+            raise AssertionError(f"{plugin.name}: room on {name} is {capacity[row]}, but {placed} pods go there")
+
+
+def class_of(pod: Pod, plugin: Any) -> PodClass:
+    """The pod's class as this plugin alone would have it, with its pins left in."""
+    signer = PodSigner(plugin.reads)
+    return PodClass(signer.sign(pod), signer.class_pod_of(pod))
+
+
+def _views(plugin: Any, ledger: Ledger) -> Iterator[tuple[str, Nodes]]:
+    columns = ledger.nodes
+    yield "all rows", Nodes(columns)
+    yield "every other row, backwards", Nodes(columns, np.arange(columns.size)[::-2].copy())
+    for row in range(columns.size):
+        yield f"row {row}", Nodes(columns, np.array([row]))
+        if getattr(plugin, "supports_one_node", False) and columns.alive[row]:
+            yield f"row {row} as plain numbers", OneNode(columns, row)
+
+
+def _rows(view: Nodes, size: int) -> list[int]:
+    if isinstance(view, OneNode):
+        return [view.row]
+    return list(range(size)) if view.rows is None else [int(row) for row in view.rows]
+
+
+def _filtered(plugin: Any, pod: PodClass, view: Nodes) -> NodeVerdict | None:
+    """None when the plugin filters nothing here."""
+    if not hasattr(plugin, "filter"):
+        return None
+    if hasattr(plugin, "pre_filter") and isinstance(plugin.pre_filter(pod, view), Skip):
+        return None
+    verdict = NodeVerdict(ReasonTable())
+    plugin.filter(pod, view, verdict)
+    return verdict
+
+
+def _scored(plugin: Any, pod: PodClass, view: Nodes) -> Any:
+    raw = plugin.score(pod, view, SINGLE_POD_VIEW) if hasattr(plugin, "score") else None
+    if isinstance(raw, CodedScores):
+        return raw.values[raw.codes]
+    return None if isinstance(raw, Skip) else raw
+
+
+def _at(column: Any, i: int) -> int:
+    """One value of a column, or of the number that stands for one. Floats are truncated, as the runtime does."""
+    if column is None or isinstance(column, Verdict):
+        return 0
+    return int(column) if np.ndim(column) == 0 else int(column[i])
+
+
+def _reasons(said: Any) -> tuple[Reason, ...]:
+    """From whatever form of reasons a twin gives."""
+    if said is None or isinstance(said, Reason):
+        return () if said is None else (said,)
+    return tuple(each if isinstance(each, Reason) else Reason(*each) for each in said)
+
+
+def _refusal(reasons: tuple[Reason, ...]) -> Refusal:
+    return (code_of(reasons), tuple(sorted(reason.text for reason in reasons))) if reasons else ACCEPTED
+
+
+def _compare(plugin: str, aspect: str, shown: str, found: dict[str, Any], twin: dict[str, Any], asked: bool) -> None:
+    wrong = [f"  {n}: {found[n]}, its twin says {twin.get(n)}" for n in found if asked and found[n] != twin.get(n)]
+    if wrong:
+        raise AssertionError("\n".join([f"{plugin}'s {aspect} on {shown}:", *wrong]))

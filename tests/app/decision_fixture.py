@@ -1,0 +1,129 @@
+"""What decides in a scheduler, without what speaks: feed, queue, planner and ledger, one call after the other. Binds
+happen at once. Small enough for thousands of stories."""
+
+import functools
+
+import msgspec
+
+from kubenexus.api.core import Node, Pod
+from kubenexus.app.gangs.replacement_holds import ReplacementHolds
+from kubenexus.app.gangs.reservations import GangReservations
+from kubenexus.app.watch.event_handlers import EventHandlers
+from kubenexus.base.clock import VirtualClock
+from kubenexus.framework.aging import Aging
+from kubenexus.framework.decision import Decision
+from kubenexus.framework.profile import ProfilePlugins
+from kubenexus.plan.decide import Planner, commit
+from kubenexus.plan.gang import empty_capacity, reservation
+from kubenexus.plugins import profile_plugins
+from kubenexus.queue.queue_profile import QueueProfile
+from kubenexus.queue.queued_job import SchedulingAttempt
+from kubenexus.queue.scheduling_queue import SchedulingQueue
+from kubenexus.state.ledger import Ledger
+
+GOES = "2026-01-01T00:00:00Z"
+PROFILE = "default-scheduler"  # what pods say that say nothing
+
+
+@functools.cache
+def _lineup() -> ProfilePlugins:
+    return profile_plugins()
+
+
+class DecisionFixture:
+    """`patience`: for how long the first gang in line keeps its room; 0: not at all."""
+
+    def __init__(self, patience: float = 300.0, aging: Aging | None = Aging()) -> None:  # noqa: B008 - it is a value
+        self.clock, self.ledger = VirtualClock(1_000_000.0), Ledger()
+        self.planner = Planner(_lineup())
+        columns = self.ledger.nodes
+        profile = QueueProfile.of(
+            _lineup(),
+            lambda pod: self.planner.class_cache.signature(pod, columns, lift=False),
+            also={**empty_capacity.EVENTS_TO_REGISTER, **reservation.EVENTS_TO_REGISTER},
+            aging=aging,
+        )
+        self.queue = SchedulingQueue({"": profile}, self.clock)
+        self.handlers = EventHandlers(self.ledger, self.queue, [PROFILE])
+        self.replacement_holds = ReplacementHolds(self.ledger, self.queue, self.clock)
+        self.handlers.on_member_lost = self.replacement_holds.hold
+        self.handlers.assembler.hold_keys, self.handlers.assembler.on_gang_complete = (
+            self.replacement_holds.keys_of,
+            self.replacement_holds.release_gang,
+        )
+        self.reservations = GangReservations(self.queue, self.clock, {PROFILE: patience})
+        self.pods: dict[str, Pod] = {}
+        self.refusals: dict[str, Decision] = {}
+
+    def nodes(self, *nodes: Node) -> None:
+        for node in nodes:
+            self.handlers.on_node_update(node)
+
+    def come(self, *pods: Pod) -> None:
+        for pod in pods:
+            self.pods[pod.key] = pod
+            self.handlers.on_pod_update(pod)
+
+    def end(self, *names: str) -> None:
+        """Pods are gone: by name, or by `namespace/name`."""
+        for name in names:
+            key = name if "/" in name else f"default/{name}"
+            del self.pods[key]
+            self.handlers.on_pod_delete(key)
+
+    def run(self, prefix: str, seconds: float) -> None:
+        """Pods that have nodes begin to run, and do so for a while."""
+        for name in self.where(prefix):
+            pod = self.pods[f"default/{name}"]
+            status = msgspec.structs.replace(pod.status, phase="Running")
+            self.come(msgspec.structs.replace(pod, status=status))
+        self.handlers.assembler.build_changed()
+        self.clock.advance(seconds)
+
+    def lose(self, name: str) -> None:
+        """A pod is deleted: first it is told to go, then it is gone."""
+        pod = self.pods[f"default/{name}"]
+        self.come(msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, deletion_timestamp=GOES)))
+        self.end(name)
+
+    def work(self) -> int:
+        """Until nobody is ready. Returns how many decisions that took."""
+        count = 0
+        self.reservations.expire()
+        self.queue.tick()
+        while (attempt := self.queue.pop()) is not None:
+            self._take(attempt)
+            self.reservations.expire()
+            self.queue.tick()
+            count += 1
+            assert count < 10_000, "it never comes to rest"
+        return count
+
+    def where(self, prefix: str = "") -> dict[str, str]:
+        """Pods on nodes, by name."""
+        placed = {pod.metadata.name: pod.spec.node_name for pod in self.pods.values() if pod.spec.node_name}
+        return {name: node for name, node in placed.items() if name.startswith(prefix)}
+
+    def why(self, job: str) -> str:
+        found = self.refusals.get(f"default/{job}")
+        return "" if found is None else found.sentence("default")
+
+    def _take(self, attempt: SchedulingAttempt) -> None:
+        job, now, snapshot = attempt.job, self.clock.now(), self.ledger.snapshot()
+        decision = self.planner.decide(job, snapshot, now, self.reservations.ahead_of(job))
+        if not decision.placed:
+            self.refusals[job.key] = decision
+            self.reservations.refused(job, decision, self.planner, snapshot)
+            self.queue.done(attempt, decision)
+            return
+        self.refusals.pop(job.key, None)
+        commit(decision, job, self.ledger, now)
+        self.reservations.placed(job, decision)
+        for placement in decision.placements:
+            pod = self.pods[placement.pod]
+            self.pods[pod.key] = msgspec.structs.replace(
+                pod, spec=msgspec.structs.replace(pod.spec, node_name=placement.node)
+            )
+            self.handlers.on_pod_update(self.pods[pod.key])
+        self.queue.done(attempt, decision)
+        self.handlers.assembler.attempt_finished(job.key)

@@ -1,0 +1,167 @@
+"""What has to hold, whatever happens. A law looks at each change, and once more at the end.
+
+A new law is a class with these two methods, named in `laws`. What it remembers is in the world.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from tests.chaos.amounts import Amounts, over, times
+from tests.chaos.observed_cluster import ObservedCluster, PodSeen
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A law was broken. `pod` was the last to come onto `node`, at this resourceVersion; `others` were there."""
+
+    law: str
+    text: str
+    version: int = 0
+    pod: PodSeen | None = None
+    others: tuple[PodSeen, ...] = ()
+    has: Amounts | None = None
+
+
+class Law(Protocol):
+    name: str
+
+    def changed(
+        self, world: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
+    ) -> Iterator[Breach]:
+        """A pod has come (`old` is None), changed, or gone (`new` is None); the world has the change already."""
+
+    def ended(self, world: ObservedCluster, scheduler: str) -> Iterator[Breach]:
+        """Nothing will change any more: what is wrong now stays wrong. `scheduler` is the one on trial."""
+
+
+class Overbooked:
+    """No node has more pods on it than it has room for, at any resourceVersion."""
+
+    name = "overbooked"
+
+    def changed(
+        self, world: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
+    ) -> Iterator[Breach]:
+        if new is None or not new.node or (old is not None and old.node == new.node):
+            return
+        node, there = world.nodes.get(new.node), world.on(new.node)
+        if node is None:
+            return
+        if lacking := over((pod.asks for pod in there), node.has):
+            text = (
+                f"node {node.name} has {len(there)} pods and too little {', '.join(lacking)} for them since {new.key}"
+            )
+            others = tuple(pod for pod in there if pod.uid != new.uid)
+            yield Breach(self.name, text, new.bound_at, new, others, node.has)
+
+    def ended(self, world: ObservedCluster, scheduler: str) -> Iterator[Breach]:
+        yield from ()
+
+
+class Moved:
+    """A pod that has a node keeps it."""
+
+    name = "moved"
+
+    def changed(
+        self, world: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
+    ) -> Iterator[Breach]:
+        if old is not None and new is not None and old.node and old.node != new.node:
+            yield Breach(self.name, f"pod {new.key} went from {old.node} to {new.node or 'nowhere'}", version, new)
+
+    def ended(self, world: ObservedCluster, scheduler: str) -> Iterator[Breach]:
+        yield from ()
+
+
+class Lost:
+    """Each pod has a node, or no node has room for it and it says so.
+
+    A member of a gang may wait for the others and has to say why; a gang whose members all exist is lost if there is
+    room for as many of them as it needs. A pod of monstrous size may be refused although there is room.
+    """
+
+    name = "lost"
+
+    def changed(
+        self, world: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
+    ) -> Iterator[Breach]:
+        yield from ()
+
+    def ended(self, world: ObservedCluster, scheduler: str) -> Iterator[Breach]:
+        rooms = world.rooms()
+        for pod in world.waiting(scheduler):
+            node = next((name for name, capacity in rooms.items() if not over([pod.asks], capacity)), "")
+            if pod.gang:
+                if not pod.reason:
+                    yield Breach(self.name, f"pod {pod.key} of gang {pod.gang} waits, and nothing says why", 0, pod)
+            elif node and not (pod.monster and pod.reason == "Unschedulable"):
+                yield Breach(self.name, f"pod {pod.key} waits, and there is room for it on {node}", 0, pod)
+            elif pod.reason != "Unschedulable":
+                says = f"it says {pod.reason}" if pod.reason else "nothing says why"
+                yield Breach(self.name, f"pod {pod.key} waits for room, and {says}", 0, pod)
+        yield from self._gangs(world, scheduler, rooms)
+
+    def _gangs(self, world: ObservedCluster, scheduler: str, rooms: dict[str, Amounts]) -> Iterator[Breach]:
+        """Gangs whose members ask for the same: then counting tells exactly whether those that are missing fit."""
+        for gang, pods in world.crews.items():
+            waiting = [pod for pod in pods.values() if pod.waits and pod.scheduler == scheduler and not pod.monster]
+            missing = world.needed(gang) - sum(bool(pod.node) for pod in pods.values())
+            if not 0 < missing <= len(waiting) or any(pod.asks != waiting[0].asks for pod in waiting):
+                continue
+            fit = sum(times(waiting[0].asks, capacity) for capacity in rooms.values())
+            if fit >= missing:
+                text = f"gang {gang} waits for {missing} members, and there is room for {fit}"
+                yield Breach(self.name, text, 0, waiting[0], tuple(waiting[1:]))
+
+
+class Halved:
+    """No gang has members on nodes, and fewer than it needs, for longer than its deadline.
+
+    Two exceptions for a gang that was whole: lost members that no controller replaces are not the scheduler's affair,
+    and members that run stay where they are.
+    """
+
+    name = "halved"
+
+    def __init__(self, deadline: float = 300.0) -> None:
+        self._deadline = deadline
+
+    def changed(
+        self, world: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
+    ) -> Iterator[Breach]:
+        for gang in {pod.gang for pod in (old, new) if pod is not None and pod.gang}:
+            self._look_at(gang, world)
+        late = [gang for gang, since in world.begun.items() if world.now - since > self._deadline]
+        for gang in late:
+            yield self._breach(gang, world, version)
+            world.begun[gang] = float("inf")  # said once
+
+    def ended(self, world: ObservedCluster, scheduler: str) -> Iterator[Breach]:
+        for gang in world.begun:
+            yield self._breach(gang, world, 0)
+
+    def _look_at(self, gang: str, world: ObservedCluster) -> None:
+        members, needed = world.crews[gang].values(), world.needed(gang)
+        on_nodes = sum(bool(pod.node) for pod in members)
+        if on_nodes >= needed:
+            world.whole.add(gang)
+        elif not on_nodes:
+            world.whole.discard(gang)
+        runs = all(pod.started for pod in members if pod.node)
+        left_alone = gang in world.whole and (runs or not any(pod.waits for pod in members))
+        if 0 < on_nodes < needed and not left_alone:
+            world.begun.setdefault(gang, world.now)
+        else:
+            world.begun.pop(gang, None)
+
+    def _breach(self, gang: str, world: ObservedCluster, version: int) -> Breach:
+        members = list(world.crews[gang].values())
+        there = sum(bool(pod.node) for pod in members)
+        text = f"gang {gang} has {there} members on nodes and needs {world.needed(gang)}"
+        return Breach(self.name, text, version, members[0], tuple(members[1:]))
+
+
+def laws(deadline: float = 300.0) -> tuple[Law, ...]:
+    """`deadline`: seconds for which a gang may be halved."""
+    return (Overbooked(), Moved(), Lost(), Halved(deadline))

@@ -1,0 +1,98 @@
+"""The place in the queue that `explain` reckons with is the one that the queue gives."""
+
+from itertools import combinations
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubenexus.api.core import Pod
+from kubenexus.base.clock import VirtualClock
+from kubenexus.base.timestamps import format_time, parse_timestamp
+from kubenexus.explain.gather_job import job_of_pod
+from kubenexus.explain.reservation_ahead import queue_order
+from kubenexus.framework.aging import Aging
+from kubenexus.plugins.scheduling_gates import SchedulingGates
+from kubenexus.queue.gangs.job_assembler import JobAssembler
+from kubenexus.queue.queue_profile import QueueProfile
+from kubenexus.queue.queued_job import QueueState
+from kubenexus.queue.scheduling_queue import SchedulingQueue
+from kubenexus.state.pod_group_store import PodGroupStore
+from kubenexus.testing.builders import a_pod
+from tests.api.gangs.builders import a_member
+
+NOW = 1_000_000.0
+GATES: Any = SchedulingGates({})
+RULES = QueueProfile(lambda pod: pod.key.encode(), {}, [GATES], aging=Aging())
+
+
+def aged(pod: Pod, seconds: float | None) -> Pod:
+    """It has waited for so long; None: it does not say."""
+    text = "a long time ago" if seconds is None else format_time(NOW - seconds)
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, creation_timestamp=text))
+
+
+@st.composite
+def crowd(draw: st.DrawFn) -> list[Pod]:
+    """Pods by themselves and members of two gangs."""
+    pods = []
+    for number in range(draw(st.integers(2, 9))):
+        fields: dict[str, Any] = {
+            "priority": draw(st.sampled_from([0, 100, 250])),
+            "gates": draw(st.sampled_from([(), (), ("wait",)])),
+        }
+        gang = draw(st.sampled_from(["", "llama", "gemma"]))
+        pod = a_member(f"p{number}", gang, **fields) if gang else a_pod(f"p{number}", **fields)
+        pods.append(aged(pod, draw(st.sampled_from([None, 0.0, 59.0, 61.0, 130.0, 1000.0]))))
+    return pods
+
+
+def queued(*pods: Pod) -> SchedulingQueue:
+    """The queue of a scheduler that has just heard of all these."""
+    queue = SchedulingQueue({"": RULES}, VirtualClock(NOW))
+    assembler = JobAssembler(queue, PodGroupStore(), {})
+    for pod in pods:
+        assembler.add_waiting(pod, parse_timestamp(pod.metadata.creation_timestamp, None))
+    assembler.build_changed()
+    return queue
+
+
+def places(*pods: Pod) -> dict[str, tuple[float, ...]]:
+    """By job: what is reckoned from a dump."""
+    by_key = {pod.key: pod for pod in pods}
+    found = [job_of_pod(pod, by_key, PodGroupStore()) for pod in pods]
+    return {each.job.key: queue_order(each, RULES, NOW) for each in found}
+
+
+@given(crowd())
+def test_what_comes_first_in_a_dump_comes_first_in_the_queue(pods: list[Pod]) -> None:
+    queue = queued(*pods)
+    told = {key: each for key, each in places(*pods).items() if queue.state(key) is QueueState.ACTIVE}
+    for one, other in combinations(told, 2):
+        if told[one] != told[other]:
+            assert (told[one] < told[other]) == queue.is_before(one, other)
+
+
+@pytest.mark.parametrize(
+    ("alone", "first"),
+    [
+        pytest.param(50.0, "default/gang/llama", id="it is as old as its oldest member"),
+        pytest.param(70.0, "default/alone", id="but gains urgency from when it was complete"),
+    ],
+)
+def test_a_gangs_age_and_who_says_none_comes_last(alone: float, first: str) -> None:
+    pods = [
+        aged(a_pod("alone"), alone),
+        aged(a_pod("unsaid"), None),
+        aged(a_member("old", gates=["wait"]), 130.0),
+        aged(a_member("m0"), 5.0),
+        aged(a_member("m1"), 5.0),
+    ]
+    queue, told = queued(*pods), places(*pods)
+    order = []
+    while (attempt := queue.pop()) is not None:
+        order.append(attempt.job.key)
+    assert (order[0], order[-1]) == (first, "default/unsaid")
+    assert sorted(order, key=lambda key: told[key]) == order
