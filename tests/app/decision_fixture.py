@@ -1,25 +1,35 @@
-"""What decides in a scheduler, without what speaks: feed, queue, planner and ledger, one call after the other. Binds
-happen at once. Small enough for thousands of stories."""
+"""What decides in a scheduler, without what reports: handlers, queue, planner and ledger, one call after the other.
+Binds happen at once. Small enough for thousands of stories."""
 
 import functools
+from typing import cast
 
 import msgspec
 
 from kubenexus.api.core import Node, Pod
+from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST
+from kubenexus.app.binding.recent_binds import RecentBinds
 from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.gangs.reservations import GangReservations
+from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.watch.event_handlers import EventHandlers
+from kubenexus.app.watch.object_cache import ObjectCache
 from kubenexus.base.clock import VirtualClock
+from kubenexus.bind.volume_prebind import VolumePreBind
 from kubenexus.framework.aging import Aging
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plan.gang import empty_capacity, reservation
 from kubenexus.plugins import profile_plugins
+from kubenexus.queue.gangs.gang_registry import GangRegistry
+from kubenexus.queue.gangs.job_assembler import JobAssembler
+from kubenexus.queue.gangs.waiting_pods import WaitingPods
 from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.queue.queued_job import SchedulingAttempt
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
+from tests.queue.assembler_fixture import AssemblyRecord
 
 GOES = "2026-01-01T00:00:00Z"
 PROFILE = "default-scheduler"  # what pods say that say nothing
@@ -28,6 +38,16 @@ PROFILE = "default-scheduler"  # what pods say that say nothing
 @functools.cache
 def _lineup() -> ProfilePlugins:
     return profile_plugins()
+
+
+class Silent:
+    """Stands for what reports to users, and for volumes: binds are made at once here."""
+
+    def forget(self, pod: Pod) -> None:
+        pass
+
+    def on_claim_changed(self, key: str) -> None:
+        pass
 
 
 class DecisionFixture:
@@ -44,14 +64,31 @@ class DecisionFixture:
             aging=aging,
         )
         self.queue = SchedulingQueue({"": profile}, self.clock)
-        self.handlers = EventHandlers(self.ledger, self.queue, [PROFILE])
         self.replacement_holds = ReplacementHolds(self.ledger, self.queue, self.clock)
-        self.handlers.on_member_lost = self.replacement_holds.hold
-        self.handlers.assembler.hold_keys, self.handlers.assembler.on_gang_complete = (
-            self.replacement_holds.keys_of,
-            self.replacement_holds.release_gang,
+        registry, cache = GangRegistry(), ObjectCache()
+        self.assembler = JobAssembler(
+            self.queue,
+            registry,
+            WaitingPods(self.queue, registry, self.ledger.pods),
+            self.ledger.groups,
+            holds=self.replacement_holds,
+            observer=AssemblyRecord(),
+            default_topology=lambda pod: NO_TOPOLOGY_REQUEST,
+            profiles=frozenset({PROFILE}),
         )
-        self.reservations = GangReservations(self.queue, self.clock, {PROFILE: patience})
+        self.handlers = EventHandlers(
+            self.ledger,
+            self.queue,
+            cache,
+            self.assembler,
+            [PROFILE],
+            holds=self.replacement_holds,
+            pod_reporter=cast(PodReporter, Silent()),
+            recent_binds=RecentBinds(self.ledger, self.clock),
+            volumes=cast(VolumePreBind, Silent()),
+            pods_version=lambda: None,
+        )
+        self.reservations = GangReservations(self.queue, self.assembler, self.clock, {PROFILE: patience})
         self.pods: dict[str, Pod] = {}
         self.refusals: dict[str, Decision] = {}
 
@@ -91,13 +128,17 @@ class DecisionFixture:
         count = 0
         self.reservations.expire()
         self.queue.tick()
-        while (attempt := self.queue.pop()) is not None:
+        while (attempt := self._pop()) is not None:
             self._take(attempt)
             self.reservations.expire()
             self.queue.tick()
             count += 1
             assert count < 10_000, "it never comes to rest"
         return count
+
+    def _pop(self) -> SchedulingAttempt | None:
+        self.assembler.build_changed()
+        return self.queue.pop()
 
     def where(self, prefix: str = "") -> dict[str, str]:
         """Pods on nodes, by name."""

@@ -56,7 +56,7 @@ class SchedulerFixture:
             self.clock,
             random.Random(1),
             guard=self.guard,
-            settings=settings,
+            options=settings,
         )
         self.scheduler.dispatcher.rest = 0.0
         self.scheduler.dispatcher._sleep = lambda seconds: asyncio.sleep(0)

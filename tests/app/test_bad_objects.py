@@ -70,7 +70,7 @@ def test_a_bad_object_keeps_no_other_out(resource: ApiResource, bad: dict[str, A
     kind = KINDS[kind_name(resource.kind, resource.group)].type
 
     async def life(fixture: SchedulerFixture) -> None:
-        informer = InformerHandler(fixture.handlers, resource)
+        informer = InformerHandler(fixture.handlers, resource, fixture.scheduler.wakeup)
         items = [good("first", resource), bad_one(bad, resource), good("second", resource)]
         raw = {"kind": f"{resource.kind}List", "metadata": {"resourceVersion": "1"}, "items": items}
         page = decode_list(json.dumps(raw).encode(), kind)
@@ -99,7 +99,7 @@ def test_a_handler_that_fails_does_not_end_the_watch(resource: ApiResource, brok
         raise RuntimeError("a mistake of ours")
 
     async def life(fixture: SchedulerFixture) -> None:
-        informer = InformerHandler(fixture.handlers, resource)
+        informer = InformerHandler(fixture.handlers, resource, fixture.scheduler.wakeup)
         things = decode_list(
             json.dumps({"kind": "List", "items": [good("a", resource), good("b", resource)]}).encode(), kind
         ).items

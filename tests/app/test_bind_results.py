@@ -29,12 +29,12 @@ BREAKS: list[tuple[str, Callable[[SchedulerFixture], Any], str]] = [
     ("what is counted", lambda fixture: fixture.scheduler.metrics, "attempt"),
     ("what the pod says", lambda fixture: fixture.scheduler.pod_reporter, "report_bind_failure"),
     ("the ledger that forgets", lambda fixture: fixture.ledger, "forget"),
-    ("what a look has found", lambda fixture: fixture.scheduler.bind_results, "on_pod_looked_up"),
+    ("what a look has found", lambda fixture: fixture.handlers, "on_pod_looked_up"),
     ("the queue that takes it back", lambda fixture: fixture.queue, "bind_failed"),
     ("the queue that lets it go", lambda fixture: fixture.queue, "done"),
-    ("the gang that hears of it", lambda fixture: fixture.scheduler.bind_results, "on_attempt_finished"),
+    ("the gang that hears of it", lambda fixture: fixture.scheduler.assembler, "attempt_finished"),
     ("the group that is scheduled", lambda fixture: fixture.scheduler.pod_reporter, "on_job_scheduled"),
-    ("the loop that is woken", lambda fixture: fixture.scheduler.bind_results, "wake"),
+    ("the loop that is woken", lambda fixture: fixture.scheduler.wakeup, "set"),
 ]
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.app.binding.bind_results import UnconfirmedBind
+from kubenexus.app.binding.recent_binds import UnconfirmedBind
 from kubenexus.client import kinds
 from kubenexus.client.calls import ApiError
 from kubenexus.testing.builders import a_node, a_pod
@@ -34,7 +34,7 @@ def test_a_look_that_was_overtaken_makes_no_phantom(watch: str, known: dict[str,
     async def life(fixture: SchedulerFixture) -> None:
         fixture.nodes(a_node("n"))
         watch_is_at(fixture, watch)
-        fixture.scheduler.bind_results.on_pod_looked_up(at(a_pod("web", node="n"), "10"))
+        fixture.handlers.on_pod_looked_up(at(a_pod("web", node="n"), "10"))
         assert fixture.where() == known
 
     scheduler_test(life)

@@ -25,7 +25,7 @@ BAD = Unreadable("Pod", "default", "bad", "u", node="n", field="spec", problem="
 
 
 def hearing(fixture: SchedulerFixture, resource: kinds.ApiResource = kinds.PODS) -> InformerHandler:
-    return InformerHandler(fixture.handlers, resource)
+    return InformerHandler(fixture.handlers, resource, fixture.scheduler.wakeup)
 
 
 def test_each_kind_is_watched_once_and_pods_last() -> None:

@@ -72,7 +72,7 @@ def test_holes_end_in_time_while_an_eviction_takes_long() -> None:
         fixture.clock.advance(300)
         stale_gangs._api.send = hangs  # type: ignore[method-assign]
         fixture.scheduler.replacement_holds.expire = lambda: ends.append(1)  # type: ignore[method-assign]
-        running = asyncio.ensure_future(stale_gangs.run(lambda: None))
+        running = asyncio.ensure_future(stale_gangs.run())
         await elapse(10 * PERIOD + 1)
         running.cancel()
         assert (asked, len(ends)) == ([SEND], 10 + 9), "the second step comes a period later, and all others in time"
@@ -104,7 +104,7 @@ def test_evictions_that_hang_delay_no_other_tenants_release() -> None:
         fixture.nodes(a_node("n1", cpu=64, pods=4000))
         stale_gangs._api.send = hangs  # type: ignore[method-assign]
         come(*named("evil", "huge", A_STEP), *named("good", "first", 3))
-        running = asyncio.ensure_future(stale_gangs.run(lambda: None))
+        running = asyncio.ensure_future(stale_gangs.run())
         await elapse(2 * PERIOD)
         come(*named("good", "second", 3))
         await elapse(2 * PERIOD)

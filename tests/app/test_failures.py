@@ -54,7 +54,9 @@ LEFT = cluster.page(OLD[1], version=20)
 def test_f32_a_deletion_in_a_gap_of_the_watch_frees_its_room(lists: list[bytes], watches: list[cluster.Watch]) -> None:
     async def life(fixture: SchedulerFixture) -> None:
         fixture.nodes(a_node("n", cpu=2))
-        async with cluster.following(lists, watches, receiver=InformerHandler(fixture.handlers, PODS)) as it:
+        async with cluster.following(
+            lists, watches, receiver=InformerHandler(fixture.handlers, PODS, fixture.scheduler.wakeup)
+        ) as it:
             await it.until(lambda: it.reflector.version == "20")
         assert fixture.where() == {"old-1": "n"}
         fixture.pods(a_pod("new", cpu=1))

@@ -57,9 +57,9 @@ def test_a_bound_member_that_is_seen_again_is_in_the_gang_that_it_says_now(then:
     async def life(fixture: SchedulerFixture) -> None:
         fixture.nodes(a_node("n"))
         fixture.pods(said("llama", "n"))
-        assert fixture.handlers.assembler.job_key("default/x") == GANG
+        assert fixture.handlers.assembler.waiting.job_key("default/x") == GANG
         fixture.pods(then)
-        assert fixture.handlers.assembler.job_key("default/x") == job
+        assert fixture.handlers.assembler.waiting.job_key("default/x") == job
 
     scheduler_test(life)
 
@@ -358,7 +358,7 @@ def test_f08_members_whose_binds_are_refused_follow_the_others(failing: int) -> 
             fixture.echo()
         assert bound(fixture, "llama") == 4
         assert len(fixture.queue) == 0
-        assert fixture.scheduler.handlers.assembler.job_key("default/llama-0") == GANG
+        assert fixture.scheduler.handlers.assembler.waiting.job_key("default/llama-0") == GANG
 
     scheduler_test(life)
 

@@ -64,8 +64,13 @@ def test_a_miscounted_node_is_put_right_within_a_round_and_who_was_refused_for_i
         scheduler_test(life)
 
 
+def auditor_of(fixture: SchedulerFixture, ledger: Any) -> LedgerAuditor:
+    scheduler = fixture.scheduler
+    return LedgerAuditor(ledger, scheduler.cache.nodes, scheduler.queue, scheduler.metrics, scheduler.wakeup)
+
+
 async def _audit(fixture: SchedulerFixture) -> None:
-    await fixture.scheduler.ledger_auditor.run(fixture.scheduler.loop.wake)
+    await fixture.scheduler.ledger_auditor.run()
 
 
 def test_a_standby_is_audited_too() -> None:
@@ -88,7 +93,8 @@ def test_a_ledger_that_is_right_is_left_alone_and_wakes_nobody(caplog: pytest.Lo
         fixture.pods(a_pod("fits", cpu=1), a_pod("too-large", cpu=99), a_pod("near", near=["app=web per zone"]))
         await fixture.work()
         generation, woken = fixture.ledger.generation, list[bool]()
-        async with run_in_background(fixture.scheduler.ledger_auditor.run(lambda: woken.append(True))):
+        fixture.scheduler.wakeup.set = lambda: woken.append(True)  # type: ignore[method-assign]
+        async with run_in_background(fixture.scheduler.ledger_auditor.run()):
             await elapse(ROUND)
         assert (fixture.ledger.generation, woken, corrections(fixture)) == (generation, [], 0)
         assert await fixture.work() == 0, "nobody was moved"
@@ -103,7 +109,7 @@ def test_of_5000_nodes_a_step_looks_at_a_few_and_a_round_at_all_in_ten_minutes()
         names = [f"n{i}" for i in range(5000)]
         fixture.nodes(*map(a_node, names))
         looks = Looks(fixture.ledger)
-        ledger_auditor = LedgerAuditor(looks, fixture.handlers.cache.nodes, fixture.queue, fixture.scheduler.metrics)  # type: ignore[arg-type]
+        ledger_auditor = auditor_of(fixture, looks)
         seconds, seen = 0.0, 0
         while seen < len(names):
             seconds += ledger_auditor.pause
@@ -122,7 +128,7 @@ def test_nodes_come_and_go_during_a_round() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         fixture.nodes(*(a_node(f"n{i}", cpu=8) for i in range(NODES + 2)))
         looks = Looks(fixture.ledger)
-        ledger_auditor = LedgerAuditor(looks, fixture.handlers.cache.nodes, fixture.queue, fixture.scheduler.metrics)  # type: ignore[arg-type]
+        ledger_auditor = auditor_of(fixture, looks)
         ledger_auditor.step()
         fixture.handlers.on_node_delete(f"n{NODES}")
         fixture.nodes(a_node("new", cpu=8))
@@ -174,7 +180,7 @@ def test_an_audit_that_breaks_stops_nothing(caplog: pytest.LogCaptureFixture) ->
     async def life(fixture: SchedulerFixture) -> None:
         fixture.nodes(a_node("n0"), a_node("n1"))
         looks = Broken(fixture.ledger)
-        ledger_auditor = LedgerAuditor(looks, fixture.handlers.cache.nodes, fixture.queue, fixture.scheduler.metrics)  # type: ignore[arg-type]
+        ledger_auditor = auditor_of(fixture, looks)
         assert not ledger_auditor.step()
         assert looks.names == ["n1"]
 

@@ -391,7 +391,7 @@ def test_a_decision_changes_nothing_whatever_is_kept() -> None:
     waiting(fixture)
     fixture.come(a_pod("late", cpu=1), a_pod("large", cpu=2))
     reserved = fixture.reservations.held("default-scheduler")
-    attempt = fixture.queue.pop()
+    attempt = fixture._pop()
     assert attempt is not None
 
     def decided() -> Decision:

@@ -160,10 +160,10 @@ def test_a_standby_that_takes_over_knows_what_a_restored_server_has() -> None:
 def test_a_list_takes_a_bind_back_unless_the_bind_may_be_younger(looked_up: bool, bound: dict[str, str]) -> None:
     async def life(fixture: SchedulerFixture) -> None:
         fixture.nodes(a_node("n"))
-        (informer,) = [each for kind, each in fixture.scheduler._informers.items() if kind is PODS]
+        (informer,) = [each for kind, each in fixture.scheduler.informers.items() if kind is PODS]
         informer.list_started()
         if looked_up:
-            fixture.scheduler.bind_results.on_pod_looked_up(a_pod("web", node="n"))
+            fixture.handlers.on_pod_looked_up(a_pod("web", node="n"))
         else:
             fixture.handlers.on_pod_update(a_pod("web", node="n"))
         informer.list_page([a_pod("web")], ())

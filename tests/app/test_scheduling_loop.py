@@ -326,7 +326,7 @@ def test_who_comes_after_a_gang_that_waits_for_room_is_told_so_and_follows_it() 
 def test_the_loop_wakes_when_a_reservation_lapses() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         fixture.scheduler.loop.reservations = GangReservations(
-            fixture.queue, fixture.clock, {"default-scheduler": 40.0}
+            fixture.queue, fixture.scheduler.assembler, fixture.clock, {"default-scheduler": 40.0}
         )
         fixture.nodes(a_node("n", cpu=2))
         fixture.pods(a_pod("busy", cpu=1, node="n"), *(a_member(f"llama-{i}", "llama", 2, cpu=1) for i in range(2)))
@@ -370,5 +370,24 @@ def test_priority_decides_who_gets_room_however_many_binds_are_under_way() -> No
         fixture.pods(*urgent, *others)
         await fixture.work()
         assert Counter(name.partition("-")[0] for name in fixture.where()) == {"urgent": 300, "other": 20}
+
+    scheduler_test(life)
+
+
+def test_the_loop_wakes_for_a_gang_whose_growth_was_paced() -> None:
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.pods(*(a_member(f"m{i:05}", "llama", 9999) for i in range(2000)))
+        for number in range(2000, 2012):
+            fixture.pods(a_member(f"m{number:05}", "llama", 9999))
+            await fixture.work()
+        due = fixture.scheduler.assembler.next_due()
+        assert due is not None
+        assert fixture.scheduler.loop.idle
+        fixture.clock.advance(due - fixture.clock.now())
+        assert not fixture.scheduler.loop.idle
+        await fixture.work()
+        job = fixture.queue.job("default/gang/llama")
+        assert job is not None
+        assert len(job.pods) == 2012
 
     scheduler_test(life)

@@ -20,6 +20,7 @@ from kubenexus.app.election.slow_jobs import (
     encode_annotation,
 )
 from kubenexus.app.scheduler import SchedulerOptions
+from kubenexus.app.scheduling_loop import LoopOptions
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.queue.queued_job import QueueState
@@ -183,7 +184,7 @@ def test_time_in_which_the_process_did_not_run_is_not_held_against_a_job() -> No
     """It was stopped, throttled or migrated: the clock went on, the thread's CPU time did not."""
 
     async def life() -> None:
-        fixture = SchedulerFixture(settings=SchedulerOptions(spent=lambda: 0.0))
+        fixture = SchedulerFixture(settings=SchedulerOptions(loop=LoopOptions(spent=lambda: 0.0)))
         fixture.nodes(a_node("n", cpu=8))
         slow(fixture, "paused", SLOW_DECISION + 60.0)
         fixture.pods(*(a_pod(name) for name in ("paused", "p1", "p2")))

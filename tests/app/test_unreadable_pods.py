@@ -36,7 +36,7 @@ def deep(name: str, node: str = "", **spec: Any) -> dict[str, Any]:
 
 
 def hear(fixture: SchedulerFixture, what: str, *things: Any, resource: kinds.ApiResource = kinds.PODS) -> None:
-    kind, informer = watch_target(resource).type, InformerHandler(fixture.handlers, resource)
+    kind, informer = watch_target(resource).type, InformerHandler(fixture.handlers, resource, fixture.scheduler.wakeup)
     if what != "LIST":
         lines = [b'{"type":"%s","object":%s}' % (what.encode(), dumped(thing)) for thing in things]
         informer.events(decode_watch_lines(lines, kind).changes)
@@ -100,7 +100,7 @@ def test_a_pod_of_a_group_that_cannot_be_read_says_what_is_wrong_with_it() -> No
     async def life(fixture: SchedulerFixture) -> None:
         def why() -> str:
             fixture.handlers.assembler.build_changed()
-            verdict = fixture.queue.gate_verdict(fixture.handlers.assembler.job_key("default/p"))
+            verdict = fixture.queue.gate_verdict(fixture.handlers.assembler.waiting.job_key("default/p"))
             return "" if verdict is None else verdict.reasons[0]
 
         fixture.nodes(a_node("n1"))

@@ -9,19 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.api.core import Pod
+from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST
 from kubenexus.base.clock import VirtualClock
 from kubenexus.base.timestamps import format_time, parse_timestamp
 from kubenexus.explain.gather_job import job_of_pod
 from kubenexus.explain.reservation_ahead import queue_order
 from kubenexus.framework.aging import Aging
 from kubenexus.plugins.scheduling_gates import SchedulingGates
+from kubenexus.queue.gangs.gang_registry import GangRegistry
 from kubenexus.queue.gangs.job_assembler import JobAssembler
+from kubenexus.queue.gangs.waiting_pods import WaitingPods
 from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.testing.builders import a_pod
 from tests.api.gangs.builders import a_member
+from tests.queue.assembler_fixture import AnyProfile, AssemblyRecord, NoHolds
 
 NOW = 1_000_000.0
 GATES: Any = SchedulingGates({})
@@ -52,7 +56,17 @@ def crowd(draw: st.DrawFn) -> list[Pod]:
 def queued(*pods: Pod) -> SchedulingQueue:
     """The queue of a scheduler that has just heard of all these."""
     queue = SchedulingQueue({"": RULES}, VirtualClock(NOW))
-    assembler = JobAssembler(queue, PodGroupStore(), {})
+    registry = GangRegistry()
+    assembler = JobAssembler(
+        queue,
+        registry,
+        WaitingPods(queue, registry, {}),
+        PodGroupStore(),
+        holds=NoHolds(),
+        observer=AssemblyRecord(),
+        default_topology=lambda pod: NO_TOPOLOGY_REQUEST,
+        profiles=AnyProfile(),
+    )
     for pod in pods:
         assembler.add_waiting(pod, parse_timestamp(pod.metadata.creation_timestamp, None))
     assembler.build_changed()

@@ -4,15 +4,58 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, POD_GROUP, TopologyRequest
+from kubenexus.api.gangs.resolver import Gang
 from kubenexus.api.workloads import PodGroup
 from kubenexus.framework.job import Job
 from kubenexus.queue.backoff_policy import BackoffPolicy
+from kubenexus.queue.gangs.bound_members import BoundMember
+from kubenexus.queue.gangs.gang_registry import GangRegistry
 from kubenexus.queue.gangs.job_assembler import JobAssembler
+from kubenexus.queue.gangs.waiting_pods import WaitingPods
 from kubenexus.queue.queued_job import QueueState, SchedulingAttempt
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.pods import PodRecord, PodStage, pod_record
 from tests.queue.queue_fixture import EXACT, QueueFixture, placement
+
+
+class AnyProfile:
+    """All schedulers' names."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+class NoHolds:
+    """Nothing is held for lost members."""
+
+    def keys_of(self, gang: str) -> tuple[str, ...]:
+        return ()
+
+    def release_gang(self, gang: str) -> None:
+        pass
+
+
+class AssemblyRecord:
+    """Keeps warnings, and raises what kept a gang from being built."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def pod_queued(self, pod: Pod, state: QueueState) -> None:
+        pass
+
+    def gang_queued(self, key: str, state: QueueState) -> None:
+        pass
+
+    def gang_warning(self, pod: Pod, text: str) -> None:
+        self.warnings.append(text)
+
+    def gang_complete(self, gang: Gang, member: BoundMember) -> None:
+        pass
+
+    def build_failed(self, gang: str, error: Exception) -> None:
+        raise error
 
 
 class AssemblerFixture:
@@ -22,9 +65,29 @@ class AssemblerFixture:
         self.fixture = QueueFixture(policy)
         self.queue, self.clock = self.fixture.queue, self.fixture.clock
         self.groups, self.records = PodGroupStore(), dict[str, PodRecord]()
-        self.assembler = JobAssembler(self.queue, self.groups, self.records, lambda pod: usual)
-        self.heard: list[str] = []
-        self.assembler.on_gang_warning = lambda pod, text: self.heard.append(text)
+        self.observer = AssemblyRecord()
+        registry = GangRegistry()
+        self.waiting = WaitingPods(self.queue, registry, self.records)
+        self.assembler = JobAssembler(
+            self.queue,
+            registry,
+            self.waiting,
+            self.groups,
+            holds=NoHolds(),
+            observer=self.observer,
+            default_topology=lambda pod: usual,
+            profiles=AnyProfile(),
+        )
+
+    @property
+    def heard(self) -> list[str]:
+        """The warnings."""
+        return self.observer.warnings
+
+    def pop(self) -> SchedulingAttempt | None:
+        """As the loop does."""
+        self.assembler.build_changed()
+        return self.queue.pop()
 
     def waits(self, *pods: Pod, since: float | None = None) -> None:
         for pod in pods:
@@ -88,6 +151,6 @@ def short(gang: str, have: int, need: int) -> str:
 
 
 def turned(fixture: AssemblerFixture) -> SchedulingAttempt:
-    attempt = fixture.queue.pop()
+    attempt = fixture.pop()
     assert attempt is not None, "nobody is ready"
     return attempt

@@ -27,7 +27,7 @@ def test_a_gang_is_not_tried_before_it_is_there(fixture: AssemblerFixture) -> No
     fixture.waits(*(a_member(f"m{i}", least=3) for i in range(2)))
     assert fixture.place(GANG) is QueueState.GATED
     assert fixture.why(GANG) == short("llama", 2, 3)
-    assert fixture.queue.pop() is None
+    assert fixture.pop() is None
     fixture.waits(a_member("m2", least=3))
     assert fixture.place(GANG) is QueueState.ACTIVE
     attempt = turned(fixture)
@@ -39,7 +39,7 @@ def test_members_in_two_namespaces_are_two_gangs(fixture: AssemblerFixture) -> N
     fixture.assembler.build_changed()
     assert fixture.queue.gate_verdict("a/gang/llama") is not None
     assert fixture.queue.gate_verdict("b/gang/llama") is not None
-    assert fixture.queue.pop() is None
+    assert fixture.pop() is None
 
 
 def test_members_behind_gates_are_not_there_and_wait_as_one_entry(fixture: AssemblerFixture) -> None:
@@ -87,9 +87,9 @@ def test_the_pod_as_it_was_last_seen(fixture: AssemblerFixture) -> None:
     fixture.waits(pod)
     newer = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, resource_version="7"))
     fixture.waits(newer)
-    assert fixture.assembler.latest_pod(pod) is newer
+    assert fixture.waiting.latest_pod(pod) is newer
     plain = a_pod("web")
-    assert fixture.assembler.latest_pod(plain) is plain
+    assert fixture.waiting.latest_pod(plain) is plain
 
 
 # --- malformed ----------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def test_a_malformed_minimum_keeps_the_pod_with_a_reason_that_names_the_key(
     fixture.waits(a_member("m0", least=value))
     assert fixture.place("m0") is QueueState.GATED
     assert fixture.why("m0") == f"label {LEAST}: must be a whole number from 1, not {value!r}"
-    assert fixture.queue.pop() is None
+    assert fixture.pop() is None
     fixture.waits(a_member("m0", least=1))
     assert fixture.place("m0") is QueueState.ACTIVE, "and it goes on when that is put right"
 
@@ -124,10 +124,10 @@ def in_group(name: str) -> Pod:
 def test_f03_pods_before_their_group_wait_for_it(fixture: AssemblerFixture) -> None:
     fixture.waits(*(in_group(f"m{i}") for i in range(3)))
     assert fixture.why("podgroup/llama") == "waiting for PodGroup.scheduling.k8s.io default/llama to appear"
-    assert fixture.queue.pop() is None
+    assert fixture.pop() is None
     fixture.group(pod_group("llama", 4))
     assert fixture.why("podgroup/llama") == short("llama", 3, 4)
-    assert fixture.queue.pop() is None
+    assert fixture.pop() is None
 
 
 def test_a_group_that_asks_for_less_lets_them_go(fixture: AssemblerFixture) -> None:
@@ -244,7 +244,6 @@ def test_f30_a_gang_that_is_deleted_at_any_step_leaves_nothing_behind(fixture: A
         assert len(fixture.queue) == 0
         registry = fixture.assembler.registry
         assert (registry.members, registry.gangs, registry._named) == ({}, {}, {})
-        assert not fixture.assembler._held
 
 
 def test_a_gang_that_takes_the_name_of_one_that_is_gone_starts_afresh(fixture: AssemblerFixture) -> None:
@@ -403,7 +402,7 @@ def test_what_is_usual_goes_for_gangs_that_say_nothing_of_their_own() -> None:
 def test_where_the_job_of_a_pod_is(fixture: AssemblerFixture) -> None:
     fixture.waits(a_member("m0"), a_member("g0", gates=["x"]), a_pod("web"))
     fixture.assembler.build_changed()
-    jobs = {name: fixture.assembler.job_key(f"default/{name}") for name in ("m0", "g0", "web", "nobody")}
+    jobs = {name: fixture.waiting.job_key(f"default/{name}") for name in ("m0", "g0", "web", "nobody")}
     assert jobs == {
         "m0": f"default/{GANG}",
         "g0": f"default/{GANG}+gated",
@@ -416,7 +415,7 @@ def test_who_still_waits(fixture: AssemblerFixture) -> None:
     pods = [a_member("m0"), a_member("m1"), a_pod("web")]
     fixture.waits(*pods)
     fixture.assembler.build_changed()
-    assert all(fixture.assembler.is_waiting(pod) for pod in pods)
-    assert not fixture.assembler.is_waiting(a_member("m0", uid="another"))
+    assert all(fixture.waiting.is_waiting(pod) for pod in pods)
+    assert not fixture.waiting.is_waiting(a_member("m0", uid="another"))
     attempt = turned(fixture)
-    assert not any(fixture.assembler.is_waiting(pod) for pod in attempt.job.pods)
+    assert not any(fixture.waiting.is_waiting(pod) for pod in attempt.job.pods)

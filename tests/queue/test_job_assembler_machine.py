@@ -103,7 +103,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(most=st.integers(1, 6))
     def pop(self, most: int) -> None:
-        attempt = self.fixture.queue.pop()
+        attempt = self.fixture.pop()
         if attempt is None:
             return
         expected = self._jobs()
@@ -205,9 +205,9 @@ class Machine(RuleBasedStateMachine):
         for name in list(self.live):
             self.gone(name)
         self.fixture.assembler.build_changed()
-        assembler, registry = self.fixture.assembler, self.fixture.assembler.registry
+        registry = self.fixture.assembler.registry
         assert len(self.fixture.queue) == 0
-        assert (registry.members, registry.gangs, registry._named, assembler._held) == ({}, {}, {}, {})
+        assert (registry.members, registry.gangs, registry._named) == ({}, {}, {})
 
 
 TestMachine = Machine.TestCase

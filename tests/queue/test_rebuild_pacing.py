@@ -71,11 +71,11 @@ def test_without_credit_it_is_formed_as_soon_as_there_is_some(fixture: Assembler
     one_by_one(fixture, range(2000, 2010), 2010)
     fixture.waits(a_member("m02010", least=2010))
     assert len(names(fixture.job(GANG))) == 2010, "ten times two thousand are the credit"
-    due = fixture.queue.next_due()
+    due = fixture.assembler.next_due()
     assert due is not None
     assert 0 < due - fixture.clock.now() <= 2011 / PER_SECOND
     fixture.clock.advance(due - fixture.clock.now())
-    assert fixture.queue.has_ready
+    assert fixture.assembler.next_due() == fixture.clock.now()
     assert len(turned(fixture).job.pods) == 2011
 
 
@@ -117,7 +117,7 @@ def test_an_edit_counts_at_once_or_as_soon_as_there_is_credit(fixture: Assembler
         job = fixture.job(GANG)
         assert job is not None
         assert job.pods[0].metadata.labels["x"] == str(min(number, 10)), "ten times nineteen hundred are the credit"
-    due = fixture.queue.next_due()
+    due = fixture.assembler.next_due()
     assert due is not None
     assert 0 < due - fixture.clock.now() <= 1900 / PER_SECOND
     fixture.clock.advance(due - fixture.clock.now())

@@ -181,7 +181,7 @@ def test_a_gang_waits_from_when_its_last_member_was_made_also_after_a_restart(co
     fixture.waits(a_member("m0"), since=0.0)
     fixture.waits(a_member("m1"), since=complete)
     fixture.waits(a_pod("urgent", priority=50), since=160.0)
-    attempt = fixture.queue.pop()
+    attempt = fixture.pop()
     assert attempt is not None
     assert attempt.job.key == first
 

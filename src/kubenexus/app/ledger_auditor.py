@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from kubenexus.api.core import Node
+from kubenexus.app.wakeup import Wakeup
 from kubenexus.observe import logs
 from kubenexus.observe.metrics import Metrics
 from kubenexus.queue.object_events import WILDCARD_EVENT
@@ -31,17 +32,20 @@ log = logs.get("ledger_auditor")
 class LedgerAuditor:
     """`nodes` as they were last seen, by name. On a standby, too: it will lead with this ledger."""
 
-    def __init__(self, ledger: Ledger, nodes: Mapping[str, Node], queue: SchedulingQueue, metrics: Metrics) -> None:
+    def __init__(
+        self, ledger: Ledger, nodes: Mapping[str, Node], queue: SchedulingQueue, metrics: Metrics, wakeup: Wakeup
+    ) -> None:
         self._ledger, self._nodes, self._queue, self._metrics = ledger, nodes, queue, metrics
+        self._wakeup = wakeup
         self._names: deque[str] = deque()  # left of this round
         self._questions: deque[PodQuery] = deque()
 
-    async def run(self, woken: Callable[[], None]) -> None:
+    async def run(self) -> None:
         """Until cancelled."""
         while True:
             await asyncio.sleep(self.pause)
             if self.step():
-                woken()
+                self._wakeup.set()
 
     @property
     def pause(self) -> float:

@@ -28,6 +28,7 @@ from kubenexus.app.permissions import (
 )
 from kubenexus.app.report.gauge_collector import GaugeCollector
 from kubenexus.app.scheduler import Scheduler, SchedulerOptions
+from kubenexus.app.scheduling_loop import LoopOptions
 from kubenexus.app.watch.informers import OPTIONAL, WATCHED_KINDS
 from kubenexus.base.clock import WallClock, cpu_seconds
 from kubenexus.base.errors import KubeNexusError
@@ -132,8 +133,10 @@ class Process:
             self._clock,
             self._rng,
             guard=self._elector,
-            settings=SchedulerOptions(
-                host=self._identity.partition("_")[0], spent=cpu_seconds, delay=lambda: self._client.delay
+            options=SchedulerOptions(
+                host=self._identity.partition("_")[0],
+                delay=lambda: self._client.delay,
+                loop=LoopOptions(spent=cpu_seconds),
             ),
         )
         activity = scheduler.loop.activity
@@ -144,7 +147,7 @@ class Process:
         self._beating = self._start(activity.beat(self._clock.follow))
         self._start(self._watch_authentication())
         self._start(GaugeCollector(scheduler, self._elector, self._clock).measure_loop_lag())
-        self._start(scheduler.ledger_auditor.run(scheduler.loop.wake))
+        self._start(scheduler.ledger_auditor.run())
         if not self._configuration.document.delay_cache_until_active:
             self._start(scheduler.watch())
         self._start(self._lead(scheduler))

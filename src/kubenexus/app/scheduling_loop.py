@@ -1,13 +1,12 @@
-"""The loop: whoever's turn it is, is decided, committed and handed to the dispatcher; then everybody else has a turn.
+"""Scheduling loop: pops a job, decides, commits, submits the binds. Yields to the event loop after each burst.
 
-One thread does everything but keep the lease, so a burst of decisions is bounded: by what it costs, in rows, and by how
-far it may run ahead of the API server. Between two bursts watches and probes are served. A decision that takes too long
-all the same is timed here, not in `decide`: its job is tried after all others from then on.
+One thread does everything but renew the lease, so a burst of decisions is bounded: by its cost in rows, and by how far
+decisions may run ahead of the API server. Watches and probes are served between two bursts. Decisions are timed here,
+since `decide` has no clock: a job whose decision took too long is tried after all others from then on.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -15,6 +14,7 @@ from kubenexus.api.core import Pod
 from kubenexus.app.election.loop_activity import LoopActivity
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.report.pod_reporter import PodReporter
+from kubenexus.app.wakeup import Wakeup
 from kubenexus.base.clock import Clock
 from kubenexus.bind.dispatcher import Dispatcher
 from kubenexus.bind.job_binding import job_binding
@@ -26,6 +26,7 @@ from kubenexus.observe.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plan.gang.class_matcher import ClassMatcher
 from kubenexus.plan.node_backoff import NodeBackoff, exclude_nodes
+from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.object_events import WILDCARD_EVENT, nomination_ended
 from kubenexus.queue.queued_job import SchedulingAttempt
 from kubenexus.queue.scheduling_queue import SchedulingQueue
@@ -33,68 +34,72 @@ from kubenexus.state.ledger import Ledger
 
 BURST_BUDGET = 6400  # of a burst: a few milliseconds
 PER_DECISION = 100  # what a decision costs besides the rows it has to ask about
-LONGEST_BURST = 0.1  # seconds; no decision begins later, should they cost more than their rows say
-LONGEST = 60.0  # seconds without looking whether something is due
-SAID = 30.0  # seconds between two lines about decisions that wait
+LONGEST_BURST = 0.1  # seconds; no decision begins later, should they cost more than their rows
+LONGEST = 60.0  # seconds until the loop checks again whether something is due
+SAID = 30.0  # seconds between two log lines about decisions that wait
 
 log = logs.get("scheduling_loop")
 
 
-class SchedulingLoop:
-    """`planners` by the name of their profile. Nothing is reserved for gangs unless somebody says for how long.
+class LoopOptions(msgspec.Struct, frozen=True):
+    """`spent` is the clock by which decisions are judged to be slow: CPU seconds of this thread in a process that may
+    be stopped, throttled or migrated; by default the clock of the loop. `on_decision` is called with every decision;
+    each takes `seconds_per_decision` of virtual time in the simulator."""
 
-    `spent` tells the seconds by which a decision is judged to be slow: CPU seconds of this thread in a process that may
-    be stopped, throttled or migrated, which is no fault of the job; by default those of the clock."""
+    spent: Callable[[], float] | None = None
+    on_decision: Callable[[Decision], None] | None = None
+    seconds_per_decision: float = 0.0
+
+
+class SchedulingLoop:
+    """`planners` by the name of their profile. `outdated` returns the kinds that decisions depend on and that the watch
+    does not deliver now: no decision is made while there are any."""
 
     def __init__(  # noqa: PLR0913 - its collaborators
         self,
         ledger: Ledger,
         queue: SchedulingQueue,
-        planners: dict[str, Planner],
+        assembler: JobAssembler,
+        planners: Mapping[str, Planner],
         dispatcher: Dispatcher,
+        reservations: GangReservations,
         *,
         pod_reporter: PodReporter,
         metrics: Metrics,
         clock: Clock,
         node_backoff: NodeBackoff,
-        spent: Callable[[], float] | None = None,
+        wakeup: Wakeup,
+        outdated: Callable[[], list[str]],
+        options: LoopOptions,
     ) -> None:
-        self._ledger, self._queue, self._planners, self._dispatcher = ledger, queue, planners, dispatcher
-        self._pod_reporter, self._metrics, self._clock, self.node_backoff = pod_reporter, metrics, clock, node_backoff
-        self._spent = clock.now if spent is None else spent
+        self._ledger, self._queue, self._assembler, self._planners = ledger, queue, assembler, planners
+        self._dispatcher, self.reservations, self.node_backoff = dispatcher, reservations, node_backoff
+        self._pod_reporter, self._metrics, self._clock, self._wakeup = pod_reporter, metrics, clock, wakeup
+        self._outdated, self._options = outdated, options
+        self._spent = options.spent or clock.now
         self.activity = LoopActivity()
-        self.reservations = GangReservations(queue, clock, {})
-        self.outdated: Callable[[], list[str]] = list  # the kinds that decisions stand on, and are not heard of now
         self._waits_for: list[str] = []
         self._said_at = 0.0
-        self._work = asyncio.Event()
         self.decisions = 0
-        self.seconds_per_decision = (
-            0.0  # seconds that a decision takes besides the time it takes; for time that stands still meanwhile
-        )
-
-    def wake(self) -> None:
-        """There may be something to do."""
-        self._work.set()
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
             if self.idle:
                 await self._wait()
-            await asyncio.sleep(self.run_burst() * self.seconds_per_decision)
+            await asyncio.sleep(self.run_burst() * self._options.seconds_per_decision)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing can be done before something happens, or before its time."""
+        """Whether there is nothing to do before an event, or before its time."""
         if self._pod_reporter.busy:
             return False
-        ready = self._queue.has_ready or self._dispatcher.backlog.any_freed
-        return bool(self.outdated()) or self._dispatcher.resting or not ready
+        ready = self._queue.has_ready or self._dispatcher.backlog.any_freed or self._gangs_due
+        return bool(self._outdated()) or self._dispatcher.resting or not ready
 
     def run_burst(self) -> int:
-        """As many decisions as the budget allows; returns how many. Then some are told why they wait. None over nodes
-        or pods that may be others by now: the server may answer binds while their watches have yet to come back."""
+        """Makes as many decisions as the budget allows and returns their number, then some reports. No decision is made
+        while the watch of nodes or pods is down: the server may answer binds before those watches are back."""
         if self.node_backoff and self.node_backoff.expire():
             self._queue.on_event(WILDCARD_EVENT)
         self.reservations.expire()
@@ -104,6 +109,7 @@ class SchedulingLoop:
         now = self._clock.now()
         ends = now + LONGEST_BURST
         while not self._blind(now) and spent < BURST_BUDGET and now < ends and not self._dispatcher.resting:
+            self._assembler.build_changed()
             attempt = self._queue.pop(self._admits)
             if attempt is None:
                 break
@@ -117,16 +123,21 @@ class SchedulingLoop:
         self.decisions += count
         return count
 
+    @property
+    def _gangs_due(self) -> bool:
+        due = self._assembler.next_due()
+        return due is not None and due <= self._clock.now()
+
     def _release(self) -> None:
-        """Jobs that were set aside are tried, as many as their namespaces may have under way."""
+        """Releases jobs that were set aside, as many as their namespaces may have under way."""
         backlog = self._dispatcher.backlog
         for namespace in backlog.take_freed():
             if self._queue.release(namespace, backlog.headroom(namespace)):
                 backlog.hold(namespace)
 
     def _admits(self, job: Job) -> bool:
-        """Whether its namespace is not too far ahead of the API server. If that is because its binds hang or fail, the
-        job says so; if there are only many of them, it is tried soon."""
+        """Whether decisions of the job's namespace are not too far ahead of the API server. If its binds hang or fail,
+        that is reported to the job; if there are only many of them, the job is tried soon."""
         backlog, namespace = self._dispatcher.backlog, job.pods[0].metadata.namespace
         if backlog.admits(namespace):
             return True
@@ -137,8 +148,8 @@ class SchedulingLoop:
         return False
 
     def _blind(self, now: float) -> bool:
-        """Whether decisions have to wait, which is said when it begins, goes on, and ends."""
-        kinds = self.outdated()
+        """Whether decisions have to wait. Logs when that begins, goes on, and ends."""
+        kinds = self._outdated()
         if kinds and (kinds != self._waits_for or now >= self._said_at + SAID):
             log.warning("Decisions wait until these kinds are heard of again", kinds=kinds)
             self._said_at = now
@@ -147,11 +158,10 @@ class SchedulingLoop:
         self._waits_for = kinds
         return bool(kinds)
 
-    # --- one turn -------------------------------------------------------------------------------------------------
+    # --- one attempt -------------------------------------------------------------------------------------------------
 
     def _schedule_one(self, attempt: SchedulingAttempt) -> float:
-        """A job that brings the planner down (a mistake of ours, or of a plugin) must not bring down the others.
-        Returns when it was done."""
+        """Runs one attempt. An exception of the planner or a plugin fails this job alone. Returns the time after it."""
         began, spent = self._clock.now(), self._spent()
         self.activity.deciding = (attempt.job.key, began)
         try:
@@ -166,7 +176,7 @@ class SchedulingLoop:
         return self._timed(attempt.job.key, self._spent() - spent)
 
     def _timed(self, job: str, seconds: float) -> float:
-        """A job whose decision took too long is tried after all others from now on, and those like it with it."""
+        """Postpones the job and its class if the decision took too long. Returns the time."""
         now = self._clock.now()
         until = self.activity.slow_jobs.decided(job, now - seconds, now)
         if until is not None:
@@ -190,13 +200,15 @@ class SchedulingLoop:
             job = self._exclude_backed_off_nodes(job, planner)
         snapshot = self._ledger.snapshot()
         decision = planner.decide(job, snapshot, began, self.reservations.ahead_of(job))
+        if self._options.on_decision is not None:
+            self._options.on_decision(decision)
         seconds = self._clock.now() - began
         self._metrics.algorithm_duration.labels().observe(seconds)
         if job.is_gang:
             self._metrics.group_algorithm_duration.labels().observe(seconds)
         if decision.placed:
             commit(decision, job, self._ledger, began)
-            # Before all else: what the ledger has but is not carried out would keep its room for good.
+            # First of all: what is assumed in the ledger and not submitted would keep its capacity for good.
             self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
             self._tell_unclaimed(attempt.job, decision)
             self.reservations.placed(job, decision)
@@ -209,7 +221,7 @@ class SchedulingLoop:
             self._refused(attempt, decision, began)
 
     def _tell_unclaimed(self, job: Job, decision: Decision) -> None:
-        """Members that were nominated to one node and placed on another no longer keep room on the first."""
+        """Wakes jobs that wait for capacity which members were nominated to and did not take."""
         nominated = {pod.key: pod for pod in job.pods if pod.status.nominated_node_name}
         for placement in decision.placements if nominated else ():
             pod = nominated.get(placement.pod)
@@ -217,7 +229,7 @@ class SchedulingLoop:
                 self._queue.on_event(nomination_ended(pod))
 
     def _started(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
-        """A gang was given nodes, or some more of it."""
+        """A gang, or the rest of one, was placed."""
         now, profile = self._clock.now(), attempt.job.pods[0].spec.scheduler_name
         self._metrics.group_attempt(SCHEDULED, profile, now - began)
         if not attempt.job.bound_nodes:
@@ -232,14 +244,14 @@ class SchedulingLoop:
         self._pod_reporter.report_unschedulable(attempt.job.key, decision)
 
     def _count(self, job: Job, result: str, began: float) -> None:
-        """A turn that ended without a node. Those with one are counted when they are bound."""
+        """Counts an attempt without a node. Those with one are counted when they are bound."""
         seconds, profile = self._clock.now() - began, job.pods[0].spec.scheduler_name
         self._metrics.attempt(result, profile, seconds, len(job.pods))
         if job.is_gang:
             self._metrics.group_attempt(result, profile, seconds)
 
     def _exclude_backed_off_nodes(self, job: Job, planner: Planner) -> Job:
-        """The job, kept from nodes whose kubelets refused pods like its own."""
+        """Returns the job without the nodes whose kubelets rejected pods of its classes."""
         pods, columns = list[Pod](), self._ledger.nodes
         class_matcher = ClassMatcher[list[str]](planner.class_cache, columns)
         for pod in job.pods:
@@ -251,7 +263,7 @@ class SchedulingLoop:
         return msgspec.structs.replace(job, pods=tuple(pods))
 
     def _work_done(self) -> int:
-        """How many rows have been asked about so far, by all planners."""
+        """Returns how many rows all planners have evaluated so far."""
         size = self._ledger.nodes.count
         works = (planner.class_cache.work for planner in self._planners.values())
         return sum(work.rows + work.beyond + work.builds * size for work in works)
@@ -259,12 +271,11 @@ class SchedulingLoop:
     # --- waiting --------------------------------------------------------------------------------------------------
 
     async def _wait(self) -> None:
-        self._work.clear()
+        self._wakeup.clear()
         stands = self._dispatcher.resting or bool(self._waits_for)
         said = self._said_at + SAID if self._waits_for else None
-        times = (None if stands else self._queue.next_due(), self._pod_reporter.due, self.reservations.due, said)
+        jobs = () if stands else (self._queue.next_due(), self._assembler.next_due())
+        times = (*jobs, self._pod_reporter.due, self.reservations.due, said)
         due = min((time for time in times if time is not None), default=None)
         seconds = LONGEST if due is None else min(max(due - self._clock.now(), 0.0), LONGEST)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._work.wait()
+        await self._wakeup.wait(seconds)

@@ -23,7 +23,7 @@ explains counts as an answer that was lost.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from random import Random
 
 from kubenexus.api.core import Pod
@@ -85,11 +85,10 @@ class Dispatcher:
         self._closing = self._resting = False
         self._pause: asyncio.Task[None] | None = None
         self.rest = OUTAGE_PAUSE
-        self.on_capacity: Callable[[], None] = lambda: None
 
     @property
     def resting(self) -> bool:
-        """Whether the loop should wait before it decides more, since the API server is away. `on_capacity` is called
+        """Whether the loop should wait before it decides more, since the API server is away. `wake` is called
         when it may go on."""
         return self._resting
 
@@ -251,7 +250,7 @@ class Dispatcher:
         self._moved()
 
     def _go_on(self) -> None:
-        self.on_capacity()
+        self._hooks.wake()
 
     def _moved(self) -> None:
         """Binds were begun or answered, or a namespace became slow, so that others need not wait for it."""
@@ -319,7 +318,7 @@ class Dispatcher:
     async def _go_on_later(self) -> None:
         await self._sleep(self.rest)
         self._resting = False
-        self.on_capacity()
+        self._hooks.wake()
 
     # --- what is not known yet ------------------------------------------------------------------------------------
 

@@ -25,12 +25,13 @@ class SendChecks(NamedTuple):
     """`still_wanted` is asked right before a bind is sent: why it is no longer wanted (the pod or its node is gone), or
     "". `needs`: how many binds of a commitment have to be sent for any of them to be of use. `problem` hears of errors
     that nothing explains, and of what was being done. `delay`: seconds for which the client's rate limit holds back a
-    call that is sent now."""
+    call that is sent now. `wake` is called when decisions may go on, or a namespace may be decided again."""
 
     still_wanted: Callable[[PodBinding], str] = _wanted
     needs: Callable[[JobBinding], int] = _needed
     problem: Callable[[str, Exception], None] = _unheard
     delay: Callable[[], float] = lambda: 0.0
+    wake: Callable[[], None] = lambda: None
 
 
 NO_CHECKS = SendChecks()

@@ -31,7 +31,7 @@ class Attempts:
         home = self._enqueuer.class_of(queued) if job_class.single_job else job_class
         home.in_flight += 1
         self._job_classes.remove(queued)
-        verdict = self._enqueuer.pre_enqueue(queued.job)
+        verdict = self._enqueuer.pre_enqueue(queued, queued.job)
         if verdict is not None:  # it was let in, but its gate was shut behind it
             home.in_flight -= 1
             self._job_classes.drop_if_empty(home)

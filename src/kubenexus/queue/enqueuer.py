@@ -5,7 +5,7 @@ line: whether that also means trying it again, the hints of those who refused it
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
@@ -29,16 +29,9 @@ UPDATED = EventResource.TARGET_POD.value + ActionType.UPDATE.label
 # A gang has other members, or needs them otherwise: whoever refused it refused another job.
 REGROUPED = ClusterEvent(EventResource.ANYTHING, ActionType.ALL, name="PodGroupUpdate")
 
-Hold = Callable[[Job], Verdict | None]
-
-
-def _nobody(job: Job) -> Verdict | None:
-    """Keeps no job back."""
-    return None
-
 
 class Enqueuer:
-    """`hold` says why a whole job may not be tried yet, before its pods are asked about at the gates."""
+    """PreEnqueue, and the way of a job to its gate or its job class."""
 
     def __init__(
         self,
@@ -53,7 +46,6 @@ class Enqueuer:
         self._postponed = postponed
         self.gated_jobs = GatedJobs()
         self._to_ask: dict[QueuedJob, str] = {}
-        self.hold: Hold = _nobody
 
     def profiles(self) -> list[QueueProfile]:
         return list(dict.fromkeys(self._profile.values()))
@@ -68,7 +60,7 @@ class Enqueuer:
         profile, priority = self.rules(job), job_priority(job)
         queued.changed = queued.activate_requested = False
         queued.order = (*profile.order(priority, queued.added_at), queued.number)
-        verdict = self.pre_enqueue(job)
+        verdict = self.pre_enqueue(queued, job)
         if verdict is not None:
             self.add_gated(queued, verdict, event, now)
             return QueueState.GATED
@@ -78,7 +70,7 @@ class Enqueuer:
 
     def sign_again(self, queued: QueuedJob, now: float) -> None:
         """The first of an active line of old signatures goes to the line of its kind, by what they mean now."""
-        verdict = self.pre_enqueue(queued.job)
+        verdict = self.pre_enqueue(queued, queued.job)
         if verdict is not None:
             self._job_classes.remove(queued)
             self.add_gated(queued, verdict, FORCED, now)
@@ -88,9 +80,9 @@ class Enqueuer:
         self._job_classes.remove(queued)
         self._job_classes.add(queued, job_class, FORCED)
 
-    def pre_enqueue(self, job: Job) -> Verdict | None:
-        """What keeps the job out, if anything does."""
-        return self.hold(job) or self.rules(job).pre_enqueue(job)
+    def pre_enqueue(self, queued: QueuedJob, job: Job) -> Verdict | None:
+        """Returns why the job may not be tried: its hold, or what a PreEnqueue plugin says about one of its pods."""
+        return queued.hold or self.rules(job).pre_enqueue(job)
 
     def class_of(self, queued: QueuedJob) -> JobClass:
         """The line of the job's kind."""
@@ -131,7 +123,7 @@ class Enqueuer:
 
     def recheck_gate(self, queued: QueuedJob, event: str, now: float) -> None:
         """Whether a gated job may come in now. It stays where it is if not, with the gate's latest reason."""
-        verdict = self.pre_enqueue(queued.job)
+        verdict = self.pre_enqueue(queued, queued.job)
         if verdict is None:
             # The timestamps of its members tell from when a gang was complete, after a restart, too; no gate's do.
             if queued.gate_verdict is not None and queued.gate_verdict.plugin != COSCHEDULING:
@@ -179,7 +171,7 @@ class Enqueuer:
         return queued.state
 
     def _change_in_line(self, queued: QueuedJob, job: Job, now: float) -> None:
-        job_class, verdict = queued.require_class, self.pre_enqueue(job)
+        job_class, verdict = queued.require_class, self.pre_enqueue(queued, job)
         self._job_classes.catch_up(job_class, now)
         helpful = next(
             (

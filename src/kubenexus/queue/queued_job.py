@@ -46,7 +46,8 @@ class QueuedJob:
     be tried, which is what aging counts: not the time behind a gate (`opened` is when the last one opened), nor that of
     a gang without all its members. `number` breaks ties: jobs made in the same second go in the order we heard of them,
     every time. `bind_failures` counts binds that failed in a row; `activate_requested` is set when somebody wants the
-    job tried again while it is in flight, and `changed` when its pods changed meanwhile.
+    job tried again while it is in flight, and `changed` when its pods changed meanwhile. `hold` is
+    why the job may not be tried although its gates are open: a gang waits for members.
     """
 
     __slots__ = (
@@ -58,6 +59,7 @@ class QueuedJob:
         "changed",
         "gate_checked_at",
         "gate_verdict",
+        "hold",
         "job",
         "job_class",
         "number",
@@ -67,8 +69,8 @@ class QueuedJob:
         "slot",
     )
 
-    def __init__(self, job: Job, since: float, number: int) -> None:
-        self.job = job
+    def __init__(self, job: Job, since: float, number: int, hold: Verdict | None = None) -> None:
+        self.job, self.hold = job, hold
         self.added_at = self.ready = since
         self.opened = -math.inf
         self.number = number

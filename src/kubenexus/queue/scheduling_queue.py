@@ -29,7 +29,7 @@ from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Retry, Verdict
 from kubenexus.queue.attempts import Attempts
 from kubenexus.queue.backoff_policy import BackoffPolicy
-from kubenexus.queue.enqueuer import FORCED, Enqueuer, Hold
+from kubenexus.queue.enqueuer import FORCED, Enqueuer
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_classes import JobClasses
 from kubenexus.queue.object_events import WILDCARD_EVENT
@@ -49,26 +49,13 @@ ADDED = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD).label
 FLUSHED = "UnschedulableTimeout"
 
 
-def _full() -> None:
-    """Nobody has more jobs to bring in."""
-
-
 def _any(job: Job) -> bool:
     """Every job is admitted."""
     return True
 
 
-def _never() -> float | None:
-    """No more jobs will come without news."""
-    return None
-
-
 class SchedulingQueue:
-    """`profile` by the name of the profile (`spec.schedulerName`), those under "" for all other names.
-
-    `before_pop` is called before a job is popped: what has yet to be brought in comes in first
-    (`queue.gangs.job_assembler`); `refill_at` says when it will have something to do although nothing happens.
-    """
+    """`profile` by the name of the profile (`spec.schedulerName`), those under "" for all other names."""
 
     def __init__(self, profile: Mapping[str, QueueProfile], clock: Clock, policy: BackoffPolicy | None = None) -> None:
         self._queued_jobs: dict[str, QueuedJob] = {}
@@ -85,12 +72,6 @@ class SchedulingQueue:
         self._contexts = [profile.context for profile in self._profiles if profile.context is not None]
         self._context = [context() for context in self._contexts]
         self._selectors = self._selected()
-        self.before_pop: Callable[[], None] = _full
-        self.refill_at: Callable[[], float | None] = _never
-
-    def set_hold(self, hold: Hold) -> None:
-        """`hold` is asked about each job before its gates: why it may not be tried, or None."""
-        self._enqueuer.hold = hold
 
     def now(self) -> float:
         """By its clock."""
@@ -98,23 +79,27 @@ class SchedulingQueue:
 
     # --- what the API server says ---------------------------------------------------------------------------------
 
-    def add(self, job: Job, since: float | None = None, ready: float | None = None) -> QueueState:
+    def add(
+        self, job: Job, since: float | None = None, ready: float | None = None, hold: Verdict | None = None
+    ) -> QueueState:
         """A job we did not know, or know in another form. `since`: how old it is, by the API server's timestamp;
-        `has_ready`: from when it may be tried, if that is later (`math.inf`: a gate has just opened). Should it fail,
+        `has_ready`: from when it may be tried, if that is later (`math.inf`: a gate has just opened); `hold`: why it
+        may not be tried, however its gates are. Should it fail,
         nothing of the job is left behind."""
         try:
-            return self._add(job, since, ready)
+            return self._add(job, since, ready, hold)
         except BaseException:
             self.delete(job.key)
             raise
 
-    def _add(self, job: Job, since: float | None, ready: float | None) -> QueueState:
+    def _add(self, job: Job, since: float | None, ready: float | None, hold: Verdict | None) -> QueueState:
         self._check_signature_context()
         now, queued = self._clock.now(), self._queued_jobs.get(job.key)
         if not job.pods:
             self.delete(job.key)  # its last member is gone
             return QueueState.GONE
         if queued is not None and _related(queued.job, job):
+            queued.hold = hold
             if since is not None and not queued.attempt_id:
                 queued.added_at = since  # a gang is as old as the oldest of the members it has now, whoever comes first
             if ready is not None:
@@ -123,7 +108,7 @@ class SchedulingQueue:
         if queued is not None:
             self.delete(job.key)  # made again under the same name, and nobody told us of the delete
         self._numbers += 1
-        queued = self._queued_jobs[job.key] = QueuedJob(job, now if since is None else since, self._numbers)
+        queued = self._queued_jobs[job.key] = QueuedJob(job, now if since is None else since, self._numbers, hold)
         if ready is not None:
             queued.may_be_tried_from(ready, now)
         state = self._enqueuer.enqueue(queued, ADDED, now)
@@ -161,7 +146,6 @@ class SchedulingQueue:
         """The job whose turn it is; it is in flight until `done`, `bind_failed` or `delete`. None: none is ready, or
         more jobs had to be looked at than one call may (then `has_ready` still says yes). A job that is not admitted is
         set aside, with all of its kind in its namespace, until `release`."""
-        self.before_pop()
         self._do_what_is_due()
         now, signed = self._clock.now(), 0
         for _ in range(self.policy.batch):
@@ -327,7 +311,6 @@ class SchedulingQueue:
             if job_class is not None
         ]
         times += [queued.gate_checked_at + flush for queued in (self._enqueuer.gated_jobs.first,) if queued is not None]
-        times += [at for at in (self.refill_at(),) if at is not None]
         times += [self._clock.now()] if self._job_classes.any_to_ask or self._enqueuer.any_to_ask else []
         return min(times, default=None)
 
@@ -364,6 +347,11 @@ class SchedulingQueue:
         """Why the job may not be tried, if it is at a gate."""
         queued = self._queued_jobs.get(key)
         return None if queued is None else queued.gate_verdict
+
+    def hold(self, key: str) -> Verdict | None:
+        """Returns why the job is held, as `add` was called with."""
+        queued = self._queued_jobs.get(key)
+        return None if queued is None else queued.hold
 
     def last_decision(self, key: str) -> Decision | None:
         """The last refusal of this job or of one like it: why it waits. It names the job that was tried."""

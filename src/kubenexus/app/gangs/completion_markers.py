@@ -1,5 +1,8 @@
-"""That a gang was complete is written on a few of its members, as a condition: the next scheduler must know whether
-those that are left may go on, and nothing else in the cluster tells (docs/adr/0012)."""
+"""Marks a few members of a complete gang with a condition (docs/adr/0012).
+
+The next scheduler process must know whether a gang was complete once: then its running members may go on without the
+others. Nothing else in the cluster holds this fact.
+"""
 
 from collections.abc import Callable
 
@@ -13,31 +16,31 @@ from kubenexus.observe import conditions, logs
 from kubenexus.observe.conditions import Condition
 from kubenexus.observe.status_patcher import StatusPatcher
 from kubenexus.queue.gangs.bound_members import COMPLETE, BoundMember
-from kubenexus.queue.gangs.job_assembler import JobAssembler
+from kubenexus.queue.gangs.gang_registry import GangRegistry
 
 log = logs.get("gangs")
 
 
 class CompletionMarkers:
-    """`status_patcher` is run by the scheduler; `stalled` is theirs."""
+    """`status_patcher` is run by the scheduler; `stalled` is called when its writes do not go through."""
 
     def __init__(
-        self, api: Api, guard: WriteGuard, assembler: JobAssembler, clock: Clock, stalled: Callable[[str, int], None]
+        self, api: Api, guard: WriteGuard, registry: GangRegistry, clock: Clock, stalled: Callable[[str, int], None]
     ) -> None:
-        self._assembler, self._clock = assembler, clock
+        self._registry, self._clock = registry, clock
         self.status_patcher: StatusPatcher[Pod] = StatusPatcher(api, guard, self._is_there, self._unwritten, stalled)
 
     def mark_complete(self, gang: Gang, member: BoundMember) -> None:
-        """A gang has all the members it needs on nodes, and this one is to say so."""
+        """Queues the patch that marks this member: its gang has its minimum on nodes."""
         said = f"gang {gang.title} has had the {gang.minimum} members that it needs on nodes"
         call = conditions.patch(member.pod, Condition(COMPLETE, "True", "Bound", said), PODS, self._clock.now())
         if call is not None:
             self.status_patcher.submit(member.pod, call)
 
     def _is_there(self, pod: Pod) -> bool:
-        member = self._assembler.registry.members.get(pod.key)
+        member = self._registry.members.get(pod.key)
         return member is not None and member.pod.metadata.uid == pod.metadata.uid
 
     def _unwritten(self, pod: Pod, why: str) -> None:
         log.error("Cannot write that a gang is complete", err=why, pod=pod)
-        self._assembler.unwritten(pod)
+        self._registry.marker_failed(pod)

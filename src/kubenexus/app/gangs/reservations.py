@@ -18,6 +18,7 @@ from kubenexus.framework.job import Job
 from kubenexus.observe import logs
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang.reservation import RESERVATION_ENDED, Reservation, is_capacity_shortage, total
+from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.snapshot import Snapshot
@@ -44,8 +45,10 @@ class ActiveReservation(msgspec.Struct, gc=False):
 class GangReservations:
     """`patience` by profile, in seconds; 0: nothing is reserved there. Called by the loop alone."""
 
-    def __init__(self, queue: SchedulingQueue, clock: Clock, patience: Mapping[str, float]) -> None:
-        self._queue, self._clock = queue, clock
+    def __init__(
+        self, queue: SchedulingQueue, assembler: JobAssembler, clock: Clock, patience: Mapping[str, float]
+    ) -> None:
+        self._queue, self._assembler, self._clock = queue, assembler, clock
         self._accounts = {name: ReservationAccount(seconds) for name, seconds in patience.items() if seconds}
         self._held: dict[str, ActiveReservation] = {}
         self._had_turn: dict[str, dict[str, float]] = {}  # by profile and namespace: when its turn ended in vain
@@ -134,7 +137,7 @@ class GangReservations:
         if not self._held:
             return
         now = self._clock.now()
-        self._queue.before_pop()  # a gang that is incomplete by now is held back first
+        self._assembler.build_changed()  # so that a gang that is incomplete by now is held
         for profile, held in list(self._held.items()):
             due = self._accounts[profile].due
             if self._queue.state(held.gang) in (QueueState.GONE, QueueState.GATED):

@@ -19,11 +19,13 @@ from itertools import islice
 from typing import TypeVar
 
 from kubenexus.app.gangs.replacement_holds import HOLD_SECONDS, ReplacementHolds
+from kubenexus.app.wakeup import Wakeup
 from kubenexus.base.clock import Clock
 from kubenexus.client.calls import Api
 from kubenexus.client.fair_slots import FairSlots
 from kubenexus.client.verbs import evict
 from kubenexus.observe import events, logs
+from kubenexus.observe.metrics import Metrics
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 
@@ -39,8 +41,8 @@ log = logs.get("stale_gangs")
 
 
 class StaleGangEvictor:
-    """`incomplete` names the gangs that lack members now, with those that are ours; `deadline` is the usual patience
-    with a pod's gang. `on_timeout` hears of each gang whose time is over, once."""
+    """`incomplete` returns the gangs that lack members now, with the members of our profiles; `deadline` the seconds
+    that a gang may be incomplete if it states none."""
 
     def __init__(
         self,
@@ -48,39 +50,42 @@ class StaleGangEvictor:
         incomplete: Callable[[], Iterable[IncompleteGang]],
         deadline: Callable[[BoundMember], float],
         replacement_holds: ReplacementHolds,
+        *,
         recorder: EventRecorder,
+        metrics: Metrics,
         clock: Clock,
+        wakeup: Wakeup,
     ) -> None:
         self._api, self._incomplete, self._deadline = api, incomplete, deadline
-        self._replacement_holds, self._recorder, self._clock = replacement_holds, recorder, clock
-        self.on_timeout: Callable[[IncompleteGang], None] = lambda gang: None
+        self._replacement_holds, self._recorder, self._metrics = replacement_holds, recorder, metrics
+        self._clock, self._wakeup = clock, wakeup
         self._late: set[tuple[str, float]] = set()  # gangs whose time is over, and since when they are incomplete
         self._last = ""  # the namespace that had the last turn
         self._slots = FairSlots(AT_ONCE)
         self._evictions: dict[asyncio.Task[None], str] = {}  # those that have not ended, and their namespaces
         self._asked: dict[str, float] = {}  # members by UID that were asked to go, or told that they are stuck
 
-    async def run(self, woken: Callable[[], None]) -> None:
-        """Until cancelled. Holes end in time, however long evictions take."""
+    async def run(self) -> None:
+        """Until cancelled. Holds end in time, however long evictions take."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._expire(woken))
-                tasks.create_task(self._step_on(woken))
+                tasks.create_task(self._expire())
+                tasks.create_task(self._step_on())
         finally:
             for task in self._evictions:
                 task.cancel()
 
-    async def _expire(self, woken: Callable[[], None]) -> None:
+    async def _expire(self) -> None:
         while True:
             await asyncio.sleep(PERIOD)
             self._replacement_holds.expire()
-            woken()
+            self._wakeup.set()
 
-    async def _step_on(self, woken: Callable[[], None]) -> None:
+    async def _step_on(self) -> None:
         while True:
             await asyncio.sleep(PERIOD)
             await self.step()
-            woken()
+            self._wakeup.set()
 
     async def step(self) -> None:
         self._replacement_holds.expire()
@@ -90,7 +95,7 @@ class StaleGangEvictor:
         known, self._late = self._late, {(gang.key, gang.noticed) for gang in late}
         for gang in late:
             if (gang.key, gang.noticed) not in known:
-                self.on_timeout(gang)
+                self._metrics.gang_decisions.labels("timeout").add()
         begun = [self._begin(*each) for each in self._chosen(late)]
         if begun:
             ended, _ = await asyncio.wait(begun, timeout=PERIOD)

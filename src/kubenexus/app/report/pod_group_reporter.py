@@ -1,7 +1,7 @@
 """The registrar writes on Kubernetes' own PodGroups what became of them: scheduled, or why not yet.
 
 Nothing is written again while it is the same, and nothing more once a group was scheduled. A group of which each member
-goes by itself (policy `basic_auth_header`) is scheduled as soon as one of them is.
+goes by itself (policy `basic`) is scheduled as soon as one of them is.
 """
 
 from collections.abc import Callable

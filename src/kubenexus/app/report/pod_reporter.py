@@ -1,12 +1,10 @@
-"""The herald tells pods why they wait: an event and a condition, and neither again while nothing has changed.
+"""Reports to pods why they wait: a FailedScheduling event and the PodScheduled condition, once per message.
 
-A refusal of one job is a refusal of all that are alike, and each of them is told; there may be a hundred thousand, so
-telling is work that is done in portions. A gang that waits for its members is told when no more have come for a moment:
-most are complete by then, and nothing need be said. Of a gang the first member is told everything, the others what they
-wait for (`gang_notices`).
+A refusal holds for all jobs of the class, and the pods of each are reported; there may be a hundred thousand, so the
+reports are made in portions. A gang that waits for members is reported when no further member has come for a moment:
+most gangs are complete by then. The first member of a gang gets the whole message, the others what they wait for
+(`gang_report_pacing`).
 """
-
-from collections.abc import Callable
 
 import msgspec
 
@@ -23,24 +21,25 @@ from kubenexus.observe import conditions, events
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.observe.status_patcher import StatusPatcher
 from kubenexus.queue.gangs.gang_jobs import COSCHEDULING, INCOMPLETE
+from kubenexus.queue.gangs.waiting_pods import WaitingPods
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 
 PORTION = 256
-MOMENT = 1.0  # seconds without a new member, until a gang is told that it waits for others
-PATIENCE = 10.0  # seconds; it is told by then, whoever comes
+MOMENT = 1.0  # seconds without a new member until it is reported that a gang waits for others
+PATIENCE = 10.0  # seconds until it is reported although members still come
 
 
 class HeldSince(msgspec.Struct, frozen=True, gc=False):
-    """Since when a job is held back, and when its pods are to be told."""
+    """Since when a job is held, and when that is to be reported."""
 
     since: float
     due: float
 
 
 class PodReporter:
-    """`latest_pod` is a pod as it was last seen: what its status says already is not said again. The
-    `pod_group_reporter` is told what concerns a job as a whole."""
+    """`waiting` has the newest version of each pod: what its status has already is not patched again. The
+    `pod_group_reporter` reports what concerns a job as a whole."""
 
     def __init__(
         self,
@@ -48,15 +47,15 @@ class PodReporter:
         recorder: EventRecorder,
         status_patcher: StatusPatcher[Pod],
         pod_group_reporter: PodGroupReporter,
+        waiting: WaitingPods,
         clock: Clock,
     ) -> None:
         self._queue, self._recorder, self._status_patcher, self._clock = queue, recorder, status_patcher, clock
-        self._pod_group_reporter = pod_group_reporter
+        self._pod_group_reporter, self._pods = pod_group_reporter, waiting
         self._gangs = GangReportPacing(clock, lambda key: key in queue)
         self._last_report: dict[str, LastReport] = {}
-        self._waiting: dict[str, None] = {}  # keys of jobs that share a refusal and have yet to hear of it, in order
-        self._held: dict[str, HeldSince] = {}  # jobs that are held back, and have yet to hear of it
-        self.latest_pod: Callable[[Pod], Pod] = lambda pod: pod
+        self._waiting: dict[str, None] = {}  # keys of jobs that share a refusal not yet reported to them, in order
+        self._held: dict[str, HeldSince] = {}  # held jobs of which that is not yet reported
 
     @property
     def busy(self) -> bool:
@@ -65,42 +64,42 @@ class PodReporter:
 
     @property
     def due(self) -> float | None:
-        """When the next gang is to be told what it waits for."""
+        """Returns when the next report about a gang is due, None for never."""
         times = [each.due for each in self._held.values()]
         if self._gangs.due is not None:
             times.append(self._gangs.due)
         return min(times, default=None)
 
-    # --- what is said ---------------------------------------------------------------------------------------------
+    # --- what is reported ---------------------------------------------------------------------------------------------
 
     def report_unschedulable(self, key: str, decision: Decision) -> None:
-        """A job was tried and has no node. Those like it hear of it in time."""
+        """The job was tried and has no node. All jobs of its class are reported by and by."""
         job = self._queue.job(key)
         if job is not None:
             self._tell(job, decision.code, decision.sentence(_namespace(job)), again=True)
         self._waiting.update(dict.fromkeys(other for other in self._queue.same_class(key) if other != key))
 
     def report_error(self, job: Job, message: str) -> None:
-        """Deciding about it came to no end."""
+        """The decision failed with an error."""
         self._tell(job, Code.ERROR, message, again=True)
 
     def held(self, job: Job, message: str) -> None:
-        """It is not tried for a while, because of what became of others of its namespace."""
+        """The job is set aside because binds of its namespace hang or fail."""
         self._tell(job, Code.ERROR, message, again=False)
 
     def report_bind_failure(self, pod: Pod, message: str) -> None:
-        """It was placed, but that could not be carried out."""
+        """The pod was placed, but could not be bound."""
         self._say(pod, Code.ERROR, LastReport(pod.metadata.uid, message), again=True)
 
     def on_pod_queued(self, pod: Pod, state: QueueState) -> None:
-        """A pod waits by itself, or was changed while it waits."""
+        """A pod that is its own job was queued or updated."""
         if state is QueueState.GATED:
             self._gated(pod.key, self._queue.gate_verdict(pod.key))
         elif state in (QueueState.UNSCHEDULABLE, QueueState.BACKOFF) and pod.key not in self._last_report:
-            self._waiting[pod.key] = None  # it shares a refusal that stands, and will not be tried itself
+            self._waiting[pod.key] = None  # its class was refused, and that still holds: it is not tried itself
 
     def on_gang_queued(self, key: str, state: QueueState) -> None:
-        """A gang waits, or has changed while it waits; or a job is held back."""
+        """A gang was queued or updated, or a job is held."""
         verdict, now = self._queue.gate_verdict(key), self._clock.now()
         if state in (QueueState.UNSCHEDULABLE, QueueState.BACKOFF):
             self._waiting[key] = None
@@ -111,16 +110,16 @@ class PodReporter:
             self._gated(key, verdict)
 
     def on_job_scheduled(self, job: Job) -> None:
-        """As many of its members as it needs are bound."""
+        """The job has its minimum of members bound."""
         self._pod_group_reporter.scheduled(job)
 
     def forget(self, pod: Pod) -> None:
-        """It goes to a node, or is gone: what it was told is over."""
+        """The pod was placed or is gone: drops its last report and a patch that waits."""
         self._last_report.pop(pod.key, None)
         self._status_patcher.cancel(pod.metadata.uid)
 
     def report_some(self, most: int = PORTION) -> None:
-        """Tell some of those who have yet to hear: jobs, until that were so many pods."""
+        """Makes reports that wait, until they concern `most` pods."""
         told = 0
         while self._waiting and told < most:
             key = next(iter(self._waiting))
@@ -133,7 +132,7 @@ class PodReporter:
         self._tell_held(most - told)
 
     def on_patch_failed(self, pod: Pod) -> None:
-        """A note could not be written: it is to be written again, when there is something to say."""
+        """The status patch could not be written: the next report writes it again."""
         self._last_report.pop(pod.key, None)
 
     def _tell_held(self, most: int) -> None:
@@ -152,10 +151,10 @@ class PodReporter:
                 told += len(job.pods)
                 self._tell(job, verdict.code, verdict.reasons[0], again=False, held=True)
 
-    # --- how it is said -------------------------------------------------------------------------------------------
+    # --- how it is reported -------------------------------------------------------------------------------------------
 
     def _tell(self, job: Job, code: Code, sentence: str, *, again: bool, held: bool = False) -> None:
-        """`held`: it was not tried, so more nodes would not help it, and no autoscaler shall think so."""
+        """`held`: the job was not tried. More nodes would not help, so autoscalers must not see it as unschedulable."""
         if len(job.pods) == 1 and not job.is_gang:
             self._tell_in_full(job, job.pods[0], code, sentence, again=again, held=held)
             return
@@ -173,13 +172,13 @@ class PodReporter:
     def _tell_in_full(
         self, job: Job, pod: Pod, code: Code, sentence: str, *, again: bool, held: bool, kind: str = ""
     ) -> None:
-        """To a pod by itself, or to the first of a gang."""
+        """Reports to a pod that is its own job, or to the first member of a gang."""
         if not held:
             self._pod_group_reporter.refused(job, code, sentence)
         self._say(pod, code, LastReport(pod.metadata.uid, sentence, kind), again=again, held=held)
 
     def _say(self, pod: Pod, code: Code, last_report: LastReport, *, again: bool, held: bool = False) -> None:
-        pod, sentence = self.latest_pod(pod), last_report.sentence
+        pod, sentence = self._pods.latest_pod(pod), last_report.sentence
         known = self._last_report.get(pod.key) == last_report
         if known and not again:
             return
@@ -197,7 +196,7 @@ class PodReporter:
             self._status_patcher.submit(pod, call)
 
     def _gated(self, key: str, verdict: Verdict | None) -> None:
-        """A gate that failed says so in an event; one that is shut on purpose, in a condition alone."""
+        """Records an event for a gate that failed; patches the condition alone for one that is closed on purpose."""
         job = self._queue.job(key)
         if job is not None and verdict is not None and verdict.code is Code.ERROR:
             failure = PluginError(verdict.plugin, ", ".join(verdict.reasons))

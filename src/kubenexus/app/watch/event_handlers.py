@@ -1,8 +1,7 @@
-"""The feed: what the watches say goes to the ledger and to the waiting room, and to nobody else.
+"""Event handlers: watch events to the ledger and the queue (kube-scheduler: eventhandlers.go).
 
-One handler for each kind; `app.watch.informers` makes them the receivers of reflectors. Everything here is told what is
-there now, whatever was told before: a lost event, a repeated one or a pod made again under its old name are no special
-case.
+One handler for each kind; `app.watch.informers` connects them with the reflectors. A handler is given the object as it
+is now, so a lost event, a repeated one or a pod made again under its old name are no special cases.
 """
 
 from collections import Counter
@@ -11,10 +10,14 @@ from typing import Any
 
 from kubenexus.api.codec import Unreadable
 from kubenexus.api.core import Node, Pod
-from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
+from kubenexus.app.binding.recent_binds import RecentBinds
+from kubenexus.app.gangs.replacement_holds import ReplacementHolds
+from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.watch.object_cache import ObjectCache, stripped_node, with_shared_parts
 from kubenexus.base.errors import Malformed
 from kubenexus.base.timestamps import parse_timestamp
+from kubenexus.bind.volume_prebind import VolumePreBind
+from kubenexus.client.watch_events import version_at_least
 from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
 from kubenexus.observe import logs
 from kubenexus.queue import object_events
@@ -23,7 +26,7 @@ from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.object_kinds import GROUP_KINDS, KINDS, object_key
-from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, is_finished
+from kubenexus.state.pods import PodHoldings, PodStage, is_finished
 
 # Kinds that some refused pod may wait for, and how events name them.
 EVENTS = {
@@ -38,39 +41,31 @@ EVENTS = {
 }
 REMEMBERED = 1024  # objects whose problem was logged
 
-Left = Callable[[Pod], None]
-Lost = Callable[[LeavingMember, int, Pod, PodRecord], None]
-Heard = Callable[[str, Any], None]
-
 log = logs.get("event_handlers")
 
 
-def _nobody(*_: Any) -> None:
-    """Nobody wants to know."""
-
-
 class EventHandlers:
-    """`profiles` are the names of the schedulers that we are. Pods reach the waiting room as jobs, by the `assembler`.
+    """`profiles` are the names of this process's schedulers. `pods_version` returns the resourceVersion that the watch
+    of pods has reached, "" while no list is complete, None without a watch."""
 
-    `on_pod_left` hears of pods that are gone; `on_pod_vanished` of bound ones that ended before they ran;
-    `on_member_lost` of members that left others of their gang on their nodes, with how many it lacks now;
-    `on_object_changed` of all other kinds, after the ledger.
-    """
-
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its collaborators
         self,
         ledger: Ledger,
         queue: SchedulingQueue,
+        cache: ObjectCache,
+        assembler: JobAssembler,
         profiles: Iterable[str],
-        usual: Callable[[Pod], TopologyRequest] = lambda pod: NO_TOPOLOGY_REQUEST,
+        *,
+        holds: ReplacementHolds,
+        pod_reporter: PodReporter,
+        recent_binds: RecentBinds,
+        volumes: VolumePreBind,
+        pods_version: Callable[[], str | None],
     ) -> None:
-        self.ledger, self.queue, self.cache = ledger, queue, ObjectCache()
+        self.ledger, self.queue, self.cache, self.assembler = ledger, queue, cache, assembler
         self.profiles = frozenset(profiles)
-        self.assembler = JobAssembler(queue, ledger.groups, ledger.pods, usual, self.profiles)
-        self.on_pod_left: Left = _nobody
-        self.on_pod_vanished: Left = _nobody
-        self.on_member_lost: Lost = _nobody
-        self.on_object_changed: Heard = _nobody
+        self._holds, self._pod_reporter, self._recent_binds = holds, pod_reporter, recent_binds
+        self._volumes, self._pods_version = volumes, pods_version
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
         self._looked_up: set[str] = set()  # pods that were read one by one while a list is under way
         self._leaving: dict[str, LeavingMember] = {}  # bound members of complete gangs that are being deleted
@@ -106,36 +101,41 @@ class EventHandlers:
             self._waits(old, with_shared_parts(pod, slim))
 
     def pod_listed(self, pod: Pod) -> None:
-        """A pod of a list. One that was bound and has no node here lost it in a restore of the API server's store, and
-        waits again; unless the bind is younger than the list."""
+        """A pod of a list. A bound pod without a node here lost it in a restore of the API server's store and is queued
+        again, unless the bind is younger than the list."""
         record = self.ledger.pods.get(pod.key)
         bound = record is not None and record.stage is PodStage.BOUND and record.uid == pod.metadata.uid
         if bound and not pod.spec.node_name and pod.key not in self._looked_up:
             self.on_pod_delete(pod.key)
         self.on_pod_update(pod)
 
-    def pod_looked_up(self, pod: Pod) -> None:
-        """A pod that was read by itself while a list is under way, and may be younger than the list."""
-        self._looked_up.add(pod.key)
-        self.on_pod_update(pod)
+    def on_pod_looked_up(self, pod: Pod) -> None:
+        """A pod from a GET. It is dropped if the watch has shown a newer state: a deletion would not be shown again."""
+        version = self._pods_version()
+        if version == "":  # it may be younger than the list that is under way
+            self._looked_up.add(pod.key)
+            self.on_pod_update(pod)
+        elif version is None or not version_at_least(version, pod.metadata.resource_version):
+            self.on_pod_update(pod)
 
     def on_pod_delete(self, key: str, last: Pod | None = None) -> None:
-        """Deleted, or ended. `last` is its last state, if the watch told."""
+        """The pod was deleted or has ended. `last` is its last state, if the watch sent it."""
         old, record, before = self.cache.pods.pop(key, None), self.ledger.pods.get(key), self.ledger.held_by(key)
         leaving = self._leaving.pop(key, None)
         self._unread.pop(key, None)
         self.assembler.remove(key)
         self.ledger.remove_pod(key)
         if leaving is not None and old is not None and record is not None and self.assembler.has_gang(leaving.gang):
-            self.on_member_lost(leaving, self.assembler.lacks(leaving.gang), old, record)
+            self._holds.hold(leaving, self.assembler.lacks(leaving.gang), old, record)
             self.assembler.mark_changed(leaving.gang)
         self._tell_freed(key, old, before)
         if old is None:
             return
         ended = last or old
         if old.spec.node_name and old.status.phase in ("", "Pending") and not ended.metadata.deletion_timestamp:
-            self.on_pod_vanished(old)
-        self.on_pod_left(old)
+            self._recent_binds.pod_vanished(old)
+        self._pod_reporter.forget(old)
+        self._recent_binds.remove(old.metadata.uid)
 
     def on_unreadable_pod(self, bad: Unreadable) -> None:
         key = f"{bad.namespace}/{bad.name}"
@@ -157,7 +157,7 @@ class EventHandlers:
         self.log_bad_object(f"Pod {key}", problem)
 
     def _tell_freed(self, key: str, old: Pod | None, before: PodHoldings) -> None:
-        """An event for all that a pod no longer keeps from others. `old` is the pod as it was known."""
+        """Sends the queue an event for all that the pod gives up. `old` is the pod as it was cached."""
         after = self.ledger.held_by(key)
         if after == before:
             return
@@ -170,7 +170,7 @@ class EventHandlers:
             self.queue.on_event(object_events.nomination_ended(old))
         if before.blocked and not self.ledger.fenced(before.blocked) and before.blocked in self.cache.nodes:
             node, delegated = self.cache.nodes[before.blocked], self.ledger.nodes.device_class_resources
-            self.queue.on_event(object_events.node_added(node, delegated))  # it takes pods again, as a new one does
+            self.queue.on_event(object_events.node_added(node, delegated))  # it takes pods again, like a new node
 
     def _bound(self, old: Pod | None, pod: Pod, slim: Pod) -> None:
         if pod.metadata.deletion_timestamp:
@@ -178,7 +178,7 @@ class EventHandlers:
                 self._leaving[pod.key] = leaving
             self.assembler.remove(pod.key)
         else:
-            self._leaving.pop(pod.key, None)  # only a restored store takes a deletion back
+            self._leaving.pop(pod.key, None)  # only a restored store undoes a deletion
             self.assembler.add_bound(pod, slim, creation_time(pod))
         if old is None or not old.spec.node_name:
             self.queue.on_event(object_events.pod_bound(slim))
@@ -192,7 +192,7 @@ class EventHandlers:
             self.assembler.remove(key)
         elif pod.spec.scheduler_name not in self.profiles:
             self.assembler.foreign(self.cache.pods[key], pod, creation_time(pod))
-        elif key in self.assembler or key not in self.ledger.pods:  # else it is bound, and this news is old
+        elif key in self.assembler or key not in self.ledger.pods:  # else it is bound, and this event is old
             self.assembler.add_waiting(pod, creation_time(pod))
 
     # --- nodes ----------------------------------------------------------------------------------------------------
@@ -227,8 +227,8 @@ class EventHandlers:
         return {*self.cache.of(kind), *self.ledger.groups.unreadable_keys(kind)}
 
     def unreadable(self, kind: str, bad: Unreadable) -> None:
-        """An object that is no pod and cannot be read: what was known of it stays. Pods that name it say why they
-        wait."""
+        """An object that is no pod and cannot be decoded: its cached state stays. Pods that name it are held with that
+        reason."""
         self.log_bad_object(bad.subject, str(bad.error))
         key = f"{bad.namespace}/{bad.name}"
         if kind in GROUP_KINDS and bad.identified and self.ledger.groups.unreadable(kind, key, bad.error):
@@ -247,7 +247,7 @@ class EventHandlers:
         old, known[key] = known.get(key), None if resource is None else thing
         if kind in GROUP_KINDS:
             self.assembler.group_changed(kind, key)
-        self.on_object_changed(kind, thing)
+        self._changed(kind, thing)
         if resource is not None and (fresh or old != thing):
             self.queue.on_event(ClusterEvent(resource, ActionType.ADD if fresh else ActionType.UPDATE, old, thing))
 
@@ -265,30 +265,34 @@ class EventHandlers:
         if kind in GROUP_KINDS:
             self.assembler.group_changed(kind, key)
         if resource is not None:
-            self.on_object_changed(kind, old)
+            self._changed(kind, old)
             self.queue.on_event(ClusterEvent(resource, ActionType.DELETE, old=old))
 
+    def _changed(self, kind: str, thing: Any) -> None:
+        if kind == "PersistentVolumeClaim":
+            self._volumes.on_claim_changed(object_key(thing))
+
     def _tell_reread(self, selected: int) -> None:
-        """An event if a namespace has other labels: terms may mean its pods now, or no longer."""
+        """Wakes all jobs if the labels of a namespace changed which affinity terms select its pods."""
         if selected != self.ledger.nodes.pods.existing_terms_version:
             self.queue.on_event(object_events.WILDCARD_EVENT)
 
     # --- kinds that cannot be listed ------------------------------------------------------------------------------
 
     def unlisted(self, kind: str) -> None:
-        """Which objects of a kind there are is not known, or no longer. Gangs that name one say so."""
+        """The objects of this kind are unknown, or no longer known. Gangs that name one are held with that reason."""
         if kind in GROUP_KINDS and self.ledger.groups.unlisted(kind):
             self.assembler.kind_changed(kind)
 
     def listed(self, kind: str) -> None:
-        """All objects of a kind have been seen."""
+        """A list of this kind is complete."""
         if kind == "Pod":
             self._looked_up.clear()
         if kind in GROUP_KINDS and self.ledger.groups.listed(kind):
             self.assembler.kind_changed(kind)
 
     def log_bad_object(self, subject: str, problem: str) -> None:
-        """One bad object: said once, and again when something else is wrong with it."""
+        """Logs a bad object once, and again when its problem changes."""
         if self._complained.get(subject) == problem:
             return
         if len(self._complained) >= REMEMBERED:
@@ -299,5 +303,5 @@ class EventHandlers:
 
 
 def creation_time(pod: Pod) -> float | None:
-    """When it was made, by the API server's clock."""
+    """Returns the creationTimestamp in seconds."""
     return parse_timestamp(pod.metadata.creation_timestamp, None)

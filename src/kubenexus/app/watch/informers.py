@@ -1,5 +1,5 @@
-"""From reflectors to the feed: lists and changes as objects that are there, or gone. After a list, whatever was known
-and not in it is gone."""
+"""Watched kinds, and the handler between a reflector and the event handlers. After a list, cached objects that were not
+in it are removed."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -7,6 +7,7 @@ from typing import Any
 
 from kubenexus.api.codec import Unreadable, as_unreadable
 from kubenexus.api.core import Pod
+from kubenexus.app.wakeup import Wakeup
 from kubenexus.app.watch.event_handlers import EventHandlers
 from kubenexus.base.errors import Malformed
 from kubenexus.client import kinds
@@ -16,7 +17,7 @@ from kubenexus.client.watch_protocols import WatchProblem, WatchTarget
 from kubenexus.observe import logs
 from kubenexus.state.object_kinds import KINDS, kind_name, object_key
 
-# Whoever waits as one, in whichever form it is told.
+# The kinds that define gangs.
 GROUP_KINDS = (kinds.POD_GROUPS, kinds.WORKLOADS, kinds.COSCHEDULING_POD_GROUPS, kinds.VOLCANO_POD_GROUPS)
 
 # Pods last: what a pod refers to is better known before it.
@@ -55,7 +56,7 @@ log = logs.get("watch")
 
 
 def watch_target(resource: ApiResource) -> WatchTarget:
-    """How a kind is watched: of pods, only those that have not ended; of pod groups, the form the server knows."""
+    """Returns how a kind is watched: only pods that have not ended, and the served version of pod groups."""
     kind = KINDS[kind_name(resource.kind, resource.group)].type
     return WatchTarget(
         resource, kind, LIVE_PODS_FIELD_SELECTOR if resource is kinds.PODS else "", FALLBACK_VERSIONS.get(resource, ())
@@ -63,12 +64,10 @@ def watch_target(resource: ApiResource) -> WatchTarget:
 
 
 class InformerHandler:
-    """A `WatchHandler` for one kind. `woken` is called after each batch: there may be something to do."""
+    """A `WatchHandler` for one kind. After each batch it builds changed gangs and wakes the loop."""
 
-    def __init__(
-        self, handlers: EventHandlers, resource: ApiResource, woken: Callable[[], None] = lambda: None
-    ) -> None:
-        self._handlers, self._kind, self._woken = handlers, kind_name(resource.kind, resource.group), woken
+    def __init__(self, handlers: EventHandlers, resource: ApiResource, wakeup: Wakeup) -> None:
+        self._handlers, self._kind, self._wakeup = handlers, kind_name(resource.kind, resource.group), wakeup
         self._seen, self._gone, self._keys = _handlers(handlers, self._kind)
         self._in_list = handlers.pod_listed if self._kind == "Pod" else self._seen
         self._listed: set[str] = set()
@@ -124,14 +123,14 @@ class InformerHandler:
     # No handler below may raise: the task that runs a watch ends with it, and the process with the task.
 
     def _take(self, thing: Any, seen: Callable[[Any], None]) -> None:
-        """An object that brings its handler down is set aside as one that cannot be read: the watch goes on."""
+        """An object whose handler raises is treated as one that cannot be decoded: the watch goes on."""
         try:
             seen(thing)
         except Exception as error:
             self._bad(as_unreadable(thing, Malformed(f"{type(error).__name__}: {error}")))
 
     def _bad(self, bad: Unreadable) -> None:
-        """What was known of it stays, but for a pod: that may take room, and how much is unknown."""
+        """The cached state stays, except for a pod: it may take an unknown amount, so its node is blocked."""
         self._listed.add(_key(bad))
         try:
             if self._kind == "Pod":
@@ -154,7 +153,7 @@ class InformerHandler:
     def _flush(self) -> None:
         """Bring changed gangs into the queue and wake the loop."""
         self._handlers.assembler.build_changed()
-        self._woken()
+        self._wakeup.set()
 
 
 def _handlers(

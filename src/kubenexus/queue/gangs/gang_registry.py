@@ -202,6 +202,12 @@ class GangRegistry:
             return None
         return LeavingMember(member.claim.key, member.bound.started, member.bound.since)
 
+    def marker_failed(self, pod: Pod) -> None:
+        """The member could not be marked with the completeness of its gang: it, or another one, may be chosen again."""
+        member = self.members.get(pod.key)
+        if member is not None:
+            self.gangs[member.claim.key].asked.discard(pod.metadata.uid)
+
     def latest(self, pod: Pod) -> Pod:
         """The pod as it was last seen: a job keeps it as it was when something about it mattered."""
         member = self.members.get(pod.key)

@@ -7,10 +7,6 @@ import hashlib
 from collections.abc import Callable
 
 from kubenexus.framework.decision import Decision
-from kubenexus.framework.job import Job
-from kubenexus.plan.decide import Planner
-from kubenexus.plan.gang.reservation import Reservation
-from kubenexus.state.snapshot import Snapshot
 
 Write = Callable[[str], object]
 
@@ -34,18 +30,6 @@ class DecisionLog:
                 self._write(line)
         self.placed += len(decision.placements)
         self.refused += not decision.placements
-
-
-def log_decisions(planner: Planner, log: DecisionLog, seconds: Callable[[], float]) -> None:
-    """From now on the log hears of every decision of this planner; the decisions stay what they are."""
-    decide = planner.decide
-
-    def told(job: Job, snapshot: Snapshot, now: float, reserved: Reservation | None = None) -> Decision:
-        decision = decide(job, snapshot, now, reserved)
-        log.record(decision, seconds())
-        return decision
-
-    planner.decide = told  # type: ignore[method-assign]
 
 
 def _lines(decision: Decision, seconds: float) -> list[str]:

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kubenexus.app.scheduler import Scheduler
+from kubenexus.app.scheduler import Scheduler, SchedulerOptions
+from kubenexus.app.scheduling_loop import LoopOptions
 from kubenexus.config import Configuration
 from kubenexus.framework.profile import Factory
 from kubenexus.sim.apiserver.server import ApiServer
-from kubenexus.sim.virtual.decisions import DecisionLog, log_decisions
+from kubenexus.sim.virtual.decisions import DecisionLog
 from kubenexus.sim.virtual.in_process_client import LATENCY, InProcessClient
 from kubenexus.sim.virtual.loop import LoopClock
 from kubenexus.sim.virtual.pod_tracker import PodTracker
@@ -50,10 +51,17 @@ class Simulation:
         self.roll = PodTracker(self.server.core.store)
         self.api = InProcessClient(self.server, laws.latency)
         self.terminating = TerminatingPods(self.server.core.store, self.api)
-        self.scheduler = Scheduler(configuration, plugins, self.api, self.clock, self._chance("scheduler"))
-        self.scheduler.loop.seconds_per_decision = laws.pace
-        for planner in self.scheduler.planners.values():
-            log_decisions(planner, log, lambda: self.seconds)
+        loop = LoopOptions(
+            on_decision=lambda decision: log.record(decision, self.seconds), seconds_per_decision=laws.pace
+        )
+        self.scheduler = Scheduler(
+            configuration,
+            plugins,
+            self.api,
+            self.clock,
+            self._chance("scheduler"),
+            options=SchedulerOptions(loop=loop),
+        )
 
     @property
     def seconds(self) -> float:

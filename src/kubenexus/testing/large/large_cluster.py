@@ -95,7 +95,7 @@ class LargeCluster:
         clock = LoopClock(asyncio.get_running_loop())
         configuration = load(_CONFIG, BUILT_IN)
         self.scheduler = Scheduler(
-            configuration, BUILT_IN, self.server, clock, random.Random(1), settings=SchedulerOptions(host="here")
+            configuration, BUILT_IN, self.server, clock, random.Random(1), options=SchedulerOptions(host="here")
         )
         self._informer: dict[ApiResource, InformerHandler] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -166,7 +166,7 @@ class LargeCluster:
 
     def _hearer(self, resource: ApiResource) -> InformerHandler:
         if resource not in self._informer:
-            self._informer[resource] = InformerHandler(self.scheduler.handlers, resource, self.scheduler.loop.wake)
+            self._informer[resource] = InformerHandler(self.scheduler.handlers, resource, self.scheduler.wakeup)
         return self._informer[resource]
 
     async def _settle(self, seconds: float = 2.0) -> None:

@@ -1,0 +1,35 @@
+"""Reports what the job assembler observes: to pods, to gangs, to the log."""
+
+from kubenexus.api.core import Pod
+from kubenexus.api.gangs.resolver import Gang
+from kubenexus.app.gangs.completion_markers import CompletionMarkers
+from kubenexus.app.report.pod_reporter import PodReporter
+from kubenexus.observe import events, logs
+from kubenexus.observe.recorder import EventRecorder
+from kubenexus.queue.gangs.bound_members import BoundMember
+from kubenexus.queue.queued_job import QueueState
+
+log = logs.get("gangs")
+
+
+class AssemblyReporter:
+    """An `AssemblyObserver` (`queue.gangs.job_assembler`)."""
+
+    def __init__(self, pod_reporter: PodReporter, markers: CompletionMarkers, recorder: EventRecorder) -> None:
+        self._pod_reporter, self._markers, self._recorder = pod_reporter, markers, recorder
+
+    def pod_queued(self, pod: Pod, state: QueueState) -> None:
+        self._pod_reporter.on_pod_queued(pod, state)
+
+    def gang_queued(self, key: str, state: QueueState) -> None:
+        self._pod_reporter.on_gang_queued(key, state)
+
+    def gang_warning(self, pod: Pod, text: str) -> None:
+        log.warning("Pod is not clear about its gang", why=text, pod=pod)
+        self._recorder.record(events.gang_unclear(pod, text), pod.spec.scheduler_name)
+
+    def gang_complete(self, gang: Gang, member: BoundMember) -> None:
+        self._markers.mark_complete(gang, member)
+
+    def build_failed(self, gang: str, error: Exception) -> None:
+        log.error("Failed to form a gang; it waits until it changes", error, gang=gang)  # noqa: PLE1205 - our own log
