@@ -272,7 +272,7 @@ def shrinking(after: float = 280.0, gangs: int = 6, size: int = 24) -> Callable[
             story.numbers += 1
             story.gang(f"g{story.numbers}", size, "tenant")
         held = story.fixture.reservations.held(PROFILE)
-        name = "" if held is None else held.title.partition("/")[2]
+        name = "" if held is None else held.display_name.partition("/")[2]
         if name != holds:
             holds, since = name, story.now
         elif name and story.now >= since + after:

@@ -34,7 +34,7 @@ def full(fixture: DecisionFixture, *, busy: int = 1, nodes: int = 2, **fields: A
 
 def holder(fixture: DecisionFixture) -> str:
     held = fixture.reservations.held(PROFILE)
-    return "" if held is None else held.title
+    return "" if held is None else held.display_name
 
 
 # --- priority -----------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_a_gang_that_shrinks_until_it_is_placed_had_its_turn_in_vain(minimum: in
             began[0] = (held.gang if held else "", now)
         elif now >= began[0][1] + 280.0:
             shrunk[0] += 1
-            name = held.title.partition("/")[2]
+            name = held.display_name.partition("/")[2]
             for i in range(5):
                 fixture.end(f"mallory/{name}-{i}")
             less = [a_member(f"{name}-{i}", name, minimum, cpu=cpu, namespace="mallory") for i in range(minimum)]

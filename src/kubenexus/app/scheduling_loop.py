@@ -138,7 +138,7 @@ class SchedulingLoop:
     def _admits(self, job: Job) -> bool:
         """Whether decisions of the job's namespace are not too far ahead of the API server. If its binds hang or fail,
         that is reported to the job; if there are only many of them, the job is tried soon."""
-        backlog, namespace = self._dispatcher.backlog, job.pods[0].metadata.namespace
+        backlog, namespace = self._dispatcher.backlog, job.namespace
         if backlog.admits(namespace):
             return True
         backlog.hold(namespace)
@@ -188,7 +188,7 @@ class SchedulingLoop:
 
     def _decide_and_submit(self, attempt: SchedulingAttempt, began: float) -> None:
         job = attempt.job
-        profile = job.pods[0].spec.scheduler_name
+        profile = job.profile
         planner = self._planners[profile]
         problem = self._dispatcher.crowded(job.pods)
         if problem:
@@ -230,7 +230,7 @@ class SchedulingLoop:
 
     def _started(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
         """A gang, or the rest of one, was placed."""
-        now, profile = self._clock.now(), attempt.job.pods[0].spec.scheduler_name
+        now, profile = self._clock.now(), attempt.job.profile
         self._metrics.group_attempt(SCHEDULED, profile, now - began)
         if not attempt.job.bound_nodes:
             self._metrics.gang_started(len(decision.placements), now - attempt.since)
@@ -245,7 +245,7 @@ class SchedulingLoop:
 
     def _count(self, job: Job, result: str, began: float) -> None:
         """Counts an attempt without a node. Those with one are counted when they are bound."""
-        seconds, profile = self._clock.now() - began, job.pods[0].spec.scheduler_name
+        seconds, profile = self._clock.now() - began, job.profile
         self._metrics.attempt(result, profile, seconds, len(job.pods))
         if job.is_gang:
             self._metrics.group_attempt(result, profile, seconds)

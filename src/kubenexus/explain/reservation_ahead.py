@@ -12,7 +12,6 @@ from kubenexus.config.gang_settings import GangSettings
 from kubenexus.explain.gather_job import GatheredJob, waiting_gangs
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang.reservation import Reservation, is_capacity_shortage
-from kubenexus.queue.enqueuer import job_priority
 from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.state.ledger import Ledger
 
@@ -24,13 +23,13 @@ def reservation_ahead_of(
     job = found.job
     if job.bound_nodes or not gangs.reservation_seconds:
         return None
-    now, profile = _latest(pods.values()), job.pods[0].spec.scheduler_name
+    now, profile = _latest(pods.values()), job.profile
     rules = QueueProfile.of(
         planner.profile_plugins, lambda pod: planner.class_cache.signature(pod, ledger.nodes), aging=gangs.aging
     )
     all_gangs = waiting_gangs(pods, ledger.groups, lambda pod: gangs.default_topology(pod.metadata.namespace))
     others = [each for each in all_gangs if each.job.is_gang and not each.held and each.job.key != job.key]
-    ours = [each for each in others if each.job.pods[0].spec.scheduler_name == profile]
+    ours = [each for each in others if each.job.profile == profile]
     own = rank(found, rules, now)
     for first in sorted(ours, key=lambda each: rank(each, rules, now)):
         if rank(first, rules, now) >= own:
@@ -44,14 +43,14 @@ def reservation_ahead_of(
 def queue_order(found: GatheredJob, profile: QueueProfile, now: float) -> tuple[float, ...]:
     """Its place in the queue, the first the least; as there, who does not say its age has just come. Which of two that
     are alike in this comes first is settled by who was heard of first, and no dump tells."""
-    priority, since = job_priority(found.job), now if found.since is None else found.since
+    priority, since = found.job.priority, now if found.since is None else found.since
     ready = since if found.ready is None else min(found.ready, now)
     return profile.order(profile.effective_priority(priority, ready, now), since)
 
 
 def rank(found: GatheredJob, profile: QueueProfile, now: float) -> tuple[float, tuple[float, ...]]:
     """Its place by its own priority, as `SchedulingQueue.rank` has it: who may keep room from whom."""
-    priority, since = job_priority(found.job), now if found.since is None else found.since
+    priority, since = found.job.priority, now if found.since is None else found.since
     return -priority, profile.order(priority, since)
 
 

@@ -1,19 +1,24 @@
-"""A job is what waits, is planned, committed and explained: a gang, or a single pod as a gang of one."""
+"""The job: what the queue orders, the planner decides, the dispatcher binds and `explain` explains.
+
+A job is a gang, or a single pod as a gang of one. It is not a batch/v1 Job.
+"""
 
 import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
+from kubenexus.api.gangs.job_key import display_name, is_gang_key
 from kubenexus.state.devices import DeviceShare
 from kubenexus.state.volumes.pod_volumes import VolumeChoice
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
-    """`minimum` members or none at all. The key is `namespace/name` of the gang, or of the pod.
+    """Pods that are placed together: at least `minimum` of them, or none.
 
-    `pods` are the members that need a node. Others may have one already (`bound_nodes`, the nodes' names, one for
-    each): they do not count towards `minimum`, and the rest joins them. `hold_keys` are keys under which the ledger
-    holds the room of lost members for this very job.
+    `key` is unique among all jobs (`api.gangs.job_key`). `pods` are the members that need a node, at least one, the
+    first in the gang's order first. `bound_nodes` has the node of each member that has one already; such members do not
+    count towards `minimum`, and `topology` places the others beside them. `hold_keys` are the keys under which the
+    ledger holds the capacity of lost members for this job.
     """
 
     key: str
@@ -25,31 +30,55 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_gang(self) -> bool:
-        """Whether it is one, or what is left of one. A gang's key has more parts than a pod's."""
-        return self.key.count("/") > 1
+        """Whether the job is a gang, or the rest of one, even if a single member is left."""
+        return is_gang_key(self.key)
+
+    @property
+    def profile(self) -> str:
+        """The scheduler name of its pods. All members of a gang have the same, or the gang is held back."""
+        return self.pods[0].spec.scheduler_name
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of its pods; no gang reaches beyond one."""
+        return self.pods[0].metadata.namespace
+
+    @property
+    def priority(self) -> int:
+        """The highest priority of its pods."""
+        pods = self.pods
+        return pods[0].spec.priority if len(pods) == 1 else max(pod.spec.priority for pod in pods)
+
+    @property
+    def display_name(self) -> str:
+        """The job as users write it: `ml/llama`, without the family that `key` has in the middle."""
+        return display_name(self.key)
 
     @staticmethod
     def of(pod: Pod) -> "Job":
-        """A pod is a job of one."""
+        """Returns the job of a single pod."""
         return Job(key=pod.key, pods=(pod,))
 
 
 class JobView(msgspec.Struct, frozen=True, gc=False):
-    """What a scoring rule may know of the job: how large it is and where its earlier members went, as rows."""
+    """What a Score plugin gets of the job: its size, and the rows of the members placed before this one.
+
+    `counted_keys` are the keys of those members, and of all other pods that are in the columns already.
+    """
 
     size: int = 1
     placed: tuple[int, ...] = ()
-    counted_keys: frozenset[str] = (
-        frozenset()
-    )  # the keys of those members, and of others whose place is counted already
+    counted_keys: frozenset[str] = frozenset()
 
 
 SINGLE_POD_VIEW = JobView()
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False, rename={"device_shares": "takes"}):
-    """What a pod takes on a node besides room: parts of devices, volumes for its claims, and notes to write on it when
-    it is bound."""
+    """What a pod takes on a node besides resources: parts of devices, and volumes for its claims.
+
+    The dispatcher writes `annotations` on the pod when it binds it.
+    """
 
     device_shares: tuple[DeviceShare, ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()

@@ -51,13 +51,13 @@ class Enqueuer:
         return list(dict.fromkeys(self._profile.values()))
 
     def rules(self, job: Job) -> QueueProfile:
-        found = self._profile.get(job.pods[0].spec.scheduler_name)
+        found = self._profile.get(job.profile)
         return self._profile[OTHERS] if found is None else found
 
     def enqueue(self, queued: QueuedJob, event: str, now: float) -> QueueState:
         """A job that stands nowhere: to a gate, or into the line of its kind."""
         job = queued.job
-        profile, priority = self.rules(job), job_priority(job)
+        profile, priority = self.rules(job), job.priority
         queued.changed = queued.activate_requested = False
         queued.order = (*profile.order(priority, queued.added_at), queued.number)
         verdict = self.pre_enqueue(queued, job)
@@ -86,9 +86,7 @@ class Enqueuer:
 
     def class_of(self, queued: QueuedJob) -> JobClass:
         """The line of the job's kind."""
-        return self._job_classes.class_of(
-            self._kind(queued, queued.job), self.rules(queued.job), job_priority(queued.job)
-        )
+        return self._job_classes.class_of(self._kind(queued, queued.job), self.rules(queued.job), queued.job.priority)
 
     def stands_with_others(self, queued: QueuedJob, job_class: JobClass) -> bool:
         """Whether the job is late and stands in a line that is not for those alone: it moves when its turn comes."""
@@ -201,7 +199,7 @@ class Enqueuer:
 
     def _move(self, queued: QueuedJob, job: Job, kind: JobSignature, helpful: ClusterEvent | None, now: float) -> None:
         """To the line of another kind, with what is known of the former one."""
-        former, job_class = queued.require_class, self._job_classes.class_of(kind, self.rules(job), job_priority(job))
+        former, job_class = queued.require_class, self._job_classes.class_of(kind, self.rules(job), job.priority)
         self._job_classes.inherit(job_class, former, now, woken=helpful is not None)
         job_class.in_flight += 1  # not to be tidied away before the job stands in it
         active = former.state is QueueState.ACTIVE or (
@@ -218,13 +216,7 @@ class Enqueuer:
 
     def order(self, queued: QueuedJob, job: Job) -> tuple[Any, ...]:
         """By the profile's rule; ties by the order we heard of them."""
-        return (*self.rules(job).order(job_priority(job), queued.added_at), queued.number)
-
-
-def job_priority(job: Job) -> int:
-    """That of its most urgent member."""
-    pods = job.pods
-    return pods[0].spec.priority if len(pods) == 1 else max(pod.spec.priority for pod in pods)
+        return (*self.rules(job).order(job.priority, queued.added_at), queued.number)
 
 
 def _events(old: Job, new: Job) -> Iterator[ClusterEvent]:

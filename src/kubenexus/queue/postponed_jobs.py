@@ -59,7 +59,7 @@ class PostponedJobs:
         if not self._kinds and not self._namespaces:
             return kind
         apart = _apart(kind, queued)
-        separate = apart in self._kinds or queued.job.pods[0].metadata.namespace in self._namespaces
+        separate = apart in self._kinds or queued.job.namespace in self._namespaces
         return JobSignature(apart, kind.sample_pods) if separate else kind
 
     def is_postponed(self, job_class: JobClass, queued: QueuedJob, now: float, *, alone: bool) -> float | None:
@@ -75,4 +75,4 @@ class PostponedJobs:
 
 def _apart(kind: JobSignature, queued: QueuedJob) -> bytes:
     """The signature of those of the kind that are of the job's namespace; also of those that stand apart already."""
-    return kind.digest[:SIZE] + queued.job.pods[0].metadata.namespace.encode()
+    return kind.digest[:SIZE] + queued.job.namespace.encode()

@@ -103,4 +103,4 @@ def unschedulable_counts(job_classes: Iterable[JobClass], gated: Iterable[Queued
             )
     for queued in gated:
         if queued.gate_verdict is not None:
-            yield UnschedulableCount((queued.gate_verdict.plugin,), queued.job.pods[0].spec.scheduler_name, queued.pods)
+            yield UnschedulableCount((queued.gate_verdict.plugin,), queued.job.profile, queued.pods)

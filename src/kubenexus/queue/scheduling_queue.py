@@ -155,11 +155,11 @@ class SchedulingQueue:
                 break
             admitted = admits(queued.job)
             if not admitted:
-                self._postponed.set_apart(queued.job.pods[0].metadata.namespace)
+                self._postponed.set_apart(queued.job.namespace)
             moves = self._enqueuer.stands_with_others(queued, job_class)
             if not admitted and not moves:
                 signed += 1
-                self._job_classes.sub_queues.set_aside(job_class, queued.job.pods[0].metadata.namespace)
+                self._job_classes.sub_queues.set_aside(job_class, queued.job.namespace)
                 if signed == self.policy.portion:
                     break
                 continue

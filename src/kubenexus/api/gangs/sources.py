@@ -19,6 +19,7 @@ from kubenexus.api.gangs.declaration import (
     require_key,
     validated_name,
 )
+from kubenexus.api.gangs.job_key import gang_key
 from kubenexus.api.keys import gang
 from kubenexus.api.keys.entry import KeyEntry
 from kubenexus.api.keys.reading import KeyReading
@@ -106,7 +107,7 @@ def _counted(
     if least.value is None:
         return None
     namespace, called = pod.metadata.namespace, validated_name(name.value, name.source_key)
-    claim = GangDeclaration(f"{namespace}/{family}/{called}", f"{namespace}/{called}", name.source_key, least.value)
+    claim = GangDeclaration(gang_key(namespace, family, called), f"{namespace}/{called}", name.source_key, least.value)
     return _warned(claim, name, least)
 
 
@@ -114,7 +115,7 @@ def _object(pod: Pod, kind: str, family: str, name: str, where: str) -> GangDecl
     """An object has the number."""
     namespace = pod.metadata.namespace
     ref = GroupRef(kind, namespace, validated_name(name, where))
-    return GangDeclaration(f"{namespace}/{family}/{name}", f"{namespace}/{name}", where, ref=ref)
+    return GangDeclaration(gang_key(namespace, family, name), f"{namespace}/{name}", where, ref=ref)
 
 
 def _workload(pod: Pod, name: str, part: str, replica: str, where: str) -> GangDeclaration:
@@ -122,8 +123,7 @@ def _workload(pod: Pod, name: str, part: str, replica: str, where: str) -> GangD
     title = "/".join(
         (namespace, validated_name(name, where), *(validated_name(each, where) for each in (part, replica) if each))
     )
-    # The empty part keeps its place, or group and replica could be mistaken for each other.
-    key = f"{namespace}/workload/{name}/{part}/{replica}"
+    key = gang_key(namespace, "workload", name, part, replica)
     return GangDeclaration(key, title, where, ref=GroupRef(WORKLOAD, namespace, name, part))
 
 

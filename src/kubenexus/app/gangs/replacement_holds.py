@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.api.gangs.job_key import hold_name
 from kubenexus.base.clock import Clock
 from kubenexus.queue import object_events
 from kubenexus.queue.gangs.gang_registry import LeavingMember
@@ -51,7 +52,7 @@ class ReplacementHolds:
         stayed = now - leaving.since
         if not leaving.started or stayed < SHORTEST or pod.metadata.uid in self._released:
             return
-        name = f"{record.name}#left"  # no pod has such a name
+        name = hold_name(record.name)
         # Without terms: to lay those of a hundred holes would cost every decision more than the room is worth.
         hole = msgspec.structs.replace(
             record, name=name, stage=PodStage.NOMINATED, device_shares=(), terms=(), volume_choices=(), slot=-1

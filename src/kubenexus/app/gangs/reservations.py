@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kubenexus.api.gangs.job_key import namespace_of
 from kubenexus.app.gangs.reservation_account import STEPS, ReservationAccount
 from kubenexus.base.clock import Clock
 from kubenexus.framework.decision import Decision
@@ -57,7 +58,7 @@ class GangReservations:
         """What this job has to respect: it comes after the gang, by its own priority and age. Members that a gang lacks
         which has begun are jobs like any other, but for the room that its lost members left
         (`plan.gang.replacement`)."""
-        held = self._held.get(_profile(job)) if self._held else None
+        held = self._held.get(job.profile) if self._held else None
         if held is None or held.gang == job.key:
             return None
         own, first = self._queue.rank(job.key), self._queue.rank(held.gang)
@@ -72,7 +73,7 @@ class GangReservations:
 
     def refused(self, job: Job, decision: Decision, planner: Planner, snapshot: Snapshot) -> None:
         """A job was refused; if it is the first gang in line that lacks room, it keeps what there is from now on."""
-        profile, now = _profile(job), self._clock.now()
+        profile, now = job.profile, self._clock.now()
         account, held = self._accounts.get(profile), self._held.get(profile)
         if account is None:
             return
@@ -114,14 +115,14 @@ class GangReservations:
         if holder == gang or first is None or second is None:
             return holder != gang and first is not None
         turns = self._had_turn.get(profile, {})
-        one, other = turns.get(_namespace(holder), 0.0), turns.get(_namespace(gang), 0.0)
+        one, other = turns.get(namespace_of(holder), 0.0), turns.get(namespace_of(gang), 0.0)
         return (first[0], one, first[1]) < (second[0], other, second[1])
 
     def placed(self, job: Job, decision: Decision) -> None:
         """A job was given nodes. If it is the gang that holds, its turn is over: well spent if it took no less than
         was kept for it, else in vain. A gang that shrinks until it fits has made others wait for room that it did not
         need, and without a rest the next one could do the same at once."""
-        profile, held = _profile(job), self._held.get(_profile(job))
+        profile, held = job.profile, self._held.get(job.profile)
         if held is None or held.gang != job.key:
             return
         taken = total((each.footprint, 1) for each in decision.placements)
@@ -129,7 +130,7 @@ class GangReservations:
             self._end(profile)
             return
         self._accounts[profile].placed(self._clock.now())
-        self._had_turn.get(profile, {}).pop(_namespace(job.key), None)
+        self._had_turn.get(profile, {}).pop(job.namespace, None)
         self._lift(profile)
 
     def expire(self) -> None:
@@ -143,7 +144,7 @@ class GangReservations:
             if self._queue.state(held.gang) in (QueueState.GONE, QueueState.GATED):
                 self._end(profile)
             elif due is not None and due <= now:
-                log.v(1, "A gang has come no closer; others may take the room", gang=held.reservation.title)
+                log.v(1, "A gang has come no closer; others may take the room", gang=held.reservation.display_name)
                 self._end(profile)
 
     @property
@@ -172,11 +173,3 @@ class GangReservations:
         turns[held.reservation.namespace] = now
         if len(turns) > _MOST_NAMESPACES:
             del turns[next(iter(turns))]
-
-
-def _profile(job: Job) -> str:
-    return job.pods[0].spec.scheduler_name
-
-
-def _namespace(key: str) -> str:
-    return key.partition("/")[0]

@@ -76,7 +76,7 @@ class PodReporter:
         """The job was tried and has no node. All jobs of its class are reported by and by."""
         job = self._queue.job(key)
         if job is not None:
-            self._tell(job, decision.code, decision.sentence(_namespace(job)), again=True)
+            self._tell(job, decision.code, decision.sentence(job.namespace), again=True)
         self._waiting.update(dict.fromkeys(other for other in self._queue.same_class(key) if other != key))
 
     def report_error(self, job: Job, message: str) -> None:
@@ -128,7 +128,7 @@ class PodReporter:
             if job is None or decision is None or self._queue.state(key) is QueueState.IN_FLIGHT:
                 continue
             told += len(job.pods)
-            self._tell(job, decision.code, decision.sentence(_namespace(job)), again=False)
+            self._tell(job, decision.code, decision.sentence(job.namespace), again=False)
         self._tell_held(most - told)
 
     def on_patch_failed(self, pod: Pod) -> None:
@@ -207,7 +207,3 @@ class PodReporter:
             call = None if said else conditions.gated_patch(pod, self._clock.now())
             if call is not None:
                 self._status_patcher.submit(pod, call)
-
-
-def _namespace(job: Job) -> str:
-    return job.pods[0].metadata.namespace

@@ -13,6 +13,7 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import TopologyRequest
+from kubenexus.api.gangs.job_key import display_name, namespace_of
 from kubenexus.api.gangs.levels import TopologyLevel
 from kubenexus.base.errors import truncated, truncated_key
 from kubenexus.cycle.class_cache import ClassCache
@@ -71,13 +72,12 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def namespace(self) -> str:
-        return self.gang.partition("/")[0]
+        return namespace_of(self.gang)
 
     @property
-    def title(self) -> str:
-        """`ml/llama`: a gang's key has its family in the middle."""
-        namespace, _, rest = self.gang.partition("/")
-        return f"{namespace}/{rest.rpartition('/')[2]}"
+    def display_name(self) -> str:
+        """The gang as users write it: `ml/llama`."""
+        return display_name(self.gang)
 
     def covers(self) -> tuple[Any, ...]:
         """What others have to keep off: if it changes, those that wait for it may find a place."""
@@ -94,7 +94,7 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
     def detail(self) -> str:
         """For readers of the gang's own namespace, and for operators."""
         where = f" in {self.level} {truncated(self.domain)}" if self.domain else ""
-        return f"the room that is left{where} is kept for gang {truncated_key(self.title)}, which comes first"
+        return f"the room that is left{where} is kept for gang {truncated_key(self.display_name)}, which comes first"
 
 
 class ReservationCheck:

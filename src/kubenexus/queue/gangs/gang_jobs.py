@@ -12,6 +12,7 @@ import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import GangDeclaration, TopologyRequest
+from kubenexus.api.gangs.job_key import gated_key
 from kubenexus.api.gangs.resolver import Gang
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code, Verdict
@@ -19,7 +20,6 @@ from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 
 COSCHEDULING: Final = "Coscheduling"  # who holds jobs back: the planner's name in a configuration
 INCOMPLETE: Final = "waiting for minCount pods from a gang to appear in scheduling queue"  # in kube-scheduler's words
-GATED_SUFFIX: Final = "+gated"  # no name has a plus
 NAMED: Final = 3  # schedulers in a sentence
 MOST_MEMBERS: Final = 10_000  # to form a gang takes 8 us for each, in one go
 
@@ -74,7 +74,8 @@ def build_gang_jobs(gang: Gang, seated: MemberNodes, holes: tuple[str, ...] = ()
         jobs[gang.key] = Job(gang.key, ready, max(1, gang.minimum - len(anchors)), topology, anchors, holes)
     if len(ready) < len(waiting):
         gated = tuple([pod for pod in waiting if pod.spec.scheduling_gates])
-        jobs[gang.key + GATED_SUFFIX] = Job(gang.key + GATED_SUFFIX, gated)
+        key = gated_key(gang.key)
+        jobs[key] = Job(key, gated)
     hold = _apart(gang, seated) or _hold(gang, len(ready) + len(anchors))
     completed = _completed(ages, gang.minimum - len(anchors))
     return GangJobs(jobs, hold, _oldest(seated), completed)

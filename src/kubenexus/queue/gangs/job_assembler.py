@@ -11,13 +11,13 @@ from typing import Protocol
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import GangDeclaration, TopologyRequest
+from kubenexus.api.gangs.job_key import gated_key
 from kubenexus.api.gangs.resolver import Gang, GroupLookup, merge_gangs, resolve_gang
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang, bound_member, new_witnesses
 from kubenexus.queue.gangs.gang_jobs import (
-    GATED_SUFFIX,
     MOST_MEMBERS,
     GangJobs,
     GangMember,
@@ -209,7 +209,7 @@ class JobAssembler:
         gang_state = self.registry.gangs[key]
         self.builds += 1
         formation = self._formation(key, gang_state)
-        gated = self._queue.job(key + GATED_SUFFIX)
+        gated = self._queue.job(gated_key(key))
         behind = frozenset(() if gated is None else (pod.metadata.uid for pod in gated.pods))
         for name in [each for each in gang_state.entries if each not in formation.jobs]:
             self._withdraw(gang_state, name)

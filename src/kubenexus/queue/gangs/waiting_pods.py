@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from kubenexus.api.core import Pod
-from kubenexus.queue.gangs.gang_jobs import GATED_SUFFIX, GangMember
+from kubenexus.api.gangs.job_key import gated_key
+from kubenexus.queue.gangs.gang_jobs import GangMember
 from kubenexus.queue.gangs.gang_registry import GangRegistry
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
@@ -29,7 +30,7 @@ class WaitingPods:
         member = self._registry.members.get(key)
         if member is None or key in self._registry.gangs[member.claim.key].entries:
             return key
-        return member.claim.key + (GATED_SUFFIX if member.pod.spec.scheduling_gates else "")
+        return gated_key(member.claim.key) if member.pod.spec.scheduling_gates else member.claim.key
 
     def is_waiting(self, pod: Pod) -> bool:
         """Whether this very pod (by UID) is queued and not in flight."""
