@@ -12,7 +12,7 @@ import numpy as np
 
 from kubenexus.base.arrays import IntColumn
 from kubenexus.plan.gang.packing import Packing
-from kubenexus.plan.gang.topology import TopologyDomains
+from kubenexus.state.topology import TopologyDomains
 
 
 class DomainCandidate(msgspec.Struct, gc=False):

@@ -9,9 +9,9 @@ from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint,
 from kubenexus.plan.gang.gang_limits import GANG_LIMITS
 from kubenexus.plan.gang.member_classes import UNLIMITED, MemberClass, allocatable_rows, member_amounts
 from kubenexus.plan.gang.packing import CombinedCapacity
-from kubenexus.plan.gang.topology import TopologyDomains
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.resources import PODS
+from kubenexus.state.topology import TopologyDomains
 from kubenexus.state.view import Nodes
 
 TOO_LARGE: Final = "GangTooLarge"

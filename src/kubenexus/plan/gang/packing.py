@@ -7,7 +7,7 @@ import numpy as np
 
 from kubenexus.base.arrays import IntColumn
 from kubenexus.plan.gang.fill import fill_fewest_rows
-from kubenexus.plan.gang.topology import TopologyDomains
+from kubenexus.state.topology import TopologyDomains
 
 
 class RowShare(NamedTuple):

@@ -32,10 +32,11 @@ from kubenexus.plan.gang.member_classes import (
     member_constraints,
 )
 from kubenexus.plan.gang.replacement import held_for, replacements
-from kubenexus.plan.gang.topology import TopologyDomains, candidate_levels
+from kubenexus.plan.gang.topology import candidate_levels
 from kubenexus.state.footprint import Footprint, footprint_of
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.snapshot import Snapshot
+from kubenexus.state.topology import TopologyDomains
 from kubenexus.state.view import Nodes
 
 RESERVED: Final = "GangReservation"  # who refused, in a diagnosis

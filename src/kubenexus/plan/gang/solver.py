@@ -20,9 +20,10 @@ from kubenexus.plan.gang.multi_class.packer import MultiClassPacker
 from kubenexus.plan.gang.multi_class.packing_problem import PackingPlan, WorkBudget
 from kubenexus.plan.gang.packing import AntiAffinityPacking, CombinedCapacity, Packing, RowShare, UnconstrainedPacking
 from kubenexus.plan.gang.spread_packing import SpreadPacking
-from kubenexus.plan.gang.topology import TopologyDomains, domains_of_label
 from kubenexus.plan.place_pod import PodResult
 from kubenexus.state.nodes import NodeColumns
+from kubenexus.state.topology import TopologyDomains, domains_of_label
+from kubenexus.state.view import Nodes
 
 _SITES = 12  # domains of a level that are tried where room alone does not tell
 _LAST = 3  # domains of the outermost level that members are asked about one by one
@@ -101,7 +102,7 @@ class GangSolver:
     def _packing(self, member_class: MemberClass, constraint: MemberConstraint | None) -> Packing:
         if constraint is None:
             return UnconstrainedPacking(member_class.capacity, self._rank)
-        domains = domains_of_label(constraint.topology, self._columns)
+        domains = domains_of_label(constraint.topology, Nodes(self._columns))
         if constraint.tie is MemberRelation.SPREAD:
             return SpreadPacking(member_class.capacity, self._rank, domains, constraint)
         return AntiAffinityPacking(member_class.capacity, self._rank, domains)

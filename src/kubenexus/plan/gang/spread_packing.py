@@ -9,7 +9,7 @@ from kubenexus.framework.decision import DomainShortage
 from kubenexus.framework.member_constraints import MemberConstraint
 from kubenexus.plan.gang.fill import fill_fewest_rows
 from kubenexus.plan.gang.packing import RowShare, sum_by_domain
-from kubenexus.plan.gang.topology import TopologyDomains
+from kubenexus.state.topology import TopologyDomains
 
 _TALL = 1 << 40  # higher than any domain
 

@@ -22,12 +22,12 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins.inter_pod_affinity import hints
 from kubenexus.plugins.inter_pod_affinity.scoring import AffinityScores, WeightedTerm, has_few_domains, scores_by_domain
-from kubenexus.plugins.label_rows import domain_codes, topology_domains
 from kubenexus.state.affinity_terms import AffinityKind, AffinityTerm, affinity_terms, usual_terms
 from kubenexus.state.existing_terms import SelectorValues
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pod_columns import ExistingTerm
 from kubenexus.state.pod_counter import PodCounter
+from kubenexus.state.topology import domain_codes, domains_of_label
 from kubenexus.state.view import Nodes, OneNode
 
 _SIGNS = {AffinityKind.PREFERRED_AFFINITY: 1, AffinityKind.PREFERRED_ANTI_AFFINITY: -1}
@@ -340,11 +340,12 @@ def _refusals(affinity: _Affinity, nodes: Nodes) -> _Refusals:
 
 def _neighbours(topology: str, row: int, nodes: NodeColumns) -> list[int] | None:
     """The rows that are in one domain with this one, which is among them; None if they are many."""
-    codes, sizes = topology_domains(topology, Nodes(nodes))
+    domains = domains_of_label(topology, Nodes(nodes))
+    codes = domains.codes
     code = codes.item(row)
     if not code:
         return []
-    size = sizes.item(code)
+    size = domains.row_counts.item(code)
     if size == 1:  # as with hostnames
         return [row]
     rows: list[int] | None = None if size > _MANY else (codes == code).nonzero()[0].tolist()

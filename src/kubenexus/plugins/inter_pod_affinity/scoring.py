@@ -12,10 +12,10 @@ import numpy as np
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.extension_points import CodedScores
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.plugins.label_rows import TopologyDomains, topology_domains
 from kubenexus.plugins.row_codes import RowCodes
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pod_counter import PodCounter, Steps
+from kubenexus.state.topology import TopologyDomains, domains_of_label
 from kubenexus.state.view import Nodes
 
 WeightedTerm = tuple[str, int, PodCounter]  # a topology, how much each pod nearby is worth, and where these pods are
@@ -40,8 +40,8 @@ def scores_by_domain(wishes: tuple[WeightedTerm, ...], nodes: Nodes) -> CodedSco
     for _, weight, counter in wishes:
         counter.pour(topology, weight, points)
     points[0] = 0  # nodes without the label are near nobody
-    codes, rows = topology_domains(topology, nodes)
-    return CodedScores(codes, points, (column, nodes.columns.node_changes.mark, nodes.rows is None), rows)
+    domains, key = domains_of_label(topology, nodes), (column, nodes.columns.node_changes.mark, nodes.rows is None)
+    return CodedScores(domains.codes, points, key, domains.row_counts)
 
 
 class AffinityScores:
@@ -54,7 +54,7 @@ class AffinityScores:
         self._wishes = wishes
         self._mark = -1
         self._seen: list[int] = []
-        self._axes: dict[str, TopologyDomains] = {}
+        self._levels: dict[str, TopologyDomains] = {}
         self._raw: Any = None  # the points themselves, where they are too far apart for codes
         self._codes: RowCodes | None = None
         self._points: Any = None  # of each code
@@ -72,14 +72,14 @@ class AffinityScores:
         return raw
 
     def _recount(self, nodes: Nodes) -> None:
-        self._axes = {topology: topology_domains(topology, nodes) for topology, _, _ in self._wishes}
+        self._levels = {topology: domains_of_label(topology, nodes) for topology, _, _ in self._wishes}
         raw = np.zeros(nodes.width, np.int64)
-        points = {topology: np.zeros(len(axis.rows), np.int64) for topology, axis in self._axes.items()}
+        points = {topology: np.zeros(level.size, np.int64) for topology, level in self._levels.items()}
         for topology, weight, counter in self._wishes:
             counter.pour(topology, weight, points[topology])
         for topology, of_domains in points.items():
             of_domains[0] = 0  # nodes without the label are near nobody
-            raw += of_domains.take(self._axes[topology].codes)
+            raw += of_domains.take(self._levels[topology].codes)
         self._codes, self._raw = None, raw
         least, most = int(raw.min(initial=0)), int(raw.max(initial=0))
         if most - least <= _MOST_POINTS:
@@ -100,10 +100,10 @@ class AffinityScores:
                 moves[topology, row] = moves.get((topology, row), 0) + pods * weight
         alone: Steps = []
         for (topology, row), by in moves.items():
-            codes, rows = self._axes[topology]
-            domain = codes.item(row)
-            if domain and rows.item(domain) == 1:
+            level = self._levels[topology]
+            domain = level.codes.item(row)
+            if domain and level.row_counts.item(domain) == 1:
                 alone.append((row, by))
-            elif domain and not self._codes.move_all(codes == domain, by, pod):
+            elif domain and not self._codes.move_all(level.codes == domain, by, pod):
                 return False
         return not alone or self._codes.move(alone, pod)

@@ -11,10 +11,11 @@ from kubenexus.api.selectors import Operator, Requirement, Selector, compile_sel
 from kubenexus.api.tolerations import untolerated
 from kubenexus.base.arrays import BoolColumn, IntColumn
 from kubenexus.framework.member_constraints import MemberConstraint, MemberRelation
-from kubenexus.plugins.label_rows import TopologyDomains, rows_matching, topology_domains
+from kubenexus.plugins.label_rows import rows_matching
 from kubenexus.state.affinity_terms import PodSelectorTerm
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pod_counter import PodCounter
+from kubenexus.state.topology import TopologyDomains, domains_of_label
 from kubenexus.state.view import Nodes
 
 DO_NOT_SCHEDULE, SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
@@ -130,7 +131,7 @@ class ConstraintDomains:
         self._marks = (-1, -1)
         self._column: Any = None
         self._unlabelled = 0  # the code that stands for nodes without the label
-        self._axis = TopologyDomains(None, None)
+        self._level = TopologyDomains(constraint.topology, None, ())
         self._overfull: tuple[tuple[int, int], Any] = ((-1, -1), None)
 
     def refresh(self, counted: CountedRows, nodes: NodeColumns, all_keys: bool) -> None:
@@ -153,8 +154,8 @@ class ConstraintDomains:
         self._marks = (nodes.node_changes.mark, self.counter.version)
 
     def _recount(self, counted: CountedRows, nodes: Nodes) -> None:
-        self._axis = topology_domains(self.constraint.topology, nodes)
-        codes, size = self._axis.codes, len(self._axis.rows)
+        self._level = domains_of_label(self.constraint.topology, nodes)
+        codes, size = self._level.codes, self._level.size
         self._counted = counted.rows(self.constraint, nodes)
         rows = np.zeros(nodes.width, np.int64)
         known = min(len(self.counter.rows), nodes.width)
@@ -165,7 +166,7 @@ class ConstraintDomains:
         self.counts = self.padded[:-1]
         self.recounts += 1
         self._there = np.flatnonzero(self.present).tolist() if size <= _FEW else None
-        self._every = self._number(self._axis.rows)
+        self._every = self._number(self._level.row_counts)
 
     def _domains(self, codes: Any) -> Any:
         return np.where(codes == 0, self._unlabelled, codes) if self._unlabelled else codes
@@ -174,7 +175,7 @@ class ConstraintDomains:
         """How many domains (or none: nodes without the label) the scored rows are in, which are so many."""
         if number == len(scored):
             return self._every
-        codes, rows = self._axis
+        codes, rows = self._level.codes, self._level.row_counts
         # Mostly few are not scored.
         return self._number(rows - np.bincount(codes[(~scored).nonzero()[0]], minlength=len(rows)))
 
@@ -194,9 +195,10 @@ class ConstraintDomains:
 
     def violating_rows(self, nodes: Nodes) -> tuple[BoolColumn, BoolColumn | None]:
         """Rows where one pod more would skew the spread too far, and those without the label (None: all have it)."""
-        codes, rows = self._axis if nodes.rows is None else topology_domains(self.constraint.topology, nodes)
+        level = self._level if nodes.rows is None else domains_of_label(self.constraint.topology, nodes)
+        codes = level.codes
         skewed = self.over_max_skew().take(codes)
-        if not rows[0]:
+        if not level.row_counts[0]:
             return skewed, None
         missing = codes == 0
         return skewed & ~missing, missing

@@ -14,7 +14,6 @@ import numpy as np
 from kubenexus.base.arrays import BoolColumn, IntColumn
 from kubenexus.framework.extension_points import CodedScores
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.plugins.label_rows import topology_domains
 from kubenexus.plugins.pod_topology_spread.constraints import (
     HOSTNAME,
     ConstraintDomains,
@@ -23,6 +22,7 @@ from kubenexus.plugins.pod_topology_spread.constraints import (
 )
 from kubenexus.plugins.row_codes import RowCodes
 from kubenexus.state.pod_counter import PodCounter, Steps
+from kubenexus.state.topology import domains_of_label
 from kubenexus.state.view import Nodes
 
 IGNORED = -1  # a node that lacks a topology label: 0 points, and no part in normalising
@@ -48,9 +48,9 @@ class HostnameConstraint:
     def index(self, nodes: Nodes) -> tuple[Any, int]:
         """Of all rows, as of now, and how many there are. Where nodes lack the label, the last one stands for these."""
         self._most, self._seen = self.counter.max_per_row, self.counter.version
-        codes, rows = topology_domains(HOSTNAME, nodes)
-        self.lacking = bool(rows[0])
-        self._missing = codes == 0 if self.lacking else None
+        level = domains_of_label(HOSTNAME, nodes)
+        self.lacking = bool(level.row_counts[0])
+        self._missing = level.codes == 0 if self.lacking else None
         self.pods, self._points = [*range(self._most + 1), *([0] if self.lacking else [])], (0.0, [])
         index = np.zeros(nodes.width, np.intp)
         known = self.counter.rows[: nodes.width]
@@ -95,12 +95,12 @@ class DomainConstraint:
 
     def index(self, nodes: Nodes) -> tuple[Any, int]:
         self._recounts = self._domains.recounts
-        codes, rows = topology_domains(self.constraint.topology, nodes)
-        index, last = codes - 1, len(rows) - 1
-        self.lacking = bool(rows[0])
+        level = domains_of_label(self.constraint.topology, nodes)
+        index, last = level.codes - 1, level.size - 1
+        self.lacking = bool(level.row_counts[0])
         self._size = last + self.lacking
         if self.lacking:
-            index[codes == 0] = last
+            index[level.codes == 0] = last
         return index, self._size
 
     def steps(self) -> Steps | None:
