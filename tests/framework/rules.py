@@ -15,7 +15,7 @@ from kubenexus.testing.harness import Run, run
 
 
 class Rule:
-    """A plugin from outside: not in `kubenexus.plugins`, so whatever it answers is checked."""
+    """A plugin from outside: it is not in the built-in table, so the runtime checks its results."""
 
     name = "Rule"
     reads: tuple[str, ...] = ()

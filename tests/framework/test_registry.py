@@ -14,6 +14,7 @@ from kubenexus.framework.extension_points import HIGHER_IS_BETTER, Depends
 from kubenexus.framework.profile import EnabledPlugin, Factory, Profile, ProfilePlugins
 from kubenexus.framework.registry import GROUP, check_plugin, load_plugins
 from kubenexus.plugins import BUILT_IN, default_profile, profile_plugins
+from kubenexus.plugins.node_name import NodeName
 from tests.framework.rules import Rule, scoring
 
 
@@ -88,6 +89,34 @@ def test_a_package_that_is_broken_is_an_error_at_start_that_names_the_plugin(
         profile_plugins()
     assert repr(name if entry.startswith(name) else "Mine") in str(caught.value)
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("gate", "pre_enqueue"),
+        pytest.param("order", "sort_key"),
+        pytest.param("pins", "node_names"),
+        pytest.param("prepare", "pre_filter"),
+        pytest.param("room", "capacity"),
+        pytest.param("touched", "touched_rows"),
+        pytest.param("bonds", "member_constraints"),
+        pytest.param("join", "combine"),
+        pytest.param("wakes", "events_to_register"),
+        pytest.param("scalar", "supports_one_node"),
+        pytest.param("at_rest", "default_score"),
+        pytest.param("of_volumes", "volumes_only"),
+    ],
+)
+def test_a_plugin_with_an_old_name_is_an_error_at_start_that_says_the_new_one(shelf: Shelf, old: str, new: str) -> None:
+    shelf.put("mine", "Mine = mine:Mine", f"{GOOD}    {old} = None\n")
+    with pytest.raises(KubeNexusError, match=f"^plugin 'Mine': `{old}` is now called `{new}`$"):
+        profile_plugins()
+
+
+def test_a_plugin_may_use_an_old_name_beside_the_new_one(shelf: Shelf) -> None:
+    shelf.put("mine", "Mine = mine:Mine", f"{GOOD}    gate, pre_enqueue = 1, lambda self, pod: None\n")
+    assert "Mine" in load_plugins(BUILT_IN)
 
 
 def test_a_name_that_is_taken_is_an_error_that_names_both(shelf: Shelf) -> None:
@@ -178,6 +207,42 @@ def test_a_class_that_keeps_it_is_taken(plugin: type[Any]) -> None:
 def test_every_built_in_keeps_the_contract_it_asks_of_others() -> None:
     for name, plugin in BUILT_IN.items():
         check_plugin(name, plugin)
+
+
+def test_only_the_built_in_classes_themselves_are_trusted(shelf: Shelf) -> None:
+    shelf.put("mine", "Mine = mine:Mine", GOOD)
+    looks_built_in = type("Rule", (Rule,), {"__module__": "kubenexus.plugins.rule", "sort_key": many})
+    inherits = type("Heir", (NodeName,), {"name": "Heir"})
+    others: dict[str, Any] = {"Rule": looks_built_in, "Heir": inherits, "Mine": load_plugins(BUILT_IN)["Mine"]}
+    also = [EnabledPlugin(name) for name in others]
+    found = ProfilePlugins(default_profile(also=also), {**BUILT_IN, **others}).traits
+    assert {name for name, traits in found.items() if traits.trusted} == {*BUILT_IN}
+    assert {name for name, traits in found.items() if not traits.trusted} == {*others}
+
+
+def a_default(when: str) -> dict[str, Any]:
+    return {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": when}
+
+
+@pytest.mark.parametrize(
+    ("args", "depends"),
+    [
+        pytest.param({}, False, id="the usual constraints only score"),
+        pytest.param(
+            {"defaultingType": "List", "defaultConstraints": [a_default("ScheduleAnyway")]}, False, id="soft ones"
+        ),
+        pytest.param(
+            {"defaultingType": "List", "defaultConstraints": [a_default("DoNotSchedule")]}, True, id="hard ones"
+        ),
+    ],
+)
+def test_a_profile_depends_on_owners_if_default_constraints_refuse_nodes(args: dict[str, Any], depends: bool) -> None:
+    assert profile_plugins(profile(EnabledPlugin("PodTopologySpread", args=args))).depends_on_owners is depends
+
+
+def test_any_plugin_may_say_that_it_depends_on_owners(shelf: Shelf) -> None:
+    shelf.put("mine", "Mine = mine:Mine", f"{GOOD}    depends_on_owners = True\n")
+    assert profile_plugins(profile(EnabledPlugin("Mine"))).depends_on_owners
 
 
 def factory(rule: Any) -> Factory:

@@ -54,7 +54,6 @@ from kubenexus.observe.status_patcher import StatusPatcher
 from kubenexus.plan.decide import Planner
 from kubenexus.plan.gang import empty_capacity, reservation
 from kubenexus.plan.node_backoff import NodeBackoff
-from kubenexus.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 from kubenexus.queue.gangs.gang_registry import GangRegistry
@@ -278,10 +277,7 @@ class Scheduler:
 
     def _queue_profile(self, planner: Planner) -> QueueProfile:
         columns = self.ledger.nodes
-        # The owner of a pod can exclude nodes only where a default spread constraint is DoNotSchedule.
-        defaults = [each for plugin in planner.profile_plugins.plugins for each in getattr(plugin, "defaults", ())]
-        refuses_by_owner = any(each.when_unsatisfiable == DO_NOT_SCHEDULE for each in defaults)
-
+        refuses_by_owner = planner.profile_plugins.depends_on_owners
         scope = columns.pods.terms.scope
 
         def sign(pod: Pod) -> bytes:

@@ -1,8 +1,29 @@
-"""The contract for plugins: what each point is asked, when, and what it must not do.
+"""The plugin contract: the extension points, when the runtime calls each one, and what its result means.
 
-A plugin looks at every node at once. `nodes` is a view over rows (`state.view.Nodes`); `pod` is a pod class, which
-holds only the fields that enabled plugins declared in `reads`. All methods are pure: they read columns and return a
-value; they do no I/O, keep no state between calls, and look at no clock.
+A plugin is a class with the class attributes of `Plugin` and the methods of at least one protocol of this module. The
+runtime makes one instance for each profile that enables it, at start-up, with its `pluginConfig` as the only argument.
+The points are kube-scheduler's, but a method gets all nodes at once instead of one at a time:
+
+    pod      the pod class: the fields that enabled plugins declare in `reads`, and no others
+    nodes    a view over rows of nodes (`state.view.Nodes`); each method returns or writes one value for each row
+    columns  where a method gets `NodeColumns`, these are all rows of the cluster
+
+All methods run on the thread that decides for all tenants, and are pure: they read columns and return a value. They
+must not block, do I/O, read a clock, write into a column, or keep state between calls. A plugin that raises, or returns
+something else than its contract says, fails the attempt of that job with an error that names the plugin. The runtime
+checks the results of all plugins but the built-in ones.
+
+Optional attributes, of the class or the instance:
+
+    events_to_register  the cluster events that may make a pod schedulable again that this plugin refused, as a tuple of
+                        `ClusterEventWithHint`. Without it every event does
+    depends             what a result depends on besides the node itself (`Depends`); required for `filter`, `score`
+    supports_one_node   True: `filter` and `score` also take a `OneNode`, a single row as plain numbers
+    default_score       with `sign`: the raw score on every node for pods that it returns None for
+    volumes_only        with `sign`: True: the runtime calls it only for pods that mount a claim or a disk
+    depends_on_owners   True: `filter` may refuse a node because of the Services and controllers that select the pod.
+                        The queue then signs waiting pods again when those change
+    stands_in           for built-in plugins only (`framework.profile.stands_in`)
 """
 
 import enum
@@ -21,17 +42,18 @@ from kubenexus.state.view import Nodes, OneNode
 
 
 class Depends(enum.Flag):
-    """What an answer depends on besides the row's own node; it decides when a cached column is repaired."""
+    """What the result for a row depends on besides the row's own node. It decides when a cached column is repaired."""
 
     NODE = 0
-    USAGE = enum.auto()  # what runs on the row: repaired where a placement touched it
-    CLUSTER = enum.auto()  # something about all nodes at once, such as their number: recomputed when it moves
-    FEASIBLE = enum.auto()  # which rows are feasible (`nodes.feasible`): asked again when that set changes
-    JOB = enum.auto()  # the job's other members: computed anew for each decision
+    USAGE = enum.auto()  # the pods on the row: recomputed where a placement touched it
+    CLUSTER = enum.auto()  # all nodes together, such as their number: recomputed when that changes
+    FEASIBLE = enum.auto()  # which rows are feasible (`nodes.feasible`): recomputed when that set changes
+    JOB = enum.auto()  # the job's other members: recomputed for each decision
 
 
 class Plugin(Protocol):
-    """What every plugin has. `reads` names the pod fields its answers depend on (see `framework.pod_signature`)."""
+    """What every plugin has. `name` is the name in configurations, events and metrics. `reads` are the pod fields that
+    its results depend on (`framework.pod_signature.FIELDS`): any other field has its default in `pod`."""
 
     name: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]
@@ -39,124 +61,189 @@ class Plugin(Protocol):
 
 @runtime_checkable
 class PreEnqueue(Plugin, Protocol):
+    """Keeps pods out of the active queue, such as those with scheduling gates."""
+
     def pre_enqueue(self, pod: Pod) -> Verdict | None:
-        """Called before a pod may enter the active queue. None lets it in."""
+        """Called by the queue for each pod of a job: before the job enters the active queue, and again before each
+        attempt. It must be cheap.
+
+        None admits the pod. A Verdict gates the whole job, until one of `events_to_register` comes or the pod changes.
+        """
 
 
 @runtime_checkable
 class QueueSort(Plugin, Protocol):
+    """Orders the queue. A profile has one."""
+
     def sort_key(self, priority: int, since: float) -> tuple[float, ...]:
-        """Called when a job is queued: jobs with smaller keys go first."""
+        """Called by the queue when a job is queued, with the priority of the job and the time since which it waits.
+
+        Returns numbers, always equally many. Jobs with smaller keys go first, and equal keys in order of arrival.
+        """
 
 
 @runtime_checkable
 class PinsNodes(Plugin, Protocol):
+    """Restricts a single pod, rather than its class, to some nodes."""
+
     def node_names(self, pod: Pod) -> frozenset[str] | Verdict | None:
-        """The only nodes this very pod may use, by name, or None. Called for each pod, before its class is looked up:
-        what is unique by nature (the node of a DaemonSet's pod) stays outside the class."""
+        """Called for each pod that has an affinity, when its class is known. So what is unique to a pod (the node of a
+        DaemonSet's pod) stays outside its class.
+
+        Returns the names of the only nodes the pod may use, None for no restriction, or a Verdict that refuses the pod.
+        """
 
 
 @runtime_checkable
 class Sign(Plugin, Protocol):
+    """Adds to a pod's class what `reads` cannot express."""
+
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
-        """What else of this very pod the answers depend on, beyond `reads`, given what the cluster asks about now: for
-        instance its labels, but only those that some other pod's affinity selects by. Plain data, or None: then the
-        plugin has nothing to say or to assign for this pod, and is not asked; its score is left out, or is its class
-        attribute `default_score` on every node. Called for each pod; pods that differ in it are different classes, and
-        the class has it as `pod.signed[name]`. A plugin with the class attribute `of_volumes = True` is only asked
-        about pods that mount a claim or a disk."""
+        """Called for each pod, in the queue and in a decision: it must be cheap. It gets the pod itself.
+
+        Returns plain data that the plugin's results depend on beyond `reads`: for instance those labels of the pod that
+        some other pod's affinity selects by. Pods with different data are different classes; the class has the data as
+        `pod.signed[name]`.
+
+        None: the plugin neither refuses a node to this pod nor assigns anything. The runtime then calls none of its
+        other methods for the class, and its score is `default_score` or nothing.
+        """
 
 
 @runtime_checkable
 class Stamped(Plugin, Protocol):
+    """A plugin whose results depend on other rows, such as the pods in a row's zone."""
+
     def stamp(self, pod: PodClass, nodes: NodeColumns, point: str) -> Hashable:
-        """What of the cluster, beyond the rows themselves, the answer at `point` ("filter" or "score") stands on, as
-        a cheap value: while it is equal, cached columns hold; when it moves, the plugin is asked about all rows. Such
-        a plugin is never asked about single rows, so the stamp has to move when nodes change, too."""
+        """Called in each decision, for `point` "filter" and "score", to find out whether cached columns still hold.
+
+        Returns a cheap value. While it is equal, the runtime keeps the columns; when it differs, it calls `filter` or
+        `score` for all rows. The runtime never calls such a plugin for the rows that changed alone, so the stamp must
+        differ when nodes change, too.
+        """
+
+
+@runtime_checkable
+class TouchedRows(Plugin, Protocol):
+    """A Stamped plugin that can name the rows that a new stamp affects."""
+
+    def touched_rows(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
+        """Called when the stamp of "filter" moved from `before` to `after`.
+
+        Returns the rows whose `filter` result may have changed, and the runtime calls `filter` for those only. None:
+        all rows.
+        """
 
 
 class PreFilterResult(msgspec.Struct, frozen=True, gc=False):
-    """`prepare` returns this to restrict the class to some nodes, by name."""
+    """Returned by `pre_filter` to restrict a class to some nodes, by name."""
 
     names: frozenset[str]
 
 
 @runtime_checkable
 class PreFilter(Plugin, Protocol):
+    """Looks at a class before any node is filtered."""
+
     def pre_filter(self, pod: PodClass, nodes: Nodes) -> Skip | PreFilterResult | Verdict | None:
-        """PreFilter, called once per decision on a new class, before any `filter`: not concerned (SKIP), only these
-        nodes, refused everywhere (a Verdict), or None: go on. A profile may leave it out, so `filter` must not rely on
-        it."""
+        """Called once when the table of a class is built, before any `filter`. A profile may disable this point alone,
+        so `filter` must not rely on it.
+
+        None goes on. SKIP leaves out the `filter` of this plugin for the class. A PreFilterResult restricts the class
+        to some nodes. A Verdict refuses the class on all nodes.
+        """
 
 
 @runtime_checkable
 class Filter(Plugin, Protocol):
+    """Refuses nodes."""
+
     depends: ClassVar[Depends]
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        """Reject rows, with a Reason, where this pod cannot run. Reads columns, touches nothing else. Called with all
-        rows or with some: each row's answer must not depend on which other rows are shown."""
+        """Called with all rows for a new class, later with the rows that changed. The result for a row must not depend
+        on which other rows are in the view.
+
+        Calls `verdict.reject(mask, reason)` for rows where the pod cannot run. The code of the Reason says whether
+        preemption could help (UNSCHEDULABLE) or not (UNRESOLVABLE); ERROR fails the attempt.
+        """
 
 
 @runtime_checkable
 class Score(Plugin, Protocol):
+    """Ranks the nodes that are feasible."""
+
     depends: ClassVar[Depends]
     normalize: ClassVar["Normalize"]
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> "IntColumn | CodedScores | int | Skip | Verdict":
-        """A raw score for each row, any range; an int when it is the same on all. The runtime normalises over the
-        feasible rows, weighs and adds. SKIP: adds nothing for this pod. A Verdict (Error) ends the attempt."""
+        """Called as `filter` is, after it, also for rows that are not feasible.
+
+        Returns a raw score for each row, of any range, or an int that counts for all rows. The runtime normalises the
+        scores of the feasible rows by `normalize`, multiplies them by the plugin's weight and adds them up. SKIP adds
+        nothing for this class. A Verdict fails the attempt.
+        """
 
 
 @runtime_checkable
 class Capacity(Plugin, Protocol):
+    """A Filter that can count how many pods of a class a node takes."""
+
     def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
-        """Lower, in place, how many more pods of this class each row can take. Called by the planner for gangs. A
-        filter without `capacity` counts as 0 or 1, and the planner asks it again after each member."""
+        """Called by the gang planner, with the number of further pods of this class that each row can take.
+
+        Lowers the numbers in place, and must not raise any. For a filter without this method a row takes 0 or 1, and
+        the planner calls `filter` again after each member.
+        """
 
 
 @runtime_checkable
 class Assign(Plugin, Protocol):
+    """Chooses what a pod takes on its node besides resources: devices, and volumes for its claims."""
+
     def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
-        """Name the devices, volumes and claims this pod would take on this row. Called for the chosen row only; a
-        Verdict sends the planner to the next best row. Applied by journal and ledger, never here."""
+        """Called for the chosen row only. It must not apply the result: the transaction and the ledger do so.
 
-
-@runtime_checkable
-class TouchedRows(Plugin, Protocol):
-    def touched_rows(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
-        """The rows whose `filter` answer may have changed between two stamps; None when it may be any. For a Stamped
-        plugin that can tell: it is then asked about these rows only."""
+        An Assignment is added to those of other plugins. A Verdict refuses the row, and the planner goes on with the
+        next best one.
+        """
 
 
 class CombinedRule(Protocol):
-    """Some rules that read the same numbers of a row, and say all that they have to say of it in one go. A shortcut: it
-    says what they (`names`) would say one by one, or None: then they are asked. Called where they would be called: for
-    all rows of a new class; for some of them, or one, only if no other rule of the class depends on what runs there."""
+    """Several plugins (`names`) that read the same numbers of a row, computed together.
+
+    A fast path: it returns what the plugins would return one by one, or None, and then the runtime calls them one by
+    one. The runtime uses it for all rows of a new class. It uses it for changed rows only if no other plugin of the
+    class depends on `Depends.USAGE`.
+    """
 
     names: Sequence[str]
 
     def rows(self, pod: PodClass, nodes: Nodes) -> "Sequence[IntColumn] | None":
-        """The raw scores that each gives these rows, if none has anything against any of them. The columns belong to
-        whoever asked."""
+        """Returns the raw scores of each plugin for these rows, or None if one of them refuses a row. The caller owns
+        the columns."""
 
     def row(self, pod: PodClass, node: OneNode) -> Sequence[int] | None:
-        """The same of a single row, as plain numbers."""
+        """The same for a single row, as plain numbers."""
 
 
 @runtime_checkable
 class Combines(Plugin, Protocol):
+    """A plugin that has a CombinedRule with others."""
+
     def combine(self, others: Mapping[str, Plugin]) -> CombinedRule | None:
-        """How this plugin answers together with others of its profile, by name. Called once, at start-up."""
+        """Called once, at start-up, with all plugins of the profile by name. None: there is nothing to combine."""
 
 
 class CodedScores(msgspec.Struct, gc=False):
-    """Scores that take few values: `values[codes[n]]` on row n. The runtime normalises the few values instead of the
-    many rows. `key` names the codes: equal keys, equal codes. Nobody writes into the codes but the plugin, when it is
-    asked again for the same class: until then whoever got them may keep them. `rows` says how many rows have each code,
-    where that is known. `moved_rows` are the rows that moved since `previous_key` was the key, each with its old code
-    and its new, in the order in which they did. One object may be given to many classes: in `cache` the runtime keeps
-    what it found out for one of them."""
+    """Raw scores that have few different values: `values[codes[n]]` is that of row n.
+
+    The runtime normalises the few values instead of the many rows. `key` identifies the codes: equal keys mean equal
+    codes. Only the plugin may write into the codes, and only when it is called again for the same class; until then the
+    runtime keeps them. `rows` is how many rows have each code, where that is known. `moved_rows` are the rows whose
+    code changed since `previous_key`, each with its old and its new code, in order. One object may be returned for
+    many classes: the runtime keeps in `cache` what it computed for one of them.
+    """
 
     codes: Any
     values: Any
@@ -173,9 +260,9 @@ Few = Callable[[list[int]], tuple[tuple[int, ...], list[int]]]
 class Normalize(msgspec.Struct, frozen=True):
     """How raw scores become 0..100 over the feasible rows.
 
-    `extremes` reduces the feasible raw scores to a few numbers, `apply` turns raw scores into 0..100 with them. Only
-    when the extremes move is a cached column normalised again. `apply_few` does both for some scores as plain numbers,
-    and gives the same.
+    `extremes` reduces the feasible raw scores to a few numbers, and `apply` turns raw scores into 0..100 with them. The
+    runtime normalises a cached column again only when its extremes change. `apply_few` does both for some scores as
+    plain numbers, with the same result.
     """
 
     name: str
@@ -208,5 +295,5 @@ def custom_normalize(
     shown: Callable[[int], int] = int,
     few: Few | None = None,
 ) -> Normalize:
-    """A plugin's own way to normalise."""
+    """Returns a normalisation of the plugin's own."""
     return Normalize("own", extremes, apply, shown, few)

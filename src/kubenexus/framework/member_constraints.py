@@ -52,7 +52,7 @@ def bound(answer: Any, plugin: str) -> Sequence[MemberConstraint]:
     if not isinstance(answer, (list, tuple)) or not all(
         isinstance(each, MemberConstraint) and _fine(each) for each in answer
     ):
-        raise_contract_error(plugin, "member_constraints", answer, "a list of Bonds")
+        raise_contract_error(plugin, "member_constraints", answer, "a list of MemberConstraint")
     return answer
 
 

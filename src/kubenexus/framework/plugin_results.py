@@ -121,7 +121,8 @@ def checked_assignment(answer: Any, plugin: str) -> Assignment | Verdict:
     )
     notes = all(isinstance(each, tuple) and len(each) == 2 and _texts(each) for each in _tuple(answer.annotations))
     if not (takes and picks and notes):
-        raise_contract_error(plugin, "assign", answer, "an Assignment of tuples of Take, Pick and pairs of texts")
+        wanted = "an Assignment of tuples of DeviceShare, VolumeChoice and pairs of texts"
+        raise_contract_error(plugin, "assign", answer, wanted)
     return answer
 
 

@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -26,7 +26,8 @@ from kubenexus.framework.extension_points import (
 )
 
 Factory = Callable[[Mapping[str, Any]], Plugin]
-MAX_WEIGHT = 1_000_000  # a sum of weighted scores has 31 bits, above the lot (see cycle.lots)
+MAX_WEIGHT = 1_000_000  # a sum of weighted scores has 31 bits, above those of `cycle.tie_break`
+_BUILT_IN: Final[set[type[Any]]] = set()
 
 
 class TieBreak(enum.Enum):
@@ -115,6 +116,7 @@ class ProfilePlugins:
         self.assigns = [p for p in self._at("reserve") if isinstance(p, Assign)]
         self.signs_without_volumes = [p for p in self.signs if not getattr(p, "volumes_only", False)]
         self.signing = {p.name for p in self.signs}
+        self.depends_on_owners = any(getattr(p, "depends_on_owners", False) for p in self.plugins)
         self.stamped = [p for p in self.plugins if isinstance(p, Stamped)]
         self.traits = {plugin.name: _traits(plugin) for plugin in self.plugins}
         self.combining_plugin: Plugin | None = None
@@ -186,8 +188,13 @@ def _built(enabled: EnabledPlugin, factory: Factory, profile: str) -> Plugin:
 
 
 def is_built_in(plugin: Plugin) -> bool:
-    """Whether a plugin is ours: its answers are not checked again and again."""
-    return type(plugin).__module__.startswith("kubenexus.plugins.")
+    """Whether the plugin's class itself, and not one that it inherits from, is in the built-in table."""
+    return type(plugin) in _BUILT_IN
+
+
+def mark_built_in(plugin: type[Any]) -> None:
+    """Record a class as built in: the runtime does not check what it returns. Called by `registry.built_in_table`."""
+    _BUILT_IN.add(plugin)
 
 
 def _traits(plugin: Plugin) -> PluginTraits:

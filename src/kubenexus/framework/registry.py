@@ -5,14 +5,14 @@ plugin, not a failure in the middle of a decision.
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import Any, Final
 
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.framework.cluster_events import ClusterEventWithHint
 from kubenexus.framework.extension_points import Depends, Normalize
-from kubenexus.framework.profile import Factory
+from kubenexus.framework.profile import Factory, mark_built_in
 
 GROUP = "kubenexus.plugins"
 
@@ -42,7 +42,21 @@ _RENAMED: Final = {
     "bonds": "member_constraints",
     "wakes": "events_to_register",
     "scalar": "supports_one_node",
+    "join": "combine",
+    "at_rest": "default_score",
+    "of_volumes": "volumes_only",
 }
+
+
+def built_in_table(plugins: Collection[type[Any]]) -> dict[str, Factory]:
+    """Returns the built-in plugins by name, and marks them as such.
+
+    The runtime trusts the results of these classes. All others are checked: plugins that `load_plugins` adds, and
+    classes that inherit from a built-in one.
+    """
+    for plugin in plugins:
+        mark_built_in(plugin)
+    return {plugin.name: plugin for plugin in plugins}
 
 
 def load_plugins(built_in: Mapping[str, Factory]) -> dict[str, Factory]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubenexus.framework.profile import EnabledPlugin, Factory, Profile, ProfilePlugins
-from kubenexus.framework.registry import load_plugins
+from kubenexus.framework.registry import built_in_table, load_plugins
 from kubenexus.plugins.dynamic_resources import DynamicResources
 from kubenexus.plugins.image_locality import ImageLocality
 from kubenexus.plugins.inter_pod_affinity.plugin import InterPodAffinity
@@ -48,7 +48,7 @@ BUILT_IN_ORDER: tuple[tuple[Any, int], ...] = (
     (ImageLocality, 1),
     (NodeDeclaredFeatures, 1),
 )
-BUILT_IN: dict[str, Factory] = {plugin.name: plugin for plugin, _ in BUILT_IN_ORDER}
+BUILT_IN: dict[str, Factory] = built_in_table([plugin for plugin, _ in BUILT_IN_ORDER])
 
 
 def default_profile(name: str = "kubenexus-scheduler", also: Iterable[EnabledPlugin] = ()) -> Profile:

@@ -92,6 +92,7 @@ class PodTopologySpread:
         self._system = (args.get("defaultingType") or "System") == "System"
         given = args.get("defaultConstraints") or []
         self.defaults = _SYSTEM if self._system else msgspec.convert(given, list[TopologySpreadConstraint])
+        self.depends_on_owners = any(each.when_unsatisfiable == DO_NOT_SCHEDULE for each in self.defaults)
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
         """Namespace, the labels its constraints ask about, and what it is spread by where it has none of its own."""
