@@ -1,4 +1,4 @@
-"""The words all later rooms speak: reasons, verdicts, pod classes, jobs, decisions, and what a plugin may be.
+"""The types that all later packages share: the plugin contract, verdicts, pod classes, jobs and decisions.
 
-No machinery here: `cycle` runs plugins, `plan` decides.
+This package runs nothing itself: `cycle` calls plugins, `plan` decides.
 """

@@ -1,22 +1,21 @@
-"""Waiting makes urgent: what keeps a job from being overtaken for ever by those with more priority."""
+"""Aging: the longer a job waits, the higher its effective priority, so that no job starves behind more urgent ones."""
 
 import math
 from typing import Final
 
 import msgspec
 
-HIGHEST: Final = 1_000_000_000  # what a PriorityClass of users may have at most
-CRITICAL: Final = 2_000_000_000  # `system-cluster-critical`; nobody comes before that by waiting
-_HAIR: Final = 1e-6  # of a threshold: what arithmetic may lose
+HIGHEST: Final = 1_000_000_000  # the largest value of a PriorityClass that users may create
+CRITICAL: Final = 2_000_000_000  # `system-cluster-critical`; no job comes before that by waiting
+_HAIR: Final = 1e-6  # of a threshold: tolerates the rounding of floats
 
 
 class Aging(msgspec.Struct, frozen=True, gc=False):
-    """Each `threshold` (seconds) that a job has waited counts as `boost` more priority, up to `ceiling`. Only for the
-    order in which jobs are tried: nobody is preempted for it.
+    """Adds `boost` to a job's priority for each `threshold` (seconds) that it has waited, up to `ceiling`.
 
-    Asked by the queue, which calls `effective_priority` at most once a threshold for each kind of job that is waiting
-    its turn. What else shall count within a priority, such as a tenant's standing, is to be added to the priority
-    before it comes here.
+    The effective priority only orders the queue: it preempts no pod. The queue calls `effective_priority` at most once
+    a threshold for each job class that is active. Anything else that is to count within a priority, such as a tenant's
+    share, has to be added to the priority before.
     """
 
     threshold: float = 60.0
@@ -24,11 +23,11 @@ class Aging(msgspec.Struct, frozen=True, gc=False):
     ceiling: int = HIGHEST
 
     def effective_priority(self, priority: int, since: float, now: float) -> int:
-        """The priority that a job counts with now; never less than its own."""
+        """Returns the priority that orders the job now; never less than its own."""
         return max(priority, min(priority + self.boost * self._steps(since, now), self.ceiling))
 
     def next_increase(self, priority: int, since: float, now: float) -> float | None:
-        """When it counts with more; None: never."""
+        """Returns the time of the next increase, or None if there is none."""
         if not self.boost or self.effective_priority(priority, since, now) >= self.ceiling:
             return None
         return since + (self._steps(since, now) + 1) * self.threshold

@@ -1,9 +1,8 @@
-"""What happens in the cluster, as data; and which of it may wake a job that a plugin refused.
+"""Cluster events, and which of them may make a job schedulable again that a plugin refused.
 
-A plugin that refuses pods says in its class attribute `events_to_register` what could change its mind: a
-`ClusterEventWithHint` names a kind of event and, if not every such event can help, a hint that looks at it. Names and
-rules are kube-scheduler's (`EventsToRegister` and the queueing hints), so are the labels, which users know from its
-metrics.
+A plugin that refuses pods lists in its class attribute `events_to_register` the events that could change its result. A
+`ClusterEventWithHint` names a kind of event and, if not every such event helps, a queueing hint that checks one. Names
+and rules are kube-scheduler's (`EventsToRegister`, queueing hints), and so are the labels in metrics.
 """
 
 import enum
@@ -17,7 +16,7 @@ from kubenexus.api.core import Pod
 
 
 class EventResource(enum.Enum):
-    """What changed. `POD` in a wake means all three of those below it."""
+    """The kind of object that changed. `POD` in a registration means the three kinds of pods below it."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"  # one that has a node
@@ -37,14 +36,14 @@ class EventResource(enum.Enum):
     POD_GROUP = "scheduling.k8s.io/PodGroup"
     ANYTHING = "*"
 
-    __hash__ = object.__hash__  # each is one object; the hash of an Enum takes a call of Python
+    __hash__ = object.__hash__  # members are singletons, and the hash of Enum is a Python call
 
 
 _PODS = frozenset({EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD, EventResource.TARGET_POD})
 
 
 class ActionType(enum.Flag):
-    """How it changed. `UPDATE` as an event is a change of none of the kinds that have a name of their own."""
+    """How the object changed. An event `UPDATE` is a change of none of the kinds that have a name of their own."""
 
     ADD = enum.auto()
     DELETE = enum.auto()
@@ -80,15 +79,16 @@ class ActionType(enum.Flag):
 
     @property
     def label(self) -> str:
-        """`UpdateNodeLabel`, as kube-scheduler spells it."""
+        """The name in kube-scheduler's metrics: `UpdateNodeLabel`."""
         return "".join(part.capitalize() for part in str(self.name).split("_"))
 
 
 class ClusterEvent(msgspec.Struct, frozen=True, gc=False):
-    """Something that happened. `old` is None when a thing is new, `new` when it is gone.
+    """A change of one object. `old` is None when the object is new, `new` when it is deleted.
 
-    `name` replaces the label. Jobs with more priority than `max_priority` are not concerned: they never minded a pod
-    that was only nominated. `delegated` are the extended resources that device classes back, for events about nodes.
+    `name` replaces the label. The event does not concern jobs with more priority than `max_priority`: a nominated pod
+    of less priority never kept them from a node. `delegated`, for events about nodes, are the extended resources that
+    device classes back.
     """
 
     resource: EventResource
@@ -101,24 +101,24 @@ class ClusterEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def label(self) -> str:
-        """As in kube-scheduler's metrics: `NodeAdd`, `AssignedPodDelete`, `NodeUpdateNodeLabel`."""
+        """The name in kube-scheduler's metrics: `NodeAdd`, `AssignedPodDelete`, `NodeUpdateNodeLabel`."""
         return self.name or self.resource.value + self.action.label
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it wakes everybody, whoever refused them."""
+        """Whether the event concerns all jobs, no matter which plugin refused them."""
         return self.resource is EventResource.ANYTHING
 
 
-# The pod in question, and what happened. True: try it again.
+# Called with the waiting pod and the event. True: try the pod again.
 QueueingHint = Callable[[Pod, ClusterEvent], bool]
 
 
 class ClusterEventWithHint(NamedTuple):
-    """A kind of event that may help, and the hint that says whether this one does; without a hint each one does.
+    """A kind of event that may help, and the hint that checks a single event. Without a hint every such event helps.
 
-    In a plugin's `events_to_register` the hint is a function of the plugin, the pod and the event (a method, as it
-    stands in the class body); `events_to_register` binds it to the plugin.
+    In a plugin's `events_to_register` the hint is a function of the plugin, the pod and the event (a method, as named
+    in the class body). The function `events_to_register` binds it to the plugin.
     """
 
     resource: EventResource
@@ -126,20 +126,20 @@ class ClusterEventWithHint(NamedTuple):
     hint: Callable[..., bool] | None = None
 
     def matches(self, event: ClusterEvent) -> bool:
-        """An event of just this kind, or of a narrower one. A change of no named kind does not match a named kind."""
+        """Whether the event is of this kind or a narrower one. A plain `UPDATE` matches no named kind of update."""
         ours, theirs = self.resource, event.resource
         same = ours in (theirs, EventResource.ANYTHING) or (ours is EventResource.POD and theirs in _PODS)
         return same and event.action in self.action
 
 
-# A plugin that says nothing may be helped by anything.
+# For plugins without `events_to_register`: every event may help.
 WILDCARD = (ClusterEventWithHint(EventResource.ANYTHING, ActionType.ALL),)
 # The points at which a plugin can refuse a pod.
 _REFUSING = ("pre_enqueue", "node_names", "pre_filter", "filter", "assign")
 
 
 def events_to_register(plugins: Iterable[Any]) -> dict[str, tuple[ClusterEventWithHint, ...]]:
-    """The table the queue works by: for each plugin that can refuse, by name, what may wake the jobs it refused."""
+    """Returns, for each plugin that can refuse a pod, the events that may help the jobs it refused, by plugin name."""
     refusing = [each for each in plugins if any(hasattr(each, point) for point in _REFUSING)]
     return {
         each.name: tuple(_bound(wake, each) for wake in getattr(each, "events_to_register", WILDCARD))

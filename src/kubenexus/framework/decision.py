@@ -1,4 +1,4 @@
-"""A decision as a value: where the job goes, or why not, and what an explanation needs."""
+"""The decision about a job as a value: its placements, or the reasons against them. `explain` prints it as JSON."""
 
 import msgspec
 
@@ -29,13 +29,13 @@ class NodeScore(msgspec.Struct, frozen=True, gc=False):
 
 
 class Shortage(msgspec.Struct, frozen=True, gc=False):
-    """What a node lacks of a resource for this pod."""
+    """How much of a resource a node lacks for a pod."""
 
     resource: str
     lacking: int
 
     def text(self) -> str:
-        """As people write it: `1500m cpu`, `64Gi memory`, `8 nvidia.com/gpu`."""
+        """Returns the amount as users write it: `1500m cpu`, `64Gi memory`, `8 nvidia.com/gpu`."""
         amount = str(self.lacking)
         if self.resource == "cpu":
             amount = f"{self.lacking}m" if self.lacking % 1000 else str(self.lacking // 1000)
@@ -45,7 +45,7 @@ class Shortage(msgspec.Struct, frozen=True, gc=False):
 
 
 class NearestMiss(msgspec.Struct, frozen=True, gc=False):
-    """The node that came closest, why it was refused, and what it lacks if that is resources."""
+    """The node that came closest, why plugins refused it, and the resources that it lacks, if any."""
 
     node: str
     reasons: tuple[str, ...]
@@ -53,12 +53,12 @@ class NearestMiss(msgspec.Struct, frozen=True, gc=False):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, gc=False):
-    """Why nodes were refused. `counts`: how many nodes for each reason; a node may have several.
+    """Why plugins refused the nodes. `counts` has the number of nodes for each reason; a node may have several.
 
-    `refused_by` are the plugins whose events may wake the job. `message` replaces the counts when the pod was refused
-    as a whole, before any node was looked at. `detail` replaces the message for readers of the namespace `detail_for`,
-    whose objects it names; one refusal may be shared by jobs of many namespaces. `held_back`: the room is kept for a
-    job that comes before this one, so that nothing is said of jobs that come earlier.
+    `refused_by` are the plugins whose registered events make the queue try the job again. `message` replaces the counts
+    when the pod was refused as a whole, before any node was filtered. `detail` replaces the message for readers of the
+    namespace `detail_for`, since it names objects of that namespace; jobs of many namespaces may share one diagnosis.
+    `held_back`: the capacity is reserved for a job before this one, so the diagnosis does not hold for earlier jobs.
     """
 
     nodes: int
@@ -71,8 +71,8 @@ class Diagnosis(msgspec.Struct, frozen=True, gc=False):
     held_back: bool = False
 
     def sentence(self, namespace: str = "") -> str:
-        """`0/5 nodes are available: 1 Insufficient cpu, 4 node(s) were unschedulable.`, as kube-scheduler says it, for
-        readers of this namespace."""
+        """Returns kube-scheduler's sentence, for readers of this namespace:
+        `0/5 nodes are available: 1 Insufficient cpu, 4 node(s) were unschedulable.`"""
         if not self.nodes:
             return NO_NODES
         own = self.detail if namespace and namespace == self.detail_for else ""
@@ -81,7 +81,7 @@ class Diagnosis(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodPlacement(msgspec.Struct, frozen=True, gc=False):
-    """A member and its node. `scores` are those of the chosen node; none were needed if it was the only one."""
+    """A member and its node. `scores` are those of the chosen node; they are empty if it was the only feasible one."""
 
     pod: str
     uid: str
@@ -95,7 +95,7 @@ class PodPlacement(msgspec.Struct, frozen=True, gc=False):
 
 
 class DomainShortage(msgspec.Struct, frozen=True, gc=False):
-    """A domain of a label that members are spread over, and for how many of them it lacks room."""
+    """A domain of a label that members are spread over, and for how many of them it lacks capacity."""
 
     domain: str
     members: int
@@ -104,16 +104,21 @@ class DomainShortage(msgspec.Struct, frozen=True, gc=False):
 class GangDiagnosis(
     msgspec.Struct, frozen=True, gc=False, rename={"exceeds_cluster": "never", "short_domains": "spots"}
 ):
-    """Why a gang waits: the domain that came closest, how many of its members that holds, and what it lacks.
+    """Why a gang waits: the domain that came closest, how many of its members fit there, and what that domain lacks.
 
-    Exact: with room for the `missing` members in that domain, and nothing else, the gang would be placed; with room for
-    one less it would not. `level` and `domain` are empty when the whole cluster may be used. `constraint` is what
-    limits the members besides room. `exhausted`: the search was ended before everything was tried, so that more may fit
-    than is said here. `exceeds_cluster`: the nodes there are would not hold the gang if they were empty. `endless`:
-    they would, but not beside their pods that never end by themselves, so that no room is kept for the gang. Where
-    members are spread over the domains of a label (`spread`), `short_domains` are those that lack room: more there and
-    the gang is placed, less in sum and it is not; no spots: no room would do. `unlabelled`: no node has a label of the
-    level that all members must share, so that no room would do either.
+    The diagnosis is exact: with capacity for the `missing` members in that domain the gang would be placed, with
+    capacity for one less it would not.
+
+        level, domain    empty when members may use the whole cluster
+        constraint       what limits the members besides capacity
+        exhausted        the search ended before all was tried, so more members may fit than `fit`
+        exceeds_cluster  even empty nodes would not hold the gang
+        endless          empty nodes would hold it, but not beside their pods that never end by themselves. No capacity
+                         is reserved for such a gang
+        spread           the label that members are spread over
+        short_domains    the domains of `spread` that lack capacity: with so much more the gang is placed, with less in
+                         sum it is not. None: no capacity would do
+        unlabelled       no node has a label of the level that all members must share: no capacity would do either
     """
 
     needed: int
@@ -134,7 +139,7 @@ class GangDiagnosis(
         return self.needed - self.fit
 
     def sentence(self) -> str:
-        """`5 of at least 8 members fit in rack r12, which comes closest; 3 more need 24 nvidia.com/gpu there`."""
+        """Returns `5 of at least 8 members fit in rack r12, which comes closest; 3 more need 24 nvidia.com/gpu`."""
         if self.unlabelled:
             return f"no node has a label of the level {self.level}, which all {self.needed} members must share"
         where = (
@@ -159,7 +164,7 @@ class GangDiagnosis(
         return said + (" (not everything was tried)" if self.exhausted else "")
 
     def _spread_sentence(self, wanted: str) -> str:
-        """`room is missing for 2 in zone b, for 1 in zone c: 3 cpu`."""
+        """Returns `room is missing for 2 in zone b, for 1 in zone c: 3 cpu`."""
         if not self.short_domains:
             return "more room on these nodes would not help"
         named = [
@@ -173,10 +178,10 @@ class GangDiagnosis(
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False, rename={"gang_diagnosis": "certificate"}):
-    """The answer for a whole job. Either all of `placements` (at least the job's minimum), or none and a reason.
+    """The result for a whole job: `placements` for at least the job's minimum, or none and the reasons.
 
-    `diagnosis` speaks of the member that could not be placed, or of the last one that was; `error` is set when the
-    attempt failed rather than being refused. A gang that is refused has a certificate.
+    `diagnosis` is that of the member that could not be placed, or of the last one that was. `error` is set when the
+    attempt failed, rather than finding no nodes. A gang that does not fit has a `gang_diagnosis`.
     """
 
     job: str
@@ -193,11 +198,11 @@ class Decision(msgspec.Struct, frozen=True, gc=False, rename={"gang_diagnosis": 
         return self.code is Code.SUCCESS
 
     def sentence(self, namespace: str = "") -> str:
-        """What goes into the event and the condition of a pod of this namespace: objects of others are not named."""
+        """Returns the text for events and conditions of pods in this namespace. It names no objects of other ones."""
         if self.placed:
             return ", ".join(f"{truncated(p.pod)} to {truncated(p.node)}" for p in self.placements)
         return self.error or self.diagnosis.sentence(namespace)
 
     def full_sentence(self) -> str:
-        """The same for operators, who may read all names: logs, and explanations from a dump of the cluster."""
+        """Returns the text for operators, who may read all names: in logs, and in `explain`."""
         return self.sentence(self.diagnosis.detail_for)

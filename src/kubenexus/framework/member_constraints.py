@@ -1,4 +1,4 @@
-"""How members of a gang limit each other through a rule: what the planner has to know to place them all at once."""
+"""How members of a gang limit each other through a plugin, so that the planner can place them all at once."""
 
 import enum
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from kubenexus.framework.plugin_results import raise_contract_error
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.state.nodes import NodeColumns
 
-MOST_PAIRS = 20_000  # of a term and a member that are held against each other: 10 ms
+MOST_PAIRS = 20_000  # of an affinity term and a member, to be matched in one decision: 10 ms
 
 
 class MemberRelation(enum.Enum):
-    """What members of one class are to each other in a domain of the topology."""
+    """How members of one class may share the domains of a topology label."""
 
     ANTI_AFFINITY = "at most one in a domain"
     AFFINITY = "all in one domain"
@@ -26,8 +26,11 @@ class MemberRelation(enum.Enum):
 
 
 class MemberConstraint(msgspec.Struct, frozen=True, gc=False):
-    """A tie over the values of a node label. For EVEN: how many pods each domain has (`counts`, by code), which domains
-    take part (`present`), and by how much they may differ; `floor` says that the emptiest counts as empty."""
+    """A relation of members over the domains of the node label `topology`.
+
+    For SPREAD: `counts` has the pods of each domain by code, `present` the domains that take part, and `skew` by how
+    many pods they may differ. With `floor` the emptiest domain counts as having no pods.
+    """
 
     tie: MemberRelation
     plugin: str = ""
@@ -41,14 +44,17 @@ class MemberConstraint(msgspec.Struct, frozen=True, gc=False):
 @runtime_checkable
 class ConstrainsMembers(Plugin, Protocol):
     def member_constraints(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[MemberConstraint]:
-        """Called by the planner, for each class of a gang: how a pod of this class, once placed, changes what this
-        filter says about `peers`. If the gang is of one class they are one pod, that speaks for all; else they are all
-        members: pods of one class are alike to those that run now, and may not be to a member once it runs. Nothing:
-        not at all. A filter that looks beyond a row and lacks this method is asked again after each member."""
+        """Called by the gang planner for each class of a gang. Returns how a pod of this class, once placed, changes
+        the results of this plugin's `filter` for `peers`; an empty list: not at all.
+
+        If the gang has one class, `peers` is one pod of it; otherwise `peers` are all members. Pods of one class have
+        the same results with the pods that run now, but not necessarily with a member once that runs. For a Stamped
+        filter without this method the planner calls `filter` again after each member.
+        """
 
 
 def bound(answer: Any, plugin: str) -> Sequence[MemberConstraint]:
-    """What `member_constraints` may return. Raises PluginError."""
+    """Returns a result of `member_constraints`; raises PluginError if it breaks the contract."""
     if not isinstance(answer, (list, tuple)) or not all(
         isinstance(each, MemberConstraint) and _fine(each) for each in answer
     ):

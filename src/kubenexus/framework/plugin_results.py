@@ -1,8 +1,8 @@
-"""Answers of plugins, checked where they come in.
+"""Checks of what plugins return.
 
-A plugin from outside may raise or return anything. Here its answer becomes one that the program can rely on, or a
-`PluginError` that names the plugin. `queue.queue_profile` checks gates and orders, `cycle.plugin_output` and `plan` the
-rest.
+A plugin from outside may raise or return anything. Each function of this module returns a result that keeps the
+contract, or raises a `PluginError` that names the plugin. `queue.queue_profile` checks `pre_enqueue` and `sort_key`,
+`cycle.plugin_output` and `plan` the rest.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,17 +17,17 @@ from kubenexus.framework.verdict import SKIP, Code, Skip, Verdict
 from kubenexus.state.devices import DeviceShare
 from kubenexus.state.volumes.pod_volumes import VolumeChoice
 
-# All that a plugin can raise: SystemExit would end the process, and asyncio's CancelledError the task, for one pod's
-# sake. Who catches it calls `plugin_error`, which lets a KeyboardInterrupt pass: that is the user's.
+# All that a plugin can raise: a SystemExit would end the process, and asyncio's CancelledError the task, because of one
+# pod. Callers that catch it call `plugin_error`, which raises a KeyboardInterrupt again: that comes from the user.
 FAILURES: Final = BaseException
-# The codes that a refusal may have. SUCCESS is none, and nobody waits at these points.
+# The codes of a Verdict that refuses. There is no WAIT at these points.
 _REFUSING: Final = frozenset({Code.ERROR, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING})
-_SHOWN: Final = 60  # characters of a wrong answer
+_SHOWN: Final = 60  # characters of a wrong result in a message
 _PLAIN: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 class PluginError(KubeNexusError):
-    """A plugin raised, or broke its contract: the attempt fails and says whose fault it was; the scheduler goes on."""
+    """A plugin raised, or broke its contract. The attempt fails with an error that names the plugin."""
 
     def __init__(self, plugin: str, problem: str) -> None:
         self.plugin = plugin
@@ -36,12 +36,12 @@ class PluginError(KubeNexusError):
 
     @property
     def sentence(self) -> str:
-        """As in kube-scheduler's events."""
+        """The text in kube-scheduler's events."""
         return f'running "{self.plugin}" plugin: {self.problem}'
 
 
 def plugin_error(plugin: Any, error: BaseException) -> PluginError:
-    """The same error with the plugin's name on it. Raises a KeyboardInterrupt."""
+    """Returns the error with the plugin's name. Raises a KeyboardInterrupt again."""
     reraise_interrupts(error)
     if isinstance(error, PluginError):
         return error
@@ -49,13 +49,13 @@ def plugin_error(plugin: Any, error: BaseException) -> PluginError:
 
 
 def reraise_interrupts(error: BaseException) -> None:
-    """Raise what is not a plugin's to raise."""
+    """Raises a KeyboardInterrupt again, which does not come from a plugin."""
     if isinstance(error, KeyboardInterrupt):
         raise error
 
 
 def call_plugin(plugin: Any, method: Callable[..., Any], *arguments: Any) -> Any:
-    """What a method of a plugin returns. Raises PluginError for whatever it raises."""
+    """Calls a method of a plugin. Raises PluginError for anything that the method raises."""
     try:
         return method(*arguments)
     except FAILURES as error:
@@ -63,7 +63,7 @@ def call_plugin(plugin: Any, method: Callable[..., Any], *arguments: Any) -> Any
 
 
 def checked_verdict(answer: Any, plugin: str, point: str) -> Verdict | None:
-    """A verdict with the plugin's name on it; None for one that says Success, as ports from Go return it."""
+    """Returns the Verdict with the plugin's name; None for SUCCESS, which plugins ported from Go return."""
     if not isinstance(answer, Verdict):
         raise_contract_error(plugin, point, answer, "a Verdict")
     if not isinstance(answer.code, Code) or not _texts(answer.reasons):
@@ -76,12 +76,12 @@ def checked_verdict(answer: Any, plugin: str, point: str) -> Verdict | None:
 
 
 def checked_pre_enqueue(answer: Any, plugin: str) -> Verdict | None:
-    """What `gate` may return."""
+    """Checks a result of `pre_enqueue`."""
     return None if answer is None else checked_verdict(answer, plugin, "pre_enqueue")
 
 
 def checked_node_names(answer: Any, plugin: str) -> frozenset[str] | Verdict | None:
-    """What `pins` may return."""
+    """Checks a result of `node_names`."""
     if answer is None:
         return None
     return (
@@ -92,7 +92,7 @@ def checked_node_names(answer: Any, plugin: str) -> frozenset[str] | Verdict | N
 
 
 def checked_pre_filter(answer: Any, plugin: str) -> Skip | PreFilterResult | Verdict | None:
-    """What `prepare` may return."""
+    """Checks a result of `pre_filter`."""
     if answer is None or isinstance(answer, Skip):
         return answer
     if isinstance(answer, PreFilterResult):
@@ -103,7 +103,7 @@ def checked_pre_filter(answer: Any, plugin: str) -> Skip | PreFilterResult | Ver
 
 
 def checked_assignment(answer: Any, plugin: str) -> Assignment | Verdict:
-    """What `assign` may return."""
+    """Checks a result of `assign`."""
     if isinstance(answer, Verdict):
         found = checked_verdict(answer, plugin, "assign")
         if found is not None:
@@ -127,7 +127,7 @@ def checked_assignment(answer: Any, plugin: str) -> Assignment | Verdict:
 
 
 def checked_signature(answer: Any, plugin: str) -> Any:
-    """What `sign` may return: whatever can be written as JSON, since it becomes part of a signature."""
+    """Checks a result of `sign`: it must be encodable as JSON, since it becomes part of a signature."""
     try:
         _PLAIN(answer)
     except Exception:
@@ -136,7 +136,7 @@ def checked_signature(answer: Any, plugin: str) -> Any:
 
 
 def checked_amounts(answer: Any, plugin: str) -> Mapping[str, int]:
-    """What `amounts` may return."""
+    """Checks a result of `amounts`."""
     plain = isinstance(answer, Mapping) and _texts(tuple(answer))
     if not plain or not all(isinstance(each, int) and each >= 0 for each in answer.values()):
         raise_contract_error(plugin, "amounts", answer, "an amount for each resource by name")
@@ -145,19 +145,19 @@ def checked_amounts(answer: Any, plugin: str) -> Mapping[str, int]:
 
 
 def checked_sort_key(answer: Any, plugin: str) -> tuple[float, ...]:
-    """What `order` may return: numbers that can be compared with each other."""
+    """Checks a result of `sort_key`: numbers, none of them NaN, so that all keys can be compared."""
     if not isinstance(answer, tuple) or not all(isinstance(each, (int, float)) and each == each for each in answer):  # noqa: PLR0124 - NaN
         raise_contract_error(plugin, "sort_key", answer, "a tuple of numbers")
     return answer
 
 
 def raise_contract_error(plugin: str, point: str, answer: Any, wanted: str) -> NoReturn:
-    """Raise: the answer is not what the contract wants."""
+    """Raises a PluginError: the plugin returned `answer` where the contract wants `wanted`."""
     raise PluginError(plugin, f"`{point}` returned {describe_result(answer)}, not {wanted}")
 
 
 def describe_result(answer: Any) -> str:
-    """An answer as part of a message; one that cannot even be shown is named by its type."""
+    """Returns a result as part of a message; if its `repr` fails, its type."""
     try:
         text = repr(answer)
     except Exception:

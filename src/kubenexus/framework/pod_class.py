@@ -1,4 +1,4 @@
-"""A pod class: all pods whose scheduling-relevant fields are equal, judged together."""
+"""The pod class: all pods with equal signatures, filtered and scored together."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
@@ -13,8 +13,12 @@ _NOT_YET: Any = object()
 
 
 class PodClass:
-    """`pod` has the signed fields alone: a plugin that forgot to declare a field finds its default there, in its very
-    first test, rather than another pod's value in production."""
+    """What a plugin gets of the pods of a class.
+
+    `pod` has the signed fields alone (`framework.pod_signature`). So a plugin that forgot to declare a field gets its
+    default in the first test, rather than another pod's value in production. `signed` is what plugins signed
+    (`extension_points.Sign`), by plugin name. `pinned`: node names were left out of its affinity.
+    """
 
     __slots__ = ("_compiled", "demand", "footprint", "pinned", "pod", "ports", "signature", "signed")
 
@@ -27,7 +31,7 @@ class PodClass:
         self.signed: Mapping[str, Any] = signed or {}
         self.demand: Demand = demand(pod)
         self.ports: tuple[Port, ...] = host_ports(pod)
-        plain = pod.spec.resources is None and pod.status == _AT_REST  # then asking and taking are counted alike
+        plain = pod.spec.resources is None and pod.status == _AT_REST  # then requests and footprint are equal
         self.footprint: Footprint = footprint_from_requests(self.demand, self.ports) if plain else footprint_of(pod)
         self._compiled: dict[Hashable, Any] = {}
 
@@ -36,7 +40,7 @@ class PodClass:
         return self.pod.spec
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What a plugin derives from the class (a parsed selector, say), made at the first call and kept with it."""
+        """Returns what a plugin derives from the class, such as a parsed selector, made at the first call."""
         value: T = self._compiled.get(key, _NOT_YET)
         if value is _NOT_YET:
             value = self._compiled[key] = make()

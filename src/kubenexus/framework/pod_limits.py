@@ -1,13 +1,12 @@
-"""How much work a pod may be: what its spec asks to be looked at is counted before any of it is done.
+"""The limit on the work that one pod may cause, counted from its spec before any plugin is called.
 
-An object of a megabyte and a half holds thousands of constraints, terms or resources, and each of them is looked at on
-every node. One thread decides for all tenants, so what one pod may cost is bounded: not by a clock, which `decide` does
-not have, but by *row operations*. One of them is about a nanosecond: what NumPy takes to look at one row for one
-constraint. A pod beyond the budget is refused as a whole, with a reason that names what it has too many of; all others
-go on.
+An object of 1.5 MB holds thousands of constraints, terms or resources, and plugins evaluate each on every node. One
+thread decides for all tenants, so the work for one pod is bounded. `decide` has no clock, so the unit is the *row
+operation*: about a nanosecond, the time of NumPy for one constraint on one row. A pod beyond the budget is refused as a
+whole, with a reason that names what it has too many of.
 
-The weights are measured (`python -m bench --only longest`). They are generous, and what every ordinary pod has is free:
-no pod that anybody would write by hand comes near.
+The weights are measured (`python -m bench --only longest`). They are generous, and the first entries of each kind are
+free: no spec written by hand comes near the limit.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,22 +19,24 @@ from kubenexus.api.selectors import LabelSelector
 from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
 from kubenexus.state.nodes import NodeColumns
 
-POD_LIMITS: Final = "PodLimits"  # who refused, in a diagnosis
-# The pod itself may become smaller, and fewer nodes are less work. Nothing else helps.
+POD_LIMITS: Final = "PodLimits"  # the plugin name in a diagnosis
+# Only a smaller pod or fewer nodes help.
 EVENTS_TO_REGISTER: Final = {
     POD_LIMITS: (
         ClusterEventWithHint(EventResource.NODE, ActionType.DELETE),
         ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE),
     )
 }
-BUDGET: Final = 50_000_000  # row operations: 50 ms, half of what a turn of the loop may take
-PER_ROW: Final = 500  # row operations that count as much as asking all plugins about one row again
-_SHARES: Final = 3  # of the work, that are named when it is too much together
+BUDGET: Final = 50_000_000  # row operations: 50 ms, half of what an iteration of the loop may take
+PER_ROW: Final = 500  # row operations that cost as much as calling all plugins for one row
+_SHARES: Final = 3  # kinds of entries that a reason names when only their sum is too much
 
 
 class EntryCost(msgspec.Struct, frozen=True, eq=False):
-    """What one entry costs in row operations: in itself, and for each node, pod, namespace or set of taints there is.
-    `free` of them cost nothing."""
+    """The cost of one entry in row operations: `fixed`, and for each node, pod, namespace or set of taints.
+
+    The first `free` entries cost nothing.
+    """
 
     what: str
     fixed: int
@@ -47,7 +48,7 @@ class EntryCost(msgspec.Struct, frozen=True, eq=False):
 
 
 class ClusterScale(NamedTuple):
-    """The cluster that a pod is looked at on. All but the nodes are rounded up to a power of two."""
+    """The size of the cluster. All numbers but the nodes are rounded up to a power of two."""
 
     nodes: int
     pods: int
@@ -55,7 +56,7 @@ class ClusterScale(NamedTuple):
     taints: int
 
     def cost(self, weight: EntryCost) -> int:
-        """Of one entry."""
+        """Returns the row operations for one entry."""
         per_node, per_pod = self.nodes * weight.nodes, self.pods * weight.pods
         return weight.fixed + per_node + per_pod + self.namespaces * weight.namespaces + self.taints * weight.taints
 
@@ -85,8 +86,10 @@ def cluster_scale(columns: NodeColumns) -> ClusterScale:
 
 
 def count_entries(pod: Pod, claims: int = 0) -> Counts:
-    """How many of everything a pod has that costs something to look at, from the fields that its class is made of, and
-    from how many claims and disks it mounts. Takes time in proportion to its length."""
+    """Returns the number of entries of each kind in the fields of a class. `claims` are the claims and disks it mounts.
+
+    Takes time in proportion to the length of the spec.
+    """
     spec, affinity = pod.spec, pod.spec.affinity
     found = {
         CLAIMS: claims,
@@ -102,7 +105,7 @@ def count_entries(pod: Pod, claims: int = 0) -> Counts:
 
 
 def pod_work(counts: Counts, columns: NodeColumns) -> dict[EntryCost, int]:
-    """What a pod costs on this cluster, in row operations, besides what every ordinary one does: nothing, mostly."""
+    """Returns the row operations for the entries that are not free. Empty for nearly all pods."""
     beyond = {weight: number - weight.free for weight, number in counts.items() if number > weight.free}
     if not beyond:
         return beyond
@@ -111,7 +114,7 @@ def pod_work(counts: Counts, columns: NodeColumns) -> dict[EntryCost, int]:
 
 
 def limit_exceeded(counts: Counts, work: Mapping[EntryCost, int], nodes: int) -> str:
-    """Why a pod is too much work on so many nodes; "" if it is not."""
+    """Returns why a pod is too much work on so many nodes, or ""."""
     if sum(work.values()) <= BUDGET:
         return ""
     dear = sorted(work, key=lambda weight: -work[weight])
@@ -127,7 +130,7 @@ def limit_exceeded(counts: Counts, work: Mapping[EntryCost, int], nodes: int) ->
 
 
 def _power(number: int) -> int:
-    """The next power of two: so that a pod that more is placed hardly ever changes what may be asked."""
+    """Rounds up to a power of two, so that a further pod in the cluster hardly ever changes a limit."""
     return 1 << max(number - 1, 0).bit_length()
 
 

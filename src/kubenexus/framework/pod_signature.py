@@ -1,8 +1,8 @@
-"""Which pods are alike: a signature made of just the fields that enabled plugins declare they read.
+"""The signature of a pod: the fields that enabled plugins declare in `reads`, as bytes.
 
-Two pods with equal signatures are one class and share everything computed for it. So what differs between pods of one
-template must stay out: names, UIDs, labels as such, and the node a DaemonSet's pod is made for (that is a
-pin, kept with the pod).
+Pods with equal signatures are one class and share all that is computed for it. So what differs between pods of one
+template stays out: names, UIDs, labels that no plugin reads, and the node that a DaemonSet's pod is made for (the
+class cache keeps that with the pod, see `extension_points.PinsNodes`).
 """
 
 from collections.abc import Callable, Iterable
@@ -24,8 +24,10 @@ MOST_CLAIMS = 5  # device claims that a reason names
 
 
 class Field(NamedTuple):
-    """An attribute of a pod's spec, what of it matters (asked only if it is not empty) if that is not all, and where
-    this goes in the specimen that stands for the class."""
+    """An attribute of a pod's spec, and where it goes in the pod of the class.
+
+    `matters` reduces a value that is not empty to the part that plugins may read.
+    """
 
     name: str
     into: tuple[str, str]
@@ -41,7 +43,7 @@ def _of_affinity(name: str) -> Field:
 
 
 def _images(volumes: list[core.Volume]) -> list[core.Volume]:
-    for volume in volumes:  # every pod is asked, and hardly any has one
+    for volume in volumes:  # called for each pod, and hardly any has one
         if volume.image is not None:
             return [core.Volume(image=v.image) for v in volumes if v.image is not None]
     return []
@@ -53,12 +55,12 @@ def _bind_mounts(containers: list[core.Container]) -> list[core.Container]:
 
 
 def _claims(claims: list[core.PodResourceClaim]) -> list[core.PodResourceClaim]:
-    """The names within the pod, as many as a reason shows and one more: the claims behind them are each pod's own."""
+    """Keeps the names within the pod, one more than a reason shows; the claims themselves differ for each pod."""
     return [core.PodResourceClaim(name=claim.name) for claim in claims[: MOST_CLAIMS + 1]]
 
 
 def resize_status(status: core.PodStatus) -> core.PodStatus | None:
-    """What of the status bears on requests: present only while a pod is resized in place."""
+    """Returns the part of the status that requests depend on, or None unless the pod is being resized in place."""
     pending = [c for c in status.conditions if c.type == "PodResizePending"] if status.conditions else []
     reported = status.container_statuses or status.init_container_statuses or pending
     if not reported and status.allocated_resources is None and status.resources is None:
@@ -93,12 +95,12 @@ _OF_SPEC: dict[str, Field] = {
 }
 _NAMESPACE, _RESIZE = "metadata.namespace", "status.resize"
 FIELDS = (*_OF_SPEC, _NAMESPACE, _RESIZE)
-# What every class needs whichever plugins are on: the ledger counts a pod by these, and by `_RESIZE`.
+# In every class, no matter which plugins are enabled: the ledger counts a pod by these, and by `_RESIZE`.
 FOOTPRINT = ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources")
 
 
 class PodSigner:
-    """Made once for a lineup of plugins."""
+    """Signs pods for one set of plugins. Made once for each profile."""
 
     def __init__(self, reads: Iterable[str]) -> None:
         wanted = {*FOOTPRINT, *reads}
@@ -115,21 +117,23 @@ class PodSigner:
             self._into[field.into[0]].append((field.into[1], i))
         self._affinity = names.index(_AFFINITY) if _AFFINITY in names else -1
         self._namespace = _NAMESPACE in wanted
-        # JSON, since it has numbers of any size: a quantity may be one.
+        # JSON, since it has numbers of any size, and a quantity may be one.
         self.encode: Callable[[list[Any]], bytes] = msgspec.json.Encoder(order="deterministic").encode
 
     def sign(self, pod: Pod, unpinned: core.NodeAffinity | None = None, signed: Any = None) -> bytes:
-        """`affinity_without_node_names` is the pod's node affinity without the node names that only this pod is made
-        for, `signed` what plugins add of their own (see `framework.extension_points.Sign`)."""
+        """Returns the signature. `unpinned` is the result of `affinity_without_node_names`, `signed` what plugins add
+        (`framework.extension_points.Sign`)."""
         return self.encode(self.signed_values(pod, unpinned, signed))
 
     def class_pod_of(self, pod: Pod, unpinned: core.NodeAffinity | None = None) -> Pod:
-        """A pod with the signed fields of this one and nothing else: what plugins are shown of the class."""
+        """Returns a pod with the signed fields of this one and no others, as plugins get it."""
         return self.class_pod(self.signed_values(pod, unpinned))
 
     def signed_values(self, pod: Pod, unpinned: core.NodeAffinity | None = None, signed: Any = None) -> list[Any]:
-        """What is signed of a pod: its fields, the labels that matter, whether pins were left out, and `signed`.
-        Called for each pod, as is `encode`, which makes the signature of it."""
+        """Returns what `encode` turns into the signature: fields, labels, whether node names were left out, `signed`.
+
+        Called for each pod, as is `encode`.
+        """
         parts = [*self._of_spec(pod.spec)]
         for i, matters in self._partly:
             if parts[i]:
@@ -143,7 +147,7 @@ class PodSigner:
         return parts
 
     def class_pod(self, read: list[Any]) -> Pod:
-        """The specimen, from what was read."""
+        """Returns the pod of the class from the signed values."""
         namespace, resize, labels, _, _ = read[-5:]
         spec = {name: read[i] for name, i in self._into["spec"]}
         affinity = {name: read[i] for name, i in self._into["affinity"] if read[i] is not None}
@@ -154,18 +158,18 @@ class PodSigner:
 
 
 def is_label(name: str) -> bool:
-    """Whether a field that a plugin reads is one label."""
+    """Whether an entry of `reads` is a single label."""
     return name.startswith(_LABEL) and name.endswith("]")
 
 
 def affinity_without_node_names(pod: Pod) -> core.NodeAffinity | None:
-    """The affinity without its node names, if every required term pins the pod to the same nodes; else None.
+    """Returns the node affinity without node names if every required term names the same node, else None.
 
-    That is how the DaemonSet controller writes its pods: five thousand of them differ in nothing else.
+    The DaemonSet controller writes its pods so: five thousand of them differ in nothing else.
     """
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     if affinity is None or affinity.required is None or pod.spec.topology_spread_constraints:
-        return None  # spreading counts only nodes the affinity admits: there the names belong to the class
+        return None  # spreading counts only nodes that the affinity admits, so the names belong to the class
     terms = affinity.required.node_selector_terms
     if not terms or not terms[0].match_fields:
         return None
@@ -178,7 +182,7 @@ def affinity_without_node_names(pod: Pod) -> core.NodeAffinity | None:
 
 
 def _names(term: core.NodeSelectorTerm) -> tuple[str, ...] | None:
-    """The name of a term whose only field requirement is `metadata.name In [one]`; several are invalid upstream."""
+    """Returns the name of a term whose only field requirement is `metadata.name In [one]`; upstream allows no more."""
     fields = term.match_fields
     if len(fields) == 1 and (fields[0].key, fields[0].operator, len(fields[0].values)) == ("metadata.name", "In", 1):
         return tuple(fields[0].values)

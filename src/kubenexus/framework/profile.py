@@ -1,4 +1,4 @@
-"""A profile as data (which plugins, in which order, how heavy), and the lineup built from it."""
+"""Profiles: the configuration as data (plugins, order, weights), and the plugins built from it, by extension point."""
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +31,7 @@ _BUILT_IN: Final[set[type[Any]]] = set()
 
 
 class TieBreak(enum.Enum):
-    """Among nodes with the best score: by lot (stable, from the names), the first name, or one already in use."""
+    """Which node with the best score is chosen: seeded (by a stable hash of names), by name, or in use first."""
 
     SEEDED = "seeded"
     NAME = "name"
@@ -47,8 +47,11 @@ class EnabledPlugin(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """`points` names the plugins, in order, at those points where they are not simply all of `plugins` in their order:
-    a configuration may take a plugin from one point only, or ask it earlier there than elsewhere."""
+    """The plugins of a profile, in order.
+
+    `points` has the plugins, in order, of those extension points where they are not all of `plugins` in their order: a
+    configuration may disable a plugin at one point, or order it differently there.
+    """
 
     name: str
     plugins: tuple[EnabledPlugin, ...]
@@ -58,7 +61,7 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 class PluginTraits(NamedTuple):
-    """What the runtime needs to know of a plugin again and again, looked up once."""
+    """Properties of a plugin that the runtime reads in each decision, computed once at start-up."""
 
     usage: bool = False
     cluster: bool = False
@@ -67,29 +70,29 @@ class PluginTraits(NamedTuple):
     trusted: bool = False
     stamped: bool = False
     feasible: bool = False
-    repaired: bool = False  # asked again about the rows where something was placed
-    quiet: bool = False  # it signed nothing for the class, and is not asked
+    repaired: bool = False  # called again for the rows where a pod was placed
+    quiet: bool = False  # it signed nothing for the class, so the runtime does not call it
 
 
 class ClassPlugins(NamedTuple):
-    """Who has anything to say about a class. A plugin that signs, and signed nothing for it, has nothing against any
-    node and nothing to assign, whatever happens elsewhere; and is not asked for scores."""
+    """The plugins that the runtime calls for a class, by extension point.
+
+    A plugin with `sign` that signed nothing for the class is left out (`extension_points.Sign`). Each of `scores` has
+    the plugin, its weight, its traits, whether raw scores are used as they are, and its `default_score`.
+    """
 
     pre_filter: list[PreFilter]
     filters: list[tuple[Filter, PluginTraits]]
-    scores: list[
-        tuple[Score, int, PluginTraits, bool, Any]
-    ]  # with the weight, whether raw scores are kept as they are, and
-    # what they are before it is asked: if it is not, what it adds `default_score`
+    scores: list[tuple[Score, int, PluginTraits, bool, Any]]
     stamped: list[Stamped]
-    stamped_filters: list[Any]  # those of them that filter, in the filters' order
+    stamped_filters: list[Any]  # those of `stamped` that filter, in the order of `filters`
     assigns: list[Assign]
-    supports_one_node: bool  # all of them that are asked about changed rows can look at one as plain numbers
-    foreign: bool  # some of those that score are from elsewhere
+    supports_one_node: bool  # all plugins that are called for changed rows take a `OneNode`
+    foreign: bool  # some Score plugins are not built in
 
 
 class ProfilePlugins:
-    """The plugins of a profile by point, in order. Built once at start-up."""
+    """The plugins of a profile by extension point, in order. Built once at start-up."""
 
     def __init__(self, profile: Profile, factories: Mapping[str, Factory]) -> None:
         self.profile = profile
@@ -126,14 +129,14 @@ class ProfilePlugins:
         self._casts: dict[frozenset[str], ClassPlugins] = {}
 
     def _join(self) -> None:
-        """Find the first plugin that answers together with others of the profile."""
+        """Keeps the CombinedRule of the first plugin that has one."""
         by_name = {plugin.name: plugin for plugin in self.plugins}
         for plugin in self.plugins:
             if self.combined is None and isinstance(plugin, Combines):
                 self.combining_plugin, self.combined = plugin, plugin.combine(by_name)
 
     def for_class(self, signed: Iterable[str]) -> ClassPlugins:
-        """For a class that these plugins signed something for."""
+        """Returns the plugins for a class that the plugins `signed` signed something for."""
         speaking = frozenset(signed)
         known = self._casts.get(speaking)
         if known is None:
@@ -158,7 +161,7 @@ class ProfilePlugins:
         )
 
     def _at(self, point: str) -> list[Plugin]:
-        """Those that are on at a point, by its name in a configuration, in the order they are asked there."""
+        """Returns the plugins enabled at a point, by its name in a configuration, in their order there."""
         names = self.profile.points.get(point)
         if names is None:
             return self.plugins
@@ -172,9 +175,11 @@ class ProfilePlugins:
 
 
 def stands_in(plugin: Factory | Plugin) -> bool:
-    """Whether it (class attribute `stands_in`) only refuses what the plugin of its name, which is not built yet, would
-    do. Such a rule is on in every profile, at every point it has: a configuration may take kube-scheduler's plugin out,
-    but pods that need it cannot run without it."""
+    """Whether the plugin only refuses pods that need the kube-scheduler plugin of its name, which is not built yet.
+
+    Such a plugin (class attribute `stands_in`) is enabled in every profile, at every point it has: a configuration may
+    disable kube-scheduler's plugin, but pods that need it cannot run without it.
+    """
     return bool(getattr(plugin, "stands_in", False))
 
 
@@ -207,6 +212,6 @@ def _traits(plugin: Plugin) -> PluginTraits:
 
 
 def _as_cast(traits: PluginTraits, quiet: bool) -> PluginTraits:
-    """Of a plugin for a class."""
+    """Returns the traits of a plugin for a class."""
     stamped = traits.stamped and not quiet
     return traits._replace(stamped=stamped, repaired=traits.usage and not stamped and not quiet, quiet=quiet)

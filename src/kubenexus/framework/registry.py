@@ -1,7 +1,7 @@
-"""Plugins by name: the built-in table and what other packages register under `kubenexus.plugins`.
+"""Plugins by name: the built-in table, and the entry points of other packages in the group `kubenexus.plugins`.
 
-A plugin from outside is checked when it is loaded, so that a wrong signature is an error at start-up that names the
-plugin, not a failure in the middle of a decision.
+The registry checks a plugin when it loads it. So a wrong signature is an error at start-up that names the plugin, not a
+failure in the middle of a decision.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from kubenexus.framework.profile import Factory, mark_built_in
 
 GROUP = "kubenexus.plugins"
 
-# The arguments after self of each point's methods, and the attributes that must stand beside them.
+# For each point: how many arguments its method takes besides self, and the class attributes that it needs.
 _POINTS: dict[str, tuple[int, dict[str, type]]] = {
     "pre_enqueue": (1, {}),
     "sort_key": (2, {}),
@@ -28,10 +28,10 @@ _POINTS: dict[str, tuple[int, dict[str, type]]] = {
     "assign": (3, {}),
 }
 
-# The same of methods that no plugin is asked for at a point of its own.
+# The same for methods that are no extension point by themselves.
 _MORE: dict[str, int] = {"sign": 2, "stamp": 3, "touched_rows": 4, "member_constraints": 3, "amounts": 1, "combine": 1}
 
-# Names of the first contract, which plugins written for it still have.
+# Names of the first contract. A plugin that still uses one would be ignored in silence.
 _RENAMED: Final = {
     "gate": "pre_enqueue",
     "order": "sort_key",
@@ -60,7 +60,7 @@ def built_in_table(plugins: Collection[type[Any]]) -> dict[str, Factory]:
 
 
 def load_plugins(built_in: Mapping[str, Factory]) -> dict[str, Factory]:
-    """The built-in plugins and all that are installed beside us. A name that is taken is an error."""
+    """Returns the built-in plugins and those of installed packages, by name. Raises if two have the same name."""
     factories = dict(built_in)
     for point in entry_points(group=GROUP):
         factory = _load(point)
@@ -83,7 +83,7 @@ def _load(point: EntryPoint) -> Factory:
 
 
 def check_plugin(name: str, plugin: object) -> None:
-    """Raise unless `plugin` is a class that keeps the contract of `framework.extension_points`."""
+    """Raises KubeNexusError unless `plugin` is a class that keeps the contract of `framework.extension_points`."""
 
     def fail(problem: str) -> None:
         raise KubeNexusError(f"plugin {name!r}: {problem}")

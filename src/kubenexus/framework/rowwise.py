@@ -1,4 +1,4 @@
-"""Rules written for one node at a time, as in Go, instead of for all nodes at once.
+"""Plugins written for one node at a time, as in Go, instead of for all nodes at once.
 
     class KeepOffOldKernels(RowFilter):
         name = "KeepOffOldKernels"
@@ -8,14 +8,13 @@
         def filter_one(self, pod: PodClass, node: NodeRow) -> Reason | None:
             return self.OLD if node.labels.get("kernel", "") < "6" else None
 
-`RowFilter` and `RowScore` turn such a method into the vectorised one of `framework.extension_points`; a rule may
-inherit both. The runtime calls `filter` and `score` as it calls those of any plugin: with all rows for a class it has
-not seen, later only with the rows that changed. So this form pays a few microseconds for each row where a column
-expression pays some nanoseconds: fine for trying a rule out, for a hundred nodes, or as the naive twin that a fast rule
-is tested against.
+`RowFilter` and `RowScore` implement the vectorised methods of `framework.extension_points` with such a method; a
+plugin may inherit both. The runtime calls `filter` and `score` as those of any plugin: with all rows for a new class,
+later with the rows that changed. A row costs a few microseconds in this form, and some nanoseconds as an expression
+over columns. So this form is for prototypes, for a hundred nodes, or as the reference that a fast plugin is tested
+against.
 
-The promises are those of `framework.extension_points`, too: pure, no I/O, and `reads` names every pod field that is
-looked at.
+The contract of `framework.extension_points` holds: methods are pure, do no I/O, and read only fields in `reads`.
 """
 
 from abc import ABC, abstractmethod
@@ -37,16 +36,16 @@ from kubenexus.state.view import Nodes
 
 
 class ResourceAmounts(dict[str, int]):
-    """Amounts by resource, cpu in thousandths; what is not there is 0."""
+    """Amounts by resource, cpu in thousandths; 0 for any other resource."""
 
     def __missing__(self, resource: str) -> int:
         return 0
 
 
 class NodeRow(msgspec.Struct, frozen=True, gc=False):
-    """A node as plain values, copied out of the columns; a test can make one by hand.
+    """A node as plain values, copied from the columns. A test can build one by hand.
 
-    `used` is what is taken by all pods that run there or were promised to; `used["pods"]` counts them.
+    `used` is what all pods take that are bound or assumed there; `used["pods"]` is their number.
     """
 
     name: str
@@ -63,25 +62,28 @@ class NodeRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class RowRule(ABC):
-    """What both forms share. By default a row is asked about again whenever the node changed or what runs there did;
-    a rule that never looks at `used` says `depends = Depends.NODE` and is asked less often."""
+    """The base of both forms.
+
+    By default the runtime calls the plugin again for a row when its node or its pods changed. A plugin that never reads
+    `used` sets `depends = Depends.NODE` and is called less often.
+    """
 
     name: ClassVar[str]
     reads: ClassVar[tuple[str, ...]] = ()
     depends: ClassVar[Depends] = Depends.USAGE
 
     def __init__(self, args: Mapping[str, Any]) -> None:
-        """`args` are those of `pluginConfig`. Called once, at start-up."""
+        """Called once, at start-up, with the arguments of `pluginConfig`."""
         self.args = args
 
 
 class RowFilter(RowRule):
     @abstractmethod
     def filter_one(self, pod: PodClass, node: NodeRow) -> Reason | Iterable[Reason] | None:
-        """Why this pod cannot run on this node: one reason, several, or None if it can."""
+        """Returns why this pod cannot run on this node: one reason, several, or None if it can."""
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
-        """Called by the runtime; see `framework.extension_points.Filter`."""
+        """Called by the runtime, see `framework.extension_points.Filter`."""
         refused: dict[Reason, BoolColumn] = {}
         for i, node in rows(nodes):
             answer = self.filter_one(pod, node)
@@ -92,17 +94,17 @@ class RowFilter(RowRule):
 
 
 class RowScore(RowRule):
-    """`normalize` says how raw scores become 0..100; by default the best node's becomes 100."""
+    """`normalize` turns raw scores into 0..100; by default that of the best node becomes 100."""
 
     normalize: ClassVar[Normalize] = HIGHER_IS_BETTER
 
     @abstractmethod
     def score_one(self, pod: PodClass, node: NodeRow) -> int | float:
-        """How good this node is for this pod, in any unit. Fractions are cut off once, by the runtime."""
+        """Returns how good this node is for this pod, in any unit. The runtime cuts off fractions once."""
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> Any:
-        """Called by the runtime; see `framework.extension_points.Score`. Rows without a node get 0, which nobody looks
-        at."""
+        """Called by the runtime, see `framework.extension_points.Score`. Rows without a node get 0, which has no
+        effect."""
         scores: list[int | float] = [0] * nodes.width
         for i, node in rows(nodes):
             scores[i] = self.score_one(pod, node)
@@ -110,7 +112,7 @@ class RowScore(RowRule):
 
 
 def rows(nodes: Nodes) -> Iterator[tuple[int, NodeRow]]:
-    """The nodes of a view, each with its place in it. Rows whose node is gone are left out."""
+    """Yields the nodes of a view, each with its position there. Rows of deleted nodes are left out."""
     columns, resources = nodes.columns, nodes.columns.resources
     names = list(resources.index)
     for i, row in enumerate(np.arange(columns.size)[nodes.where].tolist()):

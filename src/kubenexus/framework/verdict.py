@@ -1,4 +1,4 @@
-"""Outcomes are values, and the code carries the consequence: when to try again, and whether preemption may help."""
+"""Results of plugins as values. The code decides when the queue tries a job again, and whether preemption may help."""
 
 import enum
 from typing import Any, Final
@@ -13,7 +13,7 @@ BitColumn = NDArray[np.uint64]
 
 
 class Code(enum.IntEnum):
-    """As kube-scheduler's framework names them."""
+    """The codes of kube-scheduler's framework."""
 
     SUCCESS = 0
     ERROR = 1
@@ -30,18 +30,18 @@ class Code(enum.IntEnum):
 
     @property
     def retry(self) -> "Retry":
-        """What the queue does with a job that ended so."""
+        """When the queue tries a job again that ended with this code."""
         return _RETRIES[self]
 
     @property
     def preemptible(self) -> bool:
-        """Whether evicting somebody could help."""
+        """Whether evicting other pods could help."""
         return self is Code.UNSCHEDULABLE
 
 
 class Retry(enum.Enum):
-    NEVER = "placed, or waiting for somebody else's word"
-    SOON = "after a backoff, nobody blamed"
+    NEVER = "placed, or waiting at Permit"
+    SOON = "after a backoff, with no plugin to wait for"
     ON_EVENT = "when an event of a plugin that refused comes, after a backoff"
     ON_EVENT_AT_ONCE = "when such an event comes, without a backoff"
 
@@ -67,14 +67,14 @@ _RETRIES = {
 
 
 class Reason(msgspec.Struct, frozen=True, gc=False):
-    """Why a row is refused: a constant of the plugin, never formatted with names of nodes or other tenants."""
+    """Why a plugin rejects a row: a constant of the plugin, never formatted with names of nodes or other tenants."""
 
     text: str
     code: Code = Code.UNSCHEDULABLE
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """The answer for a pod as a whole. `plugin` is stamped by the runtime, not by the plugin."""
+    """The result for a pod as a whole. The runtime sets `plugin`, not the plugin."""
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 
 
 class Skip:
-    """`prepare` or `score` returns this when the plugin is not concerned with the pod."""
+    """Returned by `pre_filter` or `score` when the plugin does not concern the pod."""
 
     def __repr__(self) -> str:
         return "SKIP"
@@ -90,22 +90,22 @@ class Skip:
 
 SKIP = Skip()
 
-# One bit of a 64-bit column for each reason; the last is shared by all that come after.
+# One bit of a 64-bit column for each reason; all reasons after the 63rd share the last one.
 MOST_REASONS = 64
 _MORE = Reason("further resources are insufficient")
 
 
 class ReasonTable:
-    """The reasons one plugin gave for one pod class, each with its bit. Bits stay put while the class lives."""
+    """The reasons of one plugin for one pod class, each with its bit. Bits stay the same while the class lives."""
 
     __slots__ = ("failing", "reasons")
 
     def __init__(self) -> None:
         self.reasons: list[Reason] = []
-        self.failing = False  # whether one of them is an error
+        self.failing = False  # whether a reason has the code ERROR
 
     def bit(self, reason: Reason) -> int:
-        """Looked for one by one: nearly always there are none, one or two."""
+        """Returns the bit of a reason. A linear search: nearly always there are none, one or two."""
         for i, known in enumerate(self.reasons):
             if known is reason or known == reason:
                 return 1 << i
@@ -117,18 +117,18 @@ class ReasonTable:
         return 1 << (len(self.reasons) - 1)
 
     def copy(self) -> "ReasonTable":
-        """One that may be written to without this one noticing."""
+        """Returns an independent copy."""
         copied = ReasonTable()
         copied.reasons, copied.failing = list(self.reasons), self.failing
         return copied
 
     def read(self, bits: int) -> tuple[Reason, ...]:
-        """The reasons behind one row's bits, in the order they were first given."""
+        """Returns the reasons of one row's bits, in the order in which the plugin first gave them."""
         return tuple(reason for i, reason in enumerate(self.reasons) if bits >> i & 1)
 
 
 def code_of(reasons: tuple[Reason, ...]) -> Code:
-    """A node that one reason makes hopeless is hopeless; an error outweighs everything."""
+    """Returns the code of a row with these reasons: ERROR before UNRESOLVABLE before the others."""
     codes = {reason.code for reason in reasons}
     for code in (Code.ERROR, Code.UNRESOLVABLE, Code.UNSCHEDULABLE, Code.PENDING):
         if code in codes:
@@ -136,14 +136,14 @@ def code_of(reasons: tuple[Reason, ...]) -> Code:
     return Code.SUCCESS
 
 
-NO_REASONS: Final = ReasonTable()  # of all who refused nothing yet: most of them never will
+NO_REASONS: Final = ReasonTable()  # shared by all verdicts that reject nothing, which most are
 
 
 class NodeVerdict(msgspec.Struct, gc=False, eq=False):
-    """Where a filter writes its answer: which rows it refuses, and why. A row may have several reasons.
+    """Where a Filter plugin writes its result: the rows that it rejects, and why. A row may have several reasons.
 
-    `bits` is 0 while nothing is refused, then a column of them; over a single row, `row_bits` reads it as a number.
-    `table` is a new one from the first reason on, unless one was given.
+    `bits` is 0 while no row is rejected, then a column; over a single row, `row_bits` is its number. The first reason
+    replaces `table` by a new one, unless the caller passed one.
     """
 
     table: ReasonTable = NO_REASONS
@@ -154,7 +154,7 @@ class NodeVerdict(msgspec.Struct, gc=False, eq=False):
         return self.bits if isinstance(self.bits, int) else int(self.bits[0])
 
     def reject(self, where: Any, reason: Reason) -> None:
-        """Refuse the rows where the mask (or, over a single row, the bool) is true."""
+        """Rejects the rows where the mask (or, over a single row, the bool) is true."""
         if isinstance(where, bool):
             if where:
                 self.bits |= self._bit(reason)
@@ -162,7 +162,7 @@ class NodeVerdict(msgspec.Struct, gc=False, eq=False):
             self._add(where, self._bit(reason))
 
     def reject_shared(self, where: Any, reason: Reason) -> None:
-        """The same with what `shared_mask` made of a mask."""
+        """Rejects the rows of a mask that `shared_mask` returned."""
         bit = self._bit(reason)
         if bit == 1 and isinstance(self.bits, int):
             self.bits = where
@@ -171,7 +171,9 @@ class NodeVerdict(msgspec.Struct, gc=False, eq=False):
 
     def _add(self, where: Any, bit: int) -> None:
         first = isinstance(self.bits, int)
-        kind = np.uint8 if bit < 256 and (first or self.bits.dtype == np.uint8) else np.uint64  # bytes are quick
+        kind = (
+            np.uint8 if bit < 256 and (first or self.bits.dtype == np.uint8) else np.uint64
+        )  # bytes take an eighth of the memory
         more = where.astype(kind)
         if bit > 1:
             more *= kind(bit)
@@ -184,8 +186,7 @@ class NodeVerdict(msgspec.Struct, gc=False, eq=False):
 
 
 def shared_mask(mask: Any) -> Any:
-    """A mask for many classes to be given: as bytes that are kept, not copied, and nobody may write into. None if it
-    is true nowhere."""
+    """Returns the mask as read-only bytes that many classes can share without a copy, or None if it is true nowhere."""
     if not any_true(mask):
         return None
     mask.flags.writeable = False
