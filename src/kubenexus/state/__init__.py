@@ -1,1 +1,1 @@
-"""The ledger and its columns: what is true of the cluster, kept by one writer. Calls no plugin."""
+"""The state of the cluster: the ledger, its only writer, and the columns that plugins read. Calls no plugin."""

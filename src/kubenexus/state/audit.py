@@ -1,8 +1,8 @@
-"""What a row holds against what it should: the node's offers as it last told of them, and the sum of its pods.
+"""Compares what a row holds with what it should hold: the node's allocatable amounts and the sum of its pods.
 
-Every change of a counter is a step up or down from what it was, so one that was miscounted once stays wrong. Here a row
-is counted from nothing, by arithmetic of its own: not the ledger's steps, nor what it remembers of footprints.
-Nothing is written, and nothing is remembered.
+The ledger changes a counter by adding or subtracting, so a counter that is wrong once stays wrong. This module counts a
+row from zero, with arithmetic of its own: it uses neither the ledger's steps nor its cached footprints. It writes
+nothing and keeps no state.
 """
 
 from collections import Counter as Counts
@@ -20,7 +20,7 @@ from kubenexus.state.resources import CPU, MEMORY, PODS
 
 
 class Miscount(NamedTuple):
-    """A counter that did not hold what it should; `node` is where."""
+    """A counter with a wrong value on `node`."""
 
     node: str
     counter: str
@@ -32,7 +32,7 @@ class Miscount(NamedTuple):
 
 
 class RowAccount(NamedTuple):
-    """All that is counted on a row. Lists are by resource, or by device."""
+    """All counters of a row. Lists are indexed by resource, or by device slot."""
 
     offered: list[int]
     used: list[int]
@@ -45,7 +45,7 @@ class RowAccount(NamedTuple):
 
 
 def miscounts(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[PodRecord]) -> list[Miscount]:
-    """What is off on a row, given what its node offers and the pods that count there."""
+    """Returns the wrong counters of a row, given its node's allocatable amounts and the pods that count there."""
     held, right = held_account(nodes, row), recount_row(nodes, row, offers, pods)
     if held == right:
         return []
@@ -55,14 +55,14 @@ def miscounts(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[Po
 
 
 def query_miscounts(nodes: NodeColumns, question: PodQuery) -> list[Miscount]:
-    """The same of a question about pods, wherever they run. It looks at all of them."""
+    """Returns the rows on which the cached answer of a pod query is wrong. Matches all pods against the query."""
     asked = " and ".join(f"pods with {term.selector}" if term.selector.text else "pods" for term in question)
     differences = nodes.pods.differences(question)
     return [Miscount(nodes.names[row] if row >= 0 else "", asked, *pair) for row, *pair in differences]
 
 
 def held_account(nodes: NodeColumns, row: int) -> RowAccount:
-    """As the columns have it."""
+    """Returns the counters that the columns hold for a row."""
     offered, used, nonzero = nodes.resources.by_row[row].tolist()
     endless = nodes.resources.endless[:, row].tolist()
     devices, slots = nodes.devices, range(len(nodes.devices.of_row(row)))
@@ -71,7 +71,7 @@ def held_account(nodes: NodeColumns, row: int) -> RowAccount:
 
 
 def recount_row(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[PodRecord]) -> RowAccount:
-    """As it should be."""
+    """Returns the counters of a row, computed from the node's allocatable amounts and its pods."""
     index, size = nodes.resources.index, nodes.resources.by_row.shape[2]
     offered = [0] * size
     for name, amount in offers:
@@ -110,7 +110,7 @@ def _left(devices: tuple[Device, ...], pods: Collection[PodRecord]) -> tuple[lis
 
 
 def _named(account: RowAccount, nodes: NodeColumns) -> dict[str, int]:
-    """In the words of whoever reads the log."""
+    """Returns the counters by the names under which the log shows them."""
     named = {"draw": account.draw}
     for resource, r in nodes.resources.index.items():
         named[f"{resource} offered"] = account.offered[r]

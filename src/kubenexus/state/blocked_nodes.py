@@ -1,8 +1,8 @@
-"""Nodes that take nothing new, since they run a pod that could not be read: what it takes is not known."""
+"""Nodes that accept no new pods, since they run a pod that cannot be decoded and so cannot be counted."""
 
 
 class BlockedNodes:
-    """Only the ledger writes here. For each node the pods that fence it; a pod fences one node at a time."""
+    """The unreadable pods of each blocked node. A pod blocks at most one node. Only the ledger writes here."""
 
     def __init__(self) -> None:
         self._pods: dict[str, set[str]] = {}
@@ -16,15 +16,16 @@ class BlockedNodes:
         return set(self._node_of)
 
     def node_of(self, pod: str) -> str:
-        """The node that this pod fences, "" if it does not."""
+        """Returns the node that this pod blocks, or ""."""
         return self._node_of.get(pod, "")
 
     def block(self, node: str, pod: str) -> None:
+        """Records that a pod blocks a node. The pod must block no other node."""
         self._pods.setdefault(node, set()).add(pod)
         self._node_of[pod] = node
 
     def unblock(self, pod: str) -> str:
-        """The node that this pod fenced, "" if it did not. Others may fence it still."""
+        """Removes the pod and returns the node that it blocked, or "". Other pods may still block that node."""
         node = self._node_of.pop(pod, "")
         if node:
             self._pods[node].remove(pod)
@@ -33,5 +34,5 @@ class BlockedNodes:
         return node
 
     def as_dict(self) -> dict[str, list[str]]:
-        """Fenced nodes, and the pods that could not be read."""
+        """Returns the unreadable pods by blocked node."""
         return {node: sorted(pods) for node, pods in self._pods.items()}

@@ -1,7 +1,7 @@
-"""Which rows changed since you last looked.
+"""A bounded log of changed rows, for caches that hold a value per row.
 
-Whoever caches something per row remembers a mark and asks what came after it. The log is bounded: a reader that
-slept too long is told so (`None`) and starts afresh.
+A cache remembers the log's `mark` and later reads the rows that changed after it. If the log no longer reaches that far
+back, it returns None and the cache recomputes all rows.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ _NONE: Rows = np.zeros(0, np.int64)
 
 
 class ChangeLog:
-    """`mark` is now, as a number to hand to `rows_since` later."""
+    """`mark` counts the recorded changes; a reader keeps it and passes it to `rows_since` later."""
 
     __slots__ = ("_dropped", "_latest", "_log", "_repeated", "mark")
 
@@ -23,9 +23,10 @@ class ChangeLog:
         self._dropped = 0
         self._log: Rows = np.zeros(min(1024, 2 * LIMIT), np.int64)
         self._latest: Rows = np.full(64, -1, np.int64)  # by row: the mark of its last change
-        self._repeated = -1  # the last mark whose row changed again since: no row comes twice after it
+        self._repeated = -1  # the last mark whose row changed again since: after it no row is in the log twice
 
     def record(self, row: int) -> None:
+        """Records a change of a row."""
         place, mark = self.mark - self._dropped, self.mark
         if place == len(self._log):
             place = self._make_room()
@@ -37,7 +38,8 @@ class ChangeLog:
         self.mark = mark + 1
 
     def rows_since(self, mark: int) -> Rows | None:
-        """Rows noted after `mark`, each once; None when that is no longer known. To be read before the next change."""
+        """Returns the rows recorded since `mark`, each once, or None if the log no longer reaches that far back. The
+        result is a view of the log: the caller uses it before the next change."""
         if mark == self.mark:
             return _NONE
         if mark < self._dropped:
@@ -46,7 +48,7 @@ class ChangeLog:
         return rows if self._repeated < mark else rows[self._latest.take(rows) == np.arange(mark, self.mark)]
 
     def _make_room(self) -> int:
-        """A longer log while it is short; then its older half is forgotten. Where the next change goes."""
+        """Doubles the log up to 2 * LIMIT, then drops its older half. Returns the index for the next change."""
         known = len(self._log)
         if known < 2 * LIMIT:
             self._log = np.concatenate([self._log, np.zeros(known, np.int64)])

@@ -1,5 +1,5 @@
-"""Which pods belong together: services and controllers, and the selector they give a pod that has no constraints of
-its own to spread by."""
+"""The default selector of a pod: the combined selectors of its services and its controller. Pods without topology
+spread constraints of their own are spread by it."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -20,7 +20,7 @@ from kubenexus.api.workloads import ReplicaSet, ReplicationController, Service, 
 from kubenexus.base.errors import Malformed
 
 _MOST_KNOWN = 1024
-_MOST_LABELS = 1_000  # that an owner selects by: all pods of its namespace are held against them
+_MOST_LABELS = 1_000  # of an owner's selector: it is matched against all pods of its namespace
 Pairs = tuple[tuple[str, str], ...]
 
 _KINDS = {
@@ -31,7 +31,7 @@ _KINDS = {
 
 
 class DefaultSelector(msgspec.Struct, frozen=True):
-    """What a pod is selected by, as plain data, and which of its labels that asks about."""
+    """A selector as plain data, with those labels of the pod that the selector refers to."""
 
     labels: dict[str, str]
     wanted: list[tuple[str, str, tuple[str, ...]]]
@@ -41,16 +41,22 @@ _UNKNOWN = DefaultSelector({}, [])
 
 
 class DefaultSelectors:
+    """The services and controllers of the cluster, and the default selectors that follow from them. Only the ledger
+    writes here."""
+
     def __init__(self) -> None:
-        self.version = 0  # moves with every change
-        self._known: dict[Hashable, DefaultSelector | None] = {}  # pods of one template ask the same again and again
+        self.version = 0  # grows with every change
+        # By what the selector depends on: pods of one template share an entry.
+        self._known: dict[Hashable, DefaultSelector | None] = {}
         self._services: dict[str, dict[str, Pairs]] = {}  # by namespace and name: the labels a service selects by
-        self._keys: dict[str, dict[str, int]] = {}  # by namespace: the label keys that so many services ask about
-        self._by_label: dict[str, dict[tuple[str, str], set[str]]] = {}  # by namespace: services by a label they want
+        self._keys: dict[str, dict[str, int]] = {}  # by namespace: how many services refer to a label key
+        # By namespace: names of services by the first label that they select.
+        self._by_label: dict[str, dict[tuple[str, str], set[str]]] = {}
         self._selectors: dict[tuple[str, str, str], Selector] = {}  # by kind, namespace and name of a controller
 
     def seen(self, owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
-        """Raises Malformed when a controller's selector cannot be read; it then selects nothing."""
+        """Records a service or controller. Raises Malformed if its selector is too large or cannot be compiled; the
+        owner then selects nothing."""
         namespace, name = owner.metadata.namespace, owner.metadata.name
         self._known.clear()
         self.gone(type(owner), namespace, name)
@@ -72,6 +78,7 @@ class DefaultSelectors:
             raise problem.within("spec.selector", f"{key[0]} {namespace}/{name}") from None
 
     def gone(self, kind: type[Any], namespace: str, name: str) -> None:
+        """Removes a service or controller."""
         self._known.clear()
         self.version += 1
         self._selectors.pop((kind.__name__, namespace, name), None)
@@ -93,7 +100,7 @@ class DefaultSelectors:
             del self._keys[namespace]
 
     def of(self, pod: Pod) -> DefaultSelector | None:
-        """What the pod's services and its controller select by; None when there is nothing."""
+        """Returns the default selector of the pod, or None if no service or controller selects it."""
         meta, labels = pod.metadata, pod.metadata.labels
         owners: Pairs = ()
         for owner in meta.owner_references if self._selectors else ():
@@ -122,7 +129,7 @@ class DefaultSelectors:
         return DefaultSelector(labels, [(r.key, r.op.value, r.values) for r in selector.requirements])
 
     def selector_of(self, pod: Pod) -> Selector:
-        """What the pod's services and its controller select by, taken together; empty when there is nothing."""
+        """Returns the requirements of the pod's services and its controller together; empty if there are none."""
         owners = pod.metadata.owner_references if self._selectors else ()
         merged = self._service_labels(pod) if self._services else None
         if not owners and not merged:
@@ -139,7 +146,7 @@ class DefaultSelectors:
         return Selector(tuple(wanted))
 
     def _service_labels(self, pod: Pod) -> dict[str, str]:
-        """Only services that ask for a label the pod has are looked at."""
+        """Returns the merged selectors of the services that select this pod, found by its labels."""
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
         services = self._services.get(namespace)
         merged: dict[str, str] = {}

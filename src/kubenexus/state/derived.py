@@ -1,6 +1,6 @@
-"""Columns that all pod classes share: what follows from the nodes and what runs there, and from no pod.
+"""Columns that depend only on the nodes and the pods on them, and are shared by all pod classes.
 
-Computed once over all rows and repaired by row, as the classes' own columns are. The last axis is the row.
+A column is computed once over all rows, and again only on rows that changed. The last axis is the row.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class Derivation(NamedTuple):
-    """A column by its name. `of` is given a view of some rows, or of all, and returns a column, or a table of several.
-    Each row follows from itself alone."""
+    """A named column. `of` takes a view of some or all rows and returns a column, or a table of several. The value of a
+    row may depend on that row alone."""
 
     name: str
     of: Callable[[Any], Any]
@@ -26,20 +26,20 @@ _MOST, _MOST_BYTES = 64, 64 << 20
 class _Column(NamedTuple):
     values: Any
     marks: tuple[int, int]
-    least: Any = None  # the smallest of some, once somebody asked
+    least: Any = None  # the minimum of each column in one part of a table, computed at the first call of `least`
 
 
 class DerivedColumns:
-    """By name; there are as many as rules ask for, each repaired when somebody asks for it."""
+    """Derived columns by name. A plugin's request adds a column or brings it up to date."""
 
     def __init__(self) -> None:
-        from kubenexus.state.view import Nodes  # which stands on the columns, and so on these
+        from kubenexus.state.view import Nodes  # it imports the columns, and so this module
 
         self._view = Nodes
         self._named: dict[str, _Column] = {}
 
     def all(self, wanted: Derivation, nodes: NodeColumns) -> Any:
-        """The column (or table) as of now, over all rows. Nobody may write into it."""
+        """Returns the column or table over all rows, up to date. The caller must not write into it."""
         known = self._named.get(wanted.name)
         marks = (nodes.node_changes.mark, nodes.usage_changes.mark)
         if known is not None and known.marks == marks:
@@ -51,7 +51,8 @@ class DerivedColumns:
         return values
 
     def least(self, wanted: Derivation, part: int, nodes: NodeColumns) -> list[float]:
-        """The smallest of each column in one part of a table, as of now. For each table it is always the same part."""
+        """Returns the minimum of each column in part `part` of a table. Callers must use the same `part` for a table
+        always."""
         values = self.all(wanted, nodes)
         known = self._named[wanted.name]
         if known.least is None:

@@ -1,6 +1,6 @@
-"""Devices as columns, slot-major: `share[s, n]` is what is free of the s-th device of node n, in thousandths.
+"""Devices as columns, slot-major: `share[s, n]` is the free share of device s of node n, in thousandths.
 
-Slot-major because a rule compares one slot of all nodes at a time; node-major is over twenty times slower.
+A rule compares one slot of all nodes at a time. A node-major layout is over twenty times slower.
 """
 
 import msgspec
@@ -14,7 +14,7 @@ WHOLE = 1000
 
 
 class Device(msgspec.Struct, frozen=True, gc=False):
-    """One accelerator of a node, as discovery found it. `vram` in bytes; `numa`, `switch`, `clique` -1 if unknown."""
+    """A device of a node, as discovery reports it. `vram` is in bytes; `numa`, `switch`, `clique` are -1 if unknown."""
 
     name: str
     model: str = ""
@@ -26,7 +26,7 @@ class Device(msgspec.Struct, frozen=True, gc=False):
 
 
 class DeviceShare(msgspec.Struct, frozen=True, gc=False):
-    """A part of a device that a pod was assigned: thousandths of it, and bytes of its memory."""
+    """The part of a device that is assigned to a pod: thousandths of the device, and bytes of its memory."""
 
     slot: int
     share: int = WHOLE
@@ -34,7 +34,7 @@ class DeviceShare(msgspec.Struct, frozen=True, gc=False):
 
 
 class DeviceColumns:
-    """Free share and free memory are written by placements; the other columns describe the hardware."""
+    """Device columns. Placements change the free share and the free memory; the other columns describe the hardware."""
 
     def __init__(self, capacity: int) -> None:
         self.share = np.zeros((0, capacity), np.int64)
@@ -57,7 +57,7 @@ class DeviceColumns:
         return self._of_row.get(row, ())
 
     def set(self, row: int, devices: tuple[Device, ...]) -> None:
-        """Describe a node's devices. All of them come out free: the ledger puts back what its pods hold."""
+        """Replaces the devices of a node, all free. The ledger then counts the pods that hold some of them."""
         if len(devices) > self.slots:
             for name in _COLUMNS:
                 setattr(self, name, _deepen(getattr(self, name), len(devices)))
@@ -76,13 +76,15 @@ class DeviceColumns:
             getattr(self, name)[:, row] = 0
 
     def clear_use(self, row: int) -> None:
+        """Makes all devices of a row free."""
         for slot, device in enumerate(self.of_row(row)):
             self.share[slot, row], self.vram[slot, row] = WHOLE, device.vram
 
     def charge(self, row: int, takes: tuple[DeviceShare, ...], sign: int, undo: UndoLog | None = None) -> None:
+        """Takes parts of devices of a row (`sign` +1) or frees them (-1)."""
         for take in takes:
             if take.slot >= len(self.of_row(row)):
-                continue  # the device went away under its pod; nothing to count until it is back
+                continue  # the device is gone while its pod still runs: it is counted when the device is back
             if undo is not None:
                 undo.cell(self.share, (take.slot, row))
                 undo.cell(self.vram, (take.slot, row))

@@ -1,8 +1,8 @@
-"""A fingerprint of the ledger that does not depend on rows, codes or the order of events.
+"""A digest of the ledger that does not depend on row numbers, codes or the order of events.
 
-The ledger can be rebuilt from a list at any time; live and rebuilt digests must be equal. A difference means that
-some event was miscounted: the kind of bug that makes an idle rack look full until somebody restarts the scheduler.
-A scheduler that runs has no second list to compare with; it counts its rows anew (`state.audit`).
+A ledger built from a list must have the same digest as the live one. A difference means that an event was miscounted:
+an idle rack can then look full until the scheduler restarts. A running scheduler has no second list to compare with; it
+recounts its rows instead (`state.audit`).
 """
 
 import hashlib
@@ -18,7 +18,7 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 def digest(ledger: Ledger) -> str:
-    """Over all nodes and all pods."""
+    """Returns the digest of all nodes, pods and nominations."""
     rows = {name: row_digest(ledger.nodes, row) for name, row in ledger.nodes.row_of.items()}
     pods = {
         key: (p.uid, p.node, p.footprint, p.device_shares, p.priority, p.labels, len(p.terms), p.terminating)
@@ -32,9 +32,9 @@ def digest(ledger: Ledger) -> str:
 
 
 def row_digest(nodes: NodeColumns, row: int) -> str:
-    """One node."""
+    """Returns the digest of one node."""
     resources = nodes.resources
-    # A resource that no node offers any more may still be counted; a ledger built now would not know of it.
+    # Skip resources that no node offers any more: a ledger built from a list would have no column for them.
     known = {name: r for name, r in resources.index.items() if resources.offering_rows[r] or name in BASICS}
     amounts = {name: (resources.alloc.item(r, row), resources.used.item(r, row)) for name, r in known.items()}
     endless = {name: resources.endless.item(r, row) for name, r in known.items()}

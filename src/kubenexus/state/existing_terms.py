@@ -1,8 +1,8 @@
-"""Which of the terms that pods carry speak of a pod: what others want of it, and nothing else about it.
+"""Finds which affinity terms of existing pods select a given pod.
 
-A pod's class depends on the terms that select it, not on its labels. A term about another namespace says nothing of a
-pod, and one that asks whether a label is there says the same of all that have it. To sign by the labels that terms ask
-about would let one tenant's term take every other tenant's pods apart, each numbered member a class of its own.
+A pod's class depends on the terms that select the pod, not on its labels. A term for another namespace does not concern
+the pod, and an Exists term treats all pods with the label alike. A signature by the labels that terms mention would let
+one tenant's term split every other tenant's pods, each numbered pod into a class of its own.
 """
 
 import hashlib
@@ -14,21 +14,21 @@ import msgspec
 from kubenexus.api.selectors import NOTHING, Operator
 from kubenexus.state.affinity_terms import AffinityTerm, PodSelectorTerm
 
-MAX_TERMS_CHECKED = 1_000  # terms that one pod is held against: 0.5 ms
-OTHER_VALUE = "\0"  # stands for all values of a label that no term names; no label can have it
+MAX_TERMS_CHECKED = 1_000  # terms checked for one pod: 0.5 ms
+OTHER_VALUE = "\0"  # replaces all values of a label that no term names; no label can have it
 _MAX_REMEMBERED = 4_096
 _MAX_UNDONE = 1_024
 
 Label = tuple[str, str]
 Reduced = tuple[tuple[str, str | None], ...]
-# The terms that speak of a pod, as tokens; or, where too many may, what they can see of its labels.
+# The tokens of the terms that select a pod; or, if too many terms may, the labels as far as terms distinguish them.
 SelectorValues = tuple[str, ...] | dict[str, str]
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class _TermUse(msgspec.Struct, gc=False):
-    """A term, by how many it is carried, and what stands for it in signatures: it is the same whenever the same term
-    comes back, so that a class is found again after a trial that was taken back."""
+    """A term, the number of pods that carry it, and its token in signatures. The token is a hash of the term, so a
+    class is found again after a trial placement was rolled back."""
 
     carried: AffinityTerm
     token: str
@@ -36,20 +36,22 @@ class _TermUse(msgspec.Struct, gc=False):
 
 
 class _TermsOfScope:
-    """Terms about the same namespaces. `mark` says which they are: equal marks, equal terms, and 0 none. What is taken
-    back in reverse order, as after each trial in a decision, leaves the mark as it was."""
+    """Terms about the same namespaces. Equal marks mean equal terms; mark 0 means no terms. Changes that are undone in
+    reverse order, as after each trial placement, restore the mark."""
 
     __slots__ = ("_by_label", "_done", "_marks", "mark", "size", "values")
 
     def __init__(self, marks: Iterator[int]) -> None:
         self.mark = self.size = 0
-        self.values: dict[str, dict[str | None, int]] = {}  # by key: how many terms name a value; None: ask at all
+        # By key: how many terms name a value; None: how many use the key.
+        self.values: dict[str, dict[str | None, int]] = {}
         self._marks = marks
-        self._by_label: dict[Label | None, dict[str, _TermUse]] = {}  # by a label that a pod needs to be meant
+        # By one label that a pod needs to be selected; None: no such label.
+        self._by_label: dict[Label | None, dict[str, _TermUse]] = {}
         self._done: list[tuple[str, int, int]] = []
 
     def change(self, known: _TermUse, by: int) -> None:
-        """A term comes (+1) or goes (-1)."""
+        """Adds a term (+1) or removes it (-1)."""
         for wanted in known.carried.term.selector.requirements:
             named = self.values.setdefault(wanted.key, {})
             for value in (None, *wanted.values):
@@ -82,14 +84,14 @@ class _TermsOfScope:
             self.mark = next(self._marks)
 
     def reduced(self, labels: Mapping[str, str]) -> Reduced:
-        """What its terms can see of these labels, however many terms there are."""
+        """Returns the labels as far as these terms distinguish them, at a cost independent of the number of terms."""
         values = self.values
         if not values:
             return ()
         return tuple([(key, value if value in values[key] else None) for key, value in labels.items() if key in values])
 
     def candidates(self, labels: Mapping[str, str]) -> Iterator[_TermUse]:
-        """The terms that may mean a pod with these labels."""
+        """Yields the terms that may select a pod with these labels."""
         for label in (None, *labels.items()):
             yield from self._by_label.get(label, {}).values()
 
@@ -98,23 +100,24 @@ _NONE = _TermsOfScope(count(1))
 
 
 class ExistingTerms:
-    """Only the columns of pods write here. `namespaces` has the labels of each that is known."""
+    """All affinity terms of existing pods. Only `PodColumns` writes here. `namespaces` holds the labels of the known
+    namespaces."""
 
     def __init__(self, namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self._namespaces = namespaces
         self._marks = count(1)
         self._known: dict[AffinityTerm, _TermUse] = {}
-        self._named: dict[str, _TermsOfScope] = {}  # by namespace: terms that name it
+        self._named: dict[str, _TermsOfScope] = {}  # by namespace: terms that list it
         self._selecting = _TermsOfScope(self._marks)  # terms that select namespaces by label
-        self._relabelled: dict[str, int] = {}  # namespaces that had other labels once
+        self._relabelled: dict[str, int] = {}  # by namespace: the mark of its last change of labels
         self._remembered: dict[tuple[object, ...], SelectorValues] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
     def change(self, carried: AffinityTerm, by: int) -> None:
-        """One more carries this term (+1), or one less (-1). The others are not looked at: each workload may carry a
-        term of its own."""
+        """Adds a carrier of the term (+1) or removes one (-1). The cost does not depend on other terms, since each
+        workload may carry a term of its own."""
         known = self._known.get(carried)
         if known is None:
             known = self._known[carried] = _TermUse(carried, _token(carried))
@@ -139,7 +142,7 @@ class ExistingTerms:
                 del self._named[namespace]
 
     def namespace_changed(self, name: str, *, fresh: bool) -> None:
-        """A namespace has other labels, or is gone; `fresh`: it was not known."""
+        """Handles other labels of a namespace, or its deletion. `fresh`: the namespace was not known before."""
         self._remembered.clear()
         if name not in self._namespaces:
             self._relabelled.pop(name, None)
@@ -147,20 +150,20 @@ class ExistingTerms:
             self._relabelled[name] = next(self._marks)
 
     def scope(self, namespace: str) -> tuple[int, ...]:
-        """Which terms may speak of this namespace's pods: while it is equal, `about` answers as it did. Empty: none
-        does."""
+        """Returns marks of the terms that may select pods of this namespace, empty if there are none. While they are
+        equal, `about` returns equal results."""
         asked, selecting = self._named.get(namespace, _NONE), self._selecting
         marks = (asked.mark, selecting.mark, self._relabelled.get(namespace, 0))
         return marks if any(marks) else ()
 
     def token(self, carried: AffinityTerm) -> str:
-        """What stands for a term in signatures; empty if none carries it."""
+        """Returns the token of a term in signatures, or "" if no pod carries the term."""
         known = self._known.get(carried)
         return "" if known is None else known.token
 
     def about(self, namespace: str, labels: Mapping[str, str]) -> SelectorValues:
-        """What terms say of a pod. Remembered by what they can see of it, so that a pod with a number of its own costs
-        no more than its siblings."""
+        """Returns the terms that select a pod, as `SelectorValues`. The cache key holds only what terms can
+        distinguish, so a pod with a label value of its own shares its siblings' entry."""
         named, selecting = self._named.get(namespace, _NONE), self._selecting
         if not named.size and not selecting.size:
             return ()
@@ -183,7 +186,7 @@ class ExistingTerms:
         return tuple(sorted(found))
 
     def meaning(self, namespace: str, labels: Mapping[str, str]) -> list[str]:
-        """The tokens of all terms that mean such a pod, however many have to be looked at."""
+        """Returns the tokens of all terms that select such a pod. Checks any number of terms."""
         known, candidates = self._namespaces.get(namespace, {}), self._candidates(namespace, labels)
         return sorted({each.token for each in candidates if _means(each, namespace, known, labels)})
 
@@ -193,19 +196,19 @@ class ExistingTerms:
 
 
 def _means(each: _TermUse, namespace: str, known: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether a term means such a pod. A namespace that is not known has no labels, as upstream."""
+    """Returns whether a term selects such a pod. An unknown namespace has no labels, as upstream."""
     term = each.carried.term
     return term.covers(namespace, known) and term.selector.matches(labels)
 
 
 def _visible(labels: Mapping[str, str], seen: tuple[Reduced, Reduced]) -> dict[str, str]:
-    """The labels as far as terms tell them apart: a value counts as such if one of them names it."""
+    """Returns the labels as far as terms distinguish them: a value is kept only if some term names it."""
     visible = {key: OTHER_VALUE for pairs in seen for key, _ in pairs}
     return visible | {key: labels[key] for pairs in seen for key, value in pairs if value is not None}
 
 
 def _needed(term: PodSelectorTerm) -> list[Label | None]:
-    """Labels of which a pod needs one to be selected; None: it may have any."""
+    """Returns labels of which a pod needs one to be selected, or [None] if any pod may be."""
     sets = [wanted for wanted in term.selector.requirements if wanted.op is Operator.IN]
     if not sets:
         return [None]

@@ -1,4 +1,4 @@
-"""What a pod takes from its node. Pods of one template share one footprint object."""
+"""The resources and host ports that a pod takes from its node. Pods of one template share one `Footprint` object."""
 
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -14,7 +14,7 @@ ANY_ADDRESS = "0.0.0.0"
 
 
 class Port(NamedTuple):
-    """A port on the host. The wildcard address clashes with every address."""
+    """A port on the host. The wildcard address conflicts with every address."""
 
     protocol: str
     number: int
@@ -26,7 +26,7 @@ class Port(NamedTuple):
 
 
 class Footprint(msgspec.Struct, frozen=True, weakref=True):
-    """Amounts by resource name (`pods` is not among them: every pod counts as one), and the ports on the host."""
+    """Amounts by resource name, and host ports. `pods` is not among the amounts: every pod counts as one."""
 
     amounts: Amounts = ()
     nonzero_cpu: int = 0
@@ -38,24 +38,24 @@ _shared: "WeakValueDictionary[Footprint, Footprint]" = WeakValueDictionary()
 
 
 def interned(footprint: Footprint) -> Footprint:
-    """The one object that stands for this footprint, alive as long as some pod has it."""
+    """Returns the shared object equal to this footprint. It lives as long as a pod refers to it."""
     return _shared.setdefault(footprint, footprint)
 
 
 def footprint_from_requests(requests: Requests, ports: tuple[Port, ...]) -> Footprint:
-    """Amounts are capped so that sums of two stay within int64; such a pod fits nowhere anyway. Not shared: for whoever
-    keeps it for all pods of a kind."""
+    """Returns a footprint with amounts capped, so that the sum of two stays within int64; a capped pod fits no node.
+    The result is not interned: the caller keeps it for all pods of a class."""
     cpu, memory = min(requests.nonzero_cpu, AMOUNT_CAP), min(requests.nonzero_memory, AMOUNT_CAP)
     return Footprint(_capped(requests.amounts), cpu, memory, ports)
 
 
 def footprint_of(pod: Pod) -> Footprint:
-    """What this pod takes where it runs, resize in place included. Raises Malformed, naming the field."""
+    """Returns the footprint of a pod where it runs, in-place resize included. Raises Malformed, naming the field."""
     return interned(footprint_from_requests(footprint(pod), host_ports(pod)))
 
 
 def host_ports(pod: Pod) -> tuple[Port, ...]:
-    """Ports of the containers that run as long as the pod does: sidecars and ordinary containers."""
+    """Returns the host ports of the containers that run as long as the pod does: sidecars and ordinary containers."""
     found: list[Port] = []
     for container in pod.spec.init_containers:
         if container.ports and container.restart_policy == "Always":

@@ -1,4 +1,4 @@
-"""Container images on nodes: who has which, how large it is, on how many nodes."""
+"""Container images on nodes: which nodes have an image, and its size."""
 
 from itertools import islice
 
@@ -7,12 +7,12 @@ import numpy as np
 from kubenexus.api.core import ContainerImage
 from kubenexus.base.arrays import BoolColumn
 
-# Of one node. Kubelets report the fifty largest images unless they are told otherwise, each with two names.
+# Names read of one node. Kubelets report the fifty largest images by default, each with two names.
 MOST_NAMES = 4096
 
 
 class Image:
-    """`size` is what the first node that had it reported, as upstream's cache keeps it."""
+    """An image. `size` is what the first node that had it reported, as in upstream's cache."""
 
     __slots__ = ("name", "rows", "size")
 
@@ -23,18 +23,20 @@ class Image:
 
 
 class ImageColumns:
+    """The images of all rows. Only `NodeColumns` writes here."""
+
     def __init__(self) -> None:
         self._images: dict[str, Image] = {}
         self._of_row: dict[int, tuple[Image, ...]] = {}
 
     @property
     def any(self) -> bool:
-        """Whether some node reports an image at all."""
+        """Whether any node reports an image."""
         return bool(self._images)
 
     def set(self, row: int, images: list[ContainerImage]) -> bool:
-        """Whether anything changed. Kubelets report their images often and change them rarely: only the difference
-        is touched."""
+        """Replaces the images of a row and returns whether they changed. Kubelets report often and change rarely, so
+        only the difference is written."""
         if not images and row not in self._of_row:
             return False
         names = ((name, image.size_bytes) for image in images for name in image.names)
@@ -63,11 +65,11 @@ class ImageColumns:
         return self._images.get(name)
 
     def of_row(self, row: int) -> list[tuple[str, int]]:
-        """Names and sizes on one row, for the digest."""
+        """Returns names and sizes of the images on a row, for the digest."""
         return sorted((image.name, image.size) for image in self._of_row.get(row, ()))
 
     def column(self, image: Image, size: int) -> BoolColumn:
-        """On which rows the image is."""
+        """Returns a mask of the rows that have the image."""
         has = np.zeros(size, np.bool_)
         has[list(image.rows)] = True
         return has

@@ -1,14 +1,14 @@
-"""The ledger: the only writer of what is true.
+"""The ledger: the only writer of the cluster's state.
 
     Unknown ──assume──▶ Assumed ──upsert_pod(bound)──▶ Bound ──remove_pod / finished──▶ Gone
        │                   │ └──forget (bind failed)──▶ Unknown                       ▲
        │                   └──────────────remove_pod───────────────────────────────────┤
-       └──upsert_pod(bound by anybody)──────────────▶ Bound ────────────────────────────┘
+       └──upsert_pod(bound by any scheduler)────────▶ Bound ────────────────────────────┘
 
-A pod counts on its node from Assumed until Gone. Every transition below is a method and returns the rows it touched;
-nothing else in the program changes these columns. A pod may be bound to a node we have not seen, or no longer see: it
-is remembered by the node's name and counted when the node is there. A bound pod that cannot be read does not vanish:
-its node is fenced until the pod can be read or is gone.
+A pod counts on its node from Assumed until Gone. Each transition is a method that returns the rows it changed; no other
+code changes these columns. A pod may be bound to a node that is not known, or no longer known. The ledger keeps such a
+pod under the node's name and counts it when the node appears. A bound pod that cannot be decoded blocks its node: the
+node accepts no new pods until the pod can be decoded or is gone.
 """
 
 from itertools import islice
@@ -38,23 +38,26 @@ IMPLICIT_RESOURCE = "deviceclass.resource.kubernetes.io/"
 
 
 class Ledger:
+    """The state of all nodes and pods. `generation` grows with every change; a `Snapshot` is valid while it stays the
+    same. Only code of this package writes to `nodes` and `pods`. No method blocks or does I/O."""
+
     def __init__(self) -> None:
         self.nodes = NodeColumns()
         self.generation = 0
         self.pods: dict[str, PodRecord] = {}
-        self.assumed = 0  # of the pods: how many the API server has yet to confirm
+        self.assumed = 0  # pods that are assumed: the API server has not confirmed their binding
         self.groups = PodGroupStore()
         self._pods_by_node = PodsByNode()
-        self._nominations = Nominations(self.nodes.pods.nominated)  # by the API server's word
-        self._holds = Nominations(self.nodes.pods.nominated)  # by our own, for pods that have yet to come
+        self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
+        self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
         self._blocked_nodes = BlockedNodes()
         self._device_classes: dict[str, str] = {}
         self._devices: dict[str, tuple[Device, ...]] = {}
 
-    # --- what the API server says about nodes ---------------------------------------------------------------------
+    # --- nodes and other objects from the API server --------------------------------------------------------------
 
     def upsert_node(self, node: Node) -> set[int]:
-        """A node was added or changed. Raises Malformed, leaving the row as it was."""
+        """Adds or updates a node. Raises Malformed and leaves the row unchanged if the node cannot be read."""
         name = node.metadata.name
         mark, known = self.nodes.node_changes.mark, name in self.nodes.row_of
         row, offered_first = self.nodes.set(node)
@@ -69,7 +72,7 @@ class Ledger:
         return {row} | self._count_first(offered_first)
 
     def remove_node(self, name: str) -> set[int]:
-        """A node was deleted. Its pods stay known, and count again if the name comes back."""
+        """Removes a node. Its pods stay known, and count again if a node of that name comes back."""
         row = self.nodes.row_of.get(name)
         if row is None:
             return set()
@@ -79,7 +82,7 @@ class Ledger:
         return {row}
 
     def set_devices(self, node: str, devices: tuple[Device, ...]) -> set[int]:
-        """Discovery described a node's devices; an empty tuple means they went away."""
+        """Replaces the devices of a node, as discovery reports them. An empty tuple removes them."""
         if devices == self._devices.get(node, ()):
             return set()
         self._devices[node] = devices
@@ -103,7 +106,7 @@ class Ledger:
         self._delegate()
 
     def upsert_owner(self, owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
-        """A service or controller was added or changed. Raises Malformed when its selector cannot be read."""
+        """Adds or updates a service or controller. Raises Malformed if its selector cannot be read."""
         self.generation += 1
         self.nodes.default_selectors.seen(owner)
 
@@ -118,25 +121,25 @@ class Ledger:
         self._namespace(name, None)
 
     def upsert_storage(self, thing: StorageObject) -> set[int]:
-        """A volume, a claim, or what belongs to them was added or changed. Raises Malformed, leaving all as it was."""
+        """Adds or updates a volume, a claim or another storage object. Raises Malformed and then changes nothing."""
         return self._storage(self.nodes.volumes.seen(thing))
 
     def remove_storage(self, kind: type[StorageObject], key: str) -> set[int]:
-        """One was deleted: `namespace/name`, or the name alone where there is no namespace."""
+        """Removes a storage object. `key` is `namespace/name`, or the name alone of a kind without namespaces."""
         return self._storage(self.nodes.volumes.gone(kind, key))
 
-    # --- what the API server says about pods ----------------------------------------------------------------------
+    # --- pods from the API server ---------------------------------------------------------------------------------
 
     def upsert_pod(self, pod: Pod) -> set[int]:
-        """A pod was added or changed, whoever bound it. Raises Malformed when it cannot be read, after fencing its
-        node if it is bound."""
+        """Adds or updates a pod, bound by any scheduler. Raises Malformed if the pod cannot be read; if the pod is
+        bound, its node is then blocked."""
         key, node = pod.key, pod.spec.node_name
         if is_finished(pod):
             return self.remove_pod(key)
         dirty: set[int] = set()
         record = self.pods.get(key)
         if record is not None and record.uid != pod.metadata.uid:
-            dirty |= self.remove_pod(key)  # deleted and made again, and nobody told us of the delete
+            dirty |= self.remove_pod(key)  # deleted and created again; the watch did not deliver the delete
             record = None
         at = node or pod.status.nominated_node_name
         try:
@@ -155,29 +158,29 @@ class Ledger:
         return dirty
 
     def remove_pod(self, key: str) -> set[int]:
-        """A pod was deleted, or has finished."""
+        """Removes a pod that was deleted or has finished."""
         self._withdraw(key)
         dirty = self._lift_fence(key)
         record = self.pods.get(key)
         return dirty if record is None else dirty | self._remove(record)
 
     def block_unreadable_pod(self, key: str, node: str) -> set[int]:
-        """A pod that cannot be decoded or counted. If it is bound, its node takes nothing new until it can be read or
-        is gone; what was known of it before no longer counts, so that the ledger is what a list would make it."""
+        """Handles a pod that cannot be decoded or counted. If it is bound, its node accepts no new pods until the pod
+        can be read or is gone. The earlier record no longer counts, so that the ledger equals one built from a list."""
         record = self.pods.get(key)
         if not node and record is not None and record.stage is PodStage.ASSUMED:
             self._withdraw(key)
-            return self._lift_fence(key)  # we placed it, and its bind may be under way: it keeps its room
+            return self._lift_fence(key)  # we placed it and its bind may be in flight: it stays counted
         dirty = self.remove_pod(key)
         if not node:
             return dirty
         self._blocked_nodes.block(node, key)
         return dirty | self._fence(node)
 
-    # --- what we decide -------------------------------------------------------------------------------------------
+    # --- our own decisions ----------------------------------------------------------------------------------------
 
     def transaction(self) -> Transaction:
-        """Placements to be kept or rolled back as a whole."""
+        """Returns a transaction: placements that are committed or rolled back as a whole."""
         return Transaction(self)
 
     def assume(
@@ -189,13 +192,13 @@ class Ledger:
         takes: tuple[DeviceShare, ...] = (),
         picks: tuple[VolumeChoice, ...] = (),
     ) -> PodRecord:
-        """We decided: from now on the pod counts on its node, whatever the API server will answer."""
+        """Counts the pod on its node from now on, before the API server has answered the bind."""
         with self.transaction() as transaction:
             transaction.place(pod, node, footprint or footprint_of(pod), takes, picks)
             return transaction.commit(now)[0]
 
     def commit_records(self, records: list[PodRecord]) -> None:
-        """Called by an attempt that is kept."""
+        """Enters the records of a transaction that is committed. Raises KubeNexusError if a pod is already known."""
         fresh: set[str] = set()
         for key in (record.key for record in records):
             if key in self.pods or key in fresh:
@@ -206,26 +209,27 @@ class Ledger:
         self.generation += 1
 
     def forget(self, key: str) -> set[int]:
-        """The bind failed: an assumed pod is Unknown again. A bound one stays."""
+        """Makes an assumed pod Unknown again after its bind failed. A bound pod stays."""
         record = self.pods.get(key)
         if record is None or record.stage is not PodStage.ASSUMED:
             return set()
         return self._remove(record)
 
     def hold_capacity(self, record: PodRecord) -> None:
-        """Room on a node is kept for somebody who has yet to come, as for a pod nominated there. The record's name must
-        be no pod's. No list tells of it, so it is no part of what a list would make the ledger."""
+        """Holds capacity on a node for a pod that does not exist yet, as for a pod nominated there. The record's key
+        must be no pod's. The digest leaves holds out, since no list contains them."""
         self.generation += self._holds.add(record)
 
     def release_capacity(self, key: str) -> None:
+        """Releases capacity that `hold_capacity` holds under this key."""
         self.generation += self._holds.remove(key)
 
-    # --- counting anew --------------------------------------------------------------------------------------------
+    # --- audit ----------------------------------------------------------------------------------------------------
 
     def audit(self, node: Node) -> list[Miscount]:
-        """Whether a node's row holds what this node, as it was last seen, offers and what its pods take. If not, the
-        row is put right and noted as changed; if so, nothing is. Called by `app.ledger_auditor`, never within an
-        attempt: what is only tried counts, and is no pod's that we know of."""
+        """Recounts the row of `node` and returns the wrong counters; if there are any, corrects the row and records it
+        as changed. Called by `app.ledger_auditor`, never within a transaction: trial placements count on rows but are
+        in no record of the ledger."""
         row = self.nodes.row_of.get(node.metadata.name)
         if row is None:
             return []
@@ -239,7 +243,7 @@ class Ledger:
         return found
 
     def audit_query(self, question: PodQuery) -> list[Miscount]:
-        """Whether a question about pods has the answer that all of them give. As `audit`."""
+        """Recounts a pod query over all pods and returns the wrong counters; if there are any, corrects its answer."""
         found = query_miscounts(self.nodes, question)
         if found:
             self.nodes.pods.recount(question)
@@ -250,19 +254,20 @@ class Ledger:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """The state as of now, for one decision."""
+        """Returns the state as of now, for one decision."""
         return Snapshot(self, self.generation)
 
     def on_node(self, name: str) -> list[PodRecord]:
+        """Returns the assumed and bound pods of a node."""
         return list(self._pods_by_node.on(name))
 
     def nominees(self, node: str) -> list[PodRecord]:
-        """Pods that wait for this node and are not placed yet, by the API server's word."""
+        """Returns the pods that the API server nominates to this node and that are not placed yet."""
         return [n for key, n in self._nominations.on(node).items() if key not in self.pods]
 
     def nominated_and_held(self) -> dict[str, list[PodRecord]]:
-        """By node, all that must be counted there before others are let in: nominees, and what is held. Every decision
-        asks, and mostly there is nobody."""
+        """Returns by node the records that count there before other pods: nominees and held capacity. Every decision
+        calls this, and mostly the result is empty."""
         nominated, held = self._nominations.by_node, self._holds.by_node
         if not nominated and not held:
             return {}
@@ -274,30 +279,30 @@ class Ledger:
         return list(self._nominations.by_node)
 
     def held_by(self, key: str) -> PodHoldings:
-        """What a pod keeps from others now. A nomination counts while the pod is neither assumed nor bound."""
+        """Returns what a pod occupies now. A nomination counts while the pod is neither assumed nor bound."""
         record = self.pods.get(key)
         if record is not None:
             return PodHoldings(node=record.node)
         return PodHoldings(nominated=self._nominations.of(key), blocked=self._blocked_nodes.node_of(key))
 
     def fenced(self, node: str) -> bool:
-        """Whether the node takes nothing new, since a pod there cannot be read."""
+        """Returns whether the node accepts no new pods, since a pod there cannot be read."""
         return node in self._blocked_nodes
 
     @property
     def blocked_nodes(self) -> dict[str, list[str]]:
-        """Fenced nodes, and the pods that could not be read."""
+        """The unreadable pods by blocked node."""
         return self._blocked_nodes.as_dict()
 
-    # --- how it is kept -------------------------------------------------------------------------------------------
+    # --- internal -------------------------------------------------------------------------------------------------
 
     def _bound(self, fresh: PodRecord, record: PodRecord | None) -> set[int]:
         if record is None:
             return self._add(fresh)
         if record.node == fresh.node:
             fresh.device_shares, fresh.volume_choices = record.device_shares, record.volume_choices
-            # Nothing to count again: the record moves on, the columns stay. The API server itself labels a pod with its
-            # node's zone when it is bound, and hardly ever does anybody ask about that.
+            # Update the record and leave the columns, if nothing has to be counted again. On binding the API server
+            # labels a pod with its node's zone, and almost no query refers to that label.
             if _counts_alike(record, fresh) and self.nodes.pods.relabel(record, fresh.labels):
                 self.assumed -= record.stage is PodStage.ASSUMED
                 record.stage, record.priority, record.assumed_at = PodStage.BOUND, fresh.priority, 0.0
@@ -337,7 +342,7 @@ class Ledger:
             self.nodes.add_pod(row, record)
 
     def _count_first(self, resources: list[str]) -> set[int]:
-        """A resource is offered for the first time: count what pods hold of it already."""
+        """Counts what pods already hold of resources that a node offers for the first time. Returns the rows."""
         if not resources:
             return set()
         fresh = set(resources)
@@ -374,21 +379,22 @@ class Ledger:
             return set()
         for row in touched.nodes:
             self.nodes.node_changes.record(row)
-        # Where no row is concerned, one is named all the same: whoever caches then looks at its stamps again.
+        # If no row is concerned, record any row: caches then compare their versions again.
         for row in touched.usage or islice(self.nodes.row_of.values(), 1):
             self.nodes.usage_changes.record(row)
         self.generation += 1
         return {*touched.usage, *touched.nodes}
 
     def _delegate(self) -> None:
-        names = {resource for resource in self._device_classes.values() if "/" in resource}  # an extended one has it
+        # An extended resource has a slash.
+        names = {resource for resource in self._device_classes.values() if "/" in resource}
         names |= {IMPLICIT_RESOURCE + name for name in self._device_classes}
         self.nodes.set_device_class_resources(frozenset(names))
         self.generation += 1
 
 
 def _counts_alike(one: PodRecord, other: PodRecord) -> bool:
-    """Whether two records of a pod count the same on its node, whatever its labels."""
+    """Returns whether two records of a pod count the same on its node, labels aside."""
     return (one.footprint, one.terms, one.mounts, one.terminating, one.endless) == (
         other.footprint,
         other.terms,

@@ -1,9 +1,9 @@
-"""The cluster as columns: a node is a row, everything the rules read is a column over all rows.
+"""The cluster as columns: a node is a row, and each property that plugins read is a column over all rows.
 
-Rows are handed out once and reused after a node is gone; `size` is one past the highest row in use, and `alive` says
-which rows are nodes. Every change is noted in a log by row: `node_changes` when the node itself changed (labels,
-taints, capacity), `usage_changes` when what runs on it did. What concerns all rows at once, such as how many nodes
-there are, moves `cluster_version`.
+A row is reused after its node is gone. `size` is one past the highest row in use, and `alive` marks the rows that are
+nodes. Each change is logged by row: in `node_changes` if the node itself changed (labels, taints, capacity), in
+`usage_changes` if the pods on it did. A change that concerns all rows, such as the number of nodes, raises
+`cluster_version`.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ _NOT_YET: Any = object()
 
 
 class NodeColumns:
-    """All columns and the rows' names. Only the ledger and the journal write here."""
+    """All columns and the rows' names. Only the ledger and its transactions write here."""
 
     def __init__(self) -> None:
         self.capacity = _FIRST_CAPACITY
@@ -51,7 +51,8 @@ class NodeColumns:
         self.cordoned: BoolColumn = np.zeros(self.capacity, np.bool_)
         self.blocked: BoolColumn = np.zeros(self.capacity, np.bool_)
         self.name_hash: NDArray[np.uint64] = np.zeros(self.capacity, np.uint64)
-        self.tie_break: NDArray[np.uint32] = np.zeros(self.capacity, np.uint32)  # the lot, drawn anew with each pod
+        # Changes with each pod, see `tie_break_of`.
+        self.tie_break: NDArray[np.uint32] = np.zeros(self.capacity, np.uint32)
         self.features: list[frozenset[str]] = []
         self.resources = ResourceColumns(self.capacity)
         self.labels = LabelColumns(self.capacity)
@@ -63,7 +64,7 @@ class NodeColumns:
         self.default_selectors = DefaultSelectors()
         self.volumes = VolumeStore(self.row_of, self.capacity)
         self.derived = DerivedColumns()
-        self.cordoned_count = self.blocked_count = 0  # how many there are
+        self.cordoned_count = self.blocked_count = 0  # rows that are cordoned, and blocked
         self.device_class_resources: frozenset[str] = frozenset()
         self.node_changes = ChangeLog()
         self.usage_changes = ChangeLog()
@@ -74,8 +75,8 @@ class NodeColumns:
         self._seals: dict[int, bytes] = {}
 
     def set(self, node: Node) -> tuple[int, list[str]]:
-        """Write a node into its row, if anything that matters changed. Returns the row, and resources never seen
-        before, whose use the ledger has to count. Raises Malformed before anything is written."""
+        """Writes a node into its row if a property that is read has changed. Returns the row, and the resources that no
+        node offered before: the ledger has to count their use. Raises Malformed before anything is written."""
         offered = allocatable(node)
         seal = _seal(node)
         name = node.metadata.name
@@ -100,7 +101,7 @@ class NodeColumns:
         return self.resources.set_allocatable(row, offered)
 
     def remove(self, name: str) -> int | None:
-        """Empty a node's row. What ran there has to be taken off by the ledger before."""
+        """Empties the row of a node. The ledger removes its pods first."""
         row = self.row_of.get(name)
         if row is None:
             return None
@@ -124,7 +125,7 @@ class NodeColumns:
         return row
 
     def add_pod(self, row: int, record: PodRecord, undo: UndoLog | None = None) -> None:
-        """Count a pod on a row."""
+        """Counts a pod on a row."""
         footprint = record.footprint
         self.resources.add_footprint(row, footprint, +1, undo)
         if record.endless:
@@ -141,7 +142,7 @@ class NodeColumns:
         self.usage_changed(row)
 
     def remove_pod(self, row: int, record: PodRecord) -> bool:
-        """Count a pod no longer. False: a counter stood at its cap, recount the row."""
+        """Removes a pod from a row. Returns False if a counter was at its cap: the caller must recount the row."""
         footprint = record.footprint
         exact = self.resources.add_footprint(row, footprint, -1)
         if record.endless:
@@ -155,7 +156,7 @@ class NodeColumns:
         return exact
 
     def clear_pods(self, row: int, residents: Iterable[PodRecord]) -> None:
-        """Take everything off a row."""
+        """Removes all pods from a row."""
         for record in residents:
             if record.slot >= 0:
                 self._leave(record, row)
@@ -165,7 +166,7 @@ class NodeColumns:
         self.usage_changed(row)
 
     def usage_changed(self, row: int) -> None:
-        """What runs on a row is not what it was."""
+        """Records that the pods on a row changed."""
         self.tie_break[row] = tie_break_of(self.name_hash.item(row), self.resources.used.item(PODS, row))
         self.usage_changes.record(row)
 
@@ -175,21 +176,22 @@ class NodeColumns:
         self.pods.remove(record, row)
 
     def set_blocked(self, row: int, fenced: bool) -> None:
+        """Sets whether a row accepts no new pods."""
         if bool(self.blocked[row]) != fenced:
             self.blocked_count += 1 if fenced else -1
             self.blocked[row] = fenced
             self.node_changes.record(row)
 
     def set_device_class_resources(self, resources: frozenset[str]) -> None:
-        """Extended resources that device classes back: where no device plugin offers them, claims will."""
+        """Sets the extended resources that device classes back. Claims provide them where no device plugin does."""
         if resources != self.device_class_resources:
             self.device_class_resources = resources
             for row in self.row_of.values():
                 self.node_changes.record(row)
 
     def cached_until_node_change(self, question: Hashable, answer: Callable[[], Any]) -> Any:
-        """What follows from the nodes alone, whatever runs there: many classes ask in the same words, and until a node
-        changes they are answered once. Nobody may write into an answer."""
+        """Returns `answer()`, cached under `question` until a node changes. For values that depend on the nodes alone
+        and are shared by many pod classes. The caller must not write into the result."""
         if self._remembered[0] != self.node_changes.mark:
             self._remembered = (self.node_changes.mark, {})
         known = self._remembered[1]
@@ -201,7 +203,7 @@ class NodeColumns:
         return found
 
     def shared_while_used(self, question: Hashable, make: Callable[[], T]) -> T:
-        """What follows the pods for all classes that ask in the same words. It is kept while one of them holds it."""
+        """Returns `make()`, shared by all callers with an equal `question` while one of them holds a reference."""
         found: T | None = self._shared.get(question)
         if found is None:
             found = self._shared[question] = make()
@@ -245,17 +247,18 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def _seal(node: Node) -> bytes:
-    """A short fingerprint of what we read of a node: heartbeats arrive every few seconds and change nothing."""
+    """Returns a fingerprint of the fields that are read of a node. Heartbeats come every few seconds and change
+    none."""
     parts = (node.metadata.uid, node.metadata.labels, node.spec, node.status.allocatable, node.status.images)
     return hashlib.blake2b(_encoder.encode((*parts, node.status.declared_features)), digest_size=16).digest()
 
 
 def name_hash_of(name: str) -> int:
-    """A node's lot when scores tie: from its name alone, so that it does not depend on the order of arrival."""
+    """Returns a hash of the node's name, for ties between scores. It does not depend on the order of arrival."""
     return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 def tie_break_of(lot: int, pods: int) -> int:
-    """A node's lot while it runs so many pods: what all classes' lots have in common (see `cycle.tie_break`)."""
+    """Returns the node's tie-break number while it runs `pods` pods, common to all classes (see `cycle.tie_break`)."""
     mixed = (pods * 0x9E3779B1 ^ lot) & 0xFFFFFFFF  # a factor that spreads neighbouring numbers far apart
     return mixed ^ mixed >> 15

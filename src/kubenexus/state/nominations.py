@@ -1,4 +1,4 @@
-"""Room on nodes that is spoken for by pods that do not count there yet: by node, and by pod."""
+"""Capacity on nodes that is reserved for pods which do not count there yet, by node and by pod."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,8 +6,8 @@ from kubenexus.state.pods import PodRecord
 
 
 class Nominations:
-    """Only the ledger writes here. A pod speaks for one node at a time; `told` hears of each that begins (+1) or ends
-    (-1) to."""
+    """The nominated pods of each node. A pod is nominated to at most one node. Only the ledger writes here. `told` is
+    called with each record that is added (+1) or removed (-1)."""
 
     def __init__(self, told: Callable[[PodRecord, int], None]) -> None:
         self._told = told
@@ -15,20 +15,20 @@ class Nominations:
         self._node_of: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[str]:
-        """The keys of the pods."""
+        """Iterates over the keys of the pods."""
         return iter(self._node_of)
 
     def on(self, node: str) -> dict[str, PodRecord]:
-        """By key, in the order they came."""
+        """Returns the records on a node by key, in order of arrival."""
         return self.by_node.get(node, {})
 
     def of(self, key: str) -> PodRecord | None:
-        """What a pod speaks for."""
+        """Returns the record of a pod, or None."""
         node = self._node_of.get(key)
         return None if node is None else self.by_node[node][key]
 
     def add(self, record: PodRecord) -> bool:
-        """Whether that was news."""
+        """Adds or replaces a record. Returns whether anything changed."""
         if self.on(record.node).get(record.key) == record:
             return False
         self.remove(record.key)
@@ -38,7 +38,7 @@ class Nominations:
         return True
 
     def remove(self, key: str) -> bool:
-        """Whether there was anything to take."""
+        """Removes a pod's record. Returns whether there was one."""
         node = self._node_of.pop(key, None)
         if node is None:
             return False

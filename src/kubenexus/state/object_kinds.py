@@ -1,6 +1,6 @@
-"""How the ledger is told of each kind of object: one table for the live watch, for files and for tests.
+"""The table of object kinds: how each is decoded and passed to the ledger. Used by the live watch, files and tests.
 
-Kinds of other groups that share a name with one of Kubernetes' own have their group in it.
+A kind of another API group that has the same name as one of Kubernetes' own is listed as `Kind.group`.
 """
 
 from collections.abc import Callable
@@ -25,8 +25,8 @@ from kubenexus.state.ledger import Ledger
 
 
 class KindHandler(NamedTuple):
-    """The type a kind is decoded as, and the ledger's methods: for one that was added or changed, and for one that is
-    gone, by its key (`object_key`)."""
+    """The type that a kind is decoded into, and the ledger's methods for an object that was added or changed and for
+    one that is gone. The latter takes the object's key (`object_key`)."""
 
     type: type[Any]
     seen: Callable[[Ledger, Any], object]
@@ -51,7 +51,7 @@ def _stored(kind: type[Any]) -> KindHandler:
 
 
 def _group(name: str, kind: type[Any]) -> KindHandler:
-    """What pods name as their gang."""
+    """A kind that pods name as their gang."""
     return KindHandler(
         kind,
         lambda ledger, thing: ledger.groups.seen(name, thing),
@@ -60,7 +60,7 @@ def _group(name: str, kind: type[Any]) -> KindHandler:
 
 
 def _unread(kind: type[Any]) -> KindHandler:
-    """Known to be there; no decision depends on it yet."""
+    """A kind that is watched but does not change the ledger."""
     return KindHandler(kind, lambda ledger, thing: None, lambda ledger, key: None)
 
 
@@ -93,17 +93,17 @@ GROUP_KINDS = frozenset({POD_GROUP, COSCHEDULING, VOLCANO, WORKLOAD})
 
 
 def kind_name(kind: str, group: str) -> str:
-    """The name in `KINDS` of a kind of an API group ("" for the core)."""
+    """Returns the name in `KINDS` of a kind of an API group ("" for the core group)."""
     full = f"{kind}.{group}"
     return full if full in KINDS else kind
 
 
 def object_key(thing: Any) -> str:
-    """`namespace/name`, or the name alone where there is no namespace."""
+    """Returns `namespace/name`, or the name alone if the object has no namespace."""
     meta = thing.metadata
     return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
 
 
 def apply_object(ledger: Ledger, kind: str, thing: Any) -> None:
-    """Raises Malformed when the object cannot be used."""
+    """Passes an object to the ledger. Raises Malformed if the object cannot be used."""
     KINDS[kind].seen(ledger, thing)

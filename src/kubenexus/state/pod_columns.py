@@ -1,7 +1,7 @@
-"""Pods as columns: where each runs, in which namespace, with which labels; and the counters over them.
+"""Pods as columns (node, namespace, labels), and the counters over them.
 
-A question that nobody asked before is answered by comparing columns over all pods; after that its counter follows
-each pod that comes or goes (`queries`).
+A new query is answered by comparing columns over all pods. After that its counter follows each pod that is added or
+removed (`queries`).
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from kubenexus.state.resources import grow_rows
 
 
 class ExistingTerm:
-    """A term that pods on the cluster carry, and how many carry it on each row."""
+    """An affinity term that pods on nodes carry, and the number of carriers on each row."""
 
     __slots__ = ("carried", "counter")
 
@@ -32,12 +32,15 @@ class ExistingTerm:
 
 
 class PodColumns:
+    """All pods that count on nodes, by slot, with the counters of queries and of existing affinity terms. Only
+    `NodeColumns` adds and removes pods."""
+
     def __init__(self, node_labels: LabelColumns) -> None:
         self._node_labels = node_labels
         self._row = np.full(64, -1, np.int64)
         self._namespace = np.zeros(64, np.int64)
         self._leaving = np.zeros(64, np.bool_)
-        self._waiting = np.zeros(64, np.bool_)  # nominated, and laid on its row while others are tried
+        self._waiting = np.zeros(64, np.bool_)  # nominated: counted on its row only while others are tried
         self._labels = LabelColumns(64)
         self._namespaces = Interner()
         self._namespace_labels: dict[str, dict[str, str]] = {}
@@ -51,15 +54,15 @@ class PodColumns:
 
     @property
     def count(self) -> int:
-        """How many pods are on nodes now."""
+        """The number of pods that count on nodes."""
         return self._size - len(self._free)
 
     @property
     def namespaces(self) -> int:
-        """How many namespaces are known."""
+        """The number of known namespaces."""
         return len(self._namespace_labels)
 
-    # --- pods come and go -----------------------------------------------------------------------------------------
+    # --- pods are added and removed -------------------------------------------------------------------------------
 
     def add(self, record: PodRecord, row: int) -> None:
         slot = record.slot = self._free.pop() if self._free else self._open()
@@ -78,8 +81,8 @@ class PodColumns:
         record.slot = -1
 
     def relabel(self, record: PodRecord, labels: dict[str, str]) -> bool:
-        """A pod that counts already has these labels now. False, and nothing is done, if some counter asks about what
-        changed: then it has to leave and enter again."""
+        """Sets the labels of a pod that already counts. Returns False, and changes nothing, if a counter depends on a
+        label that changed: the caller then removes the pod and adds it again."""
         if labels == record.labels:
             return True
         if any(labels.get(key) != record.labels.get(key) for key in self._queries.keys):
@@ -107,7 +110,8 @@ class PodColumns:
                 counter = reference()
                 if counter is not None:
                     counter.add(row, delta)
-        for carried in record.terms if delta > 0 else reversed(record.terms):  # as they came, to be as before
+        # In reverse order, so that the marks are restored.
+        for carried in record.terms if delta > 0 else reversed(record.terms):
             self._carry(carried, row, delta)
 
     def _answers(self, term: PodSelectorTerm, record: PodRecord) -> bool:
@@ -133,16 +137,17 @@ class PodColumns:
             self.terms.change(carried, -1)
 
     def nominated(self, record: PodRecord, by: int) -> None:
-        """A pod waits for a node (+1), or no longer does (-1). While it is tried there its terms count, too: whether
-        they speak of a pod has to be known of every pod that meets it."""
+        """Records that a pod is nominated to a node (+1), or no longer (-1). Its required anti-affinity counts while it
+        is tried on the node, so every other pod's class must depend on it."""
         for carried in record.terms if by > 0 else reversed(record.terms):
             if carried.kind is AffinityKind.REQUIRED_ANTI_AFFINITY:
                 self.terms.change(carried, by)
 
-    # --- questions ------------------------------------------------------------------------------------------------
+    # --- queries --------------------------------------------------------------------------------------------------
 
     def counter(self, question: PodQuery) -> PodCounter:
-        """Pods that all these terms select, by row. Hold on to it while you need it."""
+        """Returns the counter of the pods that all these terms select, by row. It is kept up to date while the caller
+        holds a reference to it."""
         counter = self._queries.get(question)
         if counter is None:
             counter = PodCounter(self._count(question), self._node_labels)
@@ -169,7 +174,7 @@ class PodColumns:
         return found
 
     def covers(self, term: PodSelectorTerm, namespace: str) -> bool:
-        """Whether a term means the pods of this namespace."""
+        """Returns whether a term applies to the pods of this namespace."""
         return term.covers(namespace, self._namespace_labels.get(namespace))
 
     def _labelled(self, wanted: Requirement) -> Any:
@@ -177,19 +182,19 @@ class PodColumns:
         return matching(wanted, column.codes[: self._size], column)
 
     def carriers_of(self, said: SelectorValues, namespace: str) -> list[ExistingTerm]:
-        """The terms that pods carry now, among those that were said to speak of a pod of this namespace."""
+        """Returns the existing terms, among those named in `said` for a pod of this namespace, that pods carry now."""
         tokens = self.terms.meaning(namespace, said) if isinstance(said, Mapping) else said
         return [self._by_token[token] for token in tokens if token in self._by_token]
 
-    # --- counting anew ----------------------------------------------------------------------------------------------
+    # --- audit ------------------------------------------------------------------------------------------------------
 
     @property
     def queries(self) -> list[PodQuery]:
-        """Those that somebody asks now."""
+        """The queries that have a counter now."""
         return [question for question, _ in self._queries]
 
     def differences(self, question: PodQuery) -> list[tuple[int, int, int]]:
-        """Where a counter does not hold what all pods give (see `PodCounter.differences`). Nothing is written."""
+        """Returns where a counter differs from a count over all pods (see `PodCounter.differences`). Writes nothing."""
         counter = self._queries.get(question)
         return [] if counter is None else counter.differences(self._count(question))
 
@@ -199,13 +204,13 @@ class PodColumns:
             counter.set(self._count(question))
 
     def has_met(self, namespace: str) -> bool:
-        """Whether a pod of this namespace has ever been on a node."""
+        """Returns whether a pod of this namespace has ever counted on a node."""
         return self._namespaces.find(namespace) != UNKNOWN
 
-    # --- what else changes the answers ----------------------------------------------------------------------------
+    # --- other changes that concern counters ----------------------------------------------------------------------
 
     def upsert_namespace(self, name: str, labels: dict[str, str] | None) -> None:
-        """A namespace's labels (None: it is gone). Counters that select namespaces by label are counted again."""
+        """Sets a namespace's labels (None: it is gone). Counts again the queries that select namespaces by label."""
         if self._namespace_labels.get(name) == labels:
             return
         fresh = name not in self._namespace_labels

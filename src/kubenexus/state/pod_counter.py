@@ -1,4 +1,4 @@
-"""How many pods on each row answer a question, kept up to date as pods come and go."""
+"""The number of pods on each row that match a query, kept up to date as pods are added and removed."""
 
 from collections import deque
 
@@ -9,7 +9,7 @@ from kubenexus.base.arrays import IntColumn
 from kubenexus.base.intern import ABSENT
 from kubenexus.state.labels import LabelColumn, LabelColumns
 
-Steps = list[tuple[int, int]]  # (row, change) of each pod that came or went
+Steps = list[tuple[int, int]]  # (row, change) of each pod that was added or removed
 _LOGGED, _FLIPS = 1024, 16
 _FEW = 64  # rows
 _NO_ROWS: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -18,11 +18,11 @@ _NO_FLIPS: deque[int] = deque(maxlen=0)
 
 
 class PodCounter:
-    """`rows[n]` pods on row n; `by_domain(key)` the same by the code of a topology label's value.
+    """`rows[n]` is the number of pods on row n; `by_domain(key)` is the same by the code of a topology label's value.
 
-    `version` moves with every change, `presence_version` only when some domain that was asked about went from none to
-    some, or back: required terms ask no more than that. Shared by all classes with the same question, dropped when none
-    asks.
+    `version` grows with every change. `presence_version` grows only when a domain in use goes from no pods to some, or
+    back: required terms need no more than that. All classes with an equal query share one counter; it is dropped when
+    no class refers to it.
     """
 
     __slots__ = (
@@ -41,7 +41,7 @@ class PodCounter:
     def __init__(self, rows: NDArray[np.int64], labels: LabelColumns) -> None:
         self.rows = rows
         self.total = int(rows.sum())
-        self.max_per_row = int(rows.max(initial=0))  # on any one row, now or at some time before
+        self.max_per_row = int(rows.max(initial=0))  # the highest count of any row, now or before
         self.version = 0
         self.presence_version = 0
         self._labels = labels
@@ -50,14 +50,15 @@ class PodCounter:
         self._flipped: deque[int] = deque(maxlen=_FLIPS)
 
     def presence_changes_since(self, flips: int) -> list[int] | None:
-        """The rows whose domains flipped after `presence_version`; None when that is no longer known."""
+        """Returns the rows whose domains changed presence since `flips`, or None if the log does not reach that far
+        back."""
         steps = self.presence_version - flips
         if steps == 1 and self._flipped:
             return [self._flipped[-1]]
         return None if not 0 <= steps <= len(self._flipped) else [self._flipped[i] for i in range(-steps, 0)]
 
     def steps_since(self, version: int) -> Steps | None:
-        """Each step after `version`; None when that is no longer known."""
+        """Returns each change since `version`, or None if the log does not reach that far back."""
         steps = self.version - version
         if steps == 1 and self._log:  # as after most decisions
             return [self._log[-1]]
@@ -74,7 +75,7 @@ class PodCounter:
         self._log.append((row, delta))
         flipped = False
         for key, (column, counts) in list(self._domains.items()):
-            # Codes may have been given anew, by a column that replaced this one while it was not asked for.
+            # A column that replaced this one while it was not in use may have assigned other codes.
             code = column.codes.item(row) if self._labels.column(key) is column else len(counts)
             if code >= len(counts):
                 del self._domains[key]
@@ -87,7 +88,7 @@ class PodCounter:
             self._flipped.append(row)
 
     def by_domain(self, key: str) -> IntColumn:
-        """Pods by the code of this label's value; code 0 stands for nodes without the label."""
+        """Returns the number of pods by the code of this label's value. Code 0 is for nodes without the label."""
         column = self._labels.column(key)
         known, counts = self._domains.get(key, (None, None))
         if counts is None or known is not column or len(counts) < len(column.values):
@@ -100,20 +101,20 @@ class PodCounter:
         return np.bincount(codes, weights=self.rows[: len(codes)], minlength=len(column.values)).astype(np.int64)
 
     def any_in_domain(self, key: str) -> bool:
-        """Whether any pod is counted in a domain of this label."""
+        """Returns whether any pod is counted in a domain of this label."""
         return self.total > self.by_domain(key).item(0)
 
     def mark(self, key: str, some: NDArray[np.bool_]) -> None:
-        """Say of each domain of this label, by its code, whether pods are counted there; true stays true."""
+        """Sets `some[code]` for each domain of this label that has pods; true values stay true."""
         some |= self.by_domain(key) > 0
 
     def pour(self, key: str, weight: int, into: IntColumn) -> None:
-        """Add what the pods of each domain are worth, by its code."""
+        """Adds `weight` for each pod to its domain's entry in `into`."""
         into += weight * self.by_domain(key)
 
     def differences(self, rows: NDArray[np.int64]) -> list[tuple[int, int, int]]:
-        """Where it does not hold what counting anew gives: (row, held, recounted). Row -1 stands for all of them, or
-        for those of a domain that somebody asks about."""
+        """Returns where this counter differs from a recount, as (row, held, recounted). Row -1 is for the total, or for
+        a domain in use."""
         found = _differing(self.rows, rows)
         if self.total != int(rows.sum()):
             found.append((-1, self.total, int(rows.sum())))
@@ -123,13 +124,13 @@ class PodCounter:
         return found
 
     def set(self, rows: NDArray[np.int64]) -> None:
-        """What was counted anew."""
+        """Replaces all counts by a recount."""
         self.rows, self.total = rows, int(rows.sum())
         self.max_per_row = max(self.max_per_row, int(rows.max(initial=0)))
         self.relabelled()
 
     def relabelled(self) -> None:
-        """A node's labels changed: domains are counted again when somebody asks."""
+        """Drops the counts by domain after a change of node labels. They are counted again when they are next used."""
         self._domains.clear()
         self._log.clear()
         self._flipped.clear()
@@ -138,16 +139,17 @@ class PodCounter:
 
 
 class FewRows(PodCounter):
-    """The same while it counts pods on few rows, as most terms do that pods carry: a column over all nodes for each of
-    five hundred terms of a pod would take 20 MB."""
+    """A counter that uses dicts while it counts pods on few rows, as most terms of existing pods do. A full column for
+    each of five hundred terms of a pod would take 20 MB."""
 
     __slots__ = ("_codes", "_few")
 
     def __init__(self, labels: LabelColumns) -> None:
         super().__init__(_NO_ROWS, labels)
-        self._log, self._flipped = _NO_STEPS, _NO_FLIPS  # until a second step: deques take more than all the rest
+        # Until a second change: deques take more memory than all the rest.
+        self._log, self._flipped = _NO_STEPS, _NO_FLIPS
         self._few: dict[int, int] | None = {}
-        self._codes: dict[str, tuple[LabelColumn, dict[int, int]]] = {}  # as `_domains`, without those that have none
+        self._codes: dict[str, tuple[LabelColumn, dict[int, int]]] = {}  # as `_domains`, without empty domains
 
     def add(self, row: int, delta: int) -> None:
         few = self._few
@@ -175,7 +177,7 @@ class FewRows(PodCounter):
             self._spread(few)
 
     def _spread(self, few: dict[int, int]) -> None:
-        """From now on they are many. Domains are counted again when somebody asks."""
+        """Switches to full columns. Domains in use are counted again."""
         rows = np.zeros(max(few) + 1, np.int64)
         for row, pods in few.items():
             rows[row] = pods
@@ -226,7 +228,7 @@ class FewRows(PodCounter):
 
 
 def _step(counts: dict[int, int], which: int, by: int) -> int:
-    """What is counted there now; nothing is kept where nothing is."""
+    """Adds `by` to a count and returns it; a count of 0 is removed."""
     now = counts.get(which, 0) + by
     if now:
         counts[which] = now

@@ -1,17 +1,20 @@
-"""The objects that pods name as their gangs: PodGroups of three kinds, and Workloads. What they mean for a pod is said
-by `api.gangs.resolver`; here they are only kept."""
+"""The objects that pods name as their gangs: PodGroups of three kinds, and Workloads. This module only stores them;
+`api.gangs.resolver` interprets them."""
 
 from kubenexus.api.workloads import PodGroup, Workload
 from kubenexus.base.errors import Malformed, truncated
 
-MOST_UNREADABLE = 1024  # objects whose problem is remembered; of those that came before, pods say that they are missing
+MOST_UNREADABLE = 1024  # the oldest are dropped: their pods then report them as missing
 
 
 class PodGroupStore:
+    """The objects by kind, namespace and name. The event handlers add and remove them, and report kinds that cannot be
+    listed and objects that cannot be decoded."""
+
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, str], PodGroup | Workload] = {}
         self._unlisted: set[str] = set()
-        self._problems: dict[tuple[str, str, str], Malformed] = {}  # of objects that are there and cannot be read
+        self._problems: dict[tuple[str, str, str], Malformed] = {}  # of objects that exist and cannot be decoded
 
     def __len__(self) -> int:
         return len(self._found)
@@ -20,11 +23,12 @@ class PodGroupStore:
         return self._found.get((kind, namespace, name))
 
     def problem(self, kind: str, namespace: str, name: str) -> Malformed | None:
-        """What is wrong with an object that is there and cannot be read."""
+        """Returns the problem of an object that exists and cannot be decoded, or None."""
         return self._problems.get((kind, namespace, name))
 
     def unreadable(self, kind: str, key: str, problem: Malformed) -> bool:
-        """An object cannot be read. What was known of it stays. Returns whether that is a change."""
+        """Records that an object cannot be decoded; its last readable version stays. Returns whether the problem is
+        new."""
         place, told = _place(kind, key), self._problems.pop(_place(kind, key), None)
         self._problems[place] = Malformed(truncated(problem.problem), field=truncated(problem.field))
         if len(self._problems) > MOST_UNREADABLE:
@@ -35,17 +39,17 @@ class PodGroupStore:
         return [f"{namespace}/{name}" for held, namespace, name in self._problems if held == kind]
 
     def listable(self, kind: str) -> bool:
-        """Whether the objects of a kind that exist are known; False while the kind cannot be listed."""
+        """Returns whether the store knows which objects of a kind exist; False while the kind cannot be listed."""
         return kind not in self._unlisted
 
     def unlisted(self, kind: str) -> bool:
-        """A kind cannot be listed. Returns whether that is a change."""
+        """Records that a kind cannot be listed. Returns whether that is a change."""
         known = kind in self._unlisted
         self._unlisted.add(kind)
         return not known
 
     def listed(self, kind: str) -> bool:
-        """A list of a kind is complete. Returns whether that is a change."""
+        """Records that a list of a kind is complete. Returns whether that is a change."""
         known = kind in self._unlisted
         self._unlisted.discard(kind)
         return known

@@ -1,4 +1,4 @@
-"""What the ledger remembers of a pod: enough to count it, to explain it and to take it off again."""
+"""The ledger's record of a pod: what is needed to count the pod, to explain it and to remove it again."""
 
 import enum
 from typing import NamedTuple
@@ -13,9 +13,9 @@ from kubenexus.state.volumes.pod_volumes import PodVolumes, VolumeChoice, pod_vo
 
 
 class PodStage(enum.IntEnum):
-    """Where a pod stands between our decision and the API server's word. Not in the ledger: Unknown, or Gone."""
+    """The stage of a pod from our decision to the API server's confirmation. Unknown and Gone pods have no record."""
 
-    NOMINATED = 0  # waits for a node where room is being made; does not count there
+    NOMINATED = 0  # waits for a node where capacity is being freed; does not count there
     ASSUMED = 1
     BOUND = 2
 
@@ -25,7 +25,8 @@ _SERVING = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationCont
 
 
 class PodRecord(msgspec.Struct, gc=False):
-    """Much less than the decoded pod. Pods of one template share footprint and terms. `endless`: see `endless`."""
+    """A pod's record, much smaller than the decoded pod. Pods of one template share footprint and terms. For `endless`
+    see the function of that name."""
 
     namespace: str
     name: str
@@ -42,7 +43,7 @@ class PodRecord(msgspec.Struct, gc=False):
     terminating: bool = False
     endless: bool = False
     assumed_at: float = 0.0
-    slot: int = -1  # its place among the pods' columns while it counts on a row
+    slot: int = -1  # its index in the pods' columns while it counts on a row, else -1
 
     @property
     def key(self) -> str:
@@ -50,8 +51,8 @@ class PodRecord(msgspec.Struct, gc=False):
 
 
 class PodHoldings(NamedTuple):
-    """The node where a pod counts, what it is nominated to, the node that it fences. Before and after a transition
-    they tell what became free."""
+    """What a pod occupies: the node where it counts, its nomination, the node that it blocks. The difference before and
+    after a transition is what became free."""
 
     node: str = ""
     nominated: PodRecord | None = None
@@ -77,14 +78,14 @@ def pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footprint) -> Po
 
 
 def is_finished(pod: Pod) -> bool:
-    """Whether it has stopped for good and holds nothing any more."""
+    """Returns whether the pod has ended and holds no resources."""
     return pod.status.phase in ("Succeeded", "Failed")
 
 
 def endless(pod: Pod) -> bool:
-    """Whether nothing says that the pod will ever stop by itself: its containers are always restarted, it has no
-    deadline, no controller whose work is done some day, and it is not being deleted. A pod that does not name a restart
-    policy has not been through an API server, and counts as one that ends."""
+    """Returns whether nothing indicates that the pod will end by itself. Such a pod always restarts its containers, is
+    not being deleted, and has no deadline and no controller whose work ends. A pod without a restart policy did not
+    come from an API server, and counts as one that ends."""
     spec, meta = pod.spec, pod.metadata
     if spec.restart_policy != "Always" or spec.active_deadline_seconds is not None or meta.deletion_timestamp:
         return False
@@ -93,10 +94,10 @@ def endless(pod: Pod) -> bool:
 
 
 def of_daemon_set(pod: Pod) -> bool:
-    """Whether it says that a DaemonSet made it."""
+    """Returns whether the pod's controller is a DaemonSet."""
     return _controller(pod) == "DaemonSet"
 
 
 def _controller(pod: Pod) -> str:
-    """The kind of its controller, "" if it has none."""
+    """Returns the kind of the pod's controller, or ""."""
     return next((each.kind for each in pod.metadata.owner_references if each.controller), "")

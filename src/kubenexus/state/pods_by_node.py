@@ -1,4 +1,4 @@
-"""Who counts on which node. By the node's name: a pod may be bound to a node we have not seen, or no longer see."""
+"""Pod records by the name of their node. The node itself may not be known yet, or no longer."""
 
 from collections.abc import Collection
 
@@ -6,13 +6,13 @@ from kubenexus.state.pods import PodRecord
 
 
 class PodsByNode:
-    """Only the ledger writes here. A pod lives on one node."""
+    """The records of each node; a pod is on one node. Only the ledger writes here."""
 
     def __init__(self) -> None:
         self._on: dict[str, dict[str, PodRecord]] = {}
 
     def on(self, node: str) -> Collection[PodRecord]:
-        """In the order they came."""
+        """Returns the records of a node, in order of arrival."""
         return self._on.get(node, {}).values()
 
     def put(self, record: PodRecord) -> None:

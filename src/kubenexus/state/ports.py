@@ -1,17 +1,18 @@
-"""Ports taken on the hosts. Sparse: a port is used on few nodes or by one pod on each."""
+"""Host ports in use. Sparse: a port is used on few nodes, or by one pod on each."""
 
 from kubenexus.state.footprint import ANY_ADDRESS, Port
 from kubenexus.state.undo_log import UndoLog
 
 
 class HostPortUse:
-    """For each port the rows where it is taken, and how often. Counted, not a set: when one of two pods with the same
-    port leaves (they can only meet by another scheduler's hand), the port stays taken."""
+    """For each port the rows where it is in use, with a count. Another scheduler can put two pods with the same port on
+    a node: when one leaves, the port must stay in use."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
 
     def charge(self, row: int, ports: tuple[Port, ...], sign: int, undo: UndoLog | None = None) -> None:
+        """Takes ports on a row (`sign` +1) or frees them (-1)."""
         for port in ports:
             rows = self._rows.setdefault((port.protocol, port.number), {}).setdefault(port.address, {})
             if undo is not None:
@@ -37,7 +38,7 @@ class HostPortUse:
             del self._rows[port.protocol, port.number]
 
     def conflicts(self, port: Port) -> list[dict[int, int]]:
-        """The rows where taking `port` would clash, as tables whose keys are rows."""
+        """Returns the rows on which `port` would conflict, as dicts whose keys are rows."""
         addresses = self._rows.get((port.protocol, port.number))
         if not addresses:
             return []
@@ -46,7 +47,7 @@ class HostPortUse:
         return [addresses[a] for a in (ANY_ADDRESS, port.address) if a in addresses]
 
     def on(self, row: int) -> dict[Port, int]:
-        """What is taken on one row, for the digest and for explanations."""
+        """Returns the ports in use on a row, for the digest and for explanations."""
         return {
             Port(protocol, number, address): rows[row]
             for (protocol, number), addresses in self._rows.items()

@@ -1,10 +1,10 @@
-"""Resources as numbers: `alloc[r, n]` and `used[r, n]` of resource r on row n. cpu in milli, everything else in units.
+"""Resources as numbers: `alloc[r, n]` and `used[r, n]` of resource r on row n. cpu is in milli, all else in units.
 
-What a row has of everything stands side by side, on its card: a placement touches one place in memory, and so does
-whoever looks at the row again. Columns over all rows, as rules read them, are made from the cards (see `view`).
+The amounts of a row are adjacent in memory (`by_row`): a placement writes to one place, and a repair of the row reads
+from one place. The columns over all rows that plugins read are views of `by_row`, or tables made from it (see `view`).
 
-Only nodes create resources: a pod that asks for something no node has ever offered finds no row, and no array grows
-because of what people ask for.
+Only nodes add resources. A pod may request a resource that no node ever offered; it gets the all-zero resource
+`NOTHING`, and no array grows.
 """
 
 from typing import Any, NamedTuple
@@ -16,17 +16,17 @@ from kubenexus.state.footprint import Footprint
 from kubenexus.state.undo_log import UndoLog
 
 CPU, MEMORY, PODS, EPHEMERAL, NOTHING = range(5)
-# `NOTHING` is a row of zeros that stands for every resource no node ever offered.
-COMMON_RESOURCES = [CPU, MEMORY, PODS]  # what nearly everybody asks for
-# Nodes of one cluster offer some dozens. With one more each row takes 32 bytes more, and ten thousand would take
-# gigabytes. Names beyond these count as offered nowhere.
+# `NOTHING` is an all-zero resource that replaces every resource no node ever offered.
+COMMON_RESOURCES = [CPU, MEMORY, PODS]  # requested by nearly every pod
+# Nodes of one cluster offer some dozens. Each further one takes 32 bytes a row, so ten thousand would take gigabytes.
+# Further names count as offered nowhere.
 MOST_RESOURCES = 256
 BASICS = ("cpu", "memory", "pods", "ephemeral-storage", "")
 
 
 class ResourceLayout(NamedTuple):
-    """What is known of some resources that are asked for together. `common`: they are the first of cpu, memory and
-    pods; `exact`: floats hold what any node offers of them; `fewest`: at least so many rows offer each."""
+    """The indices of resources that are requested together. `common`: they are the first of cpu, memory and pods;
+    `exact`: floats hold what any node offers of them; `fewest`: at least so many rows offer each."""
 
     rows: list[int]
     common: bool
@@ -35,19 +35,20 @@ class ResourceLayout(NamedTuple):
 
 
 class ResourceColumns:
-    """`nonzero` is as `used`, but containers that ask for no cpu or memory count with a default; scoring reads it.
-    `endless` is the part of `used` that pods hold which never end by themselves (`pods.endless`).
+    """`nonzero` is `used` with a default for containers without cpu or memory requests; scoring reads it. `endless` is
+    the part of `used` held by pods that never end by themselves (`pods.endless`).
 
-    `cards[n]` has these three, one after the other, for all resources; the columns are views of it.
+    `by_row[n]` has `alloc`, `used` and `nonzero` of row n, one after the other, for all resources. These columns are
+    views of it.
     """
 
     def __init__(self, capacity: int) -> None:
         self.index: dict[str, int] = {name: r for r, name in enumerate(BASICS)}
         self._deal(np.zeros((capacity, 3, len(BASICS)), np.int64))
         self.endless: IntColumn = np.zeros((len(BASICS), capacity), np.int64)
-        self._rows = 0  # that were ever used
-        self.offering_rows = [0] * len(BASICS)  # on how many rows a resource is offered
-        self.max_allocatable = [0] * len(BASICS)  # the most any row ever offered
+        self._rows = 0  # rows that were ever used
+        self.offering_rows = [0] * len(BASICS)  # by resource: how many rows offer it
+        self.max_allocatable = [0] * len(BASICS)  # by resource: the most that any row ever offered
         self._layouts: dict[tuple[str, ...], ResourceLayout] = {}
         self._cells: dict[int, tuple[Footprint, tuple[tuple[bool, int, int], ...]]] = {}
 
@@ -63,7 +64,7 @@ class ResourceColumns:
         self.endless = grow_rows(self.endless, capacity)
 
     def layout(self, names: tuple[str, ...]) -> ResourceLayout:
-        """Where these resources are; remembered, since the same few are asked for again and again."""
+        """Returns the layout of these resources. It is cached, since most pods request the same few."""
         found = self._layouts.get(names)
         if found is None:
             if len(self._layouts) >= 4096:
@@ -75,7 +76,8 @@ class ResourceColumns:
         return found
 
     def set_allocatable(self, row: int, amounts: tuple[tuple[str, int], ...]) -> list[str]:
-        """Set what a node can give. Returns resources nobody offered before: their use has to be counted now."""
+        """Sets the allocatable amounts of a row. Returns the resources that no node offered before: the caller counts
+        their use."""
         self._rows = max(self._rows, row + 1)
         new = self._admit([name for name, _ in amounts if name not in self.index])
         self._layouts.clear()
@@ -86,20 +88,22 @@ class ResourceColumns:
             before[:] = 0
         for name, given in amounts:
             if name not in self.index:
-                continue  # one more than there is room for
-            r, amount = self.index[name], min(max(given, 0), AMOUNT_CAP - 1)  # so that a capped request fits nowhere
+                continue  # more names than MOST_RESOURCES
+            # Below the cap, so that a capped request fits nowhere.
+            r, amount = self.index[name], min(max(given, 0), AMOUNT_CAP - 1)
             self.alloc[r, row] = amount
             self.offering_rows[r] += amount > 0
             self.max_allocatable[r] = max(self.max_allocatable[r], amount)
         return new
 
     def reset_allocatable(self, row: int, amounts: tuple[tuple[str, int], ...]) -> None:
-        """The same for a row whose offers were not what they should be: who offers what is counted anew, too."""
+        """Corrects the allocatable amounts of a row, and counts again on how many rows each resource is offered."""
         self.set_allocatable(row, amounts)
         self.offering_rows = np.count_nonzero(self.alloc[: len(self.index)], axis=1).tolist()
 
     def _admit(self, names: list[str]) -> list[str]:
-        """Those of the new names that there is room for. A name that no node offers any more makes room for another."""
+        """Adds columns for new names and returns those names that have one, up to MOST_RESOURCES. A name that no node
+        offers any more gives its column to another."""
         capacity = MOST_RESOURCES - len(self.index)
         if len(names) > capacity:
             idle = [name for name, r in self.index.items() if r >= len(BASICS) and not self.offering_rows[r]]
@@ -116,7 +120,7 @@ class ResourceColumns:
         return [name for name in names if name in self.index]
 
     def _rename(self, others: dict[str, str]) -> None:
-        """Resources that no node offers become others. All at once: a card holds them side by side."""
+        """Gives the columns of resources that no node offers to others, all in one write."""
         rows = []
         for old, new in others.items():
             r = self.index[new] = self.index.pop(old)
@@ -126,24 +130,25 @@ class ResourceColumns:
         self.endless[rows] = 0
 
     def _widen(self, resources: int) -> None:
-        """Once for all names of a node: each time all cards are copied."""
+        """Adds columns, once for all new names of a node: each call copies `by_row`."""
         width = self.by_row.shape[2]
         if resources > width:
             wider = min(max(resources, width + width // 2), MOST_RESOURCES)
             cards = np.zeros((*self.by_row.shape[:2], wider), np.int64)
-            cards[: self._rows, :, :width] = self.by_row[: self._rows]  # and not where no node ever was
+            cards[: self._rows, :, :width] = self.by_row[: self._rows]  # not the rows that were never used
             self._deal(cards)
             self.endless = np.concatenate([self.endless, np.zeros((wider - width, len(self.by_row)), np.int64)])
 
     def add_footprint(self, row: int, footprint: Footprint, sign: int, undo: UndoLog | None = None) -> bool:
-        """Add (or take back) a footprint. False when a counter stands at its cap and must be recounted instead."""
+        """Adds (or subtracts) a footprint. Returns False if a counter is at its cap: the caller must recount the
+        row."""
         exact = True
         for array, r, amount in self._cells_of(footprint):
             exact &= self._add_to(self.nonzero if array else self.used, r, row, sign * amount, undo)
         return exact
 
     def charge_endless(self, row: int, footprint: Footprint, sign: int, undo: UndoLog | None = None) -> bool:
-        """The same for a pod that never ends, after `add_footprint`."""
+        """Does the same for a pod that never ends, after `add_footprint`."""
         exact = True
         for array, r, amount in self._cells_of(footprint):
             if not array:
@@ -164,8 +169,8 @@ class ResourceColumns:
         return not (amount < 0 and old == AMOUNT_CAP)
 
     def _cells_of(self, footprint: Footprint) -> tuple[tuple[bool, int, int], ...]:
-        """What to add where: (in `nonzero`?, resource, amount). Kept with the footprint itself, so that a reused id
-        cannot be mistaken."""
+        """Returns the cells that a footprint adds to: (in `nonzero`?, resource, amount). The cache holds the footprint,
+        so that its id cannot be reused."""
         known = self._cells.get(id(footprint))
         if known is not None and known[0] is footprint:
             return known[1]
@@ -180,7 +185,7 @@ class ResourceColumns:
 
 
 def grow_rows(array: IntColumn, capacity: int) -> IntColumn:
-    """The same columns with room for more rows."""
+    """Returns the columns with zeros appended, up to `capacity` rows."""
     wider = np.zeros((*array.shape[:-1], capacity), array.dtype)
     wider[..., : array.shape[-1]] = array
     return wider

@@ -1,4 +1,5 @@
-"""The state as of a generation. One set of arrays: a snapshot is a stamp over them, and knows when it is stale."""
+"""The state as of a generation. A snapshot copies no array: it compares its generation with the ledger's at each
+read."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class StaleSnapshot(KubeNexusError):
-    """The ledger moved on since this snapshot was taken: a decision on it would mix two states."""
+    """The ledger changed since this snapshot was taken: a decision on it would mix two states."""
 
 
 class Snapshot:
-    """Made by `Ledger.snapshot()` for one decision. A decision may only `attempt`, never keep."""
+    """Made by `Ledger.snapshot()` for one decision. A decision only tries placements (`attempt`); it commits none."""
 
     __slots__ = ("_ledger", "generation")
 
@@ -36,5 +37,5 @@ class Snapshot:
         return self._ledger.transaction()
 
     def nominees(self) -> dict[str, list[PodRecord]]:
-        """Pods that wait for a node, by the node's name."""
+        """Returns nominated pods and held capacity by node name."""
         return self._ledger.nominated_and_held()

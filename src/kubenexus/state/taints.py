@@ -1,4 +1,4 @@
-"""Taints: nodes share a few distinct sets, so a pod's tolerations are judged once for each set, not each node."""
+"""Taints as codes. Nodes share a few distinct taint sets, so tolerations are checked once a set, not once a node."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ UNTAINTED = 0
 
 
 class TaintColumn:
-    """`codes[n]` says which of `sets` row n has; code 0 is the empty set."""
+    """`codes[n]` is the index in `sets` of row n's taints; code 0 is the empty set."""
 
     def __init__(self, capacity: int) -> None:
         self.codes: CodeColumn = np.zeros(capacity, np.int32)
@@ -26,12 +26,12 @@ class TaintColumn:
 
     @property
     def any(self) -> bool:
-        """Whether some node is tainted at all: in many clusters none is, and rules need not look."""
+        """Whether any node is tainted. In many clusters none is, and plugins skip the check."""
         return len(self._code_of) > 1
 
     @property
     def distinct(self) -> int:
-        """How many sets of taints nodes have."""
+        """The number of distinct taint sets, the empty one included."""
         return len(self._code_of)
 
     def set(self, row: int, taints: TaintSet) -> None:
@@ -55,7 +55,8 @@ class TaintColumn:
         return len(self.sets) - 1
 
     def _leave(self, code: int) -> None:
-        """A set that no node has any more gives its code back: taints with timestamps would grow the table forever."""
+        """Drops a node from a set. The code of a set without nodes is reused: taints with timestamps would otherwise
+        grow the table forever."""
         if code == UNTAINTED:
             return
         self._users[code] -= 1

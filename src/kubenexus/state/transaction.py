@@ -1,9 +1,9 @@
-"""Tentative placements: written in place, so that later members of a plan see earlier ones, and taken back exactly.
+"""Trial placements. They are written in place, so that later pods of a plan see earlier ones, and rolled back exactly.
 
-with ledger.attempt() as attempt:      # rolls back unless kept
+with ledger.transaction() as transaction:      # rolls back unless committed
     for pod, node in plan:
-        attempt.place(pod, node, footprint)
-    attempt.keep(now)                  # all of it becomes Assumed in one step
+        transaction.place(pod, node, footprint)
+    transaction.commit(now)                    # all pods become Assumed in one step
 """
 
 from types import TracebackType
@@ -21,16 +21,17 @@ from kubenexus.state.volumes.pod_volumes import VolumeChoice
 
 
 class TransactionTarget(Protocol):
-    """The ledger's side of an attempt."""
+    """The part of the ledger that a transaction uses."""
 
     nodes: NodeColumns
 
     def commit_records(self, records: list[PodRecord]) -> None:
-        """Take over pods whose footprints are already on their rows."""
+        """Enters pods that already count on their rows."""
 
 
 class Transaction:
-    """One tentative plan. Rows are noted as changed when written and again when restored, so caches repair them."""
+    """A set of trial placements. Rows are recorded as changed when written and when restored, so that caches repair
+    them."""
 
     def __init__(self, keeper: TransactionTarget) -> None:
         self._keeper = keeper
@@ -48,8 +49,8 @@ class Transaction:
             self.rollback()
 
     def add_pod(self, row: int, record: PodRecord) -> None:
-        """Count a pod that nobody will keep: one nominated there, or a member while planning. Twice, if it counts on a
-        row already."""
+        """Counts a pod that will not be committed: a nominated pod, or a gang member during planning. A pod that
+        already counts on a row then counts twice."""
         self._nodes.add_pod(row, record if record.slot < 0 else replace(record, slot=-1), self._undo)
         self._rows.append(row)
 
@@ -61,14 +62,14 @@ class Transaction:
         takes: tuple[DeviceShare, ...] = (),
         picks: tuple[VolumeChoice, ...] = (),
     ) -> None:
-        """Put a pod on a node, to be kept or not."""
+        """Places a pod on a node until commit or rollback."""
         record = pod_record(pod, node, PodStage.ASSUMED, footprint)
         record.device_shares, record.volume_choices = takes, picks
         self.add_pod(self._nodes.row_of[node], record)
         self._records.append(record)
 
     def commit(self, now: float) -> list[PodRecord]:
-        """Everything placed becomes Assumed at once; the bytes stay as they are."""
+        """Makes all placed pods Assumed in one step. The columns do not change."""
         for record in self._records:
             record.assumed_at = now
         self._keeper.commit_records(self._records)
@@ -76,7 +77,7 @@ class Transaction:
         return self._records
 
     def rollback(self) -> None:
-        """Restore every cell to the value it had."""
+        """Restores every cell to its old value."""
         self._undo.restore()
         for row in self._rows:
             self._nodes.usage_changed(row)

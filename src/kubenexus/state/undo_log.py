@@ -1,4 +1,4 @@
-"""A tentative write remembers the old value, so that taking it back restores the exact bytes."""
+"""Old values of trial writes, so that a rollback restores the exact bytes."""
 
 from collections.abc import Callable, MutableMapping
 from typing import Any
@@ -10,7 +10,7 @@ _CALL: Any = object()
 
 
 class UndoLog:
-    """Old values of the cells written so far, newest last. Never inverse arithmetic: 'add, then subtract' can drift."""
+    """Old values of the cells written so far, newest last. No inverse arithmetic: 'add, then subtract' can drift."""
 
     __slots__ = ("_old",)
 
@@ -18,15 +18,15 @@ class UndoLog:
         self._old: list[tuple[Any, Any, Any]] = []
 
     def cell(self, array: "np.ndarray[Any, Any]", index: tuple[int, ...] | int) -> None:
-        """Remember an array's cell before it is written."""
+        """Saves an array's cell before it is written."""
         self._old.append((array, index, array[index]))
 
     def entry(self, mapping: MutableMapping[Any, Any], key: Any) -> None:
-        """Remember a mapping's entry, or that there was none."""
+        """Saves a mapping's entry, or that there is none."""
         self._old.append((mapping, key, mapping.get(key, _MISSING)))
 
     def call(self, back: Callable[[], None]) -> None:
-        """Remember a step back that is no cell: a pod's place among the pods' columns."""
+        """Saves a function to call on rollback, for what is no cell: a pod's slot in the pods' columns."""
         self._old.append((back, None, _CALL))
 
     def restore(self) -> None:

@@ -1,9 +1,9 @@
-"""What a rule sees of the nodes: all rows, some rows, or one.
+"""The plugins' view of the nodes: all rows, some rows, or one.
 
-The same accessors serve the first two: over all rows they return slices of the columns (no copy), over some rows
-gathered columns, so the expression a rule is written in works for a whole decision and for a repair. For the single
-row that the last placement touched, plain integers are several times cheaper than NumPy's overhead: rules that are
-asked after every placement also know how to look at `OneNode`.
+`Nodes` has the same accessors for all rows and for some. Over all rows they return slices of the columns, without a
+copy; over some rows they return gathered columns. A plugin's expression therefore serves a whole decision and a repair.
+For the single row that the last placement changed, plain integers are several times cheaper than NumPy. Plugins that
+run after every placement can also read `OneNode`.
 """
 
 import functools
@@ -23,13 +23,13 @@ from kubenexus.state.resources import COMMON_RESOURCES, NOTHING, ResourceLayout
 from kubenexus.state.taints import TaintSet
 
 Rows = NDArray[np.int64]
-# What there is of a resource, what is taken, the same with defaults for those who ask for nothing; and what these two
-# leave free and spare.
+# Kinds of amount of a resource: allocatable, used, used with defaults for containers without requests, and what the
+# latter two leave free.
 ALLOC, USED, NONZERO, FREE, FREE_NONZERO = range(5)
 
 
 class Nodes:
-    """Read-only. `where` is what NumPy indexes the last axis with: a slice over all rows, or an array of rows."""
+    """A read-only view. `where` indexes the last axis of a column: a slice over all rows, or an array of rows."""
 
     single = False
 
@@ -37,49 +37,49 @@ class Nodes:
         self.columns = columns
         self.rows = rows
         self.where: Any = slice(0, columns.size) if rows is None else rows
-        self.feasible: Any = None  # over all rows of the table, where a score is asked for
+        self.feasible: Any = None  # over all rows of the table, set where a score is computed
         self._common: Any = None
         self._stocks: dict[tuple[str, ...], tuple[Any, bool]] = {}
 
     @property
     def width(self) -> int:
-        """How many rows this view has, dead ones included."""
+        """The number of rows of this view, rows without a node included."""
         return self.columns.size if self.rows is None else len(self.rows)
 
     @property
     def total(self) -> int:
-        """How many nodes the cluster has, whatever this view shows."""
+        """The number of nodes of the cluster, for any view."""
         return self.columns.count
 
     def alloc(self, resource: str) -> Any:
-        """What each node can give of a resource."""
+        """Returns the allocatable amount of a resource on each row."""
         known = self.columns.resources
         return known.alloc[known.index.get(resource, NOTHING), self.where]
 
     def used(self, resource: str) -> Any:
-        """What is taken of it."""
+        """Returns the used amount of a resource on each row."""
         known = self.columns.resources
         return known.used[known.index.get(resource, NOTHING), self.where]
 
     def endless(self, resource: str) -> Any:
-        """What is taken of it by pods that never end by themselves."""
+        """Returns the amount of a resource that pods hold which never end by themselves."""
         known = self.columns.resources
         return known.endless[known.index.get(resource, NOTHING), self.where]
 
     def amounts(self, resources: tuple[str, ...]) -> tuple[Any, bool]:
-        """What each node has of some resources: a table for each kind of amount (ALLOC to SPARE) with a row for each
-        resource, in floats that hold the integers exactly, or in integers where they would not. And whether every row
-        of the table offers them all: then nobody need guard against dividing by 0."""
+        """Returns the amounts of some resources, and whether every row of the table offers them all. The amounts are a
+        table for each kind (ALLOC to FREE_NONZERO) with a row for each resource. They are floats where these are exact,
+        else integers. If every row offers them all, the caller need not guard against dividing by 0."""
         known = self._stocks.get(resources)
-        if known is None:  # rules ask for the same ones
+        if known is None:  # plugins use the same ones
             layout = self.columns.resources.layout(resources)
             tables = self._amounts(layout) if layout.exact else self._integers(layout)
             known = self._stocks[resources] = (tables, layout.fewest == self.columns.size)
         return known
 
     def min_free(self, resources: tuple[str, ...]) -> list[float]:
-        """At least so much is free of each resource on every row of the table; a careful guess where it is not known
-        beforehand."""
+        """Returns a lower bound of the free amount of each resource over all rows of the table; -1 where none is
+        cached."""
         layout = self.columns.resources.layout(resources)
         if not (layout.common and layout.exact and self.columns.size):
             return [-1.0] * len(resources)
@@ -91,7 +91,7 @@ class Nodes:
 
     @property
     def cordons(self) -> int:
-        """How many nodes of the cluster are cordoned."""
+        """The number of cordoned nodes of the cluster."""
         return self.columns.cordoned_count
 
     @property
@@ -100,12 +100,12 @@ class Nodes:
 
     @property
     def fenced(self) -> Any:
-        """Nodes that run something we cannot read; nothing is put there."""
+        """Whether a node runs a pod that cannot be read; no pod is placed there."""
         return self.columns.blocked[self.where]
 
     @property
     def taints(self) -> Any:
-        """The code of each node's taint set, an index into `taint_sets`."""
+        """The code of each row's taint set, an index into `taint_sets`."""
         return self.columns.taints.codes[self.where]
 
     @property
@@ -118,23 +118,23 @@ class Nodes:
         return self.columns.taints.sets
 
     def label(self, key: str) -> tuple[Any, LabelColumn]:
-        """The codes of a label's values, and the column that knows what the codes mean."""
+        """Returns the codes of a label's values, and the column that maps codes to values."""
         column = self.columns.labels.column(key)
         return column.codes[self.where], column
 
     def named(self, names: Collection[str]) -> Any:
-        """Where the nodes with these names are."""
+        """Returns a mask of the nodes with these names."""
         rows = [self.columns.row_of[name] for name in names if name in self.columns.row_of]
         return self.at(rows)
 
     def at(self, rows: Collection[int]) -> Any:
-        """A mask of this view that is true on these rows of the table."""
+        """Returns a mask of this view that is true on these rows of the table."""
         mask = np.zeros(self.columns.size, np.bool_)
         mask[list(rows)] = True
         return mask if self.rows is None else mask[self.rows]
 
     def declaring_features(self, features: frozenset[str]) -> BoolColumn:
-        """Where all of these features are declared by the kubelet."""
+        """Returns a mask of the nodes whose kubelet declares all of these features."""
         declared = self.columns.features
         rows = range(self.columns.size) if self.rows is None else self.rows
         return np.fromiter((features <= declared[row] for row in rows), np.bool_, self.width)
@@ -148,23 +148,23 @@ class Nodes:
         return self.columns.images.find(name)
 
     def with_image(self, image: Image) -> Any:
-        """Where the image is already."""
+        """Returns a mask of the rows that have the image."""
         has = self.columns.images.column(image, self.columns.size)
         return has if self.rows is None else has[self.rows]
 
     def port_conflicts(self, port: Port) -> Any:
-        """Where taking this port on the host would clash; None when nowhere."""
+        """Returns a mask of the rows on which this host port would conflict, or None if there are none."""
         tables = self.columns.ports.conflicts(port)
         return self.at([row for table in tables for row in table]) if tables else None
 
     def derived(self, wanted: Derivation) -> Any:
-        """A column, or a table of several, that follows from nodes and usage alone, row by row: computed once, shared
-        by all pod classes."""
+        """Returns a derived column, or a table of several. Over all rows it is computed once and shared by all pod
+        classes."""
         return self.columns.derived.all(wanted, self.columns) if self.rows is None else wanted.of(self)
 
     def _amounts(self, layout: ResourceLayout) -> Any:
-        """Every kind of amount of some resources, as floats. Over all rows they are made once for all classes; a view
-        of some rows makes those that nearly everybody asks for once for all rules."""
+        """Returns every kind of amount as floats. Over all rows they are computed once for all classes. A view of some
+        rows computes the common resources once for all plugins."""
         if not layout.common:
             return self.derived(_amounts_of(tuple(layout.rows)))
         if self._common is None:
@@ -177,25 +177,26 @@ class Nodes:
         return np.stack([alloc, used, nonzero, alloc - used, alloc - nonzero])
 
     def cached_until_node_change(self, question: Hashable, answer: Callable[["Nodes"], Any]) -> Any:
-        """What follows from the nodes alone. Over all rows it is answered once for all who ask in the same words, until
-        a node changes; nobody may write into it."""
+        """Returns `answer(self)`. Over all rows it is cached under `question` until a node changes. The caller must not
+        write into it."""
         if self.rows is not None:
             return answer(self)
         return self.columns.cached_until_node_change(question, lambda: answer(self))
 
     def is_device_class_resource(self, resource: str) -> bool:
-        """Whether a device class backs this extended resource."""
+        """Returns whether a device class backs this extended resource."""
         return resource in self.columns.device_class_resources
 
     def locked(self) -> "Nodes":
-        """The same rows for plugins from outside: writing into a column fails instead of changing the cluster."""
+        """Returns the same rows for out-of-tree plugins: writing into a column raises instead of changing the
+        cluster."""
         view = LockedNodes(self.columns, self.rows)
         view.feasible = None if self.feasible is None else _locked(self.feasible)
         return view
 
 
 class LockedNodes(Nodes):
-    """Columns are the ledger's own arrays, or shared by all classes; these cannot be written to."""
+    """A view whose columns cannot be written to. They are the ledger's own arrays, or shared by all classes."""
 
     def alloc(self, resource: str) -> Any:
         return _locked(super().alloc(resource))
@@ -241,15 +242,15 @@ def _locked(array: Any) -> Any:
 
 
 class OneNode(Nodes):
-    """A single row as plain numbers. Only rules that say they can (`scalar = True`) are shown this view: they see
-    `single`, and read amounts by the resources' rows (`state.resources.ResourceColumns.rows`)."""
+    """A single row as plain numbers. Only plugins with `supports_one_node = True` get this view. They check `single`,
+    and index amounts by the resources' indices (`rows_of`)."""
 
     single = True
 
     def __init__(self, columns: NodeColumns, row: int) -> None:
         self.columns = columns
         self.row = row
-        # `nonzero` is as `uses`, with defaults for containers without requests.
+        # `nonzero` is `uses` with defaults for containers without requests.
         self.allocs, self.uses, self.nonzero = columns.resources.by_row[row].tolist()
 
     @property
@@ -257,11 +258,11 @@ class OneNode(Nodes):
         return 1
 
     def as_column(self) -> Nodes:
-        """The same row as columns of length one: for the rare answer that plain numbers make clumsy."""
+        """Returns the same row as columns of length one, for the rare result that plain numbers make clumsy."""
         return Nodes(self.columns, np.array([self.row]))
 
     def locked(self) -> Nodes:
-        """Its numbers are copies."""
+        """Returns itself: its numbers are copies."""
         return self
 
     def rows_of(self, resources: tuple[str, ...]) -> list[int]:
@@ -273,7 +274,8 @@ class OneNode(Nodes):
 
 @functools.lru_cache(maxsize=256)
 def _amounts_of(resources: tuple[int, ...]) -> Derivation:
-    """A table for each kind of amount, from ALLOC to SPARE, with a row for each resource."""
+    """Returns the derivation of a table for each kind of amount, from ALLOC to FREE_NONZERO, with a row for each
+    resource."""
     which = slice(len(resources)) if resources == tuple(range(len(resources))) else list(resources)
 
     def amounts(nodes: Nodes) -> Any:
@@ -281,7 +283,7 @@ def _amounts_of(resources: tuple[int, ...]) -> Derivation:
         cards = cards[nodes.where] if nodes.rows is None else cards.take(nodes.rows, axis=0)
         table = np.empty((FREE_NONZERO + 1, len(resources), len(cards)))
         table[:3] = cards.transpose(1, 2, 0)[:, which]
-        np.subtract(table[0], table[1:3], out=table[3:])  # exact, but for what hostile pods ask for, which fits nowhere
+        np.subtract(table[0], table[1:3], out=table[3:])  # exact, except for amounts that fit no node
         return table
 
     return Derivation(f"amounts of {resources}", amounts)

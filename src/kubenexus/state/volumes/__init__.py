@@ -1,4 +1,5 @@
-"""Volumes: what the API server says of them, what pods on the cluster use, and what was promised and is not bound yet.
+"""Volumes: storage objects of the API server, their use by pods on nodes, and claims that are assumed but not bound.
 
-`store` is told of objects and of pods that come and go, and is what rules ask; the others are its parts.
+`store` receives the objects and the pods that are added and removed, and plugins read from it. The other modules are
+its parts.
 """

@@ -1,8 +1,8 @@
-"""Which volumes are still to be had, and what was promised to claims whose binding is not seen yet.
+"""Available volumes by storage class, and assumed claims: those for which a decision chose a volume.
 
-A decision promises: this volume to that claim, or: a new volume for that claim, made for that node. From then on
-nobody else gets the volume, and other pods that use the claim go by the promise, as if the API server had said it.
-The promise ends with the pods that it was made for, or when the API server says otherwise.
+A decision chooses an existing volume for a claim, or a new volume for the claim on a certain node. From then on no
+other claim gets the volume, and other pods with the claim treat it as bound. The assumption ends with the pods it was
+made for, or when the API server reports something else.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,8 @@ from kubenexus.state.volumes.volume_pool import StorageClassPool
 
 
 class AssumedClaim(msgspec.Struct, gc=False):
-    """To a claim: a volume, or if that is "", a new one for the node. `holders` pods stand on it."""
+    """A claim's chosen volume, or if that is "", a new volume for `node`. `holders` is the number of pods that rely on
+    it."""
 
     volume: str
     node: str
@@ -22,6 +23,8 @@ class AssumedClaim(msgspec.Struct, gc=False):
 
 
 class AvailableVolumes:
+    """The pools of available volumes by storage class, and the assumed claims. Only `VolumeStore` writes here."""
+
     def __init__(self, volumes: Mapping[str, VolumeRecord]) -> None:
         self._volumes = volumes
         self._shelves: dict[str, StorageClassPool] = {}
@@ -31,14 +34,15 @@ class AvailableVolumes:
         self._promised: dict[str, str] = {}
 
     def pool(self, class_name: str) -> StorageClassPool:
+        """Returns the pool of a storage class, and creates it if there is none."""
         shelf = self._shelves.get(class_name)
         if shelf is None:
             shelf = self._shelves[class_name] = StorageClassPool()
         return shelf
 
     def preferred(self, claim: ClaimRecord) -> list[VolumeRecord]:
-        """Volumes that are meant for this claim, by a promise or by their own word; of others it must not take any of
-        those that are meant for somebody else."""
+        """Returns the volumes meant for this claim, by an assumption or by their claimRef. Of the other volumes the
+        claim may only take those that are meant for no claim."""
         promise = self._promises.get(claim.key)
         names = [promise.volume] if promise is not None and promise.volume else []
         names += sorted(self._referring.get(claim.key, ()))
@@ -46,14 +50,14 @@ class AvailableVolumes:
         return [each for each in found if each.is_for(claim) or (promise and each.name == promise.volume)]
 
     def selected_node(self, claim: ClaimRecord) -> str | None:
-        """The node for which a volume is being made for this claim."""
+        """Returns the node for which a volume is being provisioned for this claim, or None."""
         promise = self._promises.get(claim.key)
         return promise.node if claim.selected is None and promise and not promise.volume else claim.selected
 
-    # --- what the API server says ---------------------------------------------------------------------------------
+    # --- objects from the API server ------------------------------------------------------------------------------
 
     def volume_changed(self, name: str, old: VolumeRecord | None, new: VolumeRecord | None) -> None:
-        """After the volume was put among the others, or taken away."""
+        """Called after the volume was added to `volumes`, replaced or removed there."""
         for volume, referring in ((old, False), (new, True)):
             if volume is not None and volume.claim:
                 self._refer(volume, referring)
@@ -65,7 +69,7 @@ class AvailableVolumes:
         self._settle(name)
 
     def claim_changed(self, claim: ClaimRecord) -> None:
-        """A claim that was given another volume than promised, or whose node is now written on it."""
+        """Drops the assumption for a claim if the claim has another volume, or its selected node is written on it."""
         promise = self._promises.get(claim.key)
         if promise is None:
             return
@@ -79,15 +83,18 @@ class AvailableVolumes:
             self.pool(new.class_name).put_capacity(new)
 
     def rules_changed(self, class_name: str | None = None) -> None:
-        """A storage class says something else now; or a driver, and with it perhaps every class."""
+        """Called after a change of a storage class; None: of a CSI driver, which may concern every class."""
         for shelf in self._shelves.values() if class_name is None else [self.pool(class_name)]:
             shelf.touch(None)
 
-    # --- what we promise ------------------------------------------------------------------------------------------
+    # --- assumed claims -------------------------------------------------------------------------------------------
 
     def promise(self, claim: str, volume: str, node: str) -> None:
+        """Assumes a volume for a claim, or a new one for `node` if `volume` is "". A further pod with the same choice
+        becomes another holder."""
         known = self._promises.get(claim)
-        if known is None and volume not in self._promised:  # else somebody got it while the pod's node was away
+        # Else another claim got the volume while the pod's node was away.
+        if known is None and volume not in self._promised:
             self._promises[claim] = AssumedClaim(volume, node)
             if volume:
                 self._promised[volume] = claim
@@ -96,6 +103,7 @@ class AvailableVolumes:
             known.holders += 1
 
     def release(self, claim: str, volume: str, node: str) -> None:
+        """Removes a holder of an assumption, and drops the assumption with the last one."""
         known = self._promises.get(claim)
         if known is not None and (known.volume, known.node) == (volume, node):
             known.holders -= 1
@@ -103,15 +111,16 @@ class AvailableVolumes:
                 self.drop(claim)
 
     def drop(self, claim: str) -> None:
+        """Drops the assumption for a claim. Its volume is available again."""
         promise = self._promises.pop(claim)
         if promise.volume:
             del self._promised[promise.volume]
             self._settle(promise.volume)
 
-    # --- how it is kept -------------------------------------------------------------------------------------------
+    # --- internal -------------------------------------------------------------------------------------------------
 
     def _settle(self, name: str) -> None:
-        """Put a volume on the shelf, or take it off, according to what is known of it now."""
+        """Adds a volume to its class's pool, or removes it there, according to its current record."""
         volume, shelved = self._volumes.get(name), self._shelved.get(name)
         free = volume is not None and volume.free and name not in self._promised
         if shelved is not None and (not free or shelved != volume):

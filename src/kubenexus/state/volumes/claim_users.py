@@ -1,4 +1,4 @@
-"""The pods on the cluster and the claims they use: who uses what where, and what is attached because of it."""
+"""The pods on nodes and the claims they use, and the volumes that are attached to nodes for them."""
 
 from collections.abc import Callable, Iterable
 
@@ -15,8 +15,8 @@ Resolve = Callable[[ClaimRecord], AttachedVolume | None]
 
 
 class ClaimUsers:
-    """`problems_by_row` are by row: upstream cannot count a node's volumes if some pod there has a volume that makes no
-    sense, and reports the error to everybody who asks."""
+    """The users of each claim. `problems_by_row` holds messages by row: upstream cannot count a node's volumes if a pod
+    there has an invalid volume. Where a driver has a limit, other pods with volumes are then rejected, too."""
 
     def __init__(self, lookup: Lookup, resolve: Resolve, drivers: CsiDriverColumns) -> None:
         self.disks = InlineDiskUse()
@@ -27,15 +27,15 @@ class ClaimUsers:
         self._of: dict[str, list[User]] = {}
 
     def using(self, claim: str) -> bool:
-        """Whether some pod on a node has the claim as a volume; one made for the pod alone does not count."""
+        """Returns whether a pod on a node has the claim as a volume. Claims of ephemeral volumes do not count."""
         return any(not use.ephemeral for _, _, use in self._of.get(claim, ()))
 
     def claims(self) -> Iterable[str]:
-        """Those that are in use."""
+        """Returns the claims in use."""
         return self._of
 
     def follow(self, record: PodRecord, row: int, sign: int) -> None:
-        """A pod came to a row, or left it."""
+        """Adds a pod on a row (`sign` +1) or removes it (-1)."""
         mounts = record.mounts
         if mounts is None:
             return
@@ -54,7 +54,8 @@ class ClaimUsers:
             self._complain(row, mounts.problem, sign)
 
     def recounted(self, keys: Iterable[str], change: Callable[[], None]) -> set[int]:
-        """Make a change after which these claims may come to something else. Returns the rows where pods use them."""
+        """Calls `change`, after which these claims may resolve to other volumes, and counts their users again. Returns
+        the rows of these users."""
         users = [(key, user) for key in keys for user in self._of.get(key, ())]
         for key, user in users:
             self._count(key, user, -1)
@@ -91,5 +92,5 @@ class ClaimUsers:
 
 
 def not_owned_by(claim: ClaimRecord, pod: str) -> str:
-    """An ephemeral volume's claim must be the pod's own, or it would get somebody else's data."""
+    """The message for an ephemeral volume whose claim belongs to another pod: the pod would get that pod's data."""
     return f"PVC {claim.key} was not created for pod {pod} (pod is not owner)"

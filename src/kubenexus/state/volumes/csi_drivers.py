@@ -1,4 +1,4 @@
-"""Volumes attached to nodes, by driver: how many there are, how many there may be, and where the driver is."""
+"""Volumes attached to nodes, by CSI driver: their number, the limit, and whether the driver is installed."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ Rows = dict[int, int]
 
 
 class CsiDriverUse:
-    """`count[n]` different volumes on row n, used by pods or attached; `limit[n]` of them may be, LIMIT if it says
-    none; `installed[n]`: whether the driver runs there."""
+    """`count[n]` is the number of distinct volumes on row n, used by pods or attached. `limit[n]` is the maximum,
+    AMOUNT_CAP if the driver has none. `installed[n]` is whether the driver runs there."""
 
     __slots__ = ("count", "installed", "limit")
 
@@ -25,15 +25,15 @@ class CsiDriverUse:
 
 
 class CsiDriverColumns:
-    """`mounted` says on which rows how many pods use a volume, `attached` on which rows it is attached (or about to be
-    detached) by the word of a VolumeAttachment. Counts follow from the two."""
+    """`mounted` holds by volume and row how many pods use it. `attached` holds by volume and row how many
+    VolumeAttachments it has, those about to be detached included. Counts follow from the two."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._drivers: dict[str, CsiDriverUse] = {}
         self._migrated: dict[str, BoolColumn] = {}
         self.described: BoolColumn = np.zeros(capacity, np.bool_)  # rows that have a CSINode
-        self.limited: BoolColumn = np.zeros(capacity, np.bool_)  # rows where some driver has a limit
+        self.limited: BoolColumn = np.zeros(capacity, np.bool_)  # rows where a driver has a limit
         self.mounted: dict[AttachedVolume, Rows] = {}
         self.attached: dict[AttachedVolume, Rows] = {}
 
@@ -48,21 +48,21 @@ class CsiDriverColumns:
             driver.installed = _wider(driver.installed, capacity)
 
     def of(self, name: str) -> CsiDriverUse:
-        """A driver's columns, made now if nobody spoke of it before."""
+        """Returns a driver's columns, and creates them if there are none."""
         driver = self._drivers.get(name)
         if driver is None:
             driver = self._drivers[name] = CsiDriverUse(self._capacity)
         return driver
 
     def migrated(self, plugin: str) -> BoolColumn:
-        """The rows on which an in-tree plugin was taken over by its driver."""
+        """Returns the rows on which an in-tree plugin is migrated to its CSI driver."""
         column = self._migrated.get(plugin)
         if column is None:
             column = self._migrated[plugin] = np.zeros(self._capacity, np.bool_)
         return column
 
     def describe(self, row: int, node: NodeRecord | None) -> None:
-        """What a CSINode says of a row; None: there is none."""
+        """Sets the drivers of a row from its CSINode; None: the node has none."""
         for driver in self._drivers.values():
             driver.limit[row], driver.installed[row] = AMOUNT_CAP, False
         for column in self._migrated.values():
@@ -77,17 +77,17 @@ class CsiDriverColumns:
         self.limited[row] = any(limit is not None for _, limit in limits)
 
     def mount(self, row: int, attachment: AttachedVolume, pods: int) -> None:
-        """So many pods more use a volume on a row."""
+        """Adds `pods` users of a volume on a row."""
         self._move(self.mounted, self.attached, row, attachment, pods)
 
     def attach(self, row: int, attachment: AttachedVolume, times: int) -> None:
-        """A VolumeAttachment came, or went."""
+        """Adds a VolumeAttachment on a row (+1) or removes one (-1)."""
         self._move(self.attached, self.mounted, row, attachment, times)
 
     def _move(
         self, ours: dict[AttachedVolume, Rows], theirs: dict[AttachedVolume, Rows], row: int, *moved: Any
     ) -> None:
-        """A volume counts once on a row, whoever holds it there."""
+        """Changes one of the two tables. A volume counts once on a row, mounted or attached."""
         attachment, delta = moved
         rows = ours.setdefault(attachment, {})
         before = rows.get(row, 0)

@@ -1,7 +1,7 @@
-"""In-tree disks as the CSI drivers that took them over know them.
+"""Translates in-tree disks to the CSI drivers that replaced them.
 
-Kubernetes moved its built-in disks to drivers without changing the objects: a `gcePersistentDisk` is attached by
-`pd.csi.storage.gke.io`, counts against that driver's limit, and is reached by that driver's topology label.
+Kubernetes moved its in-tree disks to drivers without changing the objects. A `gcePersistentDisk` is attached by
+`pd.csi.storage.gke.io`, counts against that driver's limit, and is reachable by that driver's topology label.
 """
 
 import re
@@ -19,7 +19,7 @@ ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
-SEVERAL_ZONES: Final = "__"  # between the zones of one label
+SEVERAL_ZONES: Final = "__"  # separates the zones in one label
 
 AWS, GCE, AZURE = "kubernetes.io/aws-ebs", "kubernetes.io/gce-pd", "kubernetes.io/azure-disk"
 CINDER, PORTWORX = "kubernetes.io/cinder", "kubernetes.io/portworx-volume"
@@ -31,7 +31,7 @@ DRIVERS: Final = {
     CINDER: "cinder.csi.openstack.org",
     PORTWORX: "pxd.portworx.com",
 }
-# These have a driver, too, but the scheduler does not count what they attach.
+# These have a driver, too, but upstream's scheduler does not count what they attach.
 _UNCOUNTED: Final = {"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"}
 _ZONE_LABELS: Final = {
     AWS: "topology.ebs.csi.aws.com/zone",
@@ -42,19 +42,19 @@ _AWS_VOLUME: Final = re.compile(r"vol-[^/]*")
 
 
 class AttachedVolume(NamedTuple):
-    """A volume as its driver knows it: what is attached to a node, however many pods there use it."""
+    """A volume as its driver identifies it. It is attached once to a node for any number of pods there."""
 
     driver: str
     handle: str
 
 
 def driver_of(provisioner: str) -> str:
-    """The driver that will attach what a provisioner makes, "" if nobody counts it."""
+    """Returns the driver that attaches the volumes of a provisioner, "" if they are not counted."""
     return "" if provisioner in _UNCOUNTED else DRIVERS.get(provisioner, provisioner)
 
 
 def csi_volume_of_inline(volume: Volume) -> AttachedVolume | None:
-    """A disk that stands in the pod itself. Raises Malformed if its name cannot be read."""
+    """Returns the CSI volume of an inline disk of a pod, or None. Raises Malformed if the disk's name is invalid."""
     if volume.aws_elastic_block_store is not None:
         return AttachedVolume(DRIVERS[AWS], _aws_handle(volume.aws_elastic_block_store))
     if volume.gce_persistent_disk is not None:
@@ -69,7 +69,7 @@ def csi_volume_of_inline(volume: Volume) -> AttachedVolume | None:
 
 
 def plugin_of(volume: PersistentVolume) -> str:
-    """The in-tree plugin a persistent volume belongs to, "" if to none that was taken over."""
+    """Returns the in-tree plugin of a persistent volume, "" if it has none that was migrated."""
     spec = volume.spec
     sources = {
         AWS: spec.aws_elastic_block_store,
@@ -82,7 +82,7 @@ def plugin_of(volume: PersistentVolume) -> str:
 
 
 def csi_volume_of_pv(volume: PersistentVolume) -> AttachedVolume | None:
-    """What attaching a persistent volume means, None if no driver counts it. Raises Malformed as
+    """Returns the CSI volume of a persistent volume, None if no driver counts it. Raises Malformed as
     `csi_volume_of_inline`."""
     spec = volume.spec
     if spec.csi is not None:
@@ -101,7 +101,7 @@ def csi_volume_of_pv(volume: PersistentVolume) -> AttachedVolume | None:
 
 
 def translated_affinity(volume: PersistentVolume) -> NodeSelector | None:
-    """The node affinity of an in-tree volume in its driver's words: zones by the driver's own label."""
+    """Returns the node affinity of a volume; for an in-tree volume, zones are matched by the driver's own label."""
     affinity = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
     label = _ZONE_LABELS.get(plugin_of(volume))
     if label is None:
@@ -116,7 +116,7 @@ def translated_affinity(volume: PersistentVolume) -> NodeSelector | None:
 
 
 def _aws_handle(disk: AWSDisk) -> str:
-    """`vol-1`, `aws:///vol-1` and `aws://zone/vol-1` are the same volume."""
+    """Returns the volume's ID: `vol-1`, `aws:///vol-1` and `aws://zone/vol-1` are the same volume."""
     name = disk.volume_id
     if not name.startswith("aws://"):
         return name
@@ -135,7 +135,7 @@ def _gce_handle(disk: GCEDisk, zones: list[str]) -> str:
 
 
 def _region(zones: list[str]) -> str:
-    """`europe-west1` of `europe-west1-b`; the zones of one disk lie in one region."""
+    """Returns `europe-west1` for `europe-west1-b`. The zones of one disk are in one region."""
     regions = {zone.rpartition("-")[0] for zone in zones}
     if any(zone.count("-") != 2 for zone in zones) or len(regions) != 1:
         raise Malformed(f"failed to get region from zones: {truncated(SEVERAL_ZONES.join(zones))}")
@@ -143,7 +143,7 @@ def _region(zones: list[str]) -> str:
 
 
 def _zone_and_region(affinity: NodeSelector | None, labels: dict[str, str]) -> tuple[str, str]:
-    """The labels this volume speaks of zones and regions by: its affinity's first, then its own."""
+    """Returns the labels by which this volume names zones and regions: first its affinity's, then its own."""
     for known in ({e.key for e in _expressions(affinity)}, labels.keys()):
         for zone, region in ((ZONE, REGION), (BETA_ZONE, BETA_REGION)):
             if zone in known:

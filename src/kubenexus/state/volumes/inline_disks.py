@@ -1,15 +1,16 @@
-"""Disks that stand in pods themselves: on which rows each is mounted, and by whom it may be mounted once more."""
+"""Inline disks of pods: the rows on which each is mounted, and whether another pod may mount it there."""
 
 from kubenexus.state.volumes.pod_volumes import InlineDisk
 
 
 class InlineDiskUse:
-    """Few pods mount such disks, and few rows have any: tables by disk, as for ports."""
+    """Uses of inline disks. Few pods and few rows have any, so these are tables by disk, as for ports."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], dict[int, dict[InlineDisk, int]]] = {}
 
     def charge(self, row: int, disk: InlineDisk, sign: int) -> None:
+        """Adds a mount of a disk on a row (`sign` +1) or removes it (-1)."""
         rows = self._rows.setdefault((disk.kind, disk.name), {})
         here = rows.setdefault(row, {})
         here[disk] = here.get(disk, 0) + sign
@@ -21,6 +22,6 @@ class InlineDiskUse:
             del self._rows[disk.kind, disk.name]
 
     def clashing(self, disk: InlineDisk) -> list[int]:
-        """The rows where a pod mounts the disk in a way that does not bear another one."""
+        """Returns the rows where a pod mounts the disk in a way that excludes this one."""
         rows = self._rows.get((disk.kind, disk.name), {})
         return [row for row, here in rows.items() if any(disk.clashes(other) for other in here)]

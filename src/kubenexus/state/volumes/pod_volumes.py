@@ -1,6 +1,6 @@
-"""What a pod mounts, as far as the scheduler has a say in it: claims, and disks that stand in the pod itself.
+"""The volumes of a pod that concern scheduling: claims and inline disks.
 
-Most pods mount nothing of the kind, and have no `PodVolumes` at all. Pods that mount the same share one.
+Most pods have none, and no `PodVolumes`. Pods with equal volumes share one object.
 """
 
 from operator import attrgetter
@@ -17,7 +17,7 @@ MOST_MOUNTED = 1_000
 
 
 class ClaimUse(NamedTuple):
-    """A claim as one of the pod's volumes, the one at `position`. An ephemeral volume's claim is made for the pod."""
+    """A claim used by the pod's volume at `position`. The claim of an ephemeral volume is created for the pod."""
 
     position: int
     claim: str
@@ -25,7 +25,7 @@ class ClaimUse(NamedTuple):
 
 
 class InlineDisk(NamedTuple):
-    """A disk that must not be mounted by two pods of a node, unless both only read it (`shareable`)."""
+    """A disk that two pods of a node must not both mount, unless both only read it (`shareable`)."""
 
     kind: str
     name: str
@@ -33,21 +33,22 @@ class InlineDisk(NamedTuple):
     monitors: tuple[str, ...] = ()
 
     def clashes(self, other: "InlineDisk") -> bool:
-        """Both have the same kind and name; images of Ceph are the same if they share a monitor, too."""
+        """Returns whether two disks of the same kind and name exclude each other. Ceph images are the same only if they
+        share a monitor."""
         met = not self.monitors or not set(self.monitors).isdisjoint(other.monitors)
         return met and not (self.shareable and other.shareable)
 
 
 class VolumeChoice(NamedTuple):
-    """What was decided for the claim of the pod's volume at `position`: the persistent volume it is to be bound to, or
-    "" for one that is to be made."""
+    """The volume chosen for the claim of the pod's volume at `position`: a persistent volume, or "" for one that is to
+    be provisioned."""
 
     position: int
     volume: str
 
 
 class PodVolumes(msgspec.Struct, frozen=True, weakref=True):
-    """`drivers` says whether some volume may concern a driver's limit, even if none is counted."""
+    """The volumes of a pod. `drivers`: some volume may concern a driver's limit, even if none is counted."""
 
     claims: tuple[ClaimUse, ...] = ()
     disks: tuple[InlineDisk, ...] = ()
@@ -60,7 +61,7 @@ _shared: "WeakValueDictionary[PodVolumes, PodVolumes]" = WeakValueDictionary()
 
 
 def has_scheduled_volumes(pod: Pod) -> bool:
-    """Whether it mounts anything that concerns us. Every pod is asked: this has to be quick."""
+    """Returns whether the pod has any volume that concerns scheduling. Called for every pod: must be fast."""
     for volume in pod.spec.volumes:  # noqa: SIM110  # a generator would take longer
         if _all(volume) != _NONE:
             return True
@@ -68,13 +69,13 @@ def has_scheduled_volumes(pod: Pod) -> bool:
 
 
 def mounted(pod: Pod) -> int:
-    """How many of its volumes concern us."""
+    """Returns the number of the pod's volumes that concern scheduling."""
     return sum([_all(volume) != _NONE for volume in pod.spec.volumes])
 
 
 def pod_volumes(pod: Pod) -> PodVolumes | None:
-    """None if it mounts nothing that concerns us. Of thousands of volumes the first count: no node attaches so many,
-    and no pod with so many is placed (`framework.pod_limits`)."""
+    """Returns the pod's volumes, or None if none concern scheduling. At most MOST_MOUNTED are read: no node attaches as
+    many, and no pod with more is placed (`framework.pod_limits`)."""
     if not has_scheduled_volumes(pod):
         return None
     claims: list[ClaimUse] = []
@@ -95,7 +96,7 @@ def pod_volumes(pod: Pod) -> PodVolumes | None:
     return _shared.setdefault(mounts, mounts)
 
 
-# The sources that matter, and of them those that a CSI driver took over.
+# The sources that concern scheduling, and of them those that were migrated to a CSI driver.
 _TAKEN_OVER = (
     "gce_persistent_disk",
     "aws_elastic_block_store",
@@ -111,7 +112,7 @@ _NOT_TAKEN_OVER, _NONE = (None,) * 7, (None,) * 11
 
 
 def _add_disks(found: list[InlineDisk], volume: Volume) -> None:
-    """AWS disks are never shared, the others by readers."""
+    """Adds the exclusive disks of a volume. AWS disks are never shared; readers share the others."""
     if volume.gce_persistent_disk is not None:
         found.append(InlineDisk("gce", volume.gce_persistent_disk.pd_name, volume.gce_persistent_disk.read_only))
     if volume.aws_elastic_block_store is not None:
@@ -124,7 +125,7 @@ def _add_disks(found: list[InlineDisk], volume: Volume) -> None:
 
 
 def _inline(volumes: list[Volume]) -> tuple[tuple[AttachedVolume, ...], str]:
-    """The in-tree disks that a driver attaches, each once, and why one of them cannot be read."""
+    """Returns the CSI volumes of in-tree disks, each once, and the problem of the first that cannot be translated."""
     attached: dict[AttachedVolume, None] = {}
     problem = ""
     for volume in volumes:

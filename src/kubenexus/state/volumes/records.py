@@ -1,5 +1,5 @@
-"""What is remembered of claims, volumes and classes: parsed once, much less than the objects, equal while nothing that
-a rule reads has changed."""
+"""Records of claims, volumes and classes: parsed once, much smaller than the objects. Two records are equal if no field
+that a plugin reads has changed."""
 
 import msgspec
 
@@ -30,7 +30,7 @@ from kubenexus.state.volumes.volume_topology import (
     topology_of_class,
 )
 
-# Whole units, and billionths of one: an exact size that can be compared, and written into a signature.
+# Whole units and billionths of one: an exact size that can be compared and written into a signature.
 Size = tuple[int, int]
 Zones = tuple[str, tuple[str, ...]]  # a topology label, and the values it may have
 
@@ -41,7 +41,8 @@ _ZONE_LABELS = (csi_translation.BETA_ZONE, csi_translation.BETA_REGION, csi_tran
 
 
 class ClaimRecord(msgspec.Struct, frozen=True, gc=False):
-    """`class_name` is what it is matched by, `spec_class` the field alone, which upstream's scoring reads."""
+    """A claim. `class_name` is what volumes are matched by; `spec_class` is the field alone, which upstream's scoring
+    reads."""
 
     namespace: str
     name: str
@@ -57,10 +58,10 @@ class ClaimRecord(msgspec.Struct, frozen=True, gc=False):
     volume_mode: str
     attributes_class: str
     selector: Selector | None
-    problem: str  # why the selector cannot be read
+    problem: str  # why the selector cannot be compiled
     lost: bool
     deleting: bool
-    owner: str  # the UID of what controls it
+    owner: str  # the UID of its controller
 
     @property
     def key(self) -> str:
@@ -68,13 +69,13 @@ class ClaimRecord(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def exclusive(self) -> bool:
-        """Whether one pod at a time may use it."""
+        """Whether only one pod at a time may use it."""
         return READ_WRITE_ONCE_POD in self.modes
 
 
 class VolumeRecord(msgspec.Struct, frozen=True, gc=False):
-    """`attachment` is None if no driver counts it. `plugin` is the in-tree plugin it belongs to; where that was taken
-    over by a driver, it is reached as `moved` says, or cannot be used at all (`problem`)."""
+    """A persistent volume. `attachment` is None if no driver counts it. `plugin` is its in-tree plugin. Where that is
+    migrated to a driver, the volume is reachable by `moved`, or unusable because of `problem`."""
 
     name: str
     class_name: str
@@ -87,7 +88,7 @@ class VolumeRecord(msgspec.Struct, frozen=True, gc=False):
     labels: dict[str, str]
     available: bool
     deleting: bool
-    claim: str  # the key of the claim it is bound or promised to by its own word, "" if to none
+    claim: str  # the key of the claim in its claimRef, or ""
     claim_uid: str
     reach: VolumeTopology | None
     zones: tuple[Zones, ...]
@@ -99,20 +100,22 @@ class VolumeRecord(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def free(self) -> bool:
-        """Whether any claim may have it."""
+        """Whether any claim may take it."""
         return self.available and not self.deleting and not self.claim
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What stays as it is while a volume is given away and comes back."""
+        """The fields that do not change while a volume is bound and released."""
         return (self.class_name, self.spec_class, self.units, self.size, self.deleting, self.reach)
 
     def is_for(self, claim: ClaimRecord) -> bool:
-        """Whether it refers to this very claim, and not to an earlier one of the same name."""
+        """Returns whether it refers to this claim, not to an earlier claim of the same name."""
         return self.claim == claim.key and self.claim_uid in ("", claim.uid)
 
 
 class ClassRecord(msgspec.Struct, frozen=True, gc=False):
+    """A storage class. `mode` is its volume binding mode, None if not set."""
+
     name: str
     provisioner: str
     mode: str | None
@@ -120,7 +123,7 @@ class ClassRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class CapacityRecord(msgspec.Struct, frozen=True, gc=False):
-    """`largest` is the size up to which a volume can be made, `capacity` all that is left, if that is known."""
+    """`largest` is the largest volume that can be created; `capacity` is all that is left, if known."""
 
     key: str
     class_name: str
@@ -130,7 +133,7 @@ class CapacityRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeRecord(msgspec.Struct, frozen=True, gc=False):
-    """The drivers of a node with their limits (None: no limit), and the in-tree plugins they took over there."""
+    """The drivers of a node with their limits (None: no limit), and the in-tree plugins that are migrated there."""
 
     limits: tuple[tuple[str, int | None], ...]
     migrated: frozenset[str]
@@ -141,7 +144,7 @@ def size_of(text: QuantityText) -> Size:
 
 
 def claim_of(claim: PersistentVolumeClaim) -> ClaimRecord:
-    """Raises Malformed when its size is no quantity."""
+    """Returns the record of a claim. Raises Malformed if its size is no quantity."""
     meta, spec, asked = claim.metadata, claim.spec, requested_storage(claim)
     selector, problem = _selector(claim)
     controllers = [owner.uid for owner in meta.owner_references if owner.controller]
@@ -168,7 +171,8 @@ def claim_of(claim: PersistentVolumeClaim) -> ClaimRecord:
 
 
 def _selector(claim: PersistentVolumeClaim) -> tuple[Selector | None, str]:
-    if claim.spec.selector is not None and claim.spec.selector.size > MOST_SELECTED:  # of all volumes of the class
+    # It is matched against all volumes of the class.
+    if claim.spec.selector is not None and claim.spec.selector.size > MOST_SELECTED:
         size = claim.spec.selector.size
         return None, f"selector of claim {object_key(claim)} has {size} entries; at most {MOST_SELECTED} are read"
     if claim.spec.selector is None:
@@ -180,7 +184,7 @@ def _selector(claim: PersistentVolumeClaim) -> tuple[Selector | None, str]:
 
 
 def volume_of(volume: PersistentVolume) -> VolumeRecord:
-    """Raises Malformed when its size is no quantity."""
+    """Returns the record of a volume. Raises Malformed if its size is no quantity."""
     meta, spec = volume.metadata, volume.spec
     refers = spec.claim_ref
     has = spec.capacity.get("storage", 0)
@@ -230,7 +234,7 @@ def _reach(volume: PersistentVolume) -> VolumeTopology | None:
 
 
 def zones_of(labels: dict[str, str]) -> tuple[Zones, ...]:
-    """The zones and regions a volume's labels name. A label with an empty name in it is ignored."""
+    """Returns the zones and regions in a volume's labels. A label that contains an empty name is ignored."""
     found = []
     for key in _ZONE_LABELS:
         names = [name.strip() for name in labels.get(key, "").split(csi_translation.SEVERAL_ZONES)]
@@ -245,7 +249,7 @@ def class_of(storage_class: StorageClass) -> ClassRecord:
 
 
 def capacity_of(capacity: CSIStorageCapacity) -> CapacityRecord | None:
-    """None when it says nothing of any size. Raises Malformed when a size is no quantity."""
+    """Returns the record of a capacity, None if it has no size. Raises Malformed if a size is no quantity."""
     room = None if capacity.capacity is None else to_units(capacity.capacity)
     largest = room if capacity.maximum_volume_size is None else to_units(capacity.maximum_volume_size)
     if largest is None:
@@ -255,7 +259,7 @@ def capacity_of(capacity: CSIStorageCapacity) -> CapacityRecord | None:
 
 
 def node_of(node: CSINode) -> NodeRecord:
-    if len(node.spec.drivers) > MOST_DRIVERS:  # each has columns over all nodes
+    if len(node.spec.drivers) > MOST_DRIVERS:  # each driver has columns over all nodes
         raise Malformed(f"has {len(node.spec.drivers)} drivers; at most {MOST_DRIVERS} are read", field="spec.drivers")
     migrated = node.metadata.annotations.get(MIGRATED_PLUGINS, "")
     limits: dict[str, int | None] = {}

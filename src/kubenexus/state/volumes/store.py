@@ -1,8 +1,8 @@
-"""The volumes of the cluster, in step with the objects and with the pods that use them.
+"""The volumes of the cluster, kept up to date with storage objects and the pods that use them.
 
-What a claim comes to (which driver attaches which volume) follows from the claim, its volume and its class. When one
-of these changes, the pods that use the claim are counted off before and counted again after, so that nothing has to
-be remembered of how they were counted.
+The volume that a driver attaches for a claim follows from the claim, its volume and its class. When one of these
+changes, the pods that use the claim are subtracted before the change and added after it. So no record is needed of how
+they were counted.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -25,14 +25,14 @@ Index = dict[str, set[str]]
 
 
 class ChangedRows(NamedTuple):
-    """Rows whose volumes are counted differently now, and rows about whose node something else is known."""
+    """Rows on which volumes are counted differently now (`usage`), and rows whose CSI drivers changed (`nodes`)."""
 
     usage: Set[int] = frozenset()
     nodes: Set[int] = frozenset()
 
 
 class _Kind(NamedTuple):
-    """Of one kind of objects: those that are known, how one is read, and what is done about it."""
+    """A kind of object: its known records, the function that reads an object, and the one that handles its record."""
 
     known: Mapping[str, Any]
     read: Callable[[Any], Any]
@@ -40,7 +40,7 @@ class _Kind(NamedTuple):
 
 
 class VolumeStore:
-    """Only the ledger and the journal write here. `version` moves with every change."""
+    """All volume state. Only the ledger and its transactions write here. `version` grows with every change."""
 
     def __init__(self, row_of: Mapping[str, int], capacity: int) -> None:
         self.version = 0
@@ -75,18 +75,18 @@ class VolumeStore:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def mounts(self, pod: Pod) -> PodVolumes | None:
-        """As `pod_volumes`; several rules in turn ask about the same pod."""
+        """Returns `pod_volumes(pod)`; cached for one pod, since several plugins in turn call it."""
         if self._last[0] is not pod:
             self._last = (pod, pod_volumes(pod))
         return self._last[1]
 
     def known(self, kind: type[StorageObject]) -> set[str]:
-        """The keys of all objects of a kind."""
+        """Returns the keys of all known objects of a kind."""
         return set(self._kinds[kind].known)
 
     def attachment_of(self, claim: ClaimRecord) -> AttachedVolume | None:
-        """The volume that is attached where the claim is used, None if no driver counts it. A volume that is not made
-        yet is known by its claim."""
+        """Returns the volume that is attached where the claim is used, None if no driver counts it. A volume that does
+        not exist yet is identified by its claim."""
         volume = self.volumes.get(claim.volume) if claim.volume else None
         if volume is not None:
             return volume.attachment
@@ -95,18 +95,19 @@ class VolumeStore:
         return AttachedVolume(driver, f"\0{claim.key}") if driver else None
 
     def in_tree(self, claim: ClaimRecord) -> bool:
-        """Whether it comes to a volume of an in-tree plugin, which only a node with drivers attaches through one."""
+        """Returns whether the claim's volume is of an in-tree plugin. Only nodes with a CSINode attach such a volume by
+        a CSI driver."""
         volume = self.volumes.get(claim.volume) if claim.volume else None
         if volume is not None:
             return bool(volume.plugin)
         known = self.classes.get(claim.class_name)
         return known is not None and known.provisioner in DRIVERS
 
-    # --- what the API server says ---------------------------------------------------------------------------------
+    # --- objects from the API server ------------------------------------------------------------------------------
 
     def seen(self, thing: StorageObject) -> ChangedRows | None:
-        """An object was added or changed; None if nothing that matters did. Raises Malformed, leaving everything as it
-        was."""
+        """Adds or updates an object. Returns the changed rows, or None if no field that is read has changed. Raises
+        Malformed and then changes nothing."""
         kind, key = self._kinds[type(thing)], object_key(thing)
         try:
             record = kind.read(thing)
@@ -115,6 +116,7 @@ class VolumeStore:
         return self._told(kind.tell(key, record))
 
     def gone(self, kind: type[StorageObject], key: str) -> ChangedRows | None:
+        """Removes an object. Returns the changed rows, or None if it was not known."""
         return self._told(self._kinds[kind].tell(key, None))
 
     def _told(self, touched: ChangedRows | None) -> ChangedRows | None:
@@ -186,7 +188,7 @@ class VolumeStore:
         return ChangedRows(usage | self._attach([new] if new is not None else [], +1))
 
     def _attach(self, held: Iterable[storage.VolumeAttachmentSpec], sign: int) -> set[int]:
-        """Count what VolumeAttachments say; volumes that no driver made are not theirs to count."""
+        """Adds or removes VolumeAttachments (`sign`). Only volumes of CSI drivers are counted."""
         rows = set()
         for each in held:
             row, volume = self._row_of.get(each.node_name), self.volumes.get(_source(each))
@@ -195,26 +197,28 @@ class VolumeStore:
                 rows.add(row)
         return rows
 
-    # --- nodes and pods come and go -------------------------------------------------------------------------------
+    # --- nodes and pods are added and removed ---------------------------------------------------------------------
 
     def node_came(self, name: str, row: int) -> None:
         self.drivers.describe(row, self._nodes.get(name))
         self._attach(self._held_on(name), +1)
 
     def node_leaves(self, name: str) -> None:
-        """Called while the node still has its row; what its drivers say of that is overwritten by the next node."""
+        """Called while the node still has its row. The row's driver columns are overwritten for the next node."""
         self._attach(self._held_on(name), -1)
 
     def _held_on(self, node: str) -> list[storage.VolumeAttachmentSpec]:
         return [self._attachments[each] for each in self._attachments_on.get(node, ())]
 
     def enter(self, record: PodRecord, row: int) -> None:
+        """Counts the volumes of a pod on a row, and assumes the claims that were decided with it."""
         self.users.follow(record, row, +1)
         for claim, volume, node in _promised(record):
             self.stock.promise(claim, volume, node)
         self.version += 1
 
     def leave(self, record: PodRecord, row: int) -> None:
+        """Undoes `enter`."""
         self.users.follow(record, row, -1)
         for claim, volume, node in _promised(record):
             self.stock.release(claim, volume, node)
@@ -222,7 +226,8 @@ class VolumeStore:
 
 
 def _promised(record: PodRecord) -> list[tuple[str, str, str]]:
-    """What was promised to the claims of a pod: a volume wherever it is, or a new one for the node."""
+    """Returns (claim, volume, node) for each claim that was decided with a pod: an existing volume, or "" and the
+    node."""
     if not record.volume_choices or record.mounts is None:
         return []
     picked = dict(record.volume_choices)
@@ -231,7 +236,7 @@ def _promised(record: PodRecord) -> list[tuple[str, str, str]]:
 
 
 def _source(attachment: storage.VolumeAttachmentSpec | None) -> str:
-    """The volume it is about."""
+    """Returns the name of the attached persistent volume, or ""."""
     return "" if attachment is None else attachment.source.persistent_volume_name or ""
 
 
@@ -243,7 +248,7 @@ def _put(table: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _index(index: Index, key: str, old: str, new: str) -> None:
-    """Move an entry from where it was to where it is now."""
+    """Moves an entry from `old` to `new`."""
     if old:
         index[old].discard(key)
         if not index[old]:

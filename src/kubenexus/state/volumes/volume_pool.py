@@ -1,7 +1,7 @@
-"""What a storage class has to give: free volumes, and room for new ones, by the nodes that can reach them.
+"""The available volumes and free capacity of a storage class, by the nodes that can reach them.
 
-A node asks for the smallest volume that fits. Things are kept in order and under a label that every node that reaches
-them has, so that a node looks at what it can reach instead of at everything there is.
+A lookup returns the smallest volume that fits a node. Entries are sorted, and listed under a label that every node in
+reach has. So a lookup for a node examines only what the node may reach.
 """
 
 from bisect import bisect_left, insort
@@ -18,7 +18,7 @@ _REMEMBERED = 4096
 
 
 class RankedByTopology(Generic[Thing]):
-    """Things in the order of their ranks, by reach. `keys` are the labels that decide who reaches what."""
+    """Entries in the order of their ranks, by reach. `keys` are the labels on which reach depends."""
 
     def __init__(self) -> None:
         self.keys: Counter[str] = Counter()
@@ -56,7 +56,7 @@ class RankedByTopology(Generic[Thing]):
                     del self._certain[label[0]]
 
     def first(self, labels: Mapping[str, str], start: Rank, fits: Callable[[Thing], bool]) -> Thing | None:
-        """The first thing from `start` on that fits and that a node with these labels reaches."""
+        """Returns the first entry from `start` on that fits and that a node with these labels reaches, or None."""
         best: Rank | None = None
         for label in (None, *((key, labels[key]) for key in self._certain if key in labels)):
             ranks = self._under.get(label, [])
@@ -71,7 +71,8 @@ class RankedByTopology(Generic[Thing]):
 
 
 class StorageClassPool:
-    """Of one storage class. `version` moves with every change; `since` says whom the last ones concern."""
+    """The pool of one storage class. `version` grows with every change; `since` returns which nodes the last ones
+    concern."""
 
     def __init__(self) -> None:
         self.volumes: RankedByTopology[VolumeRecord] = RankedByTopology()
@@ -100,23 +101,24 @@ class StorageClassPool:
         self.touch(capacity.reach)
 
     def touch(self, reach: VolumeTopology | None) -> None:
-        """Something changed for the nodes within this reach; None: for all."""
+        """Records a change for the nodes within this reach; None: for all nodes."""
         if len(self._log) >= 2 * _REMEMBERED:
             del self._log[:_REMEMBERED]
         self._log.append(reach)
         self.version += 1
 
     def since(self, version: int) -> list[VolumeTopology | None] | None:
-        """The reaches touched after a version; None when that is no longer known."""
+        """Returns the reaches of the changes since a version, or None if the log does not reach that far back."""
         late = self.version - version
         return None if late > len(self._log) else self._log[len(self._log) - late :]
 
     def smallest(self, labels: Mapping[str, str], size: Size, fits: Callable[[VolumeRecord], bool]) -> Any:
-        """The smallest free volume of at least this size that fits, for a node with these labels."""
+        """Returns the smallest available volume of at least this size that fits, for a node with these labels, or
+        None."""
         return self.volumes.first(labels, (size, ""), fits)
 
     def capacity(self, labels: Mapping[str, str], units: int) -> CapacityRecord | None:
-        """A place from which a node with these labels could get a new volume of so many bytes."""
+        """Returns a capacity from which a node with these labels could get a new volume of so many bytes, or None."""
         return self.capacities.first(labels, (), lambda capacity: capacity.largest >= units)
 
 

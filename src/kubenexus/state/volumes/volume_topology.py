@@ -1,7 +1,7 @@
-"""From which nodes a volume can be used: a node affinity, the topologies of a class, or where there is capacity.
+"""The nodes from which a volume can be used, by a node affinity, a class's topologies, or a capacity's topology.
 
-All three are alternatives of requirements on node labels, and are compiled into the same form. Objects that say the
-same share one `VolumeTopology`.
+All three are alternatives of requirements on node labels, and are compiled into the same form. Equal affinities share
+one `VolumeTopology`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,8 @@ _MOST_ENTRIES = 1_000  # terms, requirements and values that are read
 
 
 class VolumeTopology(msgspec.Struct, frozen=True, gc=False):
-    """Nodes whose labels satisfy one of these terms; no term, no node. Where None stands for it: every node."""
+    """The nodes whose labels satisfy one of these terms; without terms no node does. None instead of a topology: all
+    nodes."""
 
     terms: tuple[NodeTerm, ...] = ()
 
@@ -31,36 +32,38 @@ class VolumeTopology(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def keys(self) -> set[str]:
-        """The label keys it asks about: nodes that agree in these are alike to it."""
+        """The label keys that it uses: nodes with equal values of these are equivalent."""
         return {wanted.key for term in self.terms for wanted in term.labels}
 
     @property
     def simple(self) -> bool:
-        """Whether a node that has one of the `certain` labels is covered, without a further look."""
+        """Whether each node with one of the `certain` labels is covered, without checking the terms."""
         return all(len(term.labels) == 1 and term.labels[0].op is Operator.IN for term in self.terms)
 
     @property
     def certain(self) -> set[Label | None]:
-        """Labels of which every covered node has one. None is among them if some term names none: then any node may
+        """Labels of which every covered node has one. None is among them if a term has no such label: then any node may
         be covered."""
         return {label for term in self.terms for label in _certain(term)}
 
 
 def topology_of_affinity(selector: NodeSelector) -> VolumeTopology:
-    """A volume's node affinity. Upstream shows it the node's labels alone, so what it says of names is said of ""."""
+    """Returns a volume's node affinity. Upstream matches it against the node's labels alone, so field requirements are
+    matched against an empty name."""
     terms = selector.node_selector_terms
     _refuse_large(sum([_size(term.match_expressions) for term in terms]) + len(terms))
     return _of_node_affinity(_encoder.encode(selector))
 
 
 def topology_of_class(terms: Sequence[TopologySelectorTerm]) -> VolumeTopology | None:
-    """A storage class's allowed topologies: none given means everywhere, and an empty or unreadable term nowhere."""
+    """Returns a class's allowed topologies: None (all nodes) if there are none. Empty or invalid terms match no
+    node."""
     _refuse_large(sum([_size(term.match_label_expressions) for term in terms]) + len(terms))
     return _of_topologies(_encoder.encode(terms)) if terms else None
 
 
 def topology_of_capacity(selector: LabelSelector | None) -> VolumeTopology | None:
-    """Where a storage capacity is: not given, or unreadable, means nowhere, and an empty selector everywhere."""
+    """Returns the topology of a capacity: no node if missing or invalid, None (all nodes) if the selector is empty."""
     try:
         _refuse_large(0 if selector is None else selector.size)
         compiled = compile_selector(selector)
@@ -80,7 +83,7 @@ def _size(wanted: Sequence[Any]) -> int:
 
 
 def _refuse_large(size: int) -> None:
-    """Every pod that may use the volume is held against all of it, on every node."""
+    """Raises Malformed above the limit: the topology is matched on every node for every pod that may use the volume."""
     if size > _MOST_ENTRIES:
         raise Malformed(f"node affinity or topology has {size} entries; at most {_MOST_ENTRIES} are read")
 
