@@ -1,1 +1,1 @@
-"""The toolbox: knows nothing of Kubernetes."""
+"""General tools without any knowledge of Kubernetes."""

@@ -1,8 +1,8 @@
-"""Time is handed in: the same events at the same times always give the same decisions, and a simulation of a week
-need not take one.
+"""Clocks. Components get a clock as an argument, so that equal events at equal times give equal decisions and a
+simulation can run faster than real time.
 
-One axis for everything, seconds since 1970 as a float: ages come from the API server's timestamps, and a backoff that
-began at such a moment ends at another.
+All times are seconds since 1970 as a float. Ages start at the API server's timestamps, and backoffs are compared with
+them.
 """
 
 import time
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
-Sleep = Callable[[float], Awaitable[object]]  # `asyncio.sleep`, or what a test or a simulation has instead
+Sleep = Callable[[float], Awaitable[object]]  # `asyncio.sleep`, or its replacement in tests and simulations
 
 TOLERATED: Final = 1.0  # seconds that `WallClock` may differ from the machine's clock before it follows
 FASTER: Final = 1.0  # while it lags behind, two seconds pass in one
@@ -18,38 +18,38 @@ SLOWER: Final = -0.5  # while it is ahead, half a second passes in one
 
 
 class Clock(Protocol):
-    """What the time is. Never goes backwards."""
+    """A source of the current time. It never goes backwards."""
 
     def now(self) -> float:
-        """Seconds since 1970."""
+        """Returns seconds since 1970."""
 
 
 def counter(clocks: Any = time) -> Callable[[], float]:
-    """A clock that counts on while the machine is suspended, where the system has one (CLOCK_BOOTTIME on Linux).
-    CLOCK_MONOTONIC stands still then: a leader that is resumed after an hour would take its lease for young."""
+    """Returns a clock that also runs while the machine is suspended, if the system has one (CLOCK_BOOTTIME on Linux).
+    CLOCK_MONOTONIC stops then: a leader resumed after an hour would take its lease for valid."""
     which = getattr(clocks, "CLOCK_BOOTTIME", None)
     found: Callable[[], float] = clocks.monotonic if which is None else partial(clocks.clock_gettime, which)
     return found
 
 
 SINCE_BOOT: Final = counter()
-cpu_seconds: Final = time.thread_time  # of the calling thread; stands still while the process is stopped or throttled
+cpu_seconds: Final = time.thread_time  # of the calling thread; stops while the process is stopped or throttled
 
 
 class WallClock:
-    """The time on the wall when the process started, carried on by the clock that counts from boot: if the machine's
-    clock is set back by an hour, no backoff lasts an hour longer.
+    """The wall time of the process start plus the time since. If the machine's clock is set back by an hour, no backoff
+    lasts an hour longer.
 
-    A clock that was wrong at the start need not stay wrong: each `follow` compares, and the difference is worked off
-    by seconds that are shorter or longer. Time never jumps and never goes backwards; while it is behind it runs twice
-    as fast, while it is ahead half as fast. What must count true seconds, as the fence of a leader does, has a clock
-    of its own that nothing calls `follow` on. Any thread may call `now`; one calls `follow`.
+    If the clock was wrong at the start, `follow` corrects it: it compares with the machine's clock, and makes seconds
+    shorter or longer until the difference is gone. Time never jumps and never goes backwards. It runs twice as fast
+    while it is behind, and half as fast while it is ahead. Users that need true seconds, such as the leader's lease,
+    have a clock of their own on which `follow` is never called. Any thread may call `now`; only one may call `follow`.
     """
 
     def __init__(self, boot: Callable[[], float] = SINCE_BOOT, wall: Callable[[], float] = time.time) -> None:
         self._boot, self._wall = boot, wall
-        # What is added to `boot`; and while a difference is worked off, what a second has more, from when on and for
-        # how many seconds. A tuple, replaced as a whole: another thread has the old one or the new one.
+        # The offset from `boot`; and while a difference is corrected, the extra length of a second, the start and the
+        # duration of the correction. One tuple, replaced as a whole: other threads read the old one or the new one.
         self._course = (wall() - boot(), 0.0, 0.0, 0.0)
 
     def now(self) -> float:
@@ -58,7 +58,7 @@ class WallClock:
         return here + offset + more * min(here - began, lasts) if more else here + offset
 
     def follow(self) -> None:
-        """Compare with the machine's clock, and set the course for it. Called every second or so."""
+        """Compares with the machine's clock and starts or ends a correction. Called about every second."""
         offset, more, began, lasts = self._course
         here = self._boot()
         offset += more * min(here - began, lasts)
@@ -71,7 +71,7 @@ class WallClock:
 
 
 class VirtualClock:
-    """Stands still until somebody moves it: for tests, and for the simulator's thousands of hours."""
+    """A clock that moves only when `advance` is called, for tests and the simulator."""
 
     def __init__(self, now: float = 0.0) -> None:
         self._now = now
@@ -80,10 +80,10 @@ class VirtualClock:
         return self._now
 
     def advance(self, seconds: float) -> float:
-        """So much later. Returns the new time."""
+        """Moves the clock forward. Returns the new time."""
         return self.advance_to(self._now + seconds)
 
     def advance_to(self, when: float) -> float:
-        """To that moment, if it is still to come. Returns the new time."""
+        """Moves the clock to `when`, unless that is in the past. Returns the new time."""
         self._now = max(self._now, when)
         return self._now

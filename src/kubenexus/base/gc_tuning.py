@@ -1,16 +1,16 @@
-"""How often Python looks for garbage that holds itself in circles: seldom. Nearly all of ours dies by reference count,
-and each look would go through everything that was ever listed, which stays."""
+"""Makes the cyclic garbage collector run rarely. Nearly all of our garbage is freed by reference counts, and each
+collection would traverse all listed objects, which stay."""
 
 import gc
 
 
 def freeze_after_import() -> None:
-    """Called once all is imported: modules stay, nobody need look at them again."""
+    """Called once after all imports: the collector then skips the modules."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 
 
 def freeze_after_list() -> None:
-    """Called once everything has been listed: that stays as well."""
+    """Called once after all kinds were listed: the collector then skips these objects, too."""
     gc.collect()
     gc.freeze()

@@ -1,8 +1,8 @@
-"""A heap from which anything can be taken, not only the least.
+"""A heap from which any item can be removed, not only the least.
 
-`heapq` is written in C and many times faster than a heap of our own with positions could be, but cannot find things
-inside. So what is removed is only crossed out, and stays until it comes up or until more is crossed out than not; then
-the heap is built again. Every operation is O(log n) on average, and memory stays within twice of what is in it.
+`heapq` is written in C and many times faster than a heap with positions in Python, but cannot find items inside. So a
+removed item is only marked, and stays until it is the least or until the heap has more marked items than others. Then
+the heap is rebuilt. Every operation is O(log n) on average, and memory stays within twice the number of items.
 """
 
 import heapq
@@ -14,11 +14,11 @@ T = TypeVar("T")
 # What `push` returns and `remove` takes: [order, number, the item or None]. A list, since heapq compares those in C.
 Slot = list[Any]
 
-_SLACK = 16  # crossed-out slots that are never worth a rebuild
+_SLACK = 16  # marked slots that are never worth a rebuild
 
 
 class Heap(Generic[T]):
-    """Items by their order, equal ones in the order they came."""
+    """Items by their order; equal ones in order of arrival."""
 
     __slots__ = ("_count", "_live", "_slots")
 
@@ -31,11 +31,11 @@ class Heap(Generic[T]):
         return self._live
 
     def __iter__(self) -> Iterator[T]:
-        """All items, in no particular order."""
+        """Iterates over all items, in no particular order."""
         return (slot[2] for slot in self._slots if slot[2] is not None)
 
     def push(self, order: Any, item: T) -> Slot:
-        """Put an item in; the slot is needed to remove it later."""
+        """Adds an item. Returns its slot, which `remove` needs."""
         slot: Slot = [order, self._count, item]
         self._count += 1
         self._live += 1
@@ -43,14 +43,14 @@ class Heap(Generic[T]):
         return slot
 
     def first(self) -> T | None:
-        """The least item, which stays; None if there is none."""
+        """Returns the least item without removing it, or None if the heap is empty."""
         slots = self._slots
         while slots and slots[0][2] is None:
             heapq.heappop(slots)
         return slots[0][2] if slots else None
 
     def remove(self, slot: Slot) -> None:
-        """Take an item out, wherever it is. Removing it twice is a mistake that is forgiven."""
+        """Removes an item. Does nothing if it is removed already."""
         if slot[2] is None:
             return
         slot[2] = None

@@ -1,11 +1,11 @@
-"""Strings as small numbers, so that comparing a label on every node is comparing a column of integers."""
+"""Strings as small integers, so that a label is compared on all nodes by comparing a column of integers."""
 
 ABSENT = 0
 UNKNOWN = -1
 
 
 class Interner:
-    """Codes from 1 up; `ABSENT` (0) means "has no value", `UNKNOWN` (-1) "nobody has this value"."""
+    """Codes from 1 up; `ABSENT` (0) means "has no value", `UNKNOWN` (-1) "this value has no code"."""
 
     __slots__ = ("_codes", "names")
 
@@ -17,7 +17,7 @@ class Interner:
         return len(self.names)
 
     def code(self, text: str) -> int:
-        """The code of `text`, given now if it has none."""
+        """Returns the code of `text`, and assigns one if it has none."""
         code = self._codes.get(text)
         if code is None:
             code = self._codes[text] = len(self.names)
@@ -25,5 +25,5 @@ class Interner:
         return code
 
     def find(self, text: str) -> int:
-        """The code of `text`, or `UNKNOWN`. Questions never grow the table: only what nodes really carry does."""
+        """Returns the code of `text`, or `UNKNOWN`. Lookups never grow the table."""
         return self._codes.get(text, UNKNOWN)

@@ -1,4 +1,4 @@
-"""Moments as objects have them (RFC 3339), and as we count: seconds since 1970."""
+"""Conversion between RFC 3339 timestamps, as objects have them, and seconds since 1970."""
 
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -7,8 +7,9 @@ Otherwise = TypeVar("Otherwise")
 
 
 def parse_timestamp(text: str, otherwise: Otherwise) -> float | Otherwise:
-    """`2026-11-16T01:24:17Z`, with or without a fraction, in whatever zone it says; `otherwise` for all else. Never
-    raises: anybody may have written it. Without a zone it is no moment, and would be another one on each machine."""
+    """Parses `2026-11-16T01:24:17Z`, with or without a fraction, in any zone; returns `otherwise` for all else. Never
+    raises, since any client may have written the text. A text without a zone is refused: its meaning would depend on
+    the machine."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -17,12 +18,12 @@ def parse_timestamp(text: str, otherwise: Otherwise) -> float | Otherwise:
 
 
 def format_time(when: float) -> str:
-    """`2026-11-16T01:24:17Z`: a `metav1.Time`, in conditions."""
+    """Returns `2026-11-16T01:24:17Z`: a `metav1.Time`, as in conditions."""
     return _text(when, "seconds")
 
 
 def format_micro_time(when: float) -> str:
-    """`2026-11-16T01:24:17.123456Z`: a `metav1.MicroTime`, in events and leases."""
+    """Returns `2026-11-16T01:24:17.123456Z`: a `metav1.MicroTime`, as in events and leases."""
     return _text(when, "microseconds")
 
 
