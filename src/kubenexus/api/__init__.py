@@ -1,1 +1,1 @@
-"""What the API server says, decoded once, and only the fields that scheduling needs. No I/O."""
+"""Kubernetes objects, decoded once and with only the fields that scheduling needs. No I/O."""

@@ -1,4 +1,4 @@
-"""What a node offers, as kube-scheduler counts it."""
+"""The allocatable resources of a node, as kube-scheduler counts them."""
 
 import functools
 from collections.abc import Mapping
@@ -8,14 +8,14 @@ from kubenexus.api.quantity import NANO, ceil_within_int64, to_nano
 from kubenexus.api.resource_names import CPU, MEMORY, PODS, Amounts, to_scheduler_units
 from kubenexus.base.errors import Malformed, truncated
 
-MOST_OFFERED = 128  # resources of one node that are read: each takes 32 bytes on all nodes
+MOST_OFFERED = 128  # of one node: each takes 32 bytes on all nodes
 _USUALLY = frozenset((CPU, MEMORY, PODS, "ephemeral-storage"))
-_USUAL = 4096  # characters; nobody has thousands of nodes with longer lists, and they would only fill memory
+_USUAL = 4096  # characters; longer lists are not cached, since thousands of them would only fill memory
 
 
 def allocatable(node: Node) -> Amounts:
-    """Cpu in thousandths; memory, ephemeral storage, pods and scalar resources in units. A negative amount counts as 0:
-    the kubelet wrote it, nobody can correct it, and a node must not look emptier for it."""
+    """Returns cpu in thousandths; memory, ephemeral storage, pods and scalar resources in units. A negative amount
+    counts as 0: the kubelet wrote it, users cannot correct it, and a node must not look emptier for it."""
     listed = tuple(_listed(node.status.allocatable).items())
     size = sum([len(name) + len(str(text)) for name, text in listed])
     try:
@@ -25,7 +25,7 @@ def allocatable(node: Node) -> Amounts:
 
 
 def _listed(amounts: Mapping[str, QuantityText]) -> Mapping[str, QuantityText]:
-    """Of a node that names hundreds of resources the first by name, and those that every node has."""
+    """Returns at most MOST_OFFERED resources: those that every node has, then the others by name."""
     if len(amounts) <= MOST_OFFERED:
         return amounts
     names = [name for name in _USUALLY if name in amounts] + sorted(amounts.keys() - _USUALLY)

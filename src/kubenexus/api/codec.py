@@ -1,16 +1,16 @@
-"""From bytes to objects and back.
+"""Decodes JSON to objects, and encodes objects.
 
-The fast way is a typed decoder per kind, made once, which builds only the fields we know. It is strict; Go is not, and
-writes `null` for an empty list or map, and passes on what no kind of ours reads however odd it is. So what the strict
-decoder refuses is tried once more (`outline`): with what is nested too deeply cut away, then with the fields that are
-not read and the nulls removed.
+Each kind has a typed decoder, made once, which builds only the fields that we know. The decoder is strict, but Go is
+not: it writes `null` for an empty list or map, and passes on odd values in fields that we do not read. So bytes that
+the strict decoder refuses are decoded again (`json_outline`): first without parts that are nested too deeply, then
+without unread fields and nulls.
 
-What then still cannot be read is *named*: which object, which field, what was expected. In a list one bad object does
-not spoil the others. It comes back as an `Unreadable` with what stands of its identity at its exact place, because a
-pod that runs on a node takes room there whether we can read it or not: the ledger then closes that node to new pods. A
-guess would let any text that looks like a node's name, say an annotation, close that node.
+If that fails, too, the result names the object, the field and what was expected. One bad object in a list does not
+affect the others. It is returned as an `Unreadable` with the identity that is at its exact place in the text. A pod
+that runs on a node takes capacity there even if it cannot be decoded, so the ledger blocks that node. A guess at the
+identity would let any text that looks like a node's name, such as an annotation, block that node.
 
-Only the shape is judged here. Quantities and selectors are judged where they are used.
+Only the shape is checked here. Quantities and selectors are checked where they are used.
 """
 
 import functools
@@ -45,7 +45,7 @@ Shape = TypeVar("Shape")
 
 
 class Unreadable(msgspec.Struct, frozen=True, gc=False):
-    """An object that cannot be used, as far as it could be identified. `node` is where a bound pod runs."""
+    """An object that cannot be used, as far as it could be identified. `node` is the node of a bound pod."""
 
     kind: str
     namespace: str = ""
@@ -59,12 +59,12 @@ class Unreadable(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def identified(self) -> bool:
-        """Whether it can be told from others. What cannot closes no node: nothing could ever open it again."""
+        """Whether the object has a namespace and a name. Others block no node: no later event could unblock it."""
         return bool(self.namespace and self.name)
 
     @property
     def ended(self) -> bool:
-        """Whether it is a pod that takes no room any more."""
+        """Whether it is a pod that has ended, and so takes no capacity."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
@@ -77,7 +77,7 @@ class Unreadable(msgspec.Struct, frozen=True, gc=False):
 
 
 class ListPage(msgspec.Struct, Generic[Kind], frozen=True, gc=False):
-    """One page of a list: what could be read, what could not, and where the next page (`more`) or the watch begins."""
+    """A page of a list: readable and unreadable objects, and where the next page (`more`) or the watch begins."""
 
     items: list[Kind]
     resource_version: str = ""
@@ -86,7 +86,7 @@ class ListPage(msgspec.Struct, Generic[Kind], frozen=True, gc=False):
 
 
 class Page(msgspec.Struct, Generic[Kind], frozen=True):
-    """A page of a list that is read while `portions` are taken from it: once, in their order, at least one."""
+    """A page of a list that is decoded while `portions` is iterated: once, in order, at least one."""
 
     count: int
     more: str
@@ -111,28 +111,28 @@ class _RawList(msgspec.Struct, frozen=True, gc=False):
 
 
 AT_ONCE: Final = 1 << 22  # bytes of a page that is decoded as a whole: 20 ms
-SPLIT_AT_ONCE: Final = 1 << 24  # bytes of a page that a decoder splits: 1 ms for each of its megabytes, 2 at most
+SPLIT_AT_ONCE: Final = 1 << 24  # bytes of a page that a decoder splits: 1 ms per megabyte, 2 at most
 PORTION: Final = 1 << 20  # bytes of items: 5 ms
-# What a second try takes: 0.2 ms for each object, and up to 100 ms for a megabyte.
+# The cost of a second try: 0.2 ms for each object, and up to 100 ms for a megabyte.
 AGAIN, AGAIN_EACH = 16, 1 << 12
-# Everything a decoder raises for bad bytes: wrong shape, no JSON at all, no UTF-8, nested without end.
+# All exceptions of a decoder for bad bytes: wrong shape, no JSON, no UTF-8, too deep.
 _UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _PLACE: Final = re.compile(r"^(.*) - at `\$\.?(.*)`$", re.DOTALL)
 _ENCODER: Final = msgspec.json.Encoder()
 
 
 def decode_pod(raw: bytes) -> Pod:
-    """A pod, or Malformed."""
+    """Decodes a pod. Raises Malformed."""
     return decode(raw, Pod)
 
 
 def decode_node(raw: bytes) -> Node:
-    """A node, or Malformed."""
+    """Decodes a node. Raises Malformed."""
     return decode(raw, Node)
 
 
 def decode(raw: bytes, kind: type[Kind]) -> Kind:
-    """One object of a kind, or Malformed."""
+    """Decodes an object of a kind. Raises Malformed."""
     answer = read_object(raw, kind)
     if isinstance(answer, Unreadable):
         raise answer.error
@@ -140,7 +140,7 @@ def decode(raw: bytes, kind: type[Kind]) -> Kind:
 
 
 def read_object(raw: bytes | msgspec.Raw, kind: type[Kind]) -> Kind | Unreadable:
-    """One object of a kind, or what is known of it: for streams that must go on whatever comes."""
+    """Decodes an object of a kind, or returns it as Unreadable. For streams that must go on after any object."""
     try:
         found = _decoder(kind).decode(raw)
     except _UNDECODABLE:
@@ -149,7 +149,7 @@ def read_object(raw: bytes | msgspec.Raw, kind: type[Kind]) -> Kind | Unreadable
 
 
 def decode_list(raw: bytes, kind: type[Kind]) -> ListPage[Kind]:
-    """A page of a list. Malformed only if it is not a list at all; bad items are in `as_unreadable`."""
+    """Decodes a page of a list. Raises Malformed only if it is not a list; bad items are in `unreadable`."""
     first, *others = run_steps(split_list(raw, kind)).portions
     items, bad = first.items, [*first.unreadable]
     for each in others:
@@ -159,8 +159,8 @@ def decode_list(raw: bytes, kind: type[Kind]) -> ListPage[Kind]:
 
 
 def split_list(raw: bytes, kind: type[Kind]) -> Generator[None, None, Page[Kind]]:
-    """A page of a list, ready to be read in portions. Whatever the page holds, each step and each portion is over soon
-    (some 30 ms): what drives them does other work in between. Malformed only if it is not a list at all."""
+    """Splits a page of a list into portions. Each step and each portion takes at most some 30 ms for any page, so that
+    the caller can do other work in between. Raises Malformed only if it is not a list."""
     if len(raw) <= AT_ONCE and (page := _read_at_once(raw, kind)) is not None:
         return page
     found, error = None, Malformed("expected an object with items")
@@ -179,7 +179,7 @@ def split_list(raw: bytes, kind: type[Kind]) -> Generator[None, None, Page[Kind]
 
 
 def from_json(raw: bytes | msgspec.Raw, shape: type[Shape]) -> Shape:
-    """Any struct from JSON, or Malformed; as lenient with what it does not read as `read_object`."""
+    """Decodes any struct from JSON, as lenient with unread fields as `read_object`. Raises Malformed."""
     try:
         return msgspec.json.decode(raw, type=shape)
     except _UNDECODABLE:
@@ -193,7 +193,7 @@ def from_json(raw: bytes | msgspec.Raw, shape: type[Shape]) -> Shape:
 
 
 def from_data(data: object, shape: type[Shape]) -> Shape:
-    """Any typed value from plain data, as YAML and test cases hold it; nulls are forgiven."""
+    """Converts plain data, as from YAML or test cases, to a typed value. Nulls count as absent. Raises Malformed."""
     try:
         return msgspec.convert(_without_nulls(data), shape)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -201,12 +201,12 @@ def from_data(data: object, shape: type[Shape]) -> Shape:
 
 
 def encode(value: object) -> bytes:
-    """JSON as the API server takes it: names in camelCase, defaults left out."""
+    """Returns JSON as the API server takes it: names in camelCase, defaults left out."""
     return _ENCODER.encode(value)
 
 
 def as_unreadable(found: HasMetadata, error: Malformed) -> Unreadable:
-    """An object that could be decoded but not used, say because of a quantity."""
+    """Returns the Unreadable for an object that was decoded but cannot be used, for example because of a quantity."""
     pod, meta = found if isinstance(found, Pod) else None, found.metadata
     return Unreadable(
         kind=type(found).__name__,
@@ -241,14 +241,14 @@ def _complete(found: Kind) -> Kind | Unreadable:
 
 
 def _missing(found: HasMetadata) -> str:
-    """The field without which nothing can be done with an object."""
+    """Returns the missing field without which an object cannot be used, or ""."""
     if not found.metadata.name:
         return "metadata.name"
     return "metadata.namespace" if isinstance(found, Pod) and not found.metadata.namespace else ""
 
 
 def _read_at_once(raw: bytes, kind: type[Kind]) -> Page[Kind] | None:
-    """None: some item of it needs more than the fast way."""
+    """Decodes a page as a whole; None if an item needs more than the fast path."""
     try:
         page = _list_decoder(kind).decode(raw)
     except _UNDECODABLE:
@@ -285,7 +285,8 @@ def _read_in_portions(items: list[msgspec.Raw], kind: type[Kind], page: _ListMet
 
 
 def _split(raw: bytes, outline: JsonOutline) -> _RawList | None:
-    """A page that is no JSON, or too deep or too long to be split as such, by its brackets. None: it is no list."""
+    """Splits a page by its brackets, if it is no JSON or too deep or too long for a decoder. Returns None if it is no
+    list."""
     parts = dict(outline.members(1, outline.top))
     array = parts.pop("items", None)
     if not outline.whole or array is None or raw[array[0] : array[0] + 1] != b"[":
@@ -308,7 +309,7 @@ def _at(raw: bytes, span: Span) -> bytes:
 
 
 def _items(items: list[Shape] | msgspec.UnsetType | None, said: str, kind: type[HasMetadata]) -> list[Shape]:
-    # An error (`kind: Status`) must not be taken for a cluster that has become empty.
+    # An error (`kind: Status`) must not be taken for an empty cluster.
     if items is msgspec.UNSET or (said and not said.endswith("List")):
         raise Malformed(f"expected a list, got {said or 'an object without items'}", subject=f"list of {kind.__name__}")
     return items or []
@@ -333,8 +334,8 @@ def _second_try(raw: bytes, kind: type[Kind]) -> Kind | Unreadable:
 
 
 def _identified(raw: bytes, kind: type[HasMetadata], error: Malformed) -> Unreadable:
-    """What is no JSON stays refused; but a reader that forgives more (NaN, numbers beyond all bounds, broken UTF-8) may
-    tell whose it is and where the fault lies. What even that cannot read may still have an identity in its place."""
+    """Returns the Unreadable for a text that is no valid JSON. A lenient reader (NaN, huge numbers, broken UTF-8) may
+    find its identity and the faulty field. If it fails, too, the identity is read from its exact place in the text."""
     try:
         data = _without_nulls(decode_leniently(raw))
     except (ValueError, RecursionError):

@@ -1,11 +1,11 @@
-"""Pods and nodes as the scheduler sees them (`v1`): just the fields that some rule or the ledger reads."""
+"""Pods and nodes (`v1`), with the fields that a plugin or the ledger reads."""
 
 import msgspec
 
 from kubenexus.api.meta import ApiObject, Int32, Int64, ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 
-# A quantity as it stands in JSON: "100m", "1Gi", 2 or 0.5. `quantity` gives it a meaning.
+# A quantity as it is in JSON: "100m", "1Gi", 2 or 0.5. The module `quantity` parses it.
 QuantityText = str | int | float
 ResourceList = dict[str, QuantityText]
 
@@ -65,7 +65,7 @@ class WeightedPodAffinityTerm(ApiObject):
 
 
 class PodAffinity(ApiObject):
-    """Towards other pods, or (as `podAntiAffinity`) away from them."""
+    """Affinity to other pods, or (as `podAntiAffinity`) away from them."""
 
     required: list[PodAffinityTerm] = msgspec.field(
         default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -130,7 +130,7 @@ class ClaimVolume(ApiObject):
 
 
 class EphemeralVolume(ApiObject):
-    """A claim is made for it, named after the pod and the volume."""
+    """A volume whose claim is created for it, named after the pod and the volume."""
 
 
 class GCEDisk(ApiObject):
@@ -167,7 +167,7 @@ class RBDImage(ApiObject):
 
 
 class OtherVolume(ApiObject):
-    """A source of which only matters that it is there."""
+    """A source of which only the presence matters."""
 
 
 class Volume(ApiObject):
@@ -187,7 +187,7 @@ class Volume(ApiObject):
 
 
 class PodResourceClaim(ApiObject):
-    """A device claim of a pod, by its name within the pod: one that exists, or one that is made from a template."""
+    """A device claim of a pod, by its name within the pod: an existing claim, or one made from a template."""
 
     name: str = ""
     resource_claim_name: str = ""
@@ -199,13 +199,13 @@ class SchedulingGate(ApiObject):
 
 
 class SchedulingGroup(ApiObject):
-    """The PodGroup that the pod belongs to (`scheduling.k8s.io`, Kubernetes 1.36 and later)."""
+    """The PodGroup of the pod (`scheduling.k8s.io`, Kubernetes 1.36 and later)."""
 
     pod_group_name: str = ""
 
 
 class WorkloadRef(ApiObject):
-    """The Workload that the pod belongs to, as Kubernetes 1.35 has it; each replica of a group is one by itself."""
+    """The Workload of the pod, as in Kubernetes 1.35. Each replica of a group is a gang by itself."""
 
     name: str = ""
     pod_group: str = ""
@@ -245,7 +245,7 @@ class ContainerStatus(ApiObject):
 
 
 class PodCondition(ApiObject):
-    """`message` and `observed_generation` are read so that nothing is written that is there already."""
+    """A condition. `message` and `observed_generation` are read so that an equal condition is not written again."""
 
     type: str = ""
     status: str = ""
@@ -305,8 +305,8 @@ class DeviceClassSpec(ApiObject):
 
 
 class DeviceClass(ApiObject):
-    """`resource.k8s.io/v1`: read here only because an extended resource it backs is DynamicResources' to judge where no
-    device plugin offers it."""
+    """`resource.k8s.io/v1`. Read only for the extended resource that it backs: where no device plugin offers that
+    resource, DynamicResources decides about it."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()

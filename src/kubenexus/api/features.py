@@ -1,8 +1,8 @@
-"""Declared features: what a node says its kubelet can do, and what a pod needs it to do.
+"""Declared features: those of a node's kubelet, and those that a pod needs.
 
-A node lists feature names in `status.declaredFeatures`. Most of them matter only when a running pod is changed; the
-three below follow from a pod's spec and so decide where it can start. An older kubelet would run such a pod wrongly
-instead of refusing it, which is why this is a filter.
+A node lists feature names in `status.declaredFeatures`. Most matter only when a running pod is changed. The three below
+follow from a pod's spec, and so decide where it can start. An older kubelet would run such a pod wrongly instead of
+refusing it, which is why this is a filter.
 """
 
 from typing import Final
@@ -31,7 +31,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 def required_features(pod: Pod) -> frozenset[str]:
-    """The features a node must declare to start this pod."""
+    """Returns the features that a node must declare to start this pod."""
     needed = [name for name, needs in _RULES if needs(pod)]
     return frozenset(needed) if needed else _NONE
 

@@ -1,4 +1,4 @@
-"""What can be known of an object that cannot be read: whose it is, and where the fault lies."""
+"""Finds the identity and the faulty field of an object that cannot be decoded."""
 
 import json
 import math
@@ -18,13 +18,12 @@ _IDENTITY: Final = {
 
 
 def decode_leniently(raw: bytes) -> Any:
-    """What a reader makes of it that forgives NaN, numbers beyond all bounds and broken UTF-8; ValueError or
-    RecursionError if even that cannot read it."""
+    """Decodes JSON with NaN, huge numbers and broken UTF-8. Raises ValueError or RecursionError if that fails, too."""
     return json.loads(raw.decode("utf-8", "replace"), parse_int=_int)
 
 
 def find_identity(raw: bytes) -> dict[str, dict[str, Any]]:
-    """The texts of an object's identity, each from its own place."""
+    """Returns the texts of an object's identity, each from its exact place."""
     outline = JsonOutline(raw)
     found: dict[str, dict[str, Any]] = {}
     for part, span in outline.members(1, outline.top):
@@ -41,7 +40,7 @@ def _texts(raw: bytes, members: Iterable[tuple[str, Span]], wanted: tuple[str, .
 
 
 def find_non_finite(data: Any, path: str = "") -> str:
-    """Where a number stands that is none, or is beyond all bounds."""
+    """Returns the path of a number that is not finite, or ""."""
     if isinstance(data, dict):
         parts = [(f"{path}.{key}" if path else str(key), held) for key, held in data.items()]
     elif isinstance(data, list):

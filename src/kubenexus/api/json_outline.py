@@ -1,10 +1,9 @@
-"""Where the parts of a JSON text lie, found without reading them, and what can be cut away by that alone.
+"""Finds the parts of a JSON text without decoding them, and cuts parts away.
 
-A decoder descends into whatever it meets, also into what it is to skip, and gives up at some depth. The API server
-stores parts that are nested thousands of levels deep: `metadata.managedFields[].fieldsV1` is what a client made of it,
-with keys that need not even be UTF-8. Here nothing descends: brackets are counted, in a fixed number of passes over the
-bytes (NumPy; up to 20 ms for a megabyte, 0.1 ms within long strings). So no text is too deep, and none takes longer
-than its length allows.
+A decoder descends into every part, also into those it skips, and fails at some depth. The API server stores parts that
+are nested thousands of levels deep: clients write `metadata.managedFields[].fieldsV1`, with keys that need not even be
+UTF-8. This module does not descend: it counts brackets, in a fixed number of passes over the bytes (NumPy; up to 20 ms
+for a megabyte, 0.1 ms within long strings). So no text is too deep, and the time depends on the length alone.
 """
 
 import functools
@@ -16,9 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-# No kind of ours has a field that lies deeper than 14 levels in a page of a list, and none of them holds itself.
+# No kind of ours has a field deeper than 14 levels in a page of a list, and none is recursive.
 MAX_DEPTH: Final = 64
-# Bytes that are worked on at a time, with some ten bytes for each of them: all of it fits into a processor's cache.
+# Bytes processed at a time, with some ten bytes for each of them: all of it fits into a processor's cache.
 PORTION: Final = 1 << 16
 STEP: Final = 1 << 20  # bytes: up to 20 ms
 
@@ -34,8 +33,8 @@ _BRACKETS: Final = _ROLES.translate(bytes((0, _OPENS, _CLOSES, _QUOTES, 0)).ljus
 
 
 def without_deep_parts(raw: bytes, deepest: int = MAX_DEPTH) -> bytes:
-    """The same text, with all objects and arrays empty that lie deeper than `deepest` levels. All else stays in its
-    place: what was cut away becomes blanks."""
+    """Returns the text with all objects and arrays deeper than `deepest` levels emptied. All else stays at its place:
+    removed bytes become blanks."""
     text, end = np.frombuffer(bytearray(raw), np.uint8), 0
     before = 0  # the level of what comes next
     for start, places, role, level in _passes(raw, _BRACKETS):
@@ -56,8 +55,8 @@ def without_deep_parts(raw: bytes, deepest: int = MAX_DEPTH) -> bytes:
 
 
 def without_unread_fields(raw: bytes, shape: type[object]) -> bytes:
-    """The same text without the values of fields that a shape does not have, in the object itself and in the objects
-    that it consists of (`metadata`, `spec`, `status`). They become 0."""
+    """Returns the text with the values of fields that a shape does not have replaced by 0, in the object itself and in
+    its direct parts (`metadata`, `spec`, `status`)."""
     if not issubclass(shape, msgspec.Struct):
         return raw
     outline, text, known = JsonOutline(raw), bytearray(raw), _fields(shape)
@@ -73,11 +72,11 @@ def without_unread_fields(raw: bytes, shape: type[object]) -> bytes:
 
 
 class JsonOutline:
-    """The objects and arrays of a text down to two levels, and what divides them. Of a text that is cut off, all that
-    comes before: every place counts from the beginning."""
+    """The objects and arrays of a text down to two levels. Of a text that is cut off, all that comes before the cut:
+    every position counts from the beginning."""
 
     def __init__(self, raw: bytes, places: Places | None = None) -> None:
-        """`places` are those that `find_outline` found in this text."""
+        """`places` is the result of `find_outline` for this text; None: computed here."""
         self._raw = raw
         self._places = run_steps(find_outline(raw)) if places is None else places
         begin, stop = self._stripped(0, len(raw))
@@ -86,11 +85,11 @@ class JsonOutline:
         self.whole = closed == stop and self._places[1][:1] == [begin] != [stop - 1]  # nothing before it or behind it
 
     def items(self, level: int, span: Span) -> list[Span]:
-        """The items of an array."""
+        """Returns the spans of the items of an array."""
         return [part for part, _ in self._parts(level, span)] if self._raw[span[0] : span[0] + 1] == b"[" else []
 
     def members(self, level: int, span: Span) -> Iterator[tuple[str, Span]]:
-        """Keys and values of an object."""
+        """Yields the keys and the spans of the values of an object."""
         if self._raw[span[0] : span[0] + 1] != b"{":
             return
         for (start, end), colon in self._parts(level, span):
@@ -101,7 +100,7 @@ class JsonOutline:
             yield key, self._stripped(colon + 1, end)
 
     def _parts(self, level: int, span: Span) -> Iterator[tuple[Span, int]]:
-        """What lies between the commas, and where the first colon is in it (-1 if there is none)."""
+        """Yields the spans between the commas, each with the position of its first colon (-1 if there is none)."""
         places = self._places[level]
         begin, colon = span[0] + 1, -1
         for at in places[bisect_left(places, begin) : bisect_left(places, span[1])]:
@@ -123,7 +122,7 @@ class JsonOutline:
 
 
 def find_outline(raw: bytes) -> Generator[None, None, Places]:
-    """Brackets, commas and colons of the first two levels, each in their order. A step is a
+    """Returns the positions of brackets, commas and colons of the first two levels, in order. Yields after each
     megabyte of the text, or some more within a string."""
     found: Places = {1: [], 2: []}
     due = STEP
@@ -137,7 +136,7 @@ def find_outline(raw: bytes) -> Generator[None, None, Places]:
 
 
 def run_steps(steps: Generator[None, None, T]) -> T:
-    """What something that is done in steps comes to, all of them at once."""
+    """Runs a generator of steps to its end and returns its result."""
     while True:
         try:
             next(steps)
@@ -146,19 +145,19 @@ def run_steps(steps: Generator[None, None, T]) -> T:
 
 
 def _passes(raw: bytes, roles: bytes) -> Iterator[tuple[int, NDArray[np.intp], NDArray[np.uint8], NDArray[np.int32]]]:
-    """For each portion of a text that has any: where it starts; at which places from there brackets, commas and colons
-    are, but for those within strings; and the role and level of each. An object or array is of the same level as all
-    that it holds itself, from bracket to bracket.
+    """Yields for each portion of a text with any: its start; the positions from there of brackets, commas and colons
+    outside strings; and the role and level of each. An object or array has the same level as its direct contents, from
+    bracket to bracket.
 
-    Only these bytes are worked on, and portions within a string not at all: where an API server makes a text long
-    (a `<` becomes `\\u003c`), it is strings that are long.
+    Only these bytes are processed, and portions within a string not at all. Where an API server makes a text long (a
+    `<` becomes `\\u003c`), its strings are long.
     """
     end, quotes, depth = 0, 0, 0
     while end < len(raw):
         start, end = end, end + PORTION
         if raw[end - 1 : end] == b"\\":
             run = raw[start:end]
-            end += (len(run) - len(run.rstrip(b"\\"))) & 1  # what it escapes belongs to it
+            end += (len(run) - len(run.rstrip(b"\\"))) & 1  # the escaped byte belongs to it
         if quotes and raw.find(b'"', start, end) < 0:
             continue
         role = np.frombuffer(_unescaped(raw[start:end]).translate(roles), np.uint8)
@@ -167,7 +166,7 @@ def _passes(raw: bytes, roles: bytes) -> Iterator[tuple[int, NDArray[np.intp], N
             continue
         role = role[places]
         is_quote = role == _QUOTES
-        allowed_rows = np.cumsum(is_quote, dtype=np.uint8)  # modulo 256: only whether it is odd matters
+        allowed_rows = np.cumsum(is_quote, dtype=np.uint8)  # modulo 256: only the parity matters
         allowed_rows += quotes
         quotes = int(allowed_rows[-1]) & 1
         outside = np.flatnonzero(((allowed_rows & 1) | is_quote) == 0)
@@ -183,13 +182,13 @@ def _passes(raw: bytes, roles: bytes) -> Iterator[tuple[int, NDArray[np.intp], N
 
 
 def _unescaped(text: bytes) -> bytes:
-    """Without backslashes, if there are any before quotes: others mean nothing here."""
+    """Returns the text without escaped quotes and backslashes, if it has any escaped quotes."""
     return text.replace(_BACKSLASH, _ESCAPED).replace(_QUOTE, _ESCAPED) if _QUOTE in text else text
 
 
 @functools.cache
 def _fields(shape: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct] | None]:
-    """The fields of a struct, with the structs among them."""
+    """Returns the fields of a struct, each with its type if that is a struct."""
     return {field.encode_name: _struct(field.type) for field in msgspec.structs.fields(shape)}
 
 

@@ -1,4 +1,4 @@
-"""What every Kubernetes object has: a name, a namespace, an identity, labels and annotations."""
+"""The metadata of every Kubernetes object: name, namespace, identity, labels and annotations."""
 
 from typing import Annotated, dataclass_transform
 
@@ -9,10 +9,10 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-# Tells type checkers what msgspec does anyway: kinds inherit `frozen` and `kw_only` from here.
+# For type checkers: kinds inherit `frozen` and `kw_only` from here.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class ApiObject(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True, kw_only=True):
-    """The base of all our API types: camelCase outside, unknown fields ignored, defaults left out when encoded."""
+    """The base of all API types: camelCase in JSON, unknown fields ignored, defaults left out when encoded."""
 
 
 class OwnerReference(ApiObject):

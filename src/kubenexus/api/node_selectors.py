@@ -1,14 +1,14 @@
-"""Node selectors: which nodes a pod must or would like to run on, parsed into requirements.
+"""Node selectors, parsed into requirements: the nodes that a pod requires or prefers.
 
-This page only parses. The NodeAffinity plugin compiles the terms into masks over label columns; `matches` below is the
-plain row-by-row reading of the same terms, for single nodes and as the reference in tests.
+This module only parses. The NodeAffinity plugin compiles the terms into masks over label columns. `matches` below
+evaluates the same terms for a single node, and is the reference in tests.
 
-Upstream's rules, which are not what one would guess:
+Upstream's rules, some of them surprising:
 
 - terms are alternatives, and an *empty* term matches nothing;
-- a required term that cannot be parsed is passed over: it only means that the node does not match, unless another term
-  does (the API server lets no such term in, but old objects and test data have them);
-- a preferred term that cannot be parsed spoils the whole attempt, with an error that names its place;
+- a required term that cannot be parsed is skipped: the node does not match by it, but may match by another term
+  (the API server admits no such term, but old objects and test data have them);
+- a preferred term that cannot be parsed fails the whole attempt, with an error that names its place;
 - Gt and Lt compare whole numbers, and their operand must be a valid label value, so it cannot be negative;
 - of a node's fields only `metadata.name` exists; any other one reads as empty.
 """
@@ -23,8 +23,8 @@ from kubenexus.api.selectors import Operator, Requirement, aggregate, quote, req
 from kubenexus.base.errors import Malformed, truncated
 
 NAME_FIELD: Final = "metadata.name"
-# The node's name, too, in a requirement that the scheduler adds to a pod: nodes whose kubelet refused its like. The API
-# server admits no field but `metadata.name` in a pod, so that no pod comes with it.
+# The node's name again, in a requirement that the scheduler adds to a pod: nodes whose kubelet refused equal pods. The
+# API server admits no field but `metadata.name` in a pod, so no pod arrives with this one.
 REFUSING_FIELD: Final = "refused.kubenexus.io/name"
 
 _NEVER: Final = Requirement(NAME_FIELD, Operator.IN, ())
@@ -33,7 +33,8 @@ _FIELD_OPERATORS: Final = {op.value: op for op in (Operator.IN, Operator.NOT_IN)
 
 
 class NodeTerm(msgspec.Struct, frozen=True, gc=False):
-    """All of these must hold: requirements on labels, and on the node's name. No requirement at all always holds."""
+    """Requirements on labels and on the node's name, all of which must hold. A term without requirements always
+    holds."""
 
     labels: tuple[Requirement, ...] = ()
     names: tuple[Requirement, ...] = ()
@@ -44,12 +45,12 @@ class NodeTerm(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def wanted(self) -> "NodeTerm":
-        """The term without what the scheduler added to it."""
+        """The term without the requirements that the scheduler added."""
         return NodeTerm(self.labels, tuple(each for each in self.names if each.key != REFUSING_FIELD))
 
 
 class RequiredTerms(msgspec.Struct, frozen=True, gc=False):
-    """The alternatives that could be read; `problem` says what was wrong with the others."""
+    """The alternatives that were parsed; `problem` describes the others."""
 
     terms: tuple[NodeTerm, ...] = ()
     problem: str = ""
@@ -59,19 +60,21 @@ class RequiredTerms(msgspec.Struct, frozen=True, gc=False):
 
 
 class Preference(msgspec.Struct, frozen=True, gc=False):
+    """A preferred term, and the weight that a matching node gets."""
+
     weight: int
     term: NodeTerm
 
 
 def matches(term: NodeTerm, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether a node with this name and these labels satisfies the term."""
+    """Returns whether a node with this name and these labels satisfies the term."""
     return all(wanted.accepts(labels.get(wanted.key)) for wanted in term.labels) and all(
         wanted.accepts(name) for wanted in term.names
     )
 
 
 def parse_required(selector: NodeSelector) -> RequiredTerms:
-    """The terms of a required node affinity (or of a volume's node affinity)."""
+    """Parses the terms of a required node affinity, or of a volume's node affinity."""
     terms, problems = [], []
     for index, term in enumerate(selector.node_selector_terms):
         if _is_empty(term):
@@ -85,7 +88,7 @@ def parse_required(selector: NodeSelector) -> RequiredTerms:
 
 
 def parse_preferred(preferences: Iterable[PreferredSchedulingTerm]) -> tuple[Preference, ...]:
-    """The preferences that count; Malformed, in upstream's words, if any of these cannot be parsed."""
+    """Parses the preferences that count. Raises Malformed with upstream's text if one of these cannot be parsed."""
     counted, problems = [], []
     for index, preference in enumerate(preferences):
         if preference.weight == 0 or _is_empty(preference.preference):
@@ -101,14 +104,14 @@ def parse_preferred(preferences: Iterable[PreferredSchedulingTerm]) -> tuple[Pre
 
 
 def node_selector_term(labels: Mapping[str, str]) -> NodeTerm:
-    """A pod's `nodeSelector` as a term. Upstream does not validate it: an impossible value just matches no node."""
+    """Returns a pod's `nodeSelector` as a term. Upstream does not validate it: an impossible value matches no node."""
     return NodeTerm(tuple(Requirement(key, Operator.IN, (value,)) for key, value in sorted(labels.items())))
 
 
 def required_node_names(selector: NodeSelector) -> frozenset[str] | None:
-    """The only nodes a selector can mean, if *every* term names some by `metadata.name In`; else None.
+    """Returns the only nodes a selector can match, if *every* term names some by `metadata.name In`; else None.
 
-    An empty set says that the names contradict each other. Upstream asks this of the raw terms, parsable or not.
+    An empty set means that the names contradict each other. As upstream, it reads the raw terms, valid or not.
     """
     names: set[str] = set()
     for term in selector.node_selector_terms:
@@ -135,7 +138,7 @@ def _term(term: NodeSelectorTerm) -> NodeTerm:
 
 
 def _names(wanted: Sequence[NodeSelectorRequirement]) -> Iterable[Requirement]:
-    """Requirements on fields as requirements on the name: what is said of other fields is decided here and now."""
+    """Yields requirements on the name. Requirements on other fields are decided here."""
     for field in wanted:
         op = _FIELD_OPERATORS[field.operator]
         if field.key in (NAME_FIELD, REFUSING_FIELD):

@@ -1,12 +1,11 @@
 """Quantities: `100m`, `1.5Gi`, `2e3`, exact and equal to Kubernetes' to the last digit.
 
-A quantity is held as a whole number of *nano* units, the finest grain Kubernetes has, so sums and comparisons are plain
-integer arithmetic and nothing is rounded before the very end. The format is remembered only to print the number again
-the way its author wrote it.
+A quantity is a whole number of *nano* units, Kubernetes' finest grain. So sums and comparisons are integer arithmetic,
+and nothing is rounded before the end. The format is kept only to print the number as its author wrote it.
 
-Where we differ on purpose: Kubernetes wraps around (or computes for minutes) when a number leaves 64 bits. Ours
-saturates, since a pod that asks for too much should merely not fit. A number of more than a thousand digits is held as
-10^1000, which no node has either; so a text of a megabyte costs about as much as reading it.
+One intended difference: Kubernetes wraps around (or computes for minutes) when a number leaves 64 bits. Ours saturates,
+since a pod that requests too much should merely not fit. A number of more than a thousand digits becomes 10^1000, which
+no node has either; so a text of a megabyte costs about as much as reading it.
 """
 
 import enum
@@ -30,7 +29,7 @@ _LARGEST_EXPONENT: Final = 1000
 _LARGEST_NANO: Final = 10**_LARGEST_EXPONENT * NANO
 _BINARY_CAP_DIGITS: Final = 30  # more digits than this are beyond int64, where binary quantities are capped
 _SHORT: Final = 20
-_KEPT_LENGTH: Final = 64  # longer texts are neither cached nor remembered: that would be a leak anybody can open
+_KEPT_LENGTH: Final = 64  # longer texts are neither cached nor kept: any client could fill the memory with them
 
 
 class Format(enum.Enum):
@@ -59,7 +58,7 @@ _BINARY_NAMES: Final = ("", *_BINARY_SUFFIXES)
 
 
 class Quantity(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """An exact amount. `text` is set when what was read is already the canonical form."""
+    """An exact amount. `text` is set if the text that was read is already the canonical form."""
 
     nano: int = 0
     format: Format = Format.DECIMAL_SI
@@ -67,7 +66,7 @@ class Quantity(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @classmethod
     def parse(cls, value: QuantityText) -> "Quantity":
-        """Read a quantity as `resource.ParseQuantity` does; a JSON number counts as its text."""
+        """Parses a quantity as `resource.ParseQuantity` does; a JSON number counts as its text. Raises Malformed."""
         if isinstance(value, str):
             return _parse_text(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -83,15 +82,15 @@ class Quantity(msgspec.Struct, frozen=True, gc=False, eq=False):
         return (self.nano > 0) - (self.nano < 0)
 
     def units(self) -> int:
-        """Whole units, rounded away from zero (Kubernetes' `Value()`) and kept within int64."""
+        """Returns whole units, rounded away from zero (Kubernetes' `Value()`) and kept within int64."""
         return _away_from_zero(self.nano, NANO)
 
     def milli(self) -> int:
-        """Thousandths, rounded away from zero (Kubernetes' `MilliValue()`) and kept within int64."""
+        """Returns thousandths, rounded away from zero (Kubernetes' `MilliValue()`) and kept within int64."""
         return _away_from_zero(self.nano, NANO_PER_MILLI)
 
     def canonical(self) -> str:
-        """The shortest exact form in the format it was written in (Kubernetes' `String()`)."""
+        """Returns the shortest exact form in the format it was written in (Kubernetes' `String()`)."""
         if self.text or not self.nano:
             return self.text or "0"
         if self.format is Format.BINARY_SI and abs(self.nano) >= 1024 * NANO and self.nano % NANO == 0:
@@ -99,7 +98,7 @@ class Quantity(msgspec.Struct, frozen=True, gc=False, eq=False):
         return _print_decimal(self.nano, self.format)
 
     def __add__(self, other: "Quantity") -> "Quantity":
-        # The sum prints like its left side, unless that is zero and so has no habits worth keeping.
+        # The sum has the format of its left side, unless that is zero.
         return Quantity(self.nano + other.nano, self.format if self.nano else other.format)
 
     def __eq__(self, other: object) -> bool:
@@ -122,22 +121,22 @@ class Quantity(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 def to_nano(text: QuantityText) -> int:
-    """Nano units within int64 units: what sums are made of. Cached; surrounding blanks are allowed as in JSON."""
+    """Returns nano units within int64 units, for sums. Cached; surrounding blanks are allowed as in JSON."""
     return _nano(text) if type(text) is not str or len(text) <= _KEPT_LENGTH else _nano.__wrapped__(text)
 
 
 def to_milli(text: QuantityText) -> int:
-    """Thousandths of a quantity in an object, rounded away from zero, within int64. Cached."""
+    """Returns thousandths, rounded away from zero, within int64. Cached."""
     return _milli(text) if type(text) is not str or len(text) <= _KEPT_LENGTH else _milli.__wrapped__(text)
 
 
 def to_units(text: QuantityText) -> int:
-    """Units of a quantity in an object, rounded away from zero, within int64. Cached."""
+    """Returns units, rounded away from zero, within int64. Cached."""
     return _units(text) if type(text) is not str or len(text) <= _KEPT_LENGTH else _units.__wrapped__(text)
 
 
 def read_quantity(text: QuantityText) -> Quantity:
-    """A quantity as it stands in a JSON object, where Kubernetes forgives blanks around it."""
+    """Parses a quantity from a JSON object, where Kubernetes allows blanks around it."""
     return Quantity.parse(text.strip() if isinstance(text, str) else text)
 
 
@@ -161,7 +160,7 @@ def _units(text: QuantityText) -> int:
 
 
 def _as_memory_is_written(text: str) -> int:
-    """`512Mi`, `2Gi`: read without looking for anything else that a quantity may be."""
+    """Parses `512Mi` or `2Gi` without the whole grammar; falls back to it for other texts."""
     power, digits = _BINARY_SUFFIXES.get(text[-2:]), text[:-2]
     if power is None or not digits.isdigit() or not digits.isascii():
         return read_quantity(text).units()
@@ -169,7 +168,7 @@ def _as_memory_is_written(text: str) -> int:
 
 
 def ceil_within_int64(nano: int, grain: int) -> int:
-    """`nano` (not negative) in grains of `grain` nano, rounded up, at most the largest int64."""
+    """Returns `nano` (not negative) in grains of `grain` nano, rounded up, at most the largest int64."""
     grains = -(-nano // grain)
     return grains if grains <= INT64_MAX else INT64_MAX
 
@@ -187,7 +186,7 @@ def _parse_text(text: str) -> Quantity:
     if shape is None:
         raise Malformed(f"{truncated(text)!r} is not a quantity: a number with a suffix such as m, k, M, Ki, Mi or e3")
     sign, whole, fraction, suffix = shape.group(1, 2, 3, 4)
-    # A text whose whole part is empty stands for 0 in upstream's count of digits, too.
+    # An empty whole part counts as one digit 0 in upstream's count of digits, too.
     if suffix in _BINARY_SUFFIXES:
         quantity = _binary(text, whole or "0", fraction or "", _BINARY_SUFFIXES[suffix], shape.start(4))
     else:
@@ -200,7 +199,7 @@ def _decimal(text: str, whole: str, fraction: str, suffix: str, end: int) -> Qua
     format = Format.DECIMAL_SI if suffix in _DECIMAL_SUFFIXES else Format.DECIMAL_EXPONENT
     digits = whole + fraction
     nano = _scaled(digits, len(whole) + exponent)
-    # Upstream takes a short cut where the number fits int64, and then may keep the text it read as the canonical one.
+    # Upstream takes a shortcut if the number fits int64, and then may keep the text it read as the canonical one.
     if len(digits) <= 18 and exponent - len(fraction) >= -9:
         tidy = (exponent - len(fraction)) % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
         return Quantity(nano, format, text if tidy and len(text) <= _KEPT_LENGTH else "")
@@ -221,7 +220,7 @@ def _decimal_exponent(text: str, suffix: str) -> int:
 
 
 def _scaled(digits: str, point: int) -> int:
-    """`0.digits * 10^point` in nano units, rounded up; only the digits that can matter are turned into a number."""
+    """Returns `0.digits * 10^point` in nano units, rounded up. Converts only the digits that can matter."""
     significant = digits.lstrip("0")
     keep = point - (len(digits) - len(significant)) + 9
     if not significant:
@@ -241,15 +240,15 @@ def _binary(text: str, whole: str, fraction: str, power: int, end: int) -> Quant
         return Quantity((number << power) * NANO, Format.BINARY_SI, text if tidy else "")
     _need_a_digit(text, end)
     nano = NANO_CAP if len(whole) > _BINARY_CAP_DIGITS else min(_times_power(whole, fraction, power), NANO_CAP)
-    # Below one, a binary suffix would have to round; Kubernetes then prints decimals, and remembers that.
+    # Below one, a binary suffix would have to round; Kubernetes then prints decimals, and keeps that format.
     return Quantity(nano, Format.BINARY_SI if nano == 0 or nano >= NANO else Format.DECIMAL_SI)
 
 
 def _times_power(whole: str, fraction: str, power: int) -> int:
-    """`whole.fraction * 2^power` in nano units, rounded up."""
+    """Returns `whole.fraction * 2^power` in nano units, rounded up."""
     kept, dropped = fraction[:1000], fraction[1000:]
     if dropped.strip("0"):
-        kept += "1"  # stands for everything that was cut off: enough to round up, too small to matter otherwise
+        kept += "1"  # for all digits cut off: enough to round up, too small to matter otherwise
     return -(-((int(whole + kept) << power) * NANO) // _power_of_ten(len(kept)))
 
 
@@ -259,7 +258,7 @@ def _power_of_ten(exponent: int) -> int:
 
 
 def _need_a_digit(text: str, end: int) -> None:
-    # Upstream's short cut takes a missing number for 0 (`m` is zero milli), its long way does not (`Pi` is an error).
+    # Upstream's shortcut takes a missing number for 0 (`m` is zero milli), its long way does not (`Pi` is an error).
     if not _DIGIT.search(text, 0, end):
         raise Malformed(f"{truncated(text)!r} is not a quantity: it has no digits")
 
@@ -279,5 +278,5 @@ def _print_decimal(nano: int, format: Format) -> str:
         exponent += 3
     if format is Format.DECIMAL_EXPONENT:
         return f"{nano}e{exponent}" if exponent else str(nano)
-    # Kubernetes has no suffix beyond E and prints none at all there; the string is part of its API, so we do the same.
+    # Kubernetes has no suffix beyond E and prints none there; the string is part of its API, so we do the same.
     return f"{nano}{_DECIMAL_NAMES.get(exponent, '')}"

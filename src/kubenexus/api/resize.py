@@ -1,10 +1,10 @@
-"""A pod that is resized in place, as its status tells: what the kubelet has allocated, and what is in force."""
+"""In-place resize of a pod, by its status: the resources that the kubelet has allocated, and those in force."""
 
 from kubenexus.api.core import ContainerStatus, Pod, ResourceList
 
 
 def is_resized(pod: Pod) -> bool:
-    """Whether the status can count otherwise than the spec."""
+    """Returns whether the status can give other amounts than the spec."""
     status = pod.status
     if status.resources is not None or status.allocated_resources is not None or is_infeasible(pod):
         return True
@@ -22,13 +22,15 @@ def is_resized(pod: Pod) -> bool:
 
 
 def statuses_of(pod: Pod) -> dict[str, ContainerStatus]:
-    """By container. The first status of a name counts, and containers' come before init containers'."""
+    """Returns statuses by container. The first status of a name counts, and containers' come before init
+    containers'."""
     listed = (*pod.status.container_statuses, *pod.status.init_container_statuses)
     return {status.name: status for status in reversed(listed)}
 
 
 def reported_resources(status: ContainerStatus | None, *, actual: bool) -> ResourceList | None:
-    """What the kubelet says about a container: what is in force (`actual`) or else what it has allocated."""
+    """Returns the resources that the kubelet reports for a container: those in force (`actual`), else those
+    allocated."""
     if status is None:
         return None
     if actual and status.resources is not None and status.resources.requests is not None:
@@ -37,7 +39,7 @@ def reported_resources(status: ContainerStatus | None, *, actual: bool) -> Resou
 
 
 def is_infeasible(pod: Pod) -> bool:
-    """Whether the node can never give what is wanted now."""
+    """Returns whether the node can never provide the requested resources."""
     for condition in pod.status.conditions:
         if condition.type == "PodResizePending":
             return condition.reason == "Infeasible"

@@ -1,4 +1,4 @@
-"""Names of resources, and what kube-scheduler's NodeInfo keeps of a list of them."""
+"""Names of resources, and which of them kube-scheduler's NodeInfo keeps."""
 
 import functools
 from collections.abc import Mapping
@@ -18,19 +18,19 @@ Amounts = tuple[tuple[str, int], ...]
 
 
 def is_basic(name: str) -> bool:
-    """What every node is scored by whether the pod asks for it or not; `pods` is none of these."""
+    """Returns whether every node is scored by the resource, requested or not. `pods` is not among these."""
     return name in _BASIC
 
 
 def is_extended(name: str) -> bool:
-    """Whether a resource is somebody else's (`example.com/gpu`): a qualified name outside kubernetes.io."""
+    """Returns whether a resource is an extended one (`example.com/gpu`): a qualified name outside kubernetes.io."""
     if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
         return False
     return is_label_key("requests." + name)
 
 
 def is_scalar(name: str) -> bool:
-    """Whether NodeInfo counts a resource besides cpu, memory, ephemeral storage and pods."""
+    """Returns whether NodeInfo counts a resource besides cpu, memory, ephemeral storage and pods."""
     return _is_scalar(name) if len(name) <= 400 else _is_scalar.__wrapped__(name)
 
 
@@ -40,8 +40,8 @@ def _is_scalar(name: str) -> bool:
 
 
 def to_scheduler_units(nanos: Mapping[str, int]) -> Amounts:
-    """What NodeInfo keeps of a resource list, in its units. Of thousands of names nobody looks whether each is one: no
-    node offers those that are none, and no pod with so many is placed."""
+    """Returns the resources that NodeInfo keeps, in its units. Above _MOST_CHECKED names the names are not checked: no
+    node offers invalid ones, and no pod with so many is placed."""
     many = len(nanos) > _MOST_CHECKED
     kept = [
         (name, ceil_within_int64(nano, NANO_PER_MILLI if name == CPU else NANO))

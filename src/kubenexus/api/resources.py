@@ -1,7 +1,7 @@
-"""What a pod takes, as kubelet and kube-scheduler count it.
+"""The resources that a pod takes, as kubelet and kube-scheduler count them.
 
-The rule is written once, for any kind of number that can be added and compared: with `Quantity` it prints what
-`kubectl` prints, with plain nano units (integers) it is fast enough for the ledger. Nothing is rounded before the end.
+The rule is generic over the type of number. With `Quantity` it prints what `kubectl` prints; with plain nano units
+(integers) it is fast enough for the ledger. Nothing is rounded before the end.
 
     containers            run together, so they add up
     sidecars              (init containers that restart always) run together with everything that comes after them
@@ -12,7 +12,7 @@ The rule is written once, for any kind of number that can be added and compared:
                           are compared as totals of the pod, and an Infeasible resize does not count as wanted
 
 A negative amount in a spec is refused, as the API server refuses it. In a status it counts as 0: the kubelet wrote it,
-nobody can correct it, and a node must not look emptier for it.
+users cannot correct it, and a node must not look emptier for it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +35,7 @@ from kubenexus.api.resize import is_infeasible, is_resized, reported_resources, 
 from kubenexus.api.resource_names import CPU, MEMORY, Amounts, to_scheduler_units
 from kubenexus.base.errors import Malformed, truncated, truncated_key
 
-# What a container without a request counts in scores, so that a thousand best-effort pods do not look like nothing.
+# The scoring default of a container without requests, so that a thousand best-effort pods do not count as nothing.
 DEFAULT_MILLI_CPU: Final = 100
 DEFAULT_MEMORY: Final = 200 * 1024 * 1024
 _FEW_NAMES: Final = 16  # in one list of a container; nearly all have two or three
@@ -52,13 +52,13 @@ class Requests(msgspec.Struct, frozen=True, gc=False):
 
 
 class Demand(Requests, frozen=True, gc=False):
-    """What an incoming pod asks for. Upstream counts it in three ways, depending on who asks.
+    """The requests of an incoming pod. Upstream counts them in three ways.
 
-    `amounts`  for the Fit filter: the spec alone (`computePodResourceRequest`)
-    `with_defaults`   for the Fit scorers: no pod-level requests, no status, defaults for cpu and memory filled in
-               (`calculatePodResourceRequest` of a scorer that has no features set); `nonzero_*` are taken from it
-    `with_resize`    for BalancedAllocation: pod-level requests and status, no defaults
-               (`calculatePodResourceRequest` with `useRequested`), which is also what the pod will take on its node
+    `amounts`         for the Fit filter: the spec alone (`computePodResourceRequest`)
+    `with_defaults`   for the Fit scorers: no pod-level requests, no status, defaults for cpu and memory
+                      (`calculatePodResourceRequest` of a scorer without features); `nonzero_*` are taken from it
+    `with_resize`     for BalancedAllocation: pod-level requests and status, no defaults
+                      (`calculatePodResourceRequest` with `useRequested`), which is also what the pod takes on its node
     """
 
     with_defaults: Amounts = ()
@@ -66,39 +66,40 @@ class Demand(Requests, frozen=True, gc=False):
 
 
 class _Numbers(NamedTuple, Generic[Number]):
-    """How to read amounts as one kind of number."""
+    """How to read amounts as one type of number."""
 
     wanted: Callable[[QuantityText], Number]
     reported: Callable[[QuantityText], Number]
     defaults: dict[str, Number]
-    only: frozenset[str] | None = None  # the resources that are read; None: all of them
+    only: frozenset[str] | None = None  # the resources that are read; None: all
 
 
 def footprint(pod: Pod) -> Requests:
-    """What a pod takes on its node: `PodInfo.CalculateResource`."""
+    """Returns what a pod takes on its node: `PodInfo.CalculateResource`. Raises Malformed, naming the field."""
     return _located(pod, _footprint)
 
 
 def demand(pod: Pod) -> Demand:
-    """What a pod asks for before it has a node."""
+    """Returns what a pod requests before it has a node. Raises Malformed, naming the field."""
     return _located(pod, _demand)
 
 
 def pod_requests(pod: Pod, *, status: bool, pod_level: bool = True, fill: bool = False) -> dict[str, Quantity]:
-    """The effective requests as quantities (`resource.PodRequests`): `status` counts resizes, `fill` the defaults."""
+    """Returns the effective requests as quantities (`resource.PodRequests`). `status` counts resizes, `fill` adds
+    defaults."""
     defaults = _QUANTITIES.defaults if fill else {}
     return _located(pod, lambda pod: _requests(pod, _QUANTITIES, defaults, resized=status, pod_level=pod_level))
 
 
 def milli_requests(pod: Pod) -> dict[str, int]:
-    """The effective requests in thousandths, resizes counted: what kube-scheduler compares to see whether a pod grew or
-    shrank."""
+    """Returns the effective requests in thousandths, resizes counted. kube-scheduler compares these to see whether a
+    pod grew or shrank."""
     nanos = _located(pod, lambda pod: _requests(pod, _NANOS, {}, resized=is_resized(pod)))
     return {name: ceil_within_int64(nano, NANO_PER_MILLI) for name, nano in nanos.items()}
 
 
 def pod_limits(pod: Pod) -> dict[str, Quantity]:
-    """The effective limits of the spec as quantities (`resource.PodLimits` without status)."""
+    """Returns the effective limits of the spec as quantities (`resource.PodLimits` without status)."""
     return _located(pod, _limits)
 
 
@@ -107,7 +108,7 @@ def _footprint(pod: Pod) -> Requests:
     counted = _requests(pod, _NANOS, {}, resized=resized)
     defaults = _NANOS.defaults
     if _pod_level_requests(pod):
-        # Somebody thought about the pod as a whole, so only what nobody mentioned at all is guessed.
+        # With pod-level requests, only resources that neither the pod nor a container mentions get a default.
         defaults = {name: amount for name, amount in defaults.items() if name not in counted}
     elif not resized and _asks_for_both(pod):
         defaults = {}
@@ -130,7 +131,7 @@ def _demand(pod: Pod) -> Demand:
 
 
 def _ordinary(pod: Pod) -> Amounts | None:
-    """What most pods ask for, without going through the rule: some cpu and some memory, by the only container."""
+    """Returns the requests of most pods without the general rule: cpu and memory of the only container. Else None."""
     spec = pod.spec
     if len(spec.containers) != 1 or spec.init_containers or spec.overhead or spec.resources is not None:
         return None
@@ -144,7 +145,7 @@ def _ordinary(pod: Pod) -> Amounts | None:
 def _requests(
     pod: Pod, numbers: _Numbers[Number], defaults: dict[str, Number], *, resized: bool, pod_level: bool = True
 ) -> dict[str, Number]:
-    """All that counts. `resized` says to read the status, too, which takes time and mostly repeats the spec."""
+    """Returns the effective requests. `resized`: read the status, too, which takes time and mostly repeats the spec."""
     counted = _total(
         pod, lambda container: _amounts(container.resources.requests, numbers.wanted, numbers.only), defaults
     )
@@ -161,7 +162,7 @@ def _requests(
 def _total(
     pod: Pod, amounts: Callable[[Container], dict[str, Number]], defaults: Mapping[str, Number]
 ) -> dict[str, Number]:
-    """All containers of a pod together, given what each one counts."""
+    """Returns the total of a pod's containers, given the amounts of each."""
     running: dict[str, Number] = {}
     for container in pod.spec.containers:
         running = _sum(running, {**defaults, **amounts(container)})
@@ -177,8 +178,8 @@ def _total(
             starting = {name: sidecars[name] for name in starting}
         else:
             _add(starting, {name: sidecars[name] for name in starting if name in sidecars})
-        # Only what this container names: the sidecars' other resources were counted when they started, and to go
-        # through all of them for each container would take the square of their number.
+        # Only the resources of this container: the sidecars' other resources were counted when they started. To visit
+        # all of them for each container would take quadratic time.
         _raise(largest, starting)
     _raise(running, largest)
     return running
@@ -187,10 +188,10 @@ def _total(
 def _with_resize(
     pod: Pod, numbers: _Numbers[Number], defaults: dict[str, Number], wanted: dict[str, Number]
 ) -> dict[str, Number]:
-    """The largest of what is wanted, in force and allocated, each as a total of the pod.
+    """Returns the largest of what is wanted, in force and allocated, each as a total of the pod.
 
-    Taken at its word, an Infeasible resize of a pod whose containers have no status yet leaves nothing at all. Upstream
-    counts it so, and so do we: the next status mends it.
+    An Infeasible resize of a pod whose containers have no status yet counts as nothing. Upstream counts the same; the
+    next status corrects it.
     """
     infeasible, whole = is_infeasible(pod), pod.status.resources
     if pod.status.allocated_resources is not None and whole is not None and whole.requests is not None:
@@ -215,7 +216,7 @@ def _with_resize(
 
 
 def _pod_level_requests(pod: Pod) -> ResourceList | None:
-    """The requests of the pod as a whole, if they name anything that can be requested that way."""
+    """Returns the pod-level requests, if they name any resource that can be requested that way."""
     requests = pod.spec.resources.requests if pod.spec.resources else None
     return requests if requests and any(map(_is_pod_level, requests)) else None
 
@@ -238,12 +239,12 @@ def _limits(pod: Pod) -> dict[str, Quantity]:
         )
     for name, amount in _amounts(pod.spec.overhead, _QUANTITIES.wanted).items():
         if name in limits and limits[name].nano:
-            limits[name] += amount  # no limit stays no limit, whatever the overhead
+            limits[name] += amount  # no limit stays no limit, with any overhead
     return limits
 
 
 def _asks_for_both(pod: Pod) -> bool:
-    """Whether every container says how much cpu and memory it wants, so that no default is needed."""
+    """Returns whether every container requests both cpu and memory, so that no default is needed."""
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         requests = container.resources.requests
         if not requests or CPU not in requests or MEMORY not in requests:
@@ -269,7 +270,7 @@ def _amounts(
 
 
 def _sum(total: dict[str, Number], more: dict[str, Number]) -> dict[str, Number]:
-    """Both together. May change and return either of them."""
+    """Returns the sum. May change and return either argument."""
     if not total:
         return more
     _add(total, more)
@@ -325,7 +326,7 @@ _Answer = TypeVar("_Answer")
 
 
 def _located(pod: Pod, count: Callable[[Pod], _Answer]) -> _Answer:
-    """Count, and only if that fails find out where: the path of a field is not worth knowing before."""
+    """Returns `count(pod)`. Only if that raises, searches the field to name: tracking paths would slow every count."""
     try:
         return count(pod)
     except Malformed as error:
@@ -339,7 +340,7 @@ def _located(pod: Pod, count: Callable[[Pod], _Answer]) -> _Answer:
 
 
 def _listings(pod: Pod) -> Iterator[tuple[str, ResourceList | None, Callable[[QuantityText], int]]]:
-    """Every list of resources that counts for a pod, with its path and how its amounts are read."""
+    """Yields every list of resources that counts for a pod, with its path and the function that reads its amounts."""
     spec, status = pod.spec, pod.status
     for kind, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for index, container in enumerate(containers):

@@ -1,12 +1,12 @@
 """Label selectors, compiled once and matched often.
 
-A selector is a conjunction of requirements on single labels. Nothing at all (`None`) selects nothing and an empty
-selector selects everything: an old trap, so it is decided here and nowhere else.
+A selector is a conjunction of requirements on single labels. A missing selector (`None`) selects nothing, and an empty
+one selects everything: an old trap, so it is decided only here.
 
-The requirement is also the atom of node selectors (`node_selectors`) and of their columnar evaluation. Its values are
-sorted and unique, so that two ways to write the same thing give equal requirements; `matchLabels` is `In` with one
-value. What makes a requirement invalid, and the sentences that say so, are those of the API server: users meet the
-same text in `kubectl`, and in the event of a pod whose preferences cannot be parsed.
+Node selectors (`node_selectors`) and their evaluation over columns use the same requirements. Values are sorted and
+unique, so that two ways to write the same requirement are equal; `matchLabels` is `In` with one value. The rules of
+validity and their messages are the API server's: users see the same text in `kubectl`, and in the event of a pod whose
+preferences cannot be parsed.
 """
 
 import enum
@@ -34,7 +34,7 @@ class LabelSelector(ApiObject):
     match_expressions: list[LabelSelectorRequirement] = []
 
     def keys(self) -> set[str]:
-        """The label keys it asks about, whether or not it can be compiled. Asked for every pod that has selectors."""
+        """Returns the label keys that it uses, compilable or not. Called for every pod that has selectors."""
         keys = set(self.match_labels)
         for expression in self.match_expressions:
             keys.add(expression.key)
@@ -42,7 +42,7 @@ class LabelSelector(ApiObject):
 
     @property
     def size(self) -> int:
-        """How many requirements and values it has."""
+        """The number of requirements and values."""
         values = sum([len(expression.values) for expression in self.match_expressions])
         return len(self.match_labels) + len(self.match_expressions) + values
 
@@ -57,7 +57,7 @@ class Operator(enum.Enum):
 
 
 class Requirement(msgspec.Struct, frozen=True, gc=False):
-    """What one label must be. `number` is the operand of Gt and Lt."""
+    """A requirement on one label. `number` is the operand of Gt and Lt."""
 
     key: str
     op: Operator
@@ -65,7 +65,7 @@ class Requirement(msgspec.Struct, frozen=True, gc=False):
     number: int | None = None
 
     def accepts(self, value: str | None) -> bool:
-        """Whether an object passes that has this value for the key, or no such label (`None`)."""
+        """Returns whether an object passes that has this value for the key, or no such label (`None`)."""
         op = self.op
         if op is Operator.IN:
             return value is not None and _contains(self.values, value)
@@ -98,7 +98,7 @@ class Selector(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def keys(self) -> frozenset[str]:
-        """The label keys it asks for: nothing else about an object can change the answer."""
+        """The label keys that it uses: no other labels of an object matter."""
         return frozenset(requirement.key for requirement in self.requirements)
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ _OPERATORS: Final = {op.value: op for op in (Operator.IN, Operator.NOT_IN, Opera
 
 
 def compile_selector(selector: LabelSelector | None) -> Selector:
-    """Compile a selector, or say (`Malformed`) why it is none."""
+    """Compiles a selector. Raises Malformed with the reason if it is invalid."""
     if selector is None:
         return NOTHING
     if not selector.match_labels and not selector.match_expressions:
@@ -132,14 +132,15 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 
 def requirement(key: str, op: Operator, values: Sequence[str]) -> Requirement:
-    """A requirement in its normal form; it must be known to have no flaws."""
+    """Returns a requirement in its normal form. The caller has checked that it is valid."""
     if op in (Operator.GT, Operator.LT):
         return Requirement(key, op, tuple(values), parse_int64(values[0]))
     return Requirement(key, op, tuple(sorted(set(values))) if len(values) > 1 else tuple(values))
 
 
 def requirement_errors(key: str, op: Operator, values: Sequence[str], path: str = "") -> list[str]:
-    """Everything that is wrong with a requirement, in the API server's words; `path` is where it stands."""
+    """Returns everything that is wrong with a requirement, in the API server's words. `path` is its place in the
+    object."""
     dot = "." if path else ""
     found = []
     if not is_label_key(key):
@@ -153,7 +154,7 @@ def requirement_errors(key: str, op: Operator, values: Sequence[str], path: str 
 
 
 def aggregate(problems: Iterable[str]) -> str:
-    """Several problems as one sentence, each told once, and no more than anybody would read."""
+    """Joins problems into one sentence, each once, and at most ten."""
     distinct = list(dict.fromkeys(problems))
     if len(distinct) > 10:
         distinct = [*distinct[:10], f"and {len(distinct) - 10} more"]
@@ -161,18 +162,18 @@ def aggregate(problems: Iterable[str]) -> str:
 
 
 def parse_int64(text: str) -> int | None:
-    """A label's value as a number, as Go's ParseInt reads it; None if it is none or does not fit 64 bits."""
+    """Parses a label's value as Go's ParseInt does; None if it is no number or does not fit 64 bits."""
     if not _INTEGER.fullmatch(text):
         return None
     digits = text.lstrip("+-").lstrip("0")
-    if len(digits) > 19:  # beyond int64; and turning a megabyte of digits into a number takes its time
+    if len(digits) > 19:  # beyond int64; and converting a megabyte of digits is slow
         return None
     number = -int(digits or "0") if text[0] == "-" else int(digits or "0")
     return number if number in INT64_RANGE else None
 
 
 def is_label_key(key: str) -> bool:
-    """Whether a name is a qualified name: `name` or `dns.prefix/name`."""
+    """Returns whether a name is a qualified name: `name` or `dns.prefix/name`."""
     prefix, slash, name = key.rpartition("/")
     if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
         return False
@@ -265,5 +266,5 @@ def _refuse(problems: list[str]) -> None:
 
 
 def quote(text: str) -> str:
-    """A value inside a sentence."""
+    """Returns a value as a quoted part of a sentence."""
     return msgspec.json.encode(truncated(text)).decode()

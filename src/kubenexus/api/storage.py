@@ -1,4 +1,4 @@
-"""Persistent volumes and what belongs to them (`v1`, `storage.k8s.io/v1`): just the fields that some rule reads."""
+"""Persistent volumes and related kinds (`v1`, `storage.k8s.io/v1`), with the fields that a plugin reads."""
 
 from kubenexus.api.core import (
     AWSDisk,
@@ -18,11 +18,11 @@ FILESYSTEM = "Filesystem"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
-# Annotations on claims and volumes. The class in an annotation is older than the field, and wins.
+# Annotations on claims and volumes. The class in an annotation is older than the field, and has precedence.
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-# On a CSINode: the in-tree plugins that a CSI driver has taken over on that node.
+# On a CSINode: the in-tree plugins that are migrated to a CSI driver on that node.
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
@@ -117,7 +117,7 @@ class CSINodeSpec(ApiObject):
 
 
 class CSINode(ApiObject):
-    """Named as its node: the drivers installed there, and how many volumes each can attach."""
+    """The drivers installed on the node of the same name, and how many volumes each can attach."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
@@ -170,17 +170,17 @@ StorageObject = (
 
 
 def object_key(thing: StorageObject) -> str:
-    """`namespace/name`, or the name alone where there is no namespace."""
+    """Returns `namespace/name`, or the name alone if the object has no namespace."""
     meta = thing.metadata
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 def storage_class_of(thing: PersistentVolume | PersistentVolumeClaim) -> str:
-    """The class a volume or a claim is of, "" if of none."""
+    """Returns the class of a volume or a claim, "" if it has none."""
     noted = thing.metadata.annotations.get(BETA_STORAGE_CLASS)
     return noted if noted is not None else thing.spec.storage_class_name or ""
 
 
 def requested_storage(claim: PersistentVolumeClaim) -> QuantityText | None:
-    """The size a claim asks for; None if it names none."""
+    """Returns the size that a claim requests, or None."""
     return (claim.spec.resources.requests or {}).get("storage")

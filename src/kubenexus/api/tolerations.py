@@ -1,8 +1,8 @@
 """Taints and tolerations: a taint keeps pods off a node, a toleration lets a pod through.
 
-The rules are upstream's, including that an empty key means every key whatever the operator, and that an operator nobody
-knows tolerates nothing. Comparing values as numbers (`Gt`, `Lt`) is behind a feature gate that is off in 1.37; without
-it such a toleration tolerates nothing either.
+The rules are upstream's. An empty key means every key, with any operator; an unknown operator tolerates nothing.
+Comparing values as numbers (`Gt`, `Lt`) is behind a feature gate that is off in 1.37; without it such a toleration
+tolerates nothing either.
 """
 
 import re
@@ -16,7 +16,7 @@ NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 
-# The effects that keep a pod off a node, and the one that only costs the node points.
+# The effects that keep a pod off a node, and the one that only lowers the node's score.
 HARD_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 SOFT_EFFECTS: Final = frozenset({PREFER_NO_SCHEDULE})
 
@@ -25,7 +25,7 @@ _CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False) -> bool:
-    """Whether this toleration lets a pod through this taint."""
+    """Returns whether this toleration lets a pod through this taint."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -41,7 +41,7 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False
 
 
 def tolerated(tolerations: Iterable[Toleration], taint: Taint, *, comparisons: bool = False) -> bool:
-    """Whether any of the tolerations lets a pod through this taint."""
+    """Returns whether any of the tolerations lets a pod through this taint."""
     return any(tolerates(toleration, taint, comparisons=comparisons) for toleration in tolerations)
 
 
@@ -52,7 +52,7 @@ def untolerated(
     effects: frozenset[str] = HARD_EFFECTS,
     comparisons: bool = False,
 ) -> tuple[Taint, ...]:
-    """The taints with one of these effects that no toleration covers, in the node's order."""
+    """Returns the taints with one of these effects that no toleration covers, in the node's order."""
     if len(tolerations) > _MANY:
         return _untolerated_by_many(tolerations, taints, effects, comparisons)
     return tuple(
@@ -65,7 +65,7 @@ def untolerated(
 def _untolerated_by_many(
     tolerations: Sequence[Toleration], taints: Iterable[Taint], effects: frozenset[str], comparisons: bool
 ) -> tuple[Taint, ...]:
-    """The same by key, so that ten thousand of each do not meet in squares."""
+    """Does the same by key: ten thousand tolerations and taints must not take quadratic time."""
     by_key: dict[str, list[Toleration]] = {}
     for toleration in tolerations:
         by_key.setdefault(toleration.key, []).append(toleration)

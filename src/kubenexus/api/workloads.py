@@ -1,4 +1,4 @@
-"""Namespaces, services, groups and the controllers that own pods: read only to know which pods belong together."""
+"""Namespaces, services, pod groups and controllers: read only to know which pods belong together."""
 
 from kubenexus.api.core import PodCondition
 from kubenexus.api.meta import ApiObject, Int64, ObjectMeta
@@ -10,7 +10,7 @@ class Namespace(ApiObject):
 
 
 class NameOnly(ApiObject):
-    """A kind of which no rule reads more, yet, than that it is there."""
+    """A kind of which only the existence matters so far."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -28,7 +28,7 @@ class GangPolicy(ApiObject):
 
 
 class SchedulingPolicy(ApiObject):
-    """Without `gang` the policy is `basic_auth_header`: each pod by itself."""
+    """A policy. Without `gang` it is `basic`: each pod by itself."""
 
     gang: GangPolicy | None = None
 
@@ -42,7 +42,7 @@ class SchedulingConstraints(ApiObject):
 
 
 class PodGroupSpec(ApiObject):
-    """Kubernetes' own form has a policy and constraints, those of scheduler-plugins and of Volcano have `minMember`."""
+    """Kubernetes' own form has a policy and constraints; those of scheduler-plugins and of Volcano have `minMember`."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints | None = None
@@ -50,7 +50,7 @@ class PodGroupSpec(ApiObject):
 
 
 class PodGroupStatus(ApiObject):
-    """Read so that nothing is written that is there already."""
+    """The status. It is read so that an equal condition is not written again."""
 
     conditions: list[PodCondition] = []
 

@@ -1,4 +1,4 @@
-"""What a pod says about its gang, before any object that it names has been looked at."""
+"""The gang that a pod declares, before any object that it names is read."""
 
 import re
 from typing import Final, TypeVar
@@ -23,7 +23,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?", re.
 
 
 class GroupRef(msgspec.Struct, frozen=True, gc=False):
-    """An object in the pod's own namespace; no pod can name one elsewhere. `part`: which group of a Workload."""
+    """A reference to an object in the pod's own namespace; a pod cannot name others. `part`: the group of a
+    Workload."""
 
     kind: str
     namespace: str
@@ -36,13 +37,14 @@ class GroupRef(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def kinds(self) -> str:
-        """All objects of the kind: `PodGroups of scheduling.volcano.sh`."""
+        """The objects of the kind in a message: `PodGroups of scheduling.volcano.sh`."""
         kind, _, group = self.kind.partition(".")
         return f"{kind}s of {group or 'scheduling.k8s.io'}"
 
 
 class TopologyRequest(msgspec.Struct, frozen=True, gc=False):
-    """How close the members must, or should, be: levels by name or label. `explicit`: nothing else is to be assumed."""
+    """The topology levels, by name or label, within which the members must or should be. `explicit`: no default is
+    added."""
 
     required: str = ""
     preferred: str = ""
@@ -53,11 +55,12 @@ NO_TOPOLOGY_REQUEST: Final = TopologyRequest()
 
 
 class GangDeclaration(msgspec.Struct, frozen=True, gc=False):
-    """A pod says that it belongs to a gang.
+    """The gang that a pod declares.
 
-    `key` names the gang among all jobs (it has three parts where a pod's has two), `display_name` names it to people.
-    The minimum is 0 where the object `ref` has it. `source` is where the pod says so, `warnings` what is odd about it.
-    `completion_timeout` is how many seconds the gang may be incomplete once a member has a node, None for the usual.
+    `key` identifies the gang among all jobs (it has three parts where a pod's has two); `display_name` is for people.
+    The minimum is 0 if the object `ref` has it. `source` is the pod's field or key that declares the gang; `warnings`
+    are the oddities found there. `completion_timeout` is how many seconds the gang may be incomplete once a member has
+    a node; None for the default.
     """
 
     key: str
@@ -71,7 +74,8 @@ class GangDeclaration(msgspec.Struct, frozen=True, gc=False):
 
 
 def validated_name(text: str, where: str) -> str:
-    """A name that may stand in a key; whatever is none must not be mistaken for another gang's."""
+    """Returns a name that may be part of a key. Raises Malformed for others, which could be mistaken for another
+    gang's."""
     if not _NAME.fullmatch(text):
         what = "a name of letters, digits, '-', '_' and '.', at most 253"
         raise Malformed(f"must be {what}, not {quoted(text)}", field=where)
@@ -79,7 +83,7 @@ def validated_name(text: str, where: str) -> str:
 
 
 def require_key(entry: KeyEntry[T], pod: Pod) -> KeyReading[T]:
-    """What the pod's labels and annotations say; Malformed if they say something, and none of it can be read."""
+    """Reads a key of the pod. Raises Malformed if the key is set and no spelling of it has a valid value."""
     found = read_key(entry, pod.metadata.labels, pod.metadata.annotations)
     if found.problems and not found.is_set:
         raise Malformed(found.problems[0].what, field=found.problems[0].where)

@@ -1,4 +1,4 @@
-"""The levels of the topology, from a node to a region: what they are called and which labels of nodes say them."""
+"""The levels of the topology, from a node to a region: their names and node labels."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -10,7 +10,7 @@ from kubenexus.api.keys.entry import KeyEntry, KeyKind
 
 
 class TopologyLevel(msgspec.Struct, frozen=True, gc=False):
-    """`keys` are labels of nodes; of those that a node has, the first one tells its domain."""
+    """A level. A node's domain is the value of the first of `keys` that the node has as a label."""
 
     name: str
     keys: tuple[str, ...]
@@ -34,7 +34,7 @@ DEFAULT_LEVELS: Final[tuple[TopologyLevel, ...]] = (
     TopologyLevel("region", _labels(network.REGION)),
 )
 
-# What people call them besides.
+# Other names in use.
 _ALSO: Final = {
     "node": HOSTNAME,
     "host": HOSTNAME,
@@ -45,12 +45,12 @@ _ALSO: Final = {
 
 
 def topology_level(text: str, levels: Iterable[TopologyLevel] = DEFAULT_LEVELS) -> TopologyLevel:
-    """The level that a name (`rack`) or a label of nodes (`topology.kubernetes.io/rack`) means. A label that belongs to
-    no level is one by itself."""
+    """Returns the level with a name (`rack`) or a node label (`topology.kubernetes.io/rack`). A label that belongs to
+    no level is a level by itself."""
     known = tuple(levels)
     for name in (text, _ALSO.get(text, text)):
         for level in known:
             if name == level.name:
                 return level
-    # Only the label that was named counts: who asks for it does not mean its aliases, too.
+    # Only the named label counts, not its aliases.
     return next((level for level in known if level.keys == (text,)), TopologyLevel(text, (text,)))

@@ -1,9 +1,9 @@
-"""Which gang a pod is in and how many of it must start together: the one answer for every part of the program.
+"""Resolves the gang of a pod and its minimum, for all parts of the program.
 
-    claim_of(pod)             what the pod says, by the first source that it uses (`sources`)
-    settle(claim, groups)     with what the object says that the claim names, if it names one
+    declared_gang(pod)              the pod's own declaration, by the first source that it uses (`sources`)
+    resolve_gang(claim, groups)     the gang, with the minimum of the object that the declaration names, if any
 
-All of it is pure. A gang is within one namespace: a name says nothing about a gang of the same name elsewhere.
+All functions are pure. A gang is within one namespace; equal names in two namespaces are two gangs.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from kubenexus.base.errors import Malformed
 
 
 class GroupLookup(Protocol):
-    """Who knows the objects that pods name: `state.pod_group_store`, or a test."""
+    """A lookup of the objects that pods name: `state.pod_group_store`, or a test's."""
 
     def find(self, kind: str, namespace: str, name: str) -> PodGroup | Workload | None: ...
 
@@ -32,8 +32,8 @@ class GroupLookup(Protocol):
 
 
 class Gang(msgspec.Struct, frozen=True, gc=False):
-    """`missing_object` says what has to happen before anything is known: the object has to appear, or its kind to be
-    listed. The minimum means nothing until then."""
+    """A resolved gang. `missing_object` is what the gang waits for: the object to appear, or its kind to be listable.
+    Until then the minimum has no meaning."""
 
     key: str
     title: str
@@ -43,14 +43,14 @@ class Gang(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_trivial(self) -> bool:
-        """Whether its members go each by itself: one is enough, and they need not be close to each other."""
+        """Whether its members are scheduled one by one: one is enough, and they need not be close to each other."""
         return (
             not self.missing_object and self.minimum <= 1 and not self.topology.required and not self.topology.preferred
         )
 
 
 def declared_gang(pod: Pod) -> GangDeclaration | None:
-    """The first source that the pod uses counts; what others say differently becomes a warning."""
+    """Returns the declaration of the first source that the pod uses, or None. Differing sources become warnings."""
     meta, spec = pod.metadata, pod.spec
     named = spec.scheduling_group is not None or spec.workload_ref is not None
     if not named and KEYS.isdisjoint(meta.labels) and KEYS.isdisjoint(meta.annotations):
@@ -72,7 +72,7 @@ def declared_gang(pod: Pod) -> GangDeclaration | None:
 
 
 def resolve_gang(claim: GangDeclaration, groups: GroupLookup) -> Gang:
-    """Malformed if the object that the pod names cannot be used."""
+    """Returns the gang of a declaration. Raises Malformed if the object that the pod names cannot be used."""
     if claim.ref is None:
         return Gang(claim.key, claim.display_name, claim.minimum, claim.nearness)
     ref = claim.ref
@@ -91,8 +91,8 @@ def resolve_gang(claim: GangDeclaration, groups: GroupLookup) -> Gang:
 
 
 def merge_gangs(gangs: Iterable[Gang]) -> Gang:
-    """One gang of what its members say, in their order. The largest minimum counts: fewer might be too few for those
-    who asked for more. So do the first levels that are named."""
+    """Returns one gang for the gangs of its members, in their order. The largest minimum counts, since a smaller one
+    might be too few for some members. Of the topology levels the first named ones count."""
     first, *others = gangs
     for gang in others:
         near = TopologyRequest(
@@ -118,11 +118,11 @@ def _objections(claim: GangDeclaration, source: Source, pod: Pod) -> list[str]:
     return [f"{claim.source} is used; {other.source} says otherwise: gang {other.display_name}{count}"]
 
 
-# --- what objects say ---------------------------------------------------------------------------------------------
+# --- the objects ----------------------------------------------------------------------------------------------------
 
 
 def _asked(ref: GroupRef, found: PodGroup | Workload) -> tuple[int, str]:
-    """How many, and within one domain of which level."""
+    """Returns the minimum, and the level within one domain of which the members must be."""
     if isinstance(found, Workload):
         part = _part(ref, found)
         return _minimum(part.scheduling_policy or part.policy), _level(part.scheduling_constraints)
@@ -135,7 +135,7 @@ def _asked(ref: GroupRef, found: PodGroup | Workload) -> tuple[int, str]:
 
 
 def _minimum(policy: SchedulingPolicy | None, path: str = "") -> int:
-    """One, unless the policy is that of a gang."""
+    """Returns the minimum of a gang policy, else 1."""
     if policy is None or policy.gang is None:
         return 1
     return _positive(policy.gang.min_count, f"{path}schedulingPolicy.gang.minCount")
@@ -148,7 +148,7 @@ def _positive(count: int, field: str) -> int:
 
 
 def _level(constraints: SchedulingConstraints | None) -> str:
-    """Kubernetes allows one."""
+    """Returns the key of the first constraint, or "". Kubernetes allows one constraint."""
     return next((each.key for each in constraints.topology if each.key), "") if constraints is not None else ""
 
 

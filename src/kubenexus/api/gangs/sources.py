@@ -1,6 +1,7 @@
-"""The places where a pod may say which gang it is in, from the one that counts most to the one that counts least.
+"""The sources of a pod's gang declaration, by falling precedence.
 
-Each source answers None when the pod says nothing there, a Claim, or Malformed with the key and what it should be.
+Each source returns a GangDeclaration, or None if the pod does not use it. It raises Malformed with the key and what was
+expected.
 """
 
 from collections.abc import Callable
@@ -28,13 +29,13 @@ Source = Callable[[Pod], GangDeclaration | None]
 
 
 def _scheduling_group(pod: Pod) -> GangDeclaration | None:
-    """`spec.schedulingGroup.podGroupName`."""
+    """Reads `spec.schedulingGroup.podGroupName`."""
     group, where = pod.spec.scheduling_group, "spec.schedulingGroup.podGroupName"
     return None if group is None else _object(pod, POD_GROUP, "podgroup", group.pod_group_name, where)
 
 
 def _workload_ref(pod: Pod) -> GangDeclaration | None:
-    """`spec.workloadRef`; each replica key is a gang by itself."""
+    """Reads `spec.workloadRef`. Each replica key is a gang by itself."""
     ref = pod.spec.workload_ref
     if ref is None:
         return None
@@ -81,7 +82,7 @@ SOURCES: Final[tuple[Source, ...]] = (
     _volcano,
 )
 
-# All that the sources read from labels and annotations: most pods have none of it, and that must be quick to see.
+# All keys that the sources read: most pods have none of them, and that check must be fast.
 KEYS: Final[frozenset[str]] = frozenset().union(
     *(
         entry.keys
@@ -99,7 +100,7 @@ KEYS: Final[frozenset[str]] = frozenset().union(
 def _counted(
     pod: Pod, family: str, name_entry: KeyEntry[str | None], least_entry: KeyEntry[int | None]
 ) -> GangDeclaration | None:
-    """The pod itself has the number. A name without a number makes no gang."""
+    """Declares a gang whose minimum is on the pod. A name without a minimum makes no gang."""
     name = require_key(name_entry, pod)
     if name.value is None:
         return None
@@ -112,7 +113,7 @@ def _counted(
 
 
 def _object(pod: Pod, kind: str, family: str, name: str, where: str) -> GangDeclaration:
-    """An object has the number."""
+    """Declares a gang whose minimum is in an object."""
     namespace = pod.metadata.namespace
     ref = GroupRef(kind, namespace, validated_name(name, where))
     return GangDeclaration(gang_key(namespace, family, name), f"{namespace}/{name}", where, ref=ref)

@@ -1,4 +1,4 @@
-"""How close a pod wants the members of its gang to be, by its annotations. What a PodGroup says goes before it."""
+"""The topology request in a pod's annotations. A PodGroup's constraint has precedence over it."""
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest, require_key
@@ -14,8 +14,8 @@ _KEYS = frozenset().union(
 
 
 def topology_request_of(pod: Pod) -> TopologyRequest:
-    """Kueue's annotations name a level; ours (`co-locate`, `require-clique`) mean the NVLink domain. Malformed if one
-    of them cannot be read: a requirement must not be lost to a typing error."""
+    """Returns the pod's topology request. Kueue's annotations name a level; ours (`co-locate`, `require-clique`) mean
+    the NVLink domain. Raises Malformed if one cannot be read: a requirement must not be lost to a typing error."""
     meta = pod.metadata
     if _KEYS.isdisjoint(meta.labels) and _KEYS.isdisjoint(meta.annotations):
         return NO_TOPOLOGY_REQUEST

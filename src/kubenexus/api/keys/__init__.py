@@ -1,10 +1,10 @@
 """Every label and annotation key that KubeNexus reads or writes, as data.
 
-One table says how a key is spelled, where it stands, what it may say and what that means. Parsing (`read_key`) and the
-manual (docs/keys.md) both come from it, so they cannot drift apart, and no other module spells a key:
+One table holds the spellings of a key, the objects it is on, its values and their meaning. Parsing (`read_key`) and the
+manual (docs/keys.md) are made from it, so they cannot drift apart. No other module spells a key:
 
-    gang = read(keys.gang.NAME, pod.metadata.labels, pod.metadata.annotations)
-    cpus = read_indexed(keys.numa.CPUS, node.metadata.labels, node.metadata.annotations)    # {(0,): ..., (1,): ...}
+    gang = read_key(keys.gang.NAME, pod.metadata.labels, pod.metadata.annotations)
+    cpus = read_indexed_key(keys.numa.CPUS, node.metadata.labels, node.metadata.annotations)  # {(0,): ..., (1,): ...}
 """
 
 from kubenexus.api.keys import discovered, gang, gpu, network, numa, scheduler, tenant, workload

@@ -1,4 +1,4 @@
-"""Labels that discovery agents write on nodes. We only read them; GPU Feature Discovery is the practical source."""
+"""Labels that discovery agents write on nodes, mostly GPU Feature Discovery. KubeNexus only reads them."""
 
 from kubenexus.api.keys.entry import KeyKind, define_key, section
 from kubenexus.api.keys.values import Bool, Int, OneOf, Text

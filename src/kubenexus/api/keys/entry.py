@@ -1,7 +1,7 @@
-"""What the registry says of one key: how it is spelled, where it stands, what it may say and what that means.
+"""An entry of the registry of keys: spellings, the objects it is on, values and meaning.
 
-A key has one canonical spelling, which is the only one that we ever write, and any number of aliases that we read.
-Keys that come in numbers have slots: `numa.kubenexus.io/node-<i>-cpus`.
+A key has one canonical spelling, the only one that KubeNexus writes, and any number of aliases that it reads. Indexed
+keys have slots: `numa.kubenexus.io/node-<i>-cpus`.
 """
 
 import enum
@@ -16,7 +16,7 @@ from kubenexus.api.keys.values import ValueType
 
 T = TypeVar("T")
 
-# What a slot may hold. Indexes are short and without leading zeros, so that two texts never mean one index.
+# The values of a slot. Indexes are short and without leading zeros, so that two texts never mean one index.
 SLOTS: dict[str, str] = {
     "i": r"0|[1-9][0-9]{0,4}",
     "j": r"0|[1-9][0-9]{0,4}",
@@ -28,7 +28,7 @@ SLOTS: dict[str, str] = {
     "vendor": r"[0-9a-f]{4}",
     "id": r"[0-9a-f]{4}",
 }
-# The slots that count; the others hold words, even where those are all digits (the PCI class 0302).
+# The slots that hold numbers; the others hold words, even if those are all digits (the PCI class 0302).
 NUMBERED = frozenset("ijg")
 _SLOT = re.compile(r"<([a-z]+)>")
 
@@ -36,7 +36,7 @@ Index = tuple[int | str, ...]
 
 
 class KeyKind(enum.Flag):
-    """Where a key is read. As both, the label goes before the annotation."""
+    """Where a key is read. If it is read as both, the label goes before the annotation."""
 
     LABEL = enum.auto()
     ANNOTATION = enum.auto()
@@ -51,27 +51,27 @@ class Spelling(msgspec.Struct, frozen=True, gc=False):
 
     key: str
     kind: KeyKind = KeyKind.BOTH
-    # What its own words mean in the words of the canonical key; to "" where a word says nothing about it.
+    # Maps its own words to those of the canonical key; to "" if a word has no such meaning.
     says: dict[str, str] = {}
-    # A hint is used when nothing better is said, and never contradicts what is said better.
+    # A hint counts only if no better spelling is set, and never conflicts with one.
     hint: bool = False
 
     def at(self, index: Index) -> "Spelling":
-        """The spelling with its slots filled."""
+        """Returns the spelling with its slots filled."""
         fill = iter(index)
         return msgspec.structs.replace(self, key=_SLOT.sub(lambda _: str(next(fill)), self.key))
 
 
 class KeyEntry(msgspec.Struct, Generic[T], frozen=True, gc=False, kw_only=True):
-    """One line of the registry."""
+    """An entry of the registry."""
 
     spellings: tuple[Spelling, ...]
-    # Their keys once more, as a set: most objects have none of them, and that must be quick to see.
+    # The keys as a set: most objects have none of them, and that check must be fast.
     keys: frozenset[str]
     on: tuple[str, ...]
     values: ValueType[T]
     default: T
-    # What the manual says when nothing is set and the default is worked out elsewhere.
+    # The manual's text for an unset key if the default is computed elsewhere.
     otherwise: str
     meaning: str
 
@@ -93,7 +93,7 @@ class KeyEntry(msgspec.Struct, Generic[T], frozen=True, gc=False, kw_only=True):
         return slots(self.key)
 
     def at(self, *index: int | str) -> "KeyEntry[T]":
-        """The entry for one index of a key with slots: `numa.CPUS.at(0)` is `numa.kubenexus.io/node-0-cpus`."""
+        """Returns the entry for one index of a key with slots: `numa.CPUS.at(0)` is `numa.kubenexus.io/node-0-cpus`."""
         spellings = tuple(each.at(index) for each in self.spellings)
         return msgspec.structs.replace(self, spellings=spellings, keys=_keys(spellings))
 
@@ -109,7 +109,7 @@ def define_key(
     otherwise: str = "",
     aliases: tuple[str | Spelling, ...] = (),
 ) -> KeyEntry[T]:
-    """A line of the registry; an alias given as text is read wherever the canonical key is."""
+    """Makes an entry of the registry. An alias given as text is read wherever the canonical key is."""
     others = (Spelling(each, kind) if isinstance(each, str) else each for each in aliases)
     spellings = (Spelling(key, kind), *others)
     return KeyEntry(
@@ -128,13 +128,13 @@ def _keys(spellings: tuple[Spelling, ...]) -> frozenset[str]:
 
 
 def slots(key: str) -> tuple[str, ...]:
-    """The names of the slots in a key, in order."""
+    """Returns the names of the slots in a key, in order."""
     return tuple(_SLOT.findall(key))
 
 
 @functools.cache
 def pattern(key: str) -> re.Pattern[str]:
-    """A regular expression with one group per slot of `key`."""
+    """Returns a regular expression with one group per slot of `key`."""
     parts = _SLOT.split(key)
     return re.compile("".join(f"({SLOTS[part]})" if slot % 2 else re.escape(part) for slot, part in enumerate(parts)))
 
@@ -148,5 +148,5 @@ class Section(msgspec.Struct, frozen=True, gc=False):
 
 
 def section(title: str, intro: str, names: Mapping[str, object]) -> Section:
-    """All entries that a module defines, in its order; what is in the module cannot be forgotten in the manual."""
+    """Returns a section with all entries that a module defines, in its order, so that the manual lacks none."""
     return Section(title, intro, tuple(each for each in names.values() if isinstance(each, KeyEntry)))

@@ -1,8 +1,8 @@
-"""Which gang a pod belongs to, and how many members it needs.
+"""Keys of a pod's gang and its minimum.
 
 Only our own keys and their aliases share an entry. Membership that other projects define (native Workloads, the
-coscheduling PodGroup, Kueue, Volcano) has entries of its own, because the gang resolver ranks those sources and takes
-the number of members from different places.
+coscheduling PodGroup, Kueue, Volcano) has entries of its own: the gang resolver ranks those sources, and reads the
+minimum from different places.
 """
 
 from kubenexus.api.keys.entry import KeyKind, define_key, section

@@ -1,10 +1,10 @@
-"""GPUs: what nodes say of theirs (by hand, by GPU Feature Discovery, by Node Feature Discovery), what pods ask for."""
+"""Keys of GPUs: on nodes (set by hand, by GPU or Node Feature Discovery), and the requests of pods."""
 
 from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
 from kubenexus.api.keys.lists import Price, line_rate, parameter_count
 from kubenexus.api.keys.values import Bool, Int, OneOf, QuantityValue, Text
 
-# NVLink is there, perhaps with a switch: enough to go by when nothing else is said, no contradiction to `nvswitch`.
+# NVLink, perhaps with a switch: used if nothing else is set, and no conflict with `nvswitch`.
 _HAS_NVLINK = {"true": "nvlink", "false": ""}
 
 VRAM_REQUEST = define_key(

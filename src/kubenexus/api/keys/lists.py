@@ -15,7 +15,7 @@ LAST_CPU = 8191
 
 
 class Csv(Value, Generic[T], frozen=True, gc=False):
-    """Several values with commas between them. Only an annotation can hold a comma."""
+    """Several values separated by commas. Only an annotation can hold a comma."""
 
     of: ValueType[T]
     example: str
@@ -28,7 +28,7 @@ class Csv(Value, Generic[T], frozen=True, gc=False):
 
 
 class CpuList(Value, frozen=True, gc=False):
-    """CPU ids as the kernel prints them, `0-15,32-47`. A label cannot hold a comma, so `_` and `.` separate too."""
+    """CPU ids as the kernel prints them, `0-15,32-47`. A label cannot hold a comma, so `_` and `.` separate, too."""
 
     example: str = "0-15_32-47"
 
@@ -37,7 +37,7 @@ class CpuList(Value, frozen=True, gc=False):
     def parse(self, text: str) -> tuple[int, ...]:
         ids: list[int] = []
         for first, last in sorted(self._range(item) for item in re.split(r"[,_.]", text)):
-            # Ranges may overlap; starting after the last id we have keeps the work bounded by LAST_CPU.
+            # Ranges may overlap; starting after the last id keeps the work bounded by LAST_CPU.
             ids.extend(range(max(first, ids[-1] + 1 if ids else 0), last + 1))
         return tuple(ids)
 
@@ -93,10 +93,10 @@ _RATES = {"kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9, "Tbps": 10**12, "MB/s": 8
 
 
 def line_rate(example: str) -> Scaled:
-    """Bits per second, written as people write them: `200Gbps`, `300GB/s`."""
+    """Returns a value type of bits per second, written as in practice: `200Gbps`, `300GB/s`."""
     return Scaled(_RATES, "line rate in " + ", ".join(f"`{unit}`" for unit in _RATES), example)
 
 
 def parameter_count(example: str) -> Scaled:
-    """The size of a model: `70B` are 70,000,000,000 parameters."""
+    """Returns a value type of model sizes: `70B` are 70,000,000,000 parameters."""
     return Scaled({"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}, "number of parameters", example)

@@ -1,4 +1,4 @@
-"""Where a node stands in the network, from its NVLink domain to its region, and what a pod asks of the fabric."""
+"""Keys of a node's place in the network, from its NVLink domain to its region, and of a pod's demands on the fabric."""
 
 from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
 from kubenexus.api.keys.lists import line_rate

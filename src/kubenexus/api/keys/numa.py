@@ -1,10 +1,10 @@
-"""NUMA: what a pod asks of the memory and cores of one machine, and what a node says of its own layout."""
+"""Keys of NUMA: a pod's demands on the memory and cores of one machine, and the layout of a node."""
 
 from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
 from kubenexus.api.keys.lists import CpuList, Csv
 from kubenexus.api.keys.values import Bool, Int, OneOf, Present, QuantityValue, Text
 
-# Ids of NUMA nodes; the bound is far beyond any machine and keeps what reads them small.
+# Ids of NUMA nodes; the bound is far beyond any machine and keeps arrays by id small.
 _ID = Int(most=1023, example="0")
 
 POLICY = define_key(

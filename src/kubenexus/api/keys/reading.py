@@ -1,7 +1,7 @@
-"""What an object's labels and annotations say about one entry of the registry.
+"""Reads an entry of the registry from an object's labels and annotations.
 
-Reading never fails: hostile text is a `KeyProblem` that names the key, two spellings that disagree are a `KeyConflict`.
-Both are data; whoever owns the object's events turns them into warnings. Of several spellings the first readable one
+Reading never fails. An invalid value is a `KeyProblem` that names the key; two spellings that disagree are a
+`KeyConflict`. Both are data; the caller turns them into warning events. Of several spellings the first valid one
 counts: canonical before aliases, in the order of the registry, and the label before the annotation.
 """
 
@@ -20,7 +20,7 @@ LONGEST_MESSAGE = 200
 
 
 class KeyConflict(msgspec.Struct, frozen=True, gc=False):
-    """Two spellings of one entry that say different things."""
+    """Two spellings of one entry with different values."""
 
     used: str
     ignored: str
@@ -31,7 +31,7 @@ class KeyConflict(msgspec.Struct, frozen=True, gc=False):
 
 
 class KeyProblem(msgspec.Struct, frozen=True, gc=False):
-    """A value that cannot be read."""
+    """A value that cannot be parsed."""
 
     where: str
     what: str
@@ -41,7 +41,7 @@ class KeyProblem(msgspec.Struct, frozen=True, gc=False):
 
 
 class KeyReading(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """The value (the entry's default when nothing readable is set), where it came from, and what was odd."""
+    """The value (the entry's default if no valid one is set), the key it came from, and conflicts and problems."""
 
     value: T
     source_key: str = ""
@@ -54,7 +54,7 @@ class KeyReading(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Every oddity as a sentence, for a warning event."""
+        """Every problem and conflict as a sentence, for a warning event."""
         return tuple(str(each) for each in (*self.problems, *self.conflicts))
 
 
@@ -69,7 +69,7 @@ class _Said(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_key(entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> KeyReading[T]:
-    """What `labels` and `annotations` say about `entry`."""
+    """Reads `entry` from `labels` and `annotations`."""
     if entry.keys.isdisjoint(labels) and entry.keys.isdisjoint(annotations):
         return KeyReading(entry.default)
     readable: list[tuple[_Said, T]] = []
@@ -93,7 +93,7 @@ def read_key(entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping
 def read_indexed_key(
     entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> dict[Index, KeyReading[T]]:
-    """For an entry with slots: a reading for every index that some spelling names, in ascending order."""
+    """Reads an entry with slots. Returns a reading for every index that occurs in some spelling, in ascending order."""
     indexes = {
         index
         for spelling in entry.spellings
@@ -105,7 +105,7 @@ def read_indexed_key(
 
 
 def _said(entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[_Said]:
-    """Every spelling that says something, the one that counts most first."""
+    """Yields every spelling that is set, by falling precedence."""
     for spelling in entry.spellings:
         for kind, texts in ((KeyKind.LABEL, labels), (KeyKind.ANNOTATION, annotations)):
             text = texts.get(spelling.key) if kind in spelling.kind else None
@@ -127,5 +127,5 @@ def _indexes(key: str, texts: Mapping[str, str]) -> Iterator[Index]:
 
 
 def _order(index: Index) -> list[tuple[bool, int, str]]:
-    """Numbers before words, so that node 10 comes after node 9."""
+    """Sorts numbers before words, so that node 10 comes after node 9."""
     return [(False, part, "") if isinstance(part, int) else (True, 0, part) for part in index]

@@ -1,4 +1,4 @@
-"""The registry as a page: Markdown for the manual (docs/keys.md), plain lines for the terminal."""
+"""Renders the registry: Markdown for the manual (docs/keys.md), plain lines for the terminal."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -25,12 +25,12 @@ says what works today.
 
 
 def render_markdown(sections: Iterable[Section]) -> str:
-    """The whole page."""
+    """Returns the whole page."""
     return "\n".join([INTRO, *(line for each in sections for line in _chapter(each))])
 
 
 def render_plain(sections: Iterable[Section]) -> str:
-    """One line per spelling, to be searched with grep."""
+    """Returns one line per spelling, to be searched with grep."""
     lines = []
     for each in sections:
         lines.append(f"{each.title.upper()}\n")

@@ -1,4 +1,4 @@
-"""What a scheduler notes for its successors on an object of its own."""
+"""Keys that a scheduler writes for its successors on an object of its own."""
 
 from kubenexus.api.keys.entry import KeyKind, define_key, section
 from kubenexus.api.keys.values import Text

@@ -1,11 +1,11 @@
-"""Whose a pod is and what it may ask for: tenants, tiers, queues, preemption and spreading."""
+"""Keys of a pod's tenant and its rights: tenants, tiers, queues, preemption and spreading."""
 
 from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
 from kubenexus.api.keys.values import Bool, Int, OneOf, Text
 
 TIERS = ("gold", "silver", "bronze")
 
-# A pod that fills gaps agrees to leave again, so `true` says preemptible; `false` says nothing about that.
+# A pod that fills gaps agrees to be evicted, so `true` means preemptible; `false` has no such meaning.
 _FILLS_GAPS = {"false": ""}
 
 TIER = define_key(

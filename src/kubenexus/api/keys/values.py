@@ -1,7 +1,7 @@
-"""How the text of a label or annotation becomes a value, and how the manual describes what may stand there.
+"""Types of values: they parse the text of a label or annotation, and describe valid texts for the manual.
 
-Each kind of value is a small frozen struct: `parse` raises Malformed with a sentence that says what was expected,
-`describe` writes the cell of the documentation page, `example` is shown there and tried in the tests.
+Each type is a small frozen struct. `parse` raises Malformed with a sentence about what was expected; `describe` returns
+the cell of the documentation page; `example` is shown there and parsed in the tests.
 """
 
 import re
@@ -19,14 +19,14 @@ QUOTED = 40
 
 
 def quoted(text: str) -> str:
-    """`text` as an error message shows it: one line, of bounded length."""
+    """Returns `text` for an error message: one line, of bounded length."""
     return repr(text if len(text) <= QUOTED else text[:QUOTED] + "...")
 
 
 class ValueType(Protocol[T_co]):
-    """What every kind of value offers."""
+    """The interface of all types of values."""
 
-    # Whether an empty text says something. Elsewhere empty means unset: templates often leave a key without a value.
+    # Whether an empty text is a value. For other types empty means unset: templates often leave a key without a value.
     blank_counts: ClassVar[bool]
 
     @property
@@ -38,7 +38,7 @@ class ValueType(Protocol[T_co]):
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
-    """The base of the kinds below."""
+    """The base of the types below."""
 
     blank_counts: ClassVar[bool] = False
 
@@ -56,7 +56,7 @@ class Text(Value, frozen=True, gc=False):
 
 
 class Present(Value, frozen=True, gc=False):
-    """A marker: that the key is there is all it says."""
+    """A marker: only the presence of the key counts."""
 
     blank_counts: ClassVar[bool] = True
     example: str = "any"
@@ -88,7 +88,7 @@ class Int(Value, frozen=True, gc=False):
     most: int = 2**63 - 1
     example: str = "4"
 
-    # At most 19 digits: what int64 holds, and never the megabyte that int() would chew on.
+    # At most 19 digits: what int64 holds, and never a megabyte for int() to parse.
     _shape: ClassVar[re.Pattern[str]] = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
     def parse(self, text: str) -> int:
@@ -131,7 +131,7 @@ class QuantityValue(Value, frozen=True, gc=False):
     unit: Literal["bytes", "milli"]
     example: str
 
-    # People write 80GB and 80GiB where Kubernetes knows only 80G and 80Gi; the meaning is plain.
+    # In practice 80GB and 80GiB are written where Kubernetes knows only 80G and 80Gi; the meaning is clear.
     _spoken: ClassVar[re.Pattern[str]] = re.compile(r"(?<=[kMGTPE])(i?)B$")
 
     def parse(self, text: str) -> int:

@@ -1,4 +1,4 @@
-"""What kind of work a pod does: said outright, or told by the marks that frameworks leave on their pods."""
+"""Keys of the kind of work of a pod: our own key, and the labels that frameworks put on their pods."""
 
 from kubenexus.api.keys.entry import KeyKind, define_key, section
 from kubenexus.api.keys.values import Bool, Int, OneOf, Present, QuantityValue, Text
