@@ -1,7 +1,7 @@
-"""`KubeSchedulerConfiguration` as it is: read, checked with all problems at once, and turned into profiles as data.
+"""`KubeSchedulerConfiguration`: decoded, checked with all problems reported at once, and turned into profiles.
 
-This room holds no rules of scheduling. It knows the names of plugins, their points and their arguments, so that a file
-made for kube-scheduler loads here; what is built is told by the registry that is handed in.
+This package has no rules of scheduling. It knows the names of plugins, their extension points and their arguments, so
+that a file made for kube-scheduler loads. The caller passes the registry of plugins that are built.
 """
 
 from kubenexus.config.field_errors import FieldError, InvalidConfiguration

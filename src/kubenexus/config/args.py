@@ -1,6 +1,6 @@
 """The arguments of built-in plugins (`pluginConfig`), with kube-scheduler's names and defaults, and our own.
 
-A plugin gets its arguments as plain data in just this shape, whether a file named them or not.
+A plugin gets its arguments as plain data in this shape, defaults included.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class ResourceSpec(ConfigObject):
 
 
 class ShapePoint(ConfigObject):
-    """So full a node (0 to 100), so many points (0 to 10)."""
+    """A point of a scoring shape: the score (0 to 10) of a node with this utilization (0 to 100)."""
 
     utilization: Int32 = 0
     score: Int32 = 0
@@ -50,7 +50,7 @@ class RequestedToCapacityRatio(ConfigObject):
 
 
 class ScoringStrategy(ConfigObject):
-    """There is no default type once a strategy is given: kube-scheduler has none either."""
+    """A scoring strategy. A strategy without a type is invalid, as with kube-scheduler."""
 
     type: str = ""
     resources: Annotated[list[ResourceSpec], OR_DEFAULT] = msgspec.field(default_factory=_cpu_and_memory)
@@ -77,7 +77,7 @@ class InterPodAffinityArgs(Args):
 
 
 class SpreadConstraint(ConfigObject):
-    """A default constraint. Unlike those in pods, which the API server has completed, nothing in it has a default."""
+    """A default constraint. Its fields have no defaults, unlike those in pods, which the API server has completed."""
 
     max_skew: Int32 = 0
     topology_key: str = ""
@@ -118,14 +118,14 @@ class KubeNexusArgs(Args):
 
 
 class TopologyLevelArgs(ConfigObject):
-    """A level of the topology: of these labels, the first that a node has tells its domain."""
+    """A level of the topology. A node's domain is the value of the first of these labels that the node has."""
 
     name: str = ""
     keys: list[str] = []
 
 
 class TopologyDefault(ConfigObject):
-    """How close gangs of these namespaces shall be when they do not say so themselves; "*" is every other one."""
+    """The topology request of gangs in these namespaces that have none of their own; "*" is every other namespace."""
 
     namespaces: list[str] = []
     required: str = ""
@@ -137,7 +137,7 @@ def _usual_levels() -> list[TopologyLevelArgs]:
 
 
 class Starvation(ConfigObject):
-    """How waiting makes jobs more urgent: by so much priority for each threshold, up to the ceiling. 0 seconds: not."""
+    """The priority that a waiting job gains: `boost` for each threshold, up to the ceiling. 0 seconds: none."""
 
     threshold_seconds: Int64 = 60
     boost: Int64 = 100
@@ -145,9 +145,9 @@ class Starvation(ConfigObject):
 
 
 class CoschedulingArgs(Args):
-    """How gangs are planned. Without `starvation` jobs age with the time they wait, and without `reservationSeconds`
-    there are some, but in a profile with kube-scheduler's name, where nothing is done that kube-scheduler does not do.
-    The last three are those of scheduler-plugins and of the founding documents: accepted, and without effect here."""
+    """How gangs are planned. Without `starvation` waiting jobs age, and without `reservationSeconds` reservations last
+    300 seconds. A profile with kube-scheduler's name does neither, as kube-scheduler does neither. The last three
+    fields are those of scheduler-plugins and of the founding documents: accepted, without effect."""
 
     gang_deadline_seconds: Annotated[Int64, OR_DEFAULT] = 300
     topology_levels: Annotated[list[TopologyLevelArgs], OR_DEFAULT] = msgspec.field(default_factory=_usual_levels)
@@ -159,7 +159,7 @@ class CoschedulingArgs(Args):
     kubeflow_auto_gang: bool | None = None
 
 
-SETTINGS: Final = "KubeNexus"  # the name in `pluginConfig` under which `KubeNexusArgs` stand
+SETTINGS: Final = "KubeNexus"  # the name of `KubeNexusArgs` in `pluginConfig`
 GANGS: Final = "Coscheduling"
 KINDS: Final[Mapping[str, type[Args]]] = {
     kind.__name__.removesuffix("Args"): kind
@@ -179,7 +179,7 @@ KINDS: Final[Mapping[str, type[Args]]] = {
 
 
 def read_args(config: PluginConfig, place: FieldPath) -> Args | dict[str, Any]:
-    """The arguments of one `pluginConfig`: typed where we know the kind, else as they are."""
+    """Returns the arguments of one `pluginConfig`: typed if the kind is known, else as they are."""
     kind = KINDS.get(config.name)
     if kind is None:
         return config.args
@@ -191,13 +191,13 @@ def read_args(config: PluginConfig, place: FieldPath) -> Args | dict[str, Any]:
 
 
 def as_plugin_args(args: Args | dict[str, Any]) -> dict[str, Any]:
-    """Arguments as a plugin gets them."""
+    """Returns arguments as a plugin gets them."""
     data: dict[str, Any] = as_data(args)
     return {key: value for key, value in data.items() if key not in ("apiVersion", "kind")}
 
 
 def as_data(value: object) -> Any:
-    """A struct as plain data, named as in a file, with what is not there left out."""
+    """Returns a struct as plain data with the names of a file, without empty fields."""
     return _without_nothing(msgspec.to_builtins(value, enc_hook=str))
 
 

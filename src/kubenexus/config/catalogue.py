@@ -1,7 +1,7 @@
-"""The plugins we know by name: the points each one has, which are on when nothing is said, and what became of others.
+"""The plugins that are known by name: their extension points, the default set, and removed names.
 
-kube-scheduler's table is that of 1.37 with its feature gates as they are by default. A name stands here whether its
-plugin is built or not: a configuration that names it is right, and whoever loads it is told what is missing.
+kube-scheduler's table is that of 1.37 with default feature gates. A name is listed whether its plugin is built or not:
+a configuration that names it is valid, and loading it notes which plugins are missing.
 """
 
 import inspect
@@ -72,17 +72,17 @@ _OWN: Final = {
 
 # Names without a plugin: the planner does this work, and the arguments under these names are its settings.
 PLANNER: Final = ("Coscheduling", "GangPreemption")
-BINDER: Final = "DefaultBinder"  # no plugin either: the dispatcher is
+BINDER: Final = "DefaultBinder"  # no plugin either: the dispatcher binds
 
-# What kube-scheduler had once and refuses by name.
+# Names that kube-scheduler once had and now refuses.
 REMOVED: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 
-# A profile that takes kube-scheduler's place has exactly its plugins, and every other one the planner's, too.
+# A profile with kube-scheduler's name has exactly its plugins; every other one also has the planner's.
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 UPSTREAM_SET: Final = tuple(Plugin(name=name, weight=_WEIGHTS.get(name)) for name in _UPSTREAM if name not in _OFF)
 SHIPPED_SET: Final = (*UPSTREAM_SET, *(Plugin(name=name) for name in PLANNER))
 
-# What the methods of our contract (`framework.extension_points`) mean in a configuration.
+# The points in a configuration for the methods of our contract (`framework.extension_points`).
 _METHODS: Final = {
     "pre_enqueue": "preEnqueue",
     "sort_key": "queueSort",
@@ -96,12 +96,12 @@ _METHODS: Final = {
 
 
 def default_set(profile: str) -> tuple[Plugin, ...]:
-    """The plugins that are on in a profile of this name when nothing is said."""
+    """Returns the plugins that are on by default in a profile of this name."""
     return UPSTREAM_SET if profile == DEFAULT_SCHEDULER else SHIPPED_SET
 
 
 class Catalogue:
-    """All names a configuration may use: those above, and those of the plugins that are installed."""
+    """All names that a configuration may use: those above, and those of the installed plugins."""
 
     def __init__(self, factories: Mapping[str, Factory]) -> None:
         self.factories = factories
@@ -118,14 +118,14 @@ class Catalogue:
         return point in self.points.get(name, ())
 
     def able(self, point: str) -> frozenset[str]:
-        """All plugins that have a point."""
+        """Returns all plugins that have a point."""
         return self._able[point]
 
     def takes_no_args(self, name: str) -> bool:
         return name in _UPSTREAM and name not in KINDS
 
     def is_built(self, name: str) -> bool:
-        """Whether it does what its name promises. A stand-in only refuses what it cannot do."""
+        """Returns whether the plugin does what kube-scheduler's does. A stand-in only refuses what it cannot do."""
         return (name in self.factories and not self.stands_in(name)) or name in PLANNER or name == BINDER
 
     def stands_in(self, name: str) -> bool:
@@ -133,7 +133,8 @@ class Catalogue:
 
 
 def _points_of(factory: Factory) -> frozenset[str]:
-    """The points of an installed plugin. A factory that is no class does not show them: then all are possible."""
+    """Returns the points of an installed plugin. A factory that is no class does not show them: then all are
+    possible."""
     known = _METHODS.items()
     implemented = [p for method, p in known if not inspect.isclass(factory) or callable(getattr(factory, method, None))]
     return frozenset(" ".join(implemented).split())

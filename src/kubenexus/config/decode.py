@@ -1,10 +1,10 @@
-"""From plain data to structs, with *all* that does not fit reported, each with its path.
+"""Converts plain data to structs and reports *all* mismatches, each with its path.
 
-`msgspec.convert` stops at the first mistake, so the structs are walked here: `msgspec` tells what fields and types they
-have, and this page compares. What does not fit is reported and replaced by the field's default, so that the walk goes
-on and the rules see a whole document.
+`msgspec.convert` stops at the first mistake, so this module walks the structs itself: `msgspec` provides their fields
+and types. A mismatch is reported and replaced by the field's default, so that the walk goes on and validation gets a
+whole document.
 
-As in Go, `null` says the same as nothing; and fields marked `OR_DEFAULT` take a zero for nothing, too.
+As in Go, `null` means absent; for fields marked `OR_DEFAULT` a zero does, too.
 """
 
 import functools
@@ -23,7 +23,7 @@ OR_DEFAULT: Final = msgspec.Meta(extra={"zero is default": True})
 
 
 def decode_struct(data: Any, kind: type[Shape], place: FieldPath) -> Shape:
-    """`data` as a struct; what does not fit is reported at its place and reads as the default."""
+    """Returns `data` as a struct. A mismatch is reported at its place and becomes the default."""
     value: Shape = _struct(data, _info(kind), place)
     return value
 
@@ -49,7 +49,7 @@ def _struct(data: Any, info: Any, place: FieldPath) -> Any:
 
 
 def _field(data: Any, info: Any, place: FieldPath) -> Any:
-    """A field's value, or None for its default."""
+    """Returns a field's value, or None for its default."""
     value = None if data is None else _value(data, info, place)
     zero_is_default = isinstance(info, inspect.Metadata) and info.extra
     return None if zero_is_default and not value else value
@@ -58,7 +58,7 @@ def _field(data: Any, info: Any, place: FieldPath) -> Any:
 def _value(data: Any, info: Any, place: FieldPath) -> Any:
     if isinstance(info, inspect.Metadata):
         return _value(data, info.type, place)
-    if isinstance(info, inspect.UnionType):  # there is one sort here: something or None
+    if isinstance(info, inspect.UnionType):  # the only unions here are a type or None
         (some,) = (each for each in info.types if not isinstance(each, inspect.NoneType))
         return _value(data, some, place)
     if isinstance(info, inspect.StructType):
@@ -73,7 +73,7 @@ def _value(data: Any, info: Any, place: FieldPath) -> Any:
 
 
 def _item(data: Any, info: Any, place: FieldPath) -> Any:
-    """An item of a list. One that does not fit keeps its seat, so that the others keep their numbers."""
+    """Returns an item of a list. A mismatch keeps its place, so that the others keep their numbers."""
     if isinstance(info, inspect.StructType):
         return _struct({} if data is None else data, info, place)
     value = _value(data, info, place)
@@ -81,7 +81,7 @@ def _item(data: Any, info: Any, place: FieldPath) -> Any:
 
 
 def _plain(data: Any, info: Any) -> Any:
-    """A value without parts; ValueError says what it should have been."""
+    """Returns a value without parts. Raises ValueError with what was expected."""
     if isinstance(info, inspect.AnyType):
         return data
     if isinstance(info, inspect.CustomType):

@@ -1,4 +1,4 @@
-"""Durations as Go writes them: `15s`, `1m30s`, `1.5h`. Counted in whole nanoseconds, so that nothing is rounded."""
+"""Durations as Go writes them: `15s`, `1m30s`, `1.5h`. In whole nanoseconds, so that nothing is rounded."""
 
 import functools
 import re
@@ -22,7 +22,7 @@ _MOST: Final = 2**63 - 1
 
 @functools.total_ordering
 class Duration:
-    """So many nanoseconds. A plain class and not a Struct, because in a document it is a text."""
+    """A number of nanoseconds. A plain class and not a Struct, because in a document it is a text."""
 
     __slots__ = ("nanoseconds",)
 
@@ -31,7 +31,7 @@ class Duration:
 
     @classmethod
     def of(cls, text: str) -> "Duration":
-        """Parse; ValueError in Go's words."""
+        """Parses a duration. Raises ValueError with Go's text."""
         unsigned = text[1:] if text[:1] in ("+", "-") else text
         if unsigned == "0":
             return cls(0)
@@ -70,7 +70,7 @@ class Duration:
 
 
 def _parts(unsigned: str, text: str) -> list[re.Match[str]]:
-    """`1m30s` as matches for `1m` and `30s`, up to the end of the text or not at all."""
+    """Returns matches for `1m` and `30s` of `1m30s`. Raises ValueError unless they cover the whole text."""
     parts, place = [], 0
     while place < len(unsigned):
         part = _PART.match(unsigned, place)
@@ -101,6 +101,6 @@ def _below_a_second(amount: int) -> str:
 
 
 def _decimal(amount: int, places: int) -> str:
-    """1500 with 3 places is 1.5."""
+    """Returns 1.5 for 1500 with 3 places."""
     whole, rest = divmod(amount, 10**places)
     return f"{whole}.{rest:0{places}}".rstrip("0") if rest else str(whole)

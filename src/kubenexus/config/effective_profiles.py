@@ -1,7 +1,7 @@
-"""Profiles on their way from the file to the scheduler: what a profile says, completed with what it leaves unsaid.
+"""Profiles between the file and the scheduler: the profile of the file, completed with defaults.
 
-A `EffectiveProfile` is made for every profile, right or wrong; the rules look at drafts, and only if nothing is wrong
-anywhere do drafts become `framework.profile.Profile`, which is what the scheduler runs on.
+An `EffectiveProfile` is made for every profile, valid or not, and validation reads these. Only if there is no problem
+at all, they become `framework.profile.Profile`, which the scheduler runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,8 +36,8 @@ from kubenexus.framework.profile import EnabledPlugin, Profile, TieBreak
 
 
 class EffectiveProfile(msgspec.Struct, frozen=True):
-    """`plugins` is the merged set of `multiPoint`, `points` who is asked at each point, in order; `args` are by name
-    and complete: those of the file, and the defaults of all plugins that have some."""
+    """A profile with defaults. `plugins` is the merged set of `multiPoint`; `points` has the plugins of each point, in
+    order; `args` are by name and complete: those of the file, and the defaults of all plugins that have some."""
 
     name: str
     given: KubeSchedulerProfile
@@ -47,15 +47,16 @@ class EffectiveProfile(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """Every plugin that is on somewhere: in the order of the set, then those that stand at single points only."""
+        """Every plugin that is on at some point: in the order of the set, then those that are on at single points
+        only."""
         on = dict.fromkeys(name for names in self.points.values() for name in names)
         ordered = [plugin.name for plugin in self.plugins if plugin.name in on]
         return list(dict.fromkeys([*ordered, *on]))
 
     @property
     def sorts(self) -> list[str]:
-        """Who orders the queue. A planner's name does so where nobody else does, and then means what PrioritySort
-        means: our queue holds jobs, so its order keeps gangs together without further ado."""
+        """The plugins that order the queue. A planner's name does so if no other plugin does, and then means
+        PrioritySort: the queue holds jobs, so this order keeps gangs together."""
         names = self.points["queueSort"]
         return [name for name in names if name not in PLANNER] or names[:1]
 
@@ -65,7 +66,7 @@ class EffectiveProfile(msgspec.Struct, frozen=True):
 
     @property
     def settings(self) -> KubeNexusArgs:
-        """Ours, with the tie-break decided: a profile that packs fills nodes that are in use, also among equals."""
+        """Our settings, with the tie-break decided: a profile that packs also breaks ties in favour of nodes in use."""
         fit, ours = self.args.get("NodeResourcesFit"), self.args.get(SETTINGS)
         given = ours if isinstance(ours, KubeNexusArgs) else KubeNexusArgs()
         packs = isinstance(fit, NodeResourcesFitArgs) and fit.scoring_strategy.type == "MostAllocated"
@@ -76,7 +77,8 @@ class EffectiveProfile(msgspec.Struct, frozen=True):
 def effective_profiles(
     document: KubeSchedulerConfiguration, catalogue: Catalogue, place: FieldPath
 ) -> list[EffectiveProfile]:
-    """One for each profile; misfits in arguments are reported. A file without profiles has the shipped one."""
+    """Returns one for each profile, and reports mismatches in arguments. A file without profiles has the shipped
+    one."""
     profiles = document.profiles or [KubeSchedulerProfile()]
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = [msgspec.structs.replace(profiles[0], scheduler_name=SCHEDULER)]
@@ -98,7 +100,7 @@ def _draft(profile: KubeSchedulerProfile, catalogue: Catalogue, place: FieldPath
 
 
 def to_profile(draft: EffectiveProfile, catalogue: Catalogue) -> Profile:
-    """As the scheduler runs it: only plugins that are built, and `points` only where they differ."""
+    """Returns the profile that the scheduler runs: only plugins that are built, and `points` only where they differ."""
     sorts = [name if name in catalogue.factories else "PrioritySort" for name in draft.sorts]
     names = dict.fromkeys([*(name for name in sorts if name not in draft.names), *draft.names])
     built = [name for name in names if name in catalogue.factories]
@@ -124,7 +126,7 @@ def _differing(
 
 
 def with_defaults(document: KubeSchedulerConfiguration, settled: list[EffectiveProfile]) -> KubeSchedulerConfiguration:
-    """The document with all that was unsaid said, as `config defaults` prints it. Loading it again changes nothing."""
+    """Returns the document with all defaults, as `config defaults` prints it. Loading it again changes nothing."""
     contention = document.enable_contention_profiling
     return msgspec.structs.replace(
         document,

@@ -1,8 +1,7 @@
-"""What is wrong with a configuration: every problem with its place, in the words of kube-scheduler's validation.
+"""Problems of a configuration, each with its place, in the words of kube-scheduler's validation.
 
-A person who repairs a file wants all problems at once, and a search engine that knows them. So nothing here raises at
-the first one: validation walks with a `FieldPath`, which knows the path so far and the list that collects what was
-found.
+A person who repairs a file wants all problems at once, in words that a search engine knows. So validation does not
+raise at the first one. It walks with a `FieldPath`, which has the path so far and the list of problems.
 
     place["profiles"][0]["schedulerName"].required()     # profiles[0].schedulerName: Required value
 """
@@ -18,7 +17,7 @@ from kubenexus.base.errors import KubeNexusError, truncated
 
 
 class FieldError(NamedTuple):
-    """`path` is empty when the problem is the whole document's."""
+    """A problem; `path` is empty if it concerns the whole document."""
 
     path: str
     message: str
@@ -36,7 +35,7 @@ class InvalidConfiguration(KubeNexusError, ValueError):
 
 
 class FieldPath:
-    """Where in the document we are, and what has been found wrong so far, here and elsewhere."""
+    """A place in the document, and the problems found so far, here and elsewhere."""
 
     __slots__ = ("found", "path")
 
@@ -70,8 +69,8 @@ class FieldPath:
         self.report(f"Forbidden: {detail}")
 
     def hint(self, name: str, known: Iterable[str]) -> str:
-        """`; did you mean "..."?` if a known name is near enough to be what was meant."""
-        if len(name) > 100 or len(self.found) > 100:  # comparing takes its time, and that is no slip of the finger
+        """Returns `; did you mean "..."?` if a known name is close, else ""."""
+        if len(name) > 100 or len(self.found) > 100:  # comparing is slow, and so long a name is no typing error
             return ""
         plain = {each.lower(): each for each in known}
         near = difflib.get_close_matches(name.lower(), plain, n=1, cutoff=0.6)
@@ -79,14 +78,14 @@ class FieldPath:
 
 
 def _harmless(text: str) -> str:
-    """Without the characters that a terminal obeys instead of showing them."""
+    """Returns the text with escapes for the characters that control a terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def format_value(value: object) -> str:
-    """A value inside a sentence: texts in quotation marks, everything else as JSON."""
+    """Returns a value as part of a sentence: texts in quotation marks, everything else as JSON."""
     if isinstance(value, str):
         return quote(value)
     return truncated(msgspec.json.encode(value, enc_hook=str).decode())

@@ -1,4 +1,4 @@
-"""What a profile says about gangs (`pluginConfig`, `Coscheduling`), as the planner and the assembly want it."""
+"""The gang settings of a profile (`pluginConfig`, `Coscheduling`), as the planner and the assembly use them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,8 +16,8 @@ NODES = DEFAULT_LEVELS[0]
 
 class GangSettings(msgspec.Struct, frozen=True):
     """`deadline` in seconds; `levels` from the inside out, nodes first; `defaults` by namespace; `aging`: how waiting
-    makes jobs more urgent, if it does; `reservation_seconds`: for how many seconds the first gang in line keeps room
-    that does not grow, 0 for none."""
+    raises the priority of jobs, None if it does not. `reservation_seconds`: how long the first waiting gang keeps
+    reserved capacity that does not grow, 0 for no reservation."""
 
     deadline: float = 300.0
     levels: tuple[TopologyLevel, ...] = DEFAULT_LEVELS
@@ -26,13 +26,13 @@ class GangSettings(msgspec.Struct, frozen=True):
     reservation_seconds: float = 300.0
 
     def default_topology(self, namespace: str) -> TopologyRequest:
-        """How close the members of a gang in this namespace shall be, if nobody says so."""
+        """Returns the topology request of a gang in this namespace that has none of its own."""
         return self.defaults.get(namespace) or self.defaults.get(EVERYWHERE, NO_TOPOLOGY_REQUEST)
 
 
 def gang_settings(args: Mapping[str, Any], profile: str = "") -> GangSettings:
-    """From the arguments as a configuration has them once it was read; nothing was said without any. A profile with
-    kube-scheduler's name keeps to its order unless it says otherwise."""
+    """Makes the settings from the arguments of a loaded configuration; defaults if there are none. A profile with
+    kube-scheduler's name keeps kube-scheduler's order unless the arguments change it."""
     levels = [TopologyLevel(each["name"], tuple(each["keys"])) for each in args.get("topologyLevels", ())]
     defaults = {
         namespace: TopologyRequest(each.get("required", ""), each.get("preferred", ""))
@@ -40,7 +40,7 @@ def gang_settings(args: Mapping[str, Any], profile: str = "") -> GangSettings:
         for namespace in each["namespaces"]
     }
     if levels and levels[0].keys != NODES.keys:
-        levels.insert(0, NODES)  # the innermost, whoever names others
+        levels.insert(0, NODES)  # always the innermost, whichever levels are configured
     deadline = float(args.get("gangDeadlineSeconds", 300))
     aging = _aging(args.get("starvation"), profile)
     return GangSettings(deadline, tuple(levels) or DEFAULT_LEVELS, defaults, aging, _reservation(args, profile))

@@ -1,4 +1,4 @@
-"""From a file to a `Configuration`: parse, fit into structs, check, complete, turn profiles into what runs."""
+"""Loads a `Configuration` from a file: parses, decodes, validates, adds defaults and makes the profiles."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,9 +24,9 @@ Source = str | bytes | Path
 class Configuration(msgspec.Struct, frozen=True):
     """A valid configuration.
 
-    `document` is the file with all defaults filled in. `profiles` is what a `ProfilePlugins` is built from; they name
-    only plugins that are built. `args` has the complete arguments by profile and name, those of the planner and of
-    plugins not built included. `notes` is what a person should know and need not repair: say it once, at start-up.
+    `document` is the file with all defaults. `profiles` name only plugins that are built; a `ProfilePlugins` is made
+    from each. `args` has the complete arguments by profile and name, including those of the planner and of plugins that
+    are not built. `notes` need no repair; the caller reports them once, at start-up.
     """
 
     document: KubeSchedulerConfiguration
@@ -35,14 +35,14 @@ class Configuration(msgspec.Struct, frozen=True):
     notes: tuple[FieldError, ...] = ()
 
     def profile(self, name: str) -> Profile | None:
-        """The profile for pods with this `schedulerName`, if it is ours to schedule them."""
+        """Returns the profile for pods with this `schedulerName`, or None if they are another scheduler's."""
         return next((profile for profile in self.profiles if profile.name == name), None)
 
 
 def load(source: Source, plugins: Mapping[str, Factory]) -> Configuration:
-    """A configuration from a file (a Path) or from text. `plugins` are those that are built or installed.
+    """Loads a configuration from a file (a Path) or from text. `plugins` are those that are built or installed.
 
-    InvalidConfiguration has all that is wrong with it.
+    Raises InvalidConfiguration with all problems.
     """
     file = str(source) if isinstance(source, Path) else ""
     try:
@@ -63,7 +63,7 @@ def load(source: Source, plugins: Mapping[str, Factory]) -> Configuration:
 
 
 def validate(source: Source, plugins: Mapping[str, Factory]) -> list[FieldError]:
-    """All that is wrong with a configuration; nothing if it can be used."""
+    """Returns all problems of a configuration; none if it can be used."""
     try:
         load(source, plugins)
     except InvalidConfiguration as error:
@@ -72,12 +72,12 @@ def validate(source: Source, plugins: Mapping[str, Factory]) -> list[FieldError]
 
 
 def defaults(plugins: Mapping[str, Factory]) -> Configuration:
-    """What runs when nothing is said."""
+    """Returns the default configuration."""
     return load(f"apiVersion: {VERSION}\nkind: {KIND}\n", plugins)
 
 
 def to_yaml(document: KubeSchedulerConfiguration) -> str:
-    """A document as YAML; what is empty is left out."""
+    """Returns a document as YAML, without empty values."""
     data = _without_empty(as_data(document))
     return str(yaml.safe_dump(data, sort_keys=False, default_flow_style=False, allow_unicode=True, width=120))
 
@@ -111,7 +111,8 @@ def _text(source: Source) -> str | bytes:
 
 
 def _identified(data: Any) -> dict[str, Any]:
-    """The data, if it says it is a configuration: what is something else would only be wrong in every line."""
+    """Returns the data if it claims to be a configuration. Raises otherwise: every line of another document would be
+    wrong."""
     place = FieldPath()
     if not isinstance(data, dict):
         place.report("the file is empty" if data is None else "must be a map")
@@ -127,14 +128,14 @@ def _identified(data: Any) -> dict[str, Any]:
 
 
 def _is_echo(path: str, misfits: set[str]) -> bool:
-    """Whether a problem is about the default that stands in for a misfit, there or further out."""
+    """Returns whether a problem concerns the default that replaces a mismatch, there or further out."""
     while path and path not in misfits:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return bool(path)
 
 
 def _without_empty(data: Any) -> Any:
-    """Without sets that name nobody and texts that say nothing; arguments of plugins stay as they are."""
+    """Returns data without empty sets and texts; arguments of plugins stay as they are."""
     if isinstance(data, dict):
         kept = {key: value if key == "args" else _without_empty(value) for key, value in data.items()}
         return {key: value for key, value in kept.items() if value not in ({}, [], "")}

@@ -1,13 +1,15 @@
-"""From `enabled` and `disabled` to who is asked where: kube-scheduler's rules for `multiPoint`, and nothing else.
+"""Resolves `enabled` and `disabled` into the plugins of each extension point, by kube-scheduler's rules for
+`multiPoint`.
 
 Two steps, as upstream:
 
-1. The profile's `multiPoint` changes the default set. `disabled` takes plugins out (`*`: all); `enabled` replaces a
-   default plugin at its place in the order, or comes after the defaults. So what is both disabled and enabled is on,
-   at the end.
-2. That set is spread over the points each plugin has. At a point, `disabled` keeps plugins of the set away; `enabled`
-   puts plugins there whatever else is said. Those that the set would have put there anyway come first (that is how to
-   ask a default plugin earlier), then the rest of the set, then the others.
+1. The profile's `multiPoint` changes the default set. `disabled` removes plugins (`*`: all); `enabled` replaces a
+default plugin at its place in the order, or comes after the defaults. So a plugin that is both disabled and enabled is
+on, at the end.
+
+2. That set is spread over the points of each plugin. At a point, `disabled` removes plugins of the set; `enabled` adds
+plugins in any case. Those of the set come first (so a default plugin can be called earlier), then the rest of the set,
+then the others.
 """
 
 from collections.abc import Collection, Iterable
@@ -18,7 +20,7 @@ EVERYTHING = "*"
 
 
 def merge_plugin_set(defaults: Iterable[Plugin], custom: PluginSet) -> list[Plugin]:
-    """The default set as changed by a profile's `multiPoint`."""
+    """Returns the default set as changed by a profile's `multiPoint`."""
     off = {plugin.name for plugin in custom.disabled}
     kept = [] if EVERYTHING in off else [plugin for plugin in defaults if plugin.name not in off]
     given = {plugin.name: plugin for plugin in custom.enabled}
@@ -27,8 +29,8 @@ def merge_plugin_set(defaults: Iterable[Plugin], custom: PluginSet) -> list[Plug
 
 
 def expand_at_point(plugins: Iterable[Plugin], here: PluginSet, able: Collection[str]) -> list[str]:
-    """The names at one point, in order. `plugins` is the merged set, `here` what the profile says of this point, `able`
-    all that have it."""
+    """Returns the names at one point, in order. `plugins` is the merged set, `here` the profile's set for this point,
+    `able` all plugins that have the point."""
     named = list(dict.fromkeys(plugin.name for plugin in here.enabled))
     off = {plugin.name for plugin in here.disabled}
     if EVERYTHING in off:
@@ -39,7 +41,7 @@ def expand_at_point(plugins: Iterable[Plugin], here: PluginSet, able: Collection
 
 
 def weights(plugins: Iterable[Plugin], score: PluginSet) -> dict[str, int]:
-    """By name. What is said at `score` goes before what is said at `multiPoint`, even if it says nothing: then 1."""
+    """Returns weights by name. An entry at `score` has precedence over `multiPoint`, even without a weight: then 1."""
     found: dict[str, int] = {}
     for plugin in (*score.enabled, *plugins):
         found.setdefault(plugin.name, plugin.weight or 1)

@@ -1,11 +1,11 @@
-"""From text to plain data: one YAML document (or JSON, which is YAML) as dicts, lists, texts and numbers.
+"""Parses text to plain data: one YAML document (or JSON, which is YAML) as dicts, lists, texts and numbers.
 
-Built from the parser's events and not with `yaml.load`, because a configuration may come from anybody's hands:
+Built from the parser's events and not with `yaml.load`, because a configuration may come from an untrusted source:
 
-- a key that stands twice is an error with its path, as with kube-scheduler; `yaml.load` takes the last one silently;
-- nine lines of anchors can stand for a billion values: values are counted as if they were written out;
+- a duplicate key is an error with its path, as with kube-scheduler; `yaml.load` silently takes the last one;
+- nine lines of anchors can expand to a billion values: values are counted as if they were written out;
 - nesting has a limit, so that no recursion, ours or the C library's, runs out of stack;
-- tags (`!!python/object`) mean nothing here.
+- tags (`!!python/object`) have no effect.
 
 Values are read as kube-scheduler reads them: `yes` and `on` are true, a date is a text.
 """
@@ -29,17 +29,17 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG: Final = "tag:yaml.org,2002:"
 _PLAIN: Final = {f"{_TAG}{kind}": f"construct_yaml_{kind}" for kind in ("null", "bool", "int", "float")}
 _TEXTS: Final = {f"{_TAG}str", f"{_TAG}timestamp", f"{_TAG}value", f"{_TAG}merge", "!"}
-_EXPONENT: Final = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", re.ASCII)  # YAML 1.1 forgot it, JSON has it
+_EXPONENT: Final = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", re.ASCII)  # missing in YAML 1.1, but valid in JSON
 
 
 class _Anchored(NamedTuple):
     value: Any
-    size: int  # how many values it stands for
-    levels: int  # how deep it is itself
+    size: int  # the number of values it expands to
+    levels: int  # its own depth
 
 
 def parse_yaml(source: str | bytes, place: FieldPath) -> Any:
-    """The document's data; None if it is empty. What cannot be parsed at all raises InvalidConfiguration."""
+    """Returns the document's data; None if it is empty. Raises InvalidConfiguration if it cannot be parsed."""
     if len(source) > MOST_BYTES:
         _refuse(f"the file is larger than {MOST_BYTES >> 10} KiB")
     try:
@@ -114,7 +114,7 @@ class _Builder:
             return float(event.value) if exponent else event.value
         try:
             value = getattr(self._loader, _PLAIN[tag])(yaml.ScalarNode(tag, event.value))
-        except (KeyError, ValueError):  # a tag we do not know, or a text that is not what the tag says
+        except (KeyError, ValueError):  # an unknown tag, or a text that does not match its tag
             value = math.nan
         if isinstance(value, float) and not math.isfinite(value):
             place.report(f"cannot be read: {quote(event.value)} as {truncated(tag)} ({_line(event)})")
@@ -123,7 +123,7 @@ class _Builder:
 
     def _alias(self, event: Any, level: int) -> Any:
         anchored = self._anchors.get(event.anchor)
-        if anchored is None:  # never set, or set by what we are inside of
+        if anchored is None:  # never set, or set by a value that contains this one
             _refuse(f"{_line(event)}: *{truncated(event.anchor)} refers to nothing before it")
         self._count(anchored.size, level + anchored.levels, event)
         return anchored.value
@@ -145,7 +145,7 @@ def _mappings(value: Any, key: Any) -> list[dict[str, Any]]:
 
 
 def _merged(values: dict[str, Any], merged: list[dict[str, Any]]) -> dict[str, Any]:
-    """What is written here wins over what is merged in, and the first merged over the later ones."""
+    """Returns the merged map. Its own values have precedence over merged ones, and the first merged over later ones."""
     for each in merged:
         values = {**each, **values}
     return values

@@ -1,10 +1,10 @@
-"""`KubeSchedulerConfiguration`, version `kubescheduler.config.k8s.io/v1`: its fields as they stand in a file.
+"""`KubeSchedulerConfiguration`, version `kubescheduler.config.k8s.io/v1`: its fields as in a file.
 
-The defaults of the structs are the defaults of the configuration: kube-scheduler's, but for the rate of calls
-and for what names *us*. Two schedulers that share a lease take turns being idle, so ours is our own; and a pod that
-asks for no scheduler is kube-scheduler's, so our profile has a name of its own, too (DESIGN, rulings).
+The defaults of the structs are the defaults of the configuration. They are kube-scheduler's, except for the rate of API
+calls and our own names. Two schedulers that share a lease would take turns being idle, so ours has another name. A pod
+without a scheduler name is kube-scheduler's, so our profile has a name of its own, too (DESIGN, rulings).
 
-`config.args` has the arguments of plugins, `config.catalogue` the plugins that are on when nothing is said.
+`config.args` has the arguments of plugins, `config.catalogue` the default plugins.
 """
 
 from typing import Annotated, Any, Final
@@ -19,7 +19,7 @@ KIND: Final = "KubeSchedulerConfiguration"
 SCHEDULER: Final = "kubenexus-scheduler"
 NAMESPACE: Final = "kubenexus-system"
 
-# The points of a profile, in the order a pod meets them. `multiPoint` is no point but a way to name many.
+# The extension points of a profile, in the order a pod meets them. `multiPoint` is no point but names many.
 POINTS: Final = (
     "preEnqueue",
     "queueSort",
@@ -44,7 +44,7 @@ Span = Annotated[Duration, OR_DEFAULT]
 
 
 class ConfigObject(ApiObject, omit_defaults=False):
-    """The base of all parts of the document: camelCase outside, immutable inside; defaults are said when written."""
+    """The base of all parts of the document: camelCase in files, immutable; defaults are written."""
 
 
 class LeaderElection(ConfigObject):
@@ -58,8 +58,8 @@ class LeaderElection(ConfigObject):
 
 
 class ClientConnection(ConfigObject):
-    """`contentType` is JSON here, whatever it says: that is what we decode. `qps` and `burst` are the client's own when
-    nothing is said: kube-scheduler's 50 a second would be what limits us."""
+    """`contentType` is always JSON, since only that is decoded. `qps` and `burst` default to the client's own:
+    kube-scheduler's 50 a second would limit throughput."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -69,7 +69,7 @@ class ClientConnection(ConfigObject):
 
 
 class Plugin(ConfigObject):
-    """No weight, or 0, means 1. It counts for scores only."""
+    """A plugin in a set. No weight, or 0, means 1. The weight counts for scores only."""
 
     name: str = ""
     weight: Int32 | None = None
@@ -81,7 +81,7 @@ class PluginSet(ConfigObject):
 
 
 class Plugins(ConfigObject):
-    """What a profile adds to the default plugins and takes from them, by point."""
+    """What a profile adds to the default plugins and removes from them, by point."""
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
@@ -101,7 +101,7 @@ class Plugins(ConfigObject):
     pod_group_post_filter: PluginSet = PluginSet()
 
     def at(self, point: str) -> PluginSet:
-        """The set at a point, by its name in a file."""
+        """Returns the set at a point, by its name in a file."""
         found: PluginSet = getattr(self, "".join(f"_{c.lower()}" if c.isupper() else c for c in point))
         return found
 
@@ -119,7 +119,7 @@ class KubeSchedulerProfile(ConfigObject):
 
 
 class KubeSchedulerConfiguration(ConfigObject):
-    """`extenders` are kept unread: they are refused whatever they say."""
+    """The document. `extenders` are not decoded: any extender is refused."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,4 +1,4 @@
-"""What arguments of plugins must be: kube-scheduler's checks (`validation_pluginargs.go`) and its sentences."""
+"""Validates arguments of plugins: kube-scheduler's checks (`validation_pluginargs.go`) and messages."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -17,7 +17,7 @@ _OPERATORS: Final = {op.value: op for op in Operator}
 
 
 def validate(args: kinds.Args, place: FieldPath) -> None:
-    """Report all that is wrong with a plugin's arguments; `place` is where they stand."""
+    """Reports all problems of a plugin's arguments, which are at `place`."""
     if args.api_version != type(args)().api_version:
         place["apiVersion"].unsupported(args.api_version, [type(args)().api_version])
     rule: Callable[[Any, FieldPath], None] = _RULES[type(args)]
@@ -140,7 +140,7 @@ def _node_affinity(args: kinds.NodeAffinityArgs, place: FieldPath) -> None:
     for index, term in enumerate(terms):
         _term(term, here["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][index])
     for index, preference in enumerate(added.preferred):
-        if preference.weight:  # one without weight is never asked
+        if preference.weight:  # a preference without weight is never used
             _term(preference.preference, here["preferredDuringSchedulingIgnoredDuringExecution"][index]["preference"])
 
 
@@ -225,7 +225,7 @@ def _label_name(name: str, place: FieldPath) -> None:
 
 
 def _report(sentences: Iterable[str], place: FieldPath) -> None:
-    """Sentences that begin with their path."""
+    """Reports sentences that begin with their path."""
     for sentence in sentences:
         path, _, message = sentence.partition(": ")
         FieldPath(place.found, path).report(message)

@@ -1,6 +1,6 @@
-"""What the document must be, besides its shape: kube-scheduler's checks (`validation.go`) and its sentences.
+"""Validates the document, besides its shape: kube-scheduler's checks (`validation.go`) and messages.
 
-Profiles have a page of their own (`profile_rules`), arguments of plugins, too (`args_rules`).
+Profiles are validated by `validate_profiles`, arguments of plugins by `validate_args`.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ _JITTER: Final = 1.2  # a follower waits up to this much longer than retryPeriod
 
 
 def validate(document: KubeSchedulerConfiguration, place: FieldPath) -> None:
-    """Report all that is wrong with a document outside its profiles."""
+    """Reports all problems of a document outside its profiles."""
     if document.client_connection.burst < 0:
         place["clientConnection"]["burst"].invalid(document.client_connection.burst, "must be non-negative")
     if document.leader_election.leader_elect:
@@ -59,7 +59,7 @@ def _backoff(document: KubeSchedulerConfiguration, place: FieldPath) -> None:
 
 
 def warn(document: KubeSchedulerConfiguration, place: FieldPath) -> None:
-    """Note what is accepted and does nothing here, or not what one might think."""
+    """Notes settings that are accepted and have no effect, or not the expected one."""
     election = document.leader_election
     if document.parallelism != 16:
         place["parallelism"].report("has no effect: all nodes are looked at in one thread, as columns")

@@ -1,4 +1,4 @@
-"""What profiles must be: names that exist, at points they have; one order of the queue for all; somebody who binds.
+"""Validates profiles: plugins must exist and have the points; one queue order for all; at least one bind plugin.
 
 kube-scheduler finds these mistakes one by one while it starts. Here they are reported together, before anything starts.
 """
@@ -21,7 +21,7 @@ _MOST_TOTAL: Final = 2**31 - 1  # of all scores of a node: a rank has 32 bits fo
 
 
 def validate(drafts: Sequence[EffectiveProfile], catalogue: Catalogue, place: FieldPath) -> None:
-    """Report all that is wrong with the profiles; `place` is the list of them."""
+    """Reports all problems of the profiles; `place` is the list of them."""
     seen: dict[str, int] = {}
     for index, draft in enumerate(drafts):
         here = place[index]
@@ -65,7 +65,7 @@ def _name(name: str, point: str, catalogue: Catalogue, place: FieldPath) -> None
 
 
 def _points(draft: EffectiveProfile, place: FieldPath) -> None:
-    """What must hold when all sets have been spread over the points."""
+    """Checks the plugins of each point, after all sets have been spread over the points."""
     if len(draft.sorts) != 1:
         names = f" ({', '.join(map(truncated, draft.sorts))})" if draft.sorts else ""
         place["queueSort"].report(f"only one queue sort plugin required, but got {len(draft.sorts)}{names}")
@@ -94,17 +94,17 @@ def _arguments(draft: EffectiveProfile, catalogue: Catalogue, place: FieldPath) 
 
 
 def _constructible(name: str, draft: EffectiveProfile, catalogue: Catalogue, place: FieldPath) -> None:
-    """A plugin of another package judges its arguments itself, when it is made."""
+    """Constructs a plugin of another package, which validates its arguments itself."""
     given = [index for index, config in enumerate(draft.given.plugin_config) if config.name == name]
     try:
         catalogue.factories[name](as_plugin_args(draft.args.get(name, {})))
-    except Exception as error:  # whatever another package raises
+    except Exception as error:  # another package may raise any exception
         here = place["pluginConfig"][given[0]]["args"] if given else place["plugins"]
         here.report(f"plugin {quote(name)} refuses its arguments: {truncated(str(error))}")
 
 
 def _same_order(first: EffectiveProfile, draft: EffectiveProfile, place: FieldPath) -> None:
-    """There is one queue, so it has one order."""
+    """Checks that all profiles have the same queue order: there is one queue."""
     ours, theirs = draft.given.plugins.queue_sort, first.given.plugins.queue_sort
     if ours != theirs:
         place["plugins"]["queueSort"].invalid(as_data(ours), "must be the same for all profiles")
@@ -115,7 +115,7 @@ def _same_order(first: EffectiveProfile, draft: EffectiveProfile, place: FieldPa
 
 
 def warn(drafts: Sequence[EffectiveProfile], catalogue: Catalogue, place: FieldPath) -> None:
-    """Note what is accepted and does nothing here: plugins not built yet, names that were not on anyway."""
+    """Notes settings that are accepted and have no effect: plugins not built yet, disabled names that do not exist."""
     for index, draft in enumerate(drafts):
         here = place[index]
         remark_percentage(draft.given.percentage_of_nodes_to_score, here["percentageOfNodesToScore"])
@@ -138,7 +138,7 @@ def _unread(name: str, catalogue: Catalogue, place: FieldPath) -> None:
 
 
 def _elsewhere(args: Mapping[str, Any], name: str, place: FieldPath) -> None:
-    """Arguments for how others schedule gangs: one pod after the other, with a timeout."""
+    """Notes arguments for schedulers that place a gang pod by pod, with a timeout."""
     for field in ("permitWaitingTimeSeconds", "podGroupBackoffSeconds", "kubeflowAutoGang"):
         if name == GANGS and args.get(field) is not None:
             place[field].report("has no effect: a gang is planned as a whole")
