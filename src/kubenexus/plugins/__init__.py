@@ -1,4 +1,4 @@
-"""The rules, one readable page each, and the table of those that are built in. No I/O, no hidden state.
+"""The built-in plugins, one module each, and the table of them. No I/O, no hidden state.
 
 Names, weights, reasons and numbers are kube-scheduler's wherever the concept is the same.
 """
@@ -27,7 +27,7 @@ from kubenexus.plugins.volume_binding.plugin import VolumeBinding
 from kubenexus.plugins.volume_restrictions import VolumeRestrictions
 from kubenexus.plugins.volume_zone import VolumeZone
 
-# In the order they are asked, with their default weights: the order decides which reason a refused node reports.
+# In the order they are called, with their default weights. The order decides which reason a rejected node reports.
 BUILT_IN_ORDER: tuple[tuple[Any, int], ...] = (
     (SchedulingGates, 1),
     (PrioritySort, 1),
@@ -52,11 +52,11 @@ BUILT_IN: dict[str, Factory] = built_in_table([plugin for plugin, _ in BUILT_IN_
 
 
 def default_profile(name: str = "kubenexus-scheduler", also: Iterable[EnabledPlugin] = ()) -> Profile:
-    """All built-in plugins with kube-scheduler's weights, and after them `also`."""
+    """Returns a profile of all built-in plugins with kube-scheduler's weights, and after them `also`."""
     enabled = [EnabledPlugin(plugin.name, weight) for plugin, weight in BUILT_IN_ORDER]
     return Profile(name, (*enabled, *also))
 
 
 def profile_plugins(profile: Profile | None = None) -> ProfilePlugins:
-    """A profile's plugins, ready to be asked; those of other packages included."""
+    """Returns a profile's plugins, those of other packages included."""
     return ProfilePlugins(profile or default_profile(), load_plugins(BUILT_IN))

@@ -1,11 +1,11 @@
-"""DynamicResources: stands in for kube-scheduler's plugin of that name, and refuses what only that one could place.
+"""DynamicResources: replaces kube-scheduler's plugin of that name, and rejects pods that only that plugin could place.
 
-Device claims are not allocated here yet. A pod with claims that is bound all the same hangs in ContainerCreating, on a
-node that it cannot leave; a pod that asks for a resource which a DeviceClass backs runs without its device on a node
-that offers none. Both stay pending with a reason. Where a device plugin offers the resource, it is a plain number, and
-NodeResourcesFit counts it.
+Device claims are not allocated here yet. A pod with claims that is bound nevertheless stays in ContainerCreating, on a
+node that it cannot leave. A pod that requests a resource which a DeviceClass backs would run without its device on a
+node that offers none. Both stay pending with a reason. Where a device plugin offers the resource, it is a plain number,
+and NodeResourcesFit counts it.
 
-No configuration takes this rule out of a profile (`framework.profile.stands_in`).
+No configuration removes this plugin from a profile (`framework.profile.stands_in`).
 """
 
 from collections.abc import Mapping
@@ -52,12 +52,13 @@ class DynamicResources:
                 verdict.reject(nodes.alloc(name) <= 0, reason)
 
     def _offers(self, pod: Pod, event: ClusterEvent) -> bool:
-        """A node whose device plugins offer all that the pod would otherwise need claims for."""
+        """Returns whether the node's device plugins offer all resources for which the pod would otherwise need
+        claims."""
         offered = dict(allocatable(event.new))
         needed = [name for name, _ in demand(pod).amounts if name in event.delegated]
         return not pod.spec.resource_claims and all(offered.get(name) for name in needed)
 
-    # Claims cannot be taken out of a pod, and without its DeviceClass a resource is missing all the same.
+    # Claims cannot be removed from a pod, and without its DeviceClass a resource is still missing.
     events_to_register = (
         ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE, _offers),
     )
@@ -70,7 +71,7 @@ def _has_claims(pod: PodClass) -> str:
 
 
 def _asked(pod: PodClass) -> tuple[str, ...]:
-    """The resources that it asks for and that a DeviceClass may back."""
+    """Returns the resources of the pod that a DeviceClass may back."""
     return pod.cached(
         "DynamicResources", lambda: tuple(name for name, amount in pod.demand.amounts if amount and not is_basic(name))
     )

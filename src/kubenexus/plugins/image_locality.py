@@ -1,4 +1,4 @@
-"""ImageLocality: prefer nodes that have the pod's images already, less so if hardly any node has them."""
+"""ImageLocality: prefers nodes that have the pod's images already, less so if few nodes have them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -47,7 +47,7 @@ def _points(wanted: tuple[str, ...], nodes: Nodes) -> IntColumn | CodedScores | 
     points: IntColumn = 100 * (np.clip(present, _LEAST, most) - _LEAST) // (most - _LEAST)
     if nodes.rows is not None or not nodes.width:
         return points
-    values, codes = np.unique(points, return_inverse=True)  # many classes are given the same
+    values, codes = np.unique(points, return_inverse=True)  # many classes share these
     return CodedScores(codes, values) if len(values) > 1 else int(values[0])
 
 
@@ -59,5 +59,5 @@ def _images(pod: PodClass) -> list[str]:
 
 
 def _with_tag(name: str) -> str:
-    """As container runtimes report it: no tag means `latest`."""
+    """Returns the name as container runtimes report it: no tag means `latest`."""
     return name if name.rfind(":") > name.rfind("/") else name + ":latest"

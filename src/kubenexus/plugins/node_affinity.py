@@ -1,4 +1,4 @@
-"""NodeAffinity: where a pod must run (`nodeSelector`, required affinity) and where it would like to.
+"""NodeAffinity: the nodes that a pod requires (`nodeSelector`, required affinity) and those that it prefers.
 
 `addedAffinity` in the plugin's arguments is required of, and preferred for, every pod of the profile.
 """
@@ -31,7 +31,7 @@ from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, V
 from kubenexus.plugins.label_rows import rows_matching
 from kubenexus.state.view import Nodes
 
-_FEW = 8  # preferences whose combinations are counted out beforehand
+_FEW = 8  # preferences whose combinations are computed beforehand
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -72,8 +72,8 @@ class NodeAffinity:
             verdict.reject_shared(refusing, self.REFUSING)
 
     def _refused(self, pod: PodClass, nodes: Nodes) -> tuple[Any, Any, Any]:
-        """By the configuration, by the pod, and by a kubelet: only the first of them is reported, as upstream stops
-        there."""
+        """Returns the rows rejected by the configuration, by the pod, and because a kubelet refused its like. Each row
+        is in the first of these only, as upstream stops there."""
         enforced = None if self._added is None else ~_any(self._added.terms, nodes)
         fits = rows_matching(node_selector_term(pod.spec.node_selector), nodes)
         terms = pod.cached(self.name + " terms", lambda: _terms(pod))
@@ -116,7 +116,7 @@ class NodeAffinity:
         return np.maximum(total, 0)  # the API server admits no negative weight; one that got in must not win
 
     def _admits(self, pod: Pod, event: ClusterEvent) -> bool:
-        """A node that the pod may use now and, if it is not new, could not before."""
+        """Returns whether the pod may use the node now and, if the node is not new, could not before."""
         new, old = event.new, event.old
         if self._added is not None and not self._added.matches(new.metadata.name, new.metadata.labels):
             return False
@@ -128,7 +128,8 @@ class NodeAffinity:
 
 
 def _selects(pod: Pod, node: Node) -> bool:
-    """Whether this one node is what the pod must run on. Raises Malformed if only terms nobody can read could say."""
+    """Returns whether the pod's required terms match this node. Raises Malformed if none matches and some are
+    invalid."""
     name, labels = node.metadata.name, node.metadata.labels
     if not matches(node_selector_term(pod.spec.node_selector), name, labels):
         return False
@@ -147,7 +148,7 @@ def _required(pod: Pod) -> core.NodeSelector | None:
 
 
 def _terms(pod: PodClass) -> RequiredTerms | None:
-    """The pod's required terms. In a class whose pins were lifted out, a term that held nothing else holds always."""
+    """Returns the pod's required terms. In a class without its pins, a term that had only pins always holds."""
     wanted = _required(pod.pod)
     if wanted is None:
         return None
@@ -158,7 +159,7 @@ def _terms(pod: PodClass) -> RequiredTerms | None:
 
 
 def _words(pod: PodClass) -> bytes:
-    """All that the answers depend on, in a form that can be compared."""
+    """Returns all that the results depend on, in a form that can be compared."""
     affinity = pod.spec.affinity
     return _encode((pod.spec.node_selector, affinity and affinity.node_affinity, pod.pinned))
 
@@ -169,13 +170,13 @@ def _prefers(pod: PodClass) -> bool:
 
 
 def _wishes(pod: PodClass) -> tuple[Preference, ...]:
-    """Those of the pod's preferences that count."""
+    """Returns the pod's preferences that count."""
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
     return parse_preferred(affinity.preferred) if affinity else ()
 
 
 def _by_wishes(preferences: tuple[Preference, ...], nodes: Nodes) -> CodedScores:
-    """A bit of the code for each preference that a node meets, and the points of every combination."""
+    """Returns scores by code: a bit for each preference that a node meets, and the points of every combination."""
     codes, values = np.zeros(nodes.width, np.intp), np.zeros(1, np.int64)
     for i, preference in enumerate(preferences):
         codes |= rows_matching(preference.term, nodes).astype(np.intp) << i

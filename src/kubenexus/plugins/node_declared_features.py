@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: some pods need what only kubelets of a certain make declare they can do."""
+"""NodeDeclaredFeatures: some pods need features that only newer kubelets declare."""
 
 from collections.abc import Mapping
 from typing import Any

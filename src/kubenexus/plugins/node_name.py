@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node runs there or nowhere."""
+"""NodeName: a pod that names its node runs only there."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -35,16 +35,16 @@ class NodePorts:
                 verdict.reject(clashing, self.TAKEN)
 
     def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
-        """A second pod of the class would want the very same ports."""
+        """Limits the class to one pod a node: a second one needs the same ports."""
         if pod.ports:
             np.minimum(capacity, 1, out=capacity)
 
     def amounts(self, pod: PodClass) -> Mapping[str, int]:
-        """For the gang planner: nothing but ports, which it knows of."""
+        """Returns no amounts to the gang planner, which handles ports itself."""
         return {}
 
     def _frees(self, pod: Pod, event: ClusterEvent) -> bool:
-        """A pod that is gone held a port that this one wants."""
+        """Returns whether a pod that is gone held a port that this one needs."""
         gone = event.old
         if not gone.spec.node_name and not gone.status.nominated_node_name:
             return False

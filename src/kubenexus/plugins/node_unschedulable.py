@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes only pods that tolerate the cordon's taint."""
+"""NodeUnschedulable: a cordoned node accepts only pods that tolerate the cordon's taint."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ class NodeUnschedulable:
                 verdict.reject_shared(refused, self.CORDONED)
 
     def _opens(self, pod: Pod, event: ClusterEvent) -> bool:
-        """A node that is new and open, or was cordoned and is no longer."""
+        """Returns whether the node is not cordoned and is new or was cordoned before."""
         return not event.new.spec.unschedulable and (event.old is None or event.old.spec.unschedulable)
 
     def _tolerates_now(self, pod: Pod, event: ClusterEvent) -> bool:

@@ -1,7 +1,7 @@
-"""NodeVolumeLimits: a driver attaches only so many volumes to a node, and none where it is not installed.
+"""NodeVolumeLimits: a driver attaches a limited number of volumes to a node, and none where it is not installed.
 
-A volume counts once on a node, however many pods use it there; and it counts while it is attached, even if no pod uses
-it any more. Volumes that no pod uses yet are alike: of them only the number matters, not which they are.
+A volume counts once on a node, however many pods use it there. It counts while it is attached, even if no pod uses it
+any more. Of volumes that no pod uses yet only the number matters, not their identity.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ from kubenexus.state.volumes.store import VolumeStore
 
 
 class _Load(msgspec.Struct, frozen=True, array_like=True):
-    """What a pod adds to a node: for each driver so many volumes of its own, and volumes that are in use elsewhere.
-    `in_tree` drivers attach on nodes with a CSINode only. `problem` is why the pod cannot be judged, `unreadable` why
-    it cannot on nodes with a CSINode."""
+    """What a pod adds to a node: for each driver a number of volumes of its own, and volumes that other pods use.
+    `in_tree` drivers attach only on nodes with a CSINode. `problem` is why the pod cannot be placed at all,
+    `unreadable` why it cannot be placed on nodes with a CSINode."""
 
     drivers: tuple[str, ...] = ()
     in_tree: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class _Load(msgspec.Struct, frozen=True, array_like=True):
 
 class NodeVolumeLimits:
     name = "NodeVolumeLimits"
-    volumes_only = True  # pods without volumes need not be signed
+    volumes_only = True  # pods without volumes need no signature
     reads = ()
     depends = Depends.USAGE
     supports_one_node = True
@@ -77,7 +77,8 @@ class NodeVolumeLimits:
                     refused |= over
 
     def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
-        """Each further pod brings volumes of its own; those in use are shared with the first."""
+        """Limits the number of pods: each further one adds its own volumes; volumes in use are shared with the
+        first."""
         load: _Load | None = pod.signed.get(self.name)
         if load is None or load.problem:
             return
@@ -89,7 +90,7 @@ class NodeVolumeLimits:
             np.minimum(capacity, np.maximum(fits, 0), out=capacity)
 
     def _reason_at(self, row: int, load: _Load, store: VolumeStore) -> Reason | None:
-        """The whole rule for a single row, as plain numbers."""
+        """Applies the whole rule to a single row, with plain numbers."""
         columns, described = store.drivers, bool(store.drivers.described[row])
         if load.problem or (load.unreadable and described):
             return Reason(load.problem or load.unreadable, Code(load.code))
@@ -117,7 +118,7 @@ class NodeVolumeLimits:
         return refused
 
     def _refuse_missing(self, load: _Load, nodes: Nodes, verdict: NodeVerdict, refused: BoolColumn) -> BoolColumn:
-        """Rows that lack a driver whose pods are to stay away from such nodes."""
+        """Rejects rows without a driver that requires to be installed. Returns these rows."""
         store, missing = nodes.columns.volumes, np.zeros(nodes.width, np.bool_)
         for driver in load.drivers:
             if _heeded(driver, store):
@@ -129,7 +130,7 @@ class NodeVolumeLimits:
         return missing
 
     def _refuse_complaining(self, nodes: Nodes, verdict: NodeVerdict, refused: BoolColumn) -> BoolColumn:
-        """Rows on which the volumes cannot be counted; looked at only where there is a limit to keep."""
+        """Rejects rows on which the volumes cannot be counted, if a driver has a limit there. Returns these rows."""
         store, complaining = nodes.columns.volumes, np.zeros(nodes.width, np.bool_)
         for row, problems in store.users.problems_by_row.items():
             here = nodes.at([row]) & store.drivers.limited[nodes.where] & ~refused
@@ -148,9 +149,9 @@ class NodeVolumeLimits:
 
 
 def _load(pod: Pod, mounts: PodVolumes, nodes: NodeColumns) -> _Load:
-    """What a pod's volumes come to now."""
+    """Returns the load of a pod's volumes as of now."""
     store = nodes.volumes
-    volumes: dict[AttachedVolume, bool] = {}  # and whether they belong to an in-tree plugin
+    volumes: dict[AttachedVolume, bool] = {}  # the value: whether it belongs to an in-tree plugin
     for use in mounts.claims:
         key = f"{pod.metadata.namespace}/{use.claim}"
         claim = store.claims.get(key)
@@ -179,7 +180,7 @@ def _load(pod: Pod, mounts: PodVolumes, nodes: NodeColumns) -> _Load:
 
 
 def _heeded(driver: str, store: VolumeStore) -> bool:
-    """Whether pods with its volumes are to stay away from nodes that lack it."""
+    """Returns whether pods with the driver's volumes must not run on nodes without the driver."""
     known = store.csi_drivers.get(driver)
     return known is not None and known.prevent_pod_scheduling_if_missing
 
@@ -189,8 +190,8 @@ def _missing(driver: str) -> Reason:
 
 
 def _new(load: _Load, driver: str, nodes: Nodes) -> Any:
-    """How many volumes of a driver the pod adds to each row: its own, and the shared ones no pod uses there. A number
-    where it has none of the latter."""
+    """Returns how many volumes of a driver the pod adds to each row: its own, and the shared ones that no pod uses
+    there. A plain number if it has no shared ones."""
     new: Any = dict(load.own).get(driver, 0)
     for attachment in load.shared:
         if attachment.driver == driver:

@@ -1,4 +1,4 @@
-"""PrioritySort: higher priority first, then whoever waits longer."""
+"""PrioritySort: higher priority first, then the longer wait."""
 
 from collections.abc import Mapping
 from typing import Any

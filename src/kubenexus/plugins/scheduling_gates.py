@@ -1,4 +1,4 @@
-"""SchedulingGates: a pod with scheduling gates waits outside until they are taken away."""
+"""SchedulingGates: a pod with scheduling gates does not enter the queue until they are removed."""
 
 from collections.abc import Mapping
 from typing import Any

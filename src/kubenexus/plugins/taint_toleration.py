@@ -1,4 +1,4 @@
-"""TaintToleration: untolerated taints keep a pod out; untolerated preferences against it cost points."""
+"""TaintToleration: rejects nodes with untolerated taints; untolerated PreferNoSchedule taints lower the score."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -43,11 +43,11 @@ class TaintToleration:
         return found
 
     def _asked(self, pod: PodClass, effects: frozenset[str]) -> Hashable:
-        """Most pods tolerate the same: they are answered once."""
+        """Returns the cache key: most pods have the same tolerations and share a result."""
         return (self, effects, pod.cached(self.name, lambda: tuple(pod.spec.tolerations)))
 
     def _lets_in(self, pod: Pod, event: ClusterEvent) -> bool:
-        """A node that the pod may enter now and, if it is not new, could not before."""
+        """Returns whether the pod tolerates the node's taints now and, if the node is not new, did not before."""
         return not _kept_out(pod, event.new) and (event.old is None or _kept_out(pod, event.old))
 
     events_to_register = (
@@ -61,7 +61,7 @@ def _kept_off(pod: PodClass, nodes: Nodes) -> Any:
 
 
 def _unwelcome(pod: PodClass, nodes: Nodes) -> IntColumn | CodedScores | int:
-    """Mostly nobody has any such taint; else many classes are given the same codes."""
+    """Returns the number of untolerated preferences; mostly 0 for all nodes. Else many classes share the same codes."""
     counts = _count(pod, nodes, SOFT_EFFECTS)
     if not any_true(counts):
         return 0
@@ -69,7 +69,7 @@ def _unwelcome(pod: PodClass, nodes: Nodes) -> IntColumn | CodedScores | int:
 
 
 def _count(pod: PodClass, nodes: Nodes, effects: frozenset[str]) -> IntColumn:
-    """Untolerated taints with these effects, in each distinct set."""
+    """Returns the number of untolerated taints with these effects, for each distinct taint set."""
     tolerations = pod.spec.tolerations
     counts = [len(untolerated(tolerations, taints, effects=effects)) for taints in nodes.taint_sets]
     return np.array(counts, np.int64)

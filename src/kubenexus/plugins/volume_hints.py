@@ -1,8 +1,8 @@
-"""What may help a pod that a rule about volumes refused.
+"""Queueing hints of the volume plugins: events that may help a pod that one of them rejected.
 
-Each function answers for one event and one waiting pod, and says no only when the event cannot have made a difference.
-Upstream's hints, and a little more: it forgets that a driver may be installed, may lose its limit or no longer insist,
-and that a volume may come back which was promised to a pod that failed.
+Each function takes one event and one waiting pod, and returns False only if the event cannot have made a difference.
+These are upstream's hints and a few more. Upstream ignores that a driver may be installed, lose its limit or no longer
+be required, and that a volume may become free which was assumed for a pod that failed.
 """
 
 from typing import Any
@@ -18,13 +18,13 @@ _UNLIMITED = 1 << 31
 
 
 def own_claim(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A claim of this pod is there, or was changed."""
+    """Returns whether the claim is one of this pod's."""
     claim = event.new.metadata
     return claim.namespace == pod.metadata.namespace and any(u.claim == claim.name for u in _mounts(pod).claims)
 
 
 def disk_left(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A pod is gone that mounted a disk of this one, or used one of its claims."""
+    """Returns whether a pod is gone that mounted a disk of this one, or used one of its claims."""
     ours, theirs = _mounts(pod), _mounts(event.old)
     if pod.metadata.namespace == event.old.metadata.namespace:
         used = {use.claim for use in theirs.claims if not use.ephemeral}
@@ -34,46 +34,46 @@ def disk_left(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
 
 
 def volume_left(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A pod is gone whose volumes may be detached, or were promised to it."""
+    """Returns whether a pod is gone whose volumes may be detached, or were assumed for it."""
     left = event.old
     return bool(left.spec.node_name or left.status.nominated_node_name) and _mounts(left).drivers
 
 
 def detached(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A volume was detached, by a driver that may have to attach one of this pod's."""
+    """Returns whether a volume was detached by a driver that may have to attach one of this pod's."""
     mounts = _mounts(pod)
     claimed = any(not use.ephemeral for use in mounts.claims)
     return claimed or any(attachment.driver == event.old.spec.attacher for attachment in mounts.inline)
 
 
 def class_came(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A new class whose claims wait for their pods."""
+    """Returns whether a class is new whose claims wait for their pods."""
     return bool(event.new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
 
 
 def class_opened(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A class that is new, or makes volumes elsewhere now."""
+    """Returns whether a class is new, or has other allowed topologies."""
     return event.old is None or event.old.allowed_topologies != event.new.allowed_topologies
 
 
 def volume_moved(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A volume that is new, or has other zones."""
+    """Returns whether a volume is new, or has other zones."""
     return event.old is None or zones_of(event.old.metadata.labels) != zones_of(event.new.metadata.labels)
 
 
 def driver_took_over(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A node's drivers are known now, or took over other in-tree plugins."""
+    """Returns whether a CSINode is new, or has other migrated in-tree plugins."""
     return event.old is None or _migrated(event.old) != _migrated(event.new)
 
 
 def limit_rose(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A driver attaches more volumes to a node than before, or was installed there."""
+    """Returns whether a driver attaches more volumes to a node than before, or was installed there."""
     before = {} if event.old is None else _limits(event.old)
     return any(limit > before.get(driver, -1) for driver, limit in _limits(event.new).items())
 
 
 def driver_yields(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A driver is gone, no longer keeps pods away from nodes without it, or no longer counts what it has left."""
+    """Returns whether a driver is gone, no longer required on nodes, or no longer tracks storage capacity."""
     old, new = event.old.spec, None if event.new is None else event.new.spec
     if new is None:
         return True
@@ -82,7 +82,7 @@ def driver_yields(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
 
 
 def capacity_rose(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """Larger volumes can be made somewhere than before."""
+    """Returns whether larger volumes can be provisioned somewhere than before."""
     return event.old is None or _largest(event.new) > _largest(event.old)
 
 

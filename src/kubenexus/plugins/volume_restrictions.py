@@ -1,5 +1,5 @@
-"""VolumeRestrictions: a disk that stands in the pod itself is mounted by one pod of a node, or by readers only; and a
-ReadWriteOncePod claim is used by one pod of the whole cluster."""
+"""VolumeRestrictions: one pod of a node mounts an inline disk, or readers only; and one pod of the whole cluster uses a
+ReadWriteOncePod claim."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -20,8 +20,8 @@ from kubenexus.state.volumes.pod_volumes import InlineDisk
 
 
 class _Restricted(msgspec.Struct, frozen=True, array_like=True):
-    """What of a pod's volumes the answers depend on. `exclusive` claims are named only where they may still come into
-    use by a nominated pod while the filter looks."""
+    """The parts of a pod's volumes that the results depend on. `exclusive` claims are listed only if a nominated pod
+    may start to use them while the filter runs."""
 
     disks: tuple[InlineDisk, ...] = ()
     taken: bool = False
@@ -31,7 +31,7 @@ class _Restricted(msgspec.Struct, frozen=True, array_like=True):
 
 class VolumeRestrictions:
     name = "VolumeRestrictions"
-    volumes_only = True  # pods without volumes need not be signed
+    volumes_only = True  # pods without volumes need no signature
     reads = ()
     depends = Depends.USAGE
     supports_one_node = True
@@ -71,7 +71,7 @@ class VolumeRestrictions:
         restricted = self._restricted(pod)
         if restricted is None:
             return
-        if restricted.problem:  # which `pre_filter` has said, unless the configuration left it out
+        if restricted.problem:  # `pre_filter` has rejected the pod, unless the configuration disabled it
             verdict.reject(nodes.single or nodes.alive, Reason(restricted.problem, Code.UNRESOLVABLE))
             return
         users = nodes.columns.volumes.users
@@ -79,10 +79,10 @@ class VolumeRestrictions:
         here = _on(mounted, nodes)
         verdict.reject(here, self.MOUNTED)
         if restricted.taken or any(users.using(claim) for claim in restricted.exclusive):
-            verdict.reject(not here if nodes.single else ~here, self.TAKEN)  # a node is told the first reason only
+            verdict.reject(not here if nodes.single else ~here, self.TAKEN)  # a node reports the first reason only
 
     def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
-        """A second pod of the class would want the very same disks."""
+        """Limits the class to one pod a node if a disk cannot be shared: a second pod needs the same disks."""
         restricted = self._restricted(pod)
         if restricted is not None and not all(disk.shareable for disk in restricted.disks):
             np.minimum(capacity, 1, out=capacity)

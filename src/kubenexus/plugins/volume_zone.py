@@ -1,7 +1,7 @@
-"""VolumeZone: a volume whose labels name a zone or a region is used there only.
+"""VolumeZone: a volume whose labels name a zone or a region is used only there.
 
-Older than the node affinity of volumes, and still heeded: where a node has any label of this kind, it has to agree
-with every one of the volume's; a node without any is taken to be in a cluster of one zone.
+These labels are older than the node affinity of volumes, and still count. If a node has any label of this kind, it must
+match each of the volume's. A node without any counts as part of a cluster of one zone.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 
 
 class _Zoned(msgspec.Struct, frozen=True, array_like=True):
-    """The zones and regions of all the volumes together, or why the pod cannot be judged."""
+    """The zones and regions of all the volumes together, or why the pod cannot be placed."""
 
     zones: tuple[Zones, ...] = ()
     problem: str = ""
@@ -39,7 +39,7 @@ class _Zoned(msgspec.Struct, frozen=True, array_like=True):
 
 class VolumeZone:
     name = "VolumeZone"
-    volumes_only = True  # pods without volumes need not be signed
+    volumes_only = True  # pods without volumes need no signature
     reads = ()
     depends = Depends.NODE
     ELSEWHERE = Reason("node(s) had no available volume zone", Code.UNRESOLVABLE)
@@ -71,7 +71,7 @@ class VolumeZone:
         zoned: _Zoned | None = pod.signed.get(self.name)
         if zoned is None:
             return
-        if zoned.problem:  # which `pre_filter` has said, unless the configuration left it out
+        if zoned.problem:  # `pre_filter` has rejected the pod, unless the configuration disabled it
             verdict.reject(nodes.alive, Reason(zoned.problem, Code.UNRESOLVABLE))
             return
         agreed: BoolColumn = np.ones(nodes.width, np.bool_)
@@ -91,7 +91,8 @@ class VolumeZone:
 
 
 def _zones(key: str, name: str, store: VolumeStore) -> tuple[Zones, ...] | str:
-    """Where the volume of a claim is; a claim that waits for its pod may still go anywhere. A text is a refusal."""
+    """Returns the zones of a claim's volume; none for a claim that waits for its pod. A text is the reason of a
+    rejection."""
     if not name:
         return "PersistentVolumeClaim had no name"
     claim = store.claims.get(key)
@@ -111,7 +112,7 @@ def _zones(key: str, name: str, store: VolumeStore) -> tuple[Zones, ...] | str:
 
 
 def _named(key: str, names: tuple[str, ...], nodes: Nodes) -> Any:
-    """Where a node's label is one of these; where a node lacks the old label, its newer one speaks."""
+    """Returns the rows whose label is one of `names`; a node without the old label is matched by its newer one."""
     codes, column = nodes.label(key)
     agrees = matching(Requirement(key, Operator.IN, names), codes, column)
     if key not in _NEWER:

@@ -1,7 +1,7 @@
-"""How evenly the resources of a node are used, to kube-scheduler's digit: int((1 - std of the used fractions) * 100).
+"""The balance of a node's resources, equal to kube-scheduler's: int((1 - std of the used fractions) * 100).
 
-Of two resources the standard deviation is half of what lies between them. The formula stands here for columns and for
-the plain numbers of one node.
+The standard deviation of two fractions is half their difference. The formula is here for columns, and for the plain
+numbers of one node.
 """
 
 import functools
@@ -12,13 +12,13 @@ import numpy as np
 from kubenexus.state.derived import Derivation
 from kubenexus.state.view import ALLOC, USED, Nodes
 
-# As arrays: NumPy takes longer to look at a Python number than to compute with a hundred of its own.
+# As arrays: NumPy takes longer to convert a Python number than to compute with a hundred of its own.
 _WHOLE, _TWICE, _FIFTY, _BASE = np.array(1.0), np.array(2.0), np.array(50.0), np.array(150, np.uint8)
 
 
 @functools.lru_cache(maxsize=256)
 def current_balance(names: tuple[str, ...]) -> Derivation:
-    """150 less the evenness of what runs there now."""
+    """Returns the derived column of 150 minus the balance of the pods that run on each node now."""
 
     def of(nodes: Nodes) -> Any:
         amounts, offered = nodes.amounts(names)
@@ -28,8 +28,8 @@ def current_balance(names: tuple[str, ...]) -> Derivation:
 
 
 def balance(used: Any, capacity: Any, offered: bool, out: Any = None) -> Any:
-    """100 when the resources are used to the same fraction, less the further they are apart, in bytes. `offered`: no
-    capacity is 0; `out` may be overwritten."""
+    """Returns 100 if the resources are used to the same fraction, less the more the fractions differ, as uint8.
+    `offered`: no capacity is 0. `out` may be overwritten."""
     if len(used) != 2 or not offered:
         return _of_any(used, capacity)
     fractions = np.divide(used, capacity, out=out)
@@ -39,7 +39,7 @@ def balance(used: Any, capacity: Any, offered: bool, out: Any = None) -> Any:
 
 
 def balance_of_two(apart: Any) -> Any:
-    """From what lies between the fractions of two resources, which is overwritten."""
+    """Returns the balance from the difference between the fractions of two resources, which is overwritten."""
     np.abs(apart, out=apart)
     np.subtract(_TWICE, apart, out=apart)  # doubling is exact, so this is 1 - apart / 2, twice, to the last bit
     apart *= _FIFTY
@@ -47,7 +47,7 @@ def balance_of_two(apart: Any) -> Any:
 
 
 def balance_of_node(used: list[int], capacity: list[int]) -> int:
-    """The same for one node."""
+    """Returns the balance of one node."""
     if len(used) == 2 and capacity[0] and capacity[1]:
         first, second = float(used[0]) / float(capacity[0]), float(used[1]) / float(capacity[1])  # as Go divides
         return int((1 - abs((first if first < 1.0 else 1.0) - (second if second < 1.0 else 1.0)) / 2) * 100.0)
@@ -55,7 +55,7 @@ def balance_of_node(used: list[int], capacity: list[int]) -> int:
 
 
 def _of_any(used: Any, capacity: Any) -> Any:
-    """Any number of resources; on each node those it does not have are left out. Sums in upstream's order."""
+    """Returns the balance of any number of resources; those a node lacks are left out. Sums in upstream's order."""
     offered = capacity > 0
     count = offered.sum(axis=0)
     fractions = np.minimum(used / np.maximum(capacity, 1), 1.0) * offered

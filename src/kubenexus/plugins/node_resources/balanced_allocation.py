@@ -1,7 +1,7 @@
-"""NodeResourcesBalancedAllocation: prefer the node whose resources the pod would bring closer to each other.
+"""NodeResourcesBalancedAllocation: prefers nodes whose used fractions of resources the pod brings closer together.
 
-For each node S = int((1 - std of the used fractions) * 100), with the pod and without it; the score is
-50 + (50 + S_with - S_without) / 2: 75 when nothing changes, more when the pod evens the node out.
+For each node S = int((1 - std of the used fractions) * 100), with the pod and without it; the score is 50 + (50 +
+S_with - S_without) / 2: 75 if nothing changes, more if the pod evens the node out.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class NodeResourcesBalancedAllocation:
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int | Skip:
         wanted = pod.cached("NodeResourcesBalancedAllocation", lambda: self._wanted(pod))
         if not any(wanted.values):
-            return SKIP  # else a flood of pods that ask for nothing would all go to the one most even node
+            return SKIP  # else all pods without requests would go to the one most even node
         if isinstance(nodes, OneNode):
             return _score_one(nodes, wanted)
         amounts, offered = nodes.amounts(wanted.names)
@@ -58,7 +58,7 @@ class NodeResourcesBalancedAllocation:
         return CombinedResourceRule(fit.name, self.name)
 
     def _wanted(self, pod: PodClass) -> AmountVector:
-        """What the pod asks for; an extended resource it does not ask for is no matter of balance."""
+        """Returns the pod's requests. An extended resource that it does not request does not count."""
         asked = dict(pod.demand.with_resize)
         names = tuple([n for n, basic in self._resources if basic or asked.get(n)])
         return amounts_of(pod, names, pod.demand.with_resize)

@@ -1,9 +1,9 @@
-"""NodeResourcesFit and NodeResourcesBalancedAllocation in one go, for the ordinary pod and their default arguments.
+"""NodeResourcesFit and NodeResourcesBalancedAllocation combined, for ordinary pods and default arguments.
 
-Both reckon how full a node would be, and both are asked again wherever something was placed: after each decision, by
-each class. Together they read what is there once, and find out once that nothing is lacking. What they say is what each
-of them says alone; wherever that takes more than a few lines (something is lacking, a node offers no memory, the pod
-asks for a GPU) they are left to say it themselves.
+Both compute how full a node would be, and both run again on every row with a new pod: after each decision, for each
+class. The combination reads the amounts once, and checks once that none is insufficient. Its results equal those of the
+two plugins. For the less simple cases (an insufficient amount, a node without memory, a pod with a GPU) it returns
+None, and the caller runs the plugins.
 """
 
 from typing import Any
@@ -22,8 +22,8 @@ _BASE, _ONE, _HUNDRED = np.array(150, np.uint8), np.array(1, np.uint8), np.array
 
 
 class _Wanted:
-    """What the pod would take, and what scores would count for it: as numbers, and as two column vectors to add to
-    tables of cpu, memory and pods."""
+    """The pod's requests, and those that scores count: as numbers, and as two column vectors to add to tables of cpu,
+    memory and pods."""
 
     __slots__ = ("columns", "cpu", "memory", "scored_cpu", "scored_memory")
 
@@ -48,7 +48,7 @@ class CombinedResourceRule:
         return self._all(wanted, nodes) if nodes.rows is None else self._some(wanted, nodes)
 
     def _all(self, wanted: _Wanted, nodes: Nodes) -> tuple[IntColumn, IntColumn] | None:
-        """From columns that all classes share."""
+        """Computes from columns that all classes share."""
         least = nodes.min_free(_NAMES)
         if wanted.cpu > least[CPU] or wanted.memory > least[MEMORY] or least[PODS] < 1:
             return None
@@ -63,10 +63,10 @@ class CombinedResourceRule:
         return _emptiness(spare, amounts[ALLOC]), even
 
     def _some(self, wanted: _Wanted, nodes: Nodes) -> tuple[IntColumn, IntColumn] | None:
-        """From the rows' own cards."""
+        """Computes from the rows' own amounts (`by_row`)."""
         cards = nodes.columns.resources.by_row.take(nodes.rows, axis=0)
         width = len(cards)
-        table = np.empty((3, 3, width))  # what there is, what is taken, and as scores count that: of COMMON resources
+        table = np.empty((3, 3, width))  # of the common resources: allocatable, used, and used as scores count it
         table[:] = cards.transpose(1, 2, 0)[:, _COMMON]
         taken, capacity = table[1:] + wanted.columns, table[0, _BOTH]
         full, spare = taken[0] / table[0], capacity - taken[1, _BOTH]
@@ -77,7 +77,7 @@ class CombinedResourceRule:
         np.subtract(full[CPU], full[MEMORY], out=apart[0])
         np.subtract(now[CPU], now[MEMORY], out=apart[1])
         even = balance_of_two(apart)
-        evened = even[0] - even[1]  # in bytes, and round the corner if it is less: adding the base comes back again
+        evened = even[0] - even[1]  # in bytes, wraps around if negative: adding the base wraps back
         evened += _BASE
         evened >>= _ONE
         return _emptiness(spare, capacity), evened
@@ -106,7 +106,7 @@ class CombinedResourceRule:
 
     @staticmethod
     def _ordinary(pod: PodClass) -> _Wanted | None:
-        """None unless the pod asks for cpu or memory and for nothing else, and both rules count it alike."""
+        """Returns None unless the pod requests cpu or memory and nothing else, and both plugins count it alike."""
         asked, plain, scored = dict(pod.demand.amounts), dict(pod.demand.with_resize), dict(pod.demand.with_defaults)
         cpu, memory = asked.pop("cpu", 0), asked.pop("memory", 0)
         if asked or not (cpu or memory) or (cpu, memory) != (plain.get("cpu", 0), plain.get("memory", 0)):
@@ -115,7 +115,7 @@ class CombinedResourceRule:
 
 
 def _emptiness(spare: Any, there: Any) -> Any:
-    """The mean of what is left of cpu and of memory, each in percent and rounded down."""
+    """Returns the mean of the free percentages of cpu and memory, each rounded down."""
     spare *= _HUNDRED
     spare /= there
     parts = spare.astype(np.uint8)

@@ -1,7 +1,7 @@
-"""NodeResourcesFit: is there room, and which node should be filled next.
+"""NodeResourcesFit: rejects nodes without enough free resources, and scores nodes by how full they would be.
 
-Filter: what the pod asks for must be free; asking for 0 is never checked. A node that is smaller than the request is
-hopeless, whoever is evicted. Score: the weighted mean over some resources of how empty (LeastAllocated), how full
+Filter: the pod's requests must be free; a request of 0 is not checked. A node whose total is smaller than the request
+cannot be helped by evictions. Score: the weighted mean over some resources of how empty (LeastAllocated), how full
 (MostAllocated) or how well-shaped (RequestedToCapacityRatio) the node would be.
 """
 
@@ -40,7 +40,7 @@ class NodeResourcesFit:
 
     @property
     def plain(self) -> bool:
-        """Whether empty nodes go first, in cpu and memory alike: what nobody configured otherwise."""
+        """Whether the strategy is the default: empty nodes first, by cpu and memory alike."""
         return self._strategy.formula is LEAST_ALLOCATED and self._strategy.resources == [("cpu", 1), ("memory", 1)]
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
@@ -66,8 +66,8 @@ class NodeResourcesFit:
                     self._reject(name, lacking[i], amounts[ALLOC, i] < asked.values[i], nodes, verdict)
 
     def _one_by_one(self, asked: AmountVector, nodes: Nodes, verdict: NodeVerdict) -> None:
-        """The same for a pod that asks for many resources: a table of all of them takes 40 bytes a resource and node.
-        Of those that no node ever offered no more are named than a verdict can tell apart."""
+        """Does the same for a pod with many resources: a table of all of them takes 40 bytes a resource and node. Of
+        the resources that no node ever offered, it names at most as many as a verdict can hold."""
         everywhere, offered, unnamed = np.ones(nodes.width, np.bool_), nodes.columns.resources.index, 0
         for name, amount in zip(asked.names, asked.values, strict=True):
             if name in offered:
@@ -83,13 +83,13 @@ class NodeResourcesFit:
         if name == "pods":
             verdict.reject(lacking, Reason("Too many pods"))
             return
-        if nodes.is_device_class_resource(name):  # where no device plugin offers it, the claim's plugin is to judge
+        if nodes.is_device_class_resource(name):  # where no device plugin offers it, DynamicResources decides
             lacking &= nodes.alloc(name) > 0
         verdict.reject(lacking & too_small, _insufficient(name, Code.UNRESOLVABLE))
         verdict.reject(lacking & ~too_small, _insufficient(name, Code.UNSCHEDULABLE))
 
     def _asked(self, pod: PodClass) -> AmountVector:
-        """What the pod asks for: what its containers request, and room for one pod more."""
+        """Returns the requests of the pod's containers, and one pod."""
         wanted = dict(pod.demand.amounts)
         if self._ignored or self._ignored_groups:
             wanted = {name: amount for name, amount in wanted.items() if not self._ignores(name)}
@@ -117,13 +117,13 @@ class NodeResourcesFit:
         return result
 
     def _scored(self, pod: PodClass) -> tuple[AmountVector, list[int]]:
-        """The resources to score, what the pod asks of each, and their weights."""
+        """Returns the pod's requests of the resources to score, and their weights."""
         asked = dict(pod.demand.with_defaults)
         wanted = {n: w for n, w in self._strategy.resources if asked.get(n) or is_basic(n)}
         return amounts_of(pod, tuple(wanted), pod.demand.with_defaults), list(wanted.values())
 
     def capacity(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
-        """How often the request goes into what is free."""
+        """Limits `room` to how often the request fits into the free amounts."""
         asked = pod.cached("NodeResourcesFit", lambda: self._asked(pod))
         for name, amount in zip(asked.names, asked.values, strict=True):
             capacity = nodes.alloc(name)
@@ -131,7 +131,7 @@ class NodeResourcesFit:
             np.minimum(room, times, out=room, where=(capacity > 0) if nodes.is_device_class_resource(name) else True)
 
     def amounts(self, pod: PodClass) -> Mapping[str, int]:
-        """For the gang planner, which counts pods of several classes together: what one takes of what is counted."""
+        """Returns the counted amounts of one pod. The gang planner adds up pods of several classes with them."""
         asked = pod.cached("NodeResourcesFit", lambda: self._asked(pod))
         return dict(zip(asked.names, asked.values, strict=True))
 

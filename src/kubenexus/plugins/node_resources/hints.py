@@ -1,7 +1,7 @@
-"""What may help a pod that NodeResourcesFit refused: more room somewhere, or a smaller pod.
+"""Queueing hints of NodeResourcesFit: events that may help a pod it rejected.
 
-Each function answers for one event and one waiting pod. It knows nothing of how full nodes are: it says no only when
-the event cannot have made a difference.
+Each function takes one event and one waiting pod. It does not know how full nodes are, and returns False only if the
+event cannot have made a difference.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,12 +19,12 @@ _MOST_KNOWN = 32
 
 
 def pod_left(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A pod is gone that took room on a node, or was promised some."""
+    """Returns whether a pod is gone that took capacity on a node, or was nominated to one."""
     return bool(event.old.spec.node_name or event.old.status.nominated_node_name)
 
 
 def pod_shrank(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A pod on a node takes less of something that this one asks for."""
+    """Returns whether a pod on a node takes less of a resource that this one requests."""
     if not event.new.spec.node_name:
         return False
     before, after = dict(footprint(event.old).amounts), dict(footprint(event.new).amounts)
@@ -32,11 +32,11 @@ def pod_shrank(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
 
 
 def node_has_room(ignores: Ignores, pod: Pod, event: ClusterEvent) -> bool:
-    """A node on which, were it empty, the pod would fit; and if it is not new, it offers more than before of what the
-    pod asks for."""
+    """Returns whether the pod would fit the node if it were empty. If the node is not new, it must also offer more than
+    before of what the pod requests."""
     asked = {name: amount for name, amount in _demand(pod).amounts if not ignores(name)}
     offered = _offered(event.new)
-    # What no device plugin offers there, but a device class backs, is for the claim's plugin to judge.
+    # Resources that no device plugin offers there, but a device class backs, are left to DynamicResources.
     delegated = {name for name in asked if name in event.delegated and not offered.get(name)}
     if not _fits(asked, offered, delegated):
         return False
@@ -46,7 +46,7 @@ def node_has_room(ignores: Ignores, pod: Pod, event: ClusterEvent) -> bool:
 
 
 def device_class_backs(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
-    """A device class now stands behind an extended resource that the pod asks for."""
+    """Returns whether a device class now backs an extended resource that the pod requests."""
     old, new = event.old, event.new
     asked = dict(_demand(pod).amounts)
     if old is None and IMPLICIT_RESOURCE + new.metadata.name in asked:
@@ -59,8 +59,8 @@ _known: list[tuple[Pod, Demand]] = []
 
 
 def _demand(pod: Pod) -> Demand:
-    """Remembered of the few pods asked about last, by the very object: each event asks about the same waiting pods
-    again, and to count thousands of containers takes milliseconds."""
+    """Returns the demand of a pod, cached for the last few pods by identity. Each event is checked for the same waiting
+    pods again, and counting thousands of containers takes milliseconds."""
     for i, (known, counted) in enumerate(_known):
         if known is pod:
             if i:

@@ -1,6 +1,6 @@
-"""How full a node should be: the scoring strategies of NodeResourcesFit, to kube-scheduler's digit.
+"""The scoring strategies of NodeResourcesFit, equal to kube-scheduler's to the digit.
 
-Each formula stands here twice: for a table of resources (rows) by nodes, and for the plain numbers of one node.
+Each formula is here twice: for a table of resources (rows) by nodes, and for the plain numbers of one node.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +18,8 @@ _DEFAULT: Sequence[Mapping[str, Any]] = ({"name": "cpu", "weight": 1}, {"name": 
 
 
 class Formula(NamedTuple):
-    """0..100 from what would be spare (or, if not `spare`, taken) and the capacity, which is not 0. `columns` may
-    overwrite the former; `numbers` is always given what would be taken."""
+    """Computes 0..100 from the amount that would be spare (if `spare`, else used) and the capacity, which is not 0.
+    `columns` may overwrite the amount; `numbers` always takes the used amount."""
 
     spare: bool
     columns: Callable[[Any, Any], Any]
@@ -30,7 +30,7 @@ _NONE, _ONE = np.array(0), np.array(1, np.uint8)
 
 
 def _percent_spare(spare: Any, capacity: Any) -> Any:
-    """Mostly nothing is overdrawn, which is quicker to see than to mend."""
+    """Returns the spare percentage. Negative amounts are rare, and to check for them is faster than to clip always."""
     if spare.size and spare.item(spare.argmin()) < 0:
         np.maximum(spare, _NONE, out=spare)
     return percent(spare, capacity)
@@ -58,8 +58,9 @@ class Strategy:
         self.formula = formula
 
     def mean(self, weights: list[int], amounts: Any, capacity: Any, offered: bool) -> Any:
-        """`amounts` would be spare (or taken, see the formula) of `capacity`; `offered` says that no capacity is 0."""
-        if offered and weights == [1, 1]:  # the default, on nodes that have both: in bytes, 100 + 100 is one
+        """Returns the mean. `amounts` would be spare (or used, see the formula) of `capacity`; `offered`: no capacity
+        is 0."""
+        if offered and weights == [1, 1]:  # the default, on nodes that have both: 100 + 100 fits in a byte
             parts = self.formula.columns(amounts, capacity)
             total = np.add(parts[0], parts[1], out=parts[0])
             total >>= _ONE
@@ -69,7 +70,7 @@ class Strategy:
         return (parts * counted).sum(axis=0) // np.maximum(counted.sum(axis=0), 1)
 
     def mean_of_one(self, weights: list[int], parts: list[tuple[int, int]]) -> int:
-        """The same on one node, from (taken, capacity) of each resource."""
+        """Returns the mean on one node, from (used, capacity) of each resource."""
         total, counted, points = 0, 0, self.formula.numbers
         for weight, (taken, capacity) in zip(weights, parts, strict=True):
             if capacity:
@@ -79,7 +80,8 @@ class Strategy:
 
 
 class RequestedToCapacityRatio(Strategy):
-    """A broken line over utilisation, drawn by the user; resources that score 0 are left out of the mean."""
+    """A piecewise linear function of utilisation, given by the user; resources that score 0 are left out of the
+    mean."""
 
     def __init__(self, resources: Sequence[Mapping[str, Any]], shape: Sequence[Mapping[str, Any]]) -> None:
         super().__init__(resources, MOST_ALLOCATED)
@@ -99,7 +101,7 @@ class RequestedToCapacityRatio(Strategy):
 
 
 def _on_line(points: list[tuple[int, int]], p: int) -> int:
-    """The line's height at `p`; Go's division, which rounds towards zero, on the way down too."""
+    """Returns the function's value at `p`. As in Go, division rounds towards zero, also on a falling line."""
     if p <= points[0][0]:
         return points[0][1]
     for (x0, y0), (x1, y1) in pairwise(points):
@@ -110,8 +112,8 @@ def _on_line(points: list[tuple[int, int]], p: int) -> int:
 
 
 def amounts_of(pod: PodClass, names: tuple[str, ...], counted: Counted) -> AmountVector:
-    """What the pod asks for of some resources, by one of the ways to count it (see `Demand`). Mostly these come out
-    alike: rules that ask for the same resources are then given the same."""
+    """Returns the pod's requests of some resources, counted in one of the ways of `Demand`. These mostly give equal
+    results; plugins with the same resources then share one object."""
 
     def make() -> AmountVector:
         asked = dict(counted)
@@ -121,7 +123,7 @@ def amounts_of(pod: PodClass, names: tuple[str, ...], counted: Counted) -> Amoun
 
 
 def strategy_from(args: Mapping[str, Any]) -> Strategy:
-    """From `scoringStrategy` in the plugin's arguments."""
+    """Makes a strategy from `scoringStrategy` in the plugin's arguments. Raises Malformed."""
     kind, resources = args.get("type") or "LeastAllocated", args.get("resources") or ()
     if kind == "LeastAllocated":
         return Strategy(resources, LEAST_ALLOCATED)

@@ -1,6 +1,6 @@
-"""A pod's claims as VolumeBinding judges them: those that have their volumes, and those that wait for the pod.
+"""A pod's claims for VolumeBinding: those that are bound, and those that wait for the pod.
 
-Pods whose claims come to the same are one class, whatever the claims are called.
+Pods whose claims differ only by name are one class.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from kubenexus.state.volumes.volume_topology import VolumeTopology
 
 
 class BoundClaim(msgspec.Struct, frozen=True, array_like=True):
-    """From where a bound claim's volume can be used; if it belongs to an in-tree plugin, from where else on nodes
-    where a driver took that over."""
+    """The nodes from which a bound claim's volume can be used (`reach`). For an in-tree `plugin`, `moved` replaces
+    `reach` on nodes where the plugin is migrated to a CSI driver."""
 
     missing: bool = False
     reach: VolumeTopology | None = None
@@ -30,7 +30,7 @@ class BoundClaim(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PodClaims(msgspec.Struct, frozen=True, array_like=True):
-    """A pod's claims as far as any answer depends on them; or why it cannot be judged."""
+    """The parts of a pod's claims that results depend on; or why the pod cannot be placed."""
 
     held: tuple[BoundClaim, ...] = ()
     wanted: tuple[UnboundClaim, ...] = ()
@@ -39,7 +39,7 @@ class PodClaims(msgspec.Struct, frozen=True, array_like=True):
 
 
 def pod_claims(pod: Pod, uses: Sequence[ClaimUse], store: VolumeStore) -> PodClaims:
-    """What a pod's claims come to now."""
+    """Returns a pod's claims as of now."""
     claims = []
     for use in uses:
         claim = store.claims.get(f"{pod.metadata.namespace}/{use.claim}")
@@ -66,7 +66,7 @@ def pod_claims(pod: Pod, uses: Sequence[ClaimUse], store: VolumeStore) -> PodCla
 
 
 def _problem(use: ClaimUse, claim: ClaimRecord | None, pod: Pod) -> str:
-    """Why a claim cannot be used, whatever the nodes."""
+    """Returns why a claim cannot be used on any node, or ""."""
     named = f'persistentvolumeclaim "{use.claim}"'
     if claim is None and use.ephemeral:
         return f"waiting for ephemeral volume controller to create the {named}"

@@ -1,7 +1,7 @@
-"""Which volumes a pod's unbound claims would get on a node: an existing one each, the smallest that fits, or a new one.
+"""Matches a pod's unbound claims with volumes on a node: for each the smallest existing one that fits, or a new one.
 
-Upstream asks this of every node. Here it is asked once for all nodes that volumes cannot tell apart: what can be
-reached from a node depends on its labels alone.
+Upstream does this for every node. Here it is done once for all nodes that are equal to volumes: reach depends on a
+node's labels alone.
 """
 
 import math
@@ -24,8 +24,8 @@ Line = Sequence[int]
 
 
 class UnboundClaim(msgspec.Struct, frozen=True, array_like=True):
-    """An unbound claim that waits for its pod, as far as any answer depends on it. `selected` is the node for which a
-    volume is being made already, `meant` the volume that is reserved for this claim."""
+    """An unbound claim that waits for its pod: the parts that results depend on. `selected` is the node for which a
+    volume is being provisioned already, `meant` the volume that is reserved for this claim."""
 
     position: int
     class_name: str
@@ -41,7 +41,7 @@ class UnboundClaim(msgspec.Struct, frozen=True, array_like=True):
     meant: str = ""
 
     def fits(self, volume: VolumeRecord) -> bool:
-        """Whether a free volume of the right class could be given to it."""
+        """Returns whether an available volume of the right class could be bound to it."""
         return (
             self.may_be(volume)
             and volume.modes.issuperset(self.modes)
@@ -49,7 +49,7 @@ class UnboundClaim(msgspec.Struct, frozen=True, array_like=True):
         )
 
     def may_be(self, volume: VolumeRecord) -> bool:
-        """What even a volume that is meant for the claim has to satisfy."""
+        """Returns whether a volume satisfies what even a volume reserved for the claim must satisfy."""
         return (
             volume.size >= self.size
             and volume.volume_mode == self.volume_mode
@@ -59,7 +59,7 @@ class UnboundClaim(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ClaimOutcome(NamedTuple):
-    """What becomes of the claims on a node: NO_VOLUME or NO_SPACE, or what each gets, and the points for that."""
+    """The outcome on a node: NO_VOLUME or NO_SPACE, or the volume of each claim and the score."""
 
     refused: int
     picks: tuple[VolumeChoice, ...] = ()
@@ -85,7 +85,7 @@ def unbound_claim(position: int, claim: ClaimRecord, store: VolumeStore) -> Unbo
 
 
 class ClaimMatcher:
-    """For the claims of one pod class."""
+    """Matches the claims of one pod class."""
 
     def __init__(self, claims: Sequence[UnboundClaim], line: Line) -> None:
         self._selected = [claim for claim in claims if claim.selected is not None]
@@ -93,13 +93,13 @@ class ClaimMatcher:
         self._line = line
 
     def keys(self, store: VolumeStore) -> set[str]:
-        """The labels that decide from where the volumes can be reached that are meant for these claims; of all others
-        the shelves know it."""
+        """Returns the labels on which the reach of the volumes reserved for these claims depends. Those of all other
+        volumes are in their pools."""
         meant = [store.volumes.get(claim.meant) for claim in self._unselected]
         return {key for volume in meant if volume is not None and volume.reach for key in volume.reach.keys}
 
     def outcome(self, labels: Mapping[str, str], store: VolumeStore, taken: Set[str] = frozenset()) -> ClaimOutcome:
-        """On a node with these labels; `taken` volumes are not to be had."""
+        """Returns the outcome on a node with these labels; volumes in `taken` are not available."""
         given: dict[str, tuple[UnboundClaim, VolumeRecord]] = {}
         to_make = list(self._selected)
         for claim in self._unselected:
@@ -119,8 +119,8 @@ class ClaimMatcher:
         return ClaimOutcome(FOUND, tuple(picks), self._score(list(given.values()), made))
 
     def room(self, labels: Mapping[str, str], store: VolumeStore, most: int) -> int:
-        """How many pods with such claims a node could take, one after the other, `most` if nothing limits them. New
-        volumes limit nothing: nobody says how many can be made."""
+        """Returns how many pods with such claims a node could take, one after the other; `most` if nothing limits them.
+        New volumes do not limit: their possible number is unknown."""
         taken: set[str] = set()
         for capacity in range(most):
             outcome = self.outcome(labels, store, taken)
@@ -133,8 +133,8 @@ class ClaimMatcher:
     def _score(
         self, given: list[tuple[UnboundClaim, VolumeRecord]], made: list[tuple[UnboundClaim, int | None]]
     ) -> int:
-        """How well the volumes fit, or how empty the storage stays, on average over the classes. New volumes count
-        only where no existing one is used, and where it is known how much room there is."""
+        """Returns how tightly the volumes fit, or how empty the storage stays, averaged over the classes. New volumes
+        count only if no existing one is used, and if the capacity is known."""
         asked: dict[str, int] = {}
         has: dict[str, int] = {}
         for claim, volume in given:
@@ -155,7 +155,8 @@ def _used(asked: int, has: int) -> int:
 def _best(
     claim: UnboundClaim, labels: Mapping[str, str], store: VolumeStore, taken: Collection[str]
 ) -> VolumeRecord | None:
-    """The volume that is meant for the claim, and if the node cannot reach that, none; else the smallest that fits."""
+    """Returns the volume reserved for the claim, or None if the node cannot reach it; without one, the smallest that
+    fits."""
     meant = store.volumes.get(claim.meant) if claim.meant not in taken else None
     if meant is not None:
         return meant if is_admitted(meant.reach, labels) else None
@@ -165,7 +166,7 @@ def _best(
 
 
 def _provision(claim: UnboundClaim, labels: Mapping[str, str], store: VolumeStore) -> tuple[int, int | None]:
-    """Whether a volume could be made for a claim, and how much room there is if that is known."""
+    """Returns whether a volume can be provisioned for a claim, and the capacity if that is known."""
     storage_class = store.classes.get(claim.class_name)
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return NO_VOLUME, None
@@ -173,6 +174,6 @@ def _provision(claim: UnboundClaim, labels: Mapping[str, str], store: VolumeStor
         return NO_VOLUME, None
     driver = store.csi_drivers.get(storage_class.provisioner)
     if not claim.sized or driver is None or not driver.storage_capacity:
-        return FOUND, None  # nobody keeps count of what is left
+        return FOUND, None  # the remaining capacity is not tracked
     capacity = store.stock.pool(claim.class_name).capacity(labels, claim.units)
     return (NO_SPACE, None) if capacity is None else (FOUND, capacity.capacity)

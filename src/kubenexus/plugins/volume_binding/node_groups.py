@@ -1,5 +1,5 @@
-"""From nodes that volumes cannot tell apart to all rows: outcomes are kept by group, and only those are worked out
-again that a change concerns."""
+"""Outcomes by group of nodes that are equal to volumes. After a change, only the outcomes of the groups it concerns are
+computed again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,12 +14,12 @@ from kubenexus.state.volumes.volume_pool import StorageClassPool
 from kubenexus.state.volumes.volume_topology import Label, VolumeTopology
 
 Values = tuple[str | None, ...]
-_MOST_CODES = 1 << 40  # beyond it, codes of several labels are numbered anew before another is added
+_MOST_CODES = 1 << 40  # above this, combined codes of several labels are renumbered before another is added
 
 
 class NodeGroups:
-    """Rows that agree in some labels: `of[n]` is row n's group, `values[g]` what the labels are in group g. Many
-    classes are given the same: nobody writes into them."""
+    """Rows with equal values of some labels: `of[n]` is row n's group, `values[g]` the values in group g. Many classes
+    share an object: callers must not write into it."""
 
     def __init__(self, keys: Sequence[str], codes: IntColumn, nodes: NodeColumns) -> None:
         self.keys, self.codes = keys, codes
@@ -35,11 +35,11 @@ class NodeGroups:
         return len(self.values)
 
     def labels(self, group: int) -> dict[str, str]:
-        """Those of the labels that the nodes of a group have."""
+        """Returns those of the labels that the nodes of a group have."""
         return {key: value for key, value in zip(self.keys, self.values[group], strict=True) if value is not None}
 
     def within(self, reach: VolumeTopology | None) -> Iterable[int]:
-        """The groups that something within this reach may concern."""
+        """Returns the groups that a change within this reach may concern."""
         certain: set[Label | None] = {None} if reach is None else reach.certain
         if None in certain:
             return range(len(self))
@@ -47,7 +47,7 @@ class NodeGroups:
 
 
 class ClaimOutcomes:
-    """Of one pod class's claims, on all rows; kept with the class."""
+    """The outcomes of one pod class's claims on all rows; cached with the class."""
 
     def __init__(self, claims: Sequence[UnboundClaim], line: Sequence[int]) -> None:
         self._matching = ClaimMatcher(claims, line)
@@ -79,7 +79,8 @@ class ClaimOutcomes:
         return self._by_group[group]
 
     def room_at(self, nodes: Nodes, most: int) -> IntColumn:
-        """How many pods with such claims each row could take, one after the other, `most` if nothing limits them."""
+        """Returns how many pods with such claims each row could take, one after the other; `most` if nothing limits
+        them."""
         groups = self._fresh(nodes.columns)
         store, labels = nodes.columns.volumes, map(groups.labels, range(len(groups)))
         by_group = np.array([self._matching.room(each, store, most) for each in labels], np.int64)
@@ -87,7 +88,7 @@ class ClaimOutcomes:
         return rooms
 
     def _fresh(self, nodes: NodeColumns) -> NodeGroups:
-        """Bring the outcomes up to date, and say which row is in which group."""
+        """Brings the outcomes up to date and returns the groups."""
         shelves = [nodes.volumes.stock.pool(name) for name in self._classes]
         stamp = (nodes.node_changes.mark, [shelf.version for shelf in shelves])
         if self._groups is None or stamp != self._stamp:
@@ -116,7 +117,7 @@ class ClaimOutcomes:
         return groups
 
     def _keys(self, shelves: list[StorageClassPool], nodes: NodeColumns) -> tuple[str, ...]:
-        """The labels that decide which volumes a node reaches, and whether one can be made for it."""
+        """Returns the labels that decide which volumes a node reaches, and whether one can be provisioned for it."""
         keys = self._matching.keys(nodes.volumes)
         for name, shelf in zip(self._classes, shelves, strict=True):
             known = nodes.volumes.classes.get(name)
@@ -124,7 +125,7 @@ class ClaimOutcomes:
         return tuple(sorted(keys))
 
     def _stale(self, shelves: list[StorageClassPool], groups: NodeGroups) -> set[int] | None:
-        """The groups that changes since last time concern; None: all of them."""
+        """Returns the groups that changes since the last time concern; None: all of them."""
         stale: set[int] = set()
         for shelf, version in zip(shelves, self._stamp[1], strict=True):
             touched = shelf.since(version)
@@ -135,7 +136,8 @@ class ClaimOutcomes:
         return stale
 
     def _known(self, old: NodeGroups, stale: set[int]) -> Mapping[Values, ClaimOutcome]:
-        """What is still right, by the labels it is right for: rows come, go and change their labels one at a time."""
+        """Returns the outcomes that are still valid, by label values: rows are added, removed and relabelled one at a
+        time."""
         return {values: self._by_group[g] for g, values in enumerate(old.values) if g not in stale}
 
     def _set(self, group: int, outcome: ClaimOutcome) -> None:
@@ -147,7 +149,7 @@ _NOTHING = ClaimOutcome(0)
 
 
 def _groups(keys: tuple[str, ...], nodes: NodeColumns) -> NodeGroups:
-    """Which rows agree in these labels, worked out once for all classes until a node changes."""
+    """Returns the groups of rows by these labels, computed once for all classes until a node changes."""
     found: NodeGroups = nodes.cached_until_node_change(
         (NodeGroups, keys), lambda: NodeGroups(keys, _codes(keys, nodes), nodes)
     )
@@ -155,7 +157,7 @@ def _groups(keys: tuple[str, ...], nodes: NodeColumns) -> NodeGroups:
 
 
 def _codes(keys: Sequence[str], nodes: NodeColumns) -> IntColumn:
-    """A number for each row, the same where all these labels are."""
+    """Returns a number for each row, equal where all these labels are equal."""
     codes: Any = np.zeros(nodes.size, np.int64)
     span = 1
     for key in keys:

@@ -1,8 +1,8 @@
-"""VolumeBinding: a pod goes where its volumes are, or where they can be had.
+"""VolumeBinding: places a pod on nodes that can reach its volumes, or where they can be provisioned.
 
 A bound claim's volume must be reachable from the node. A claim that waits for its pod gets the smallest existing volume
-that fits, or a new one where the class can provision it (`volume_matching`). Nodes where the volumes fit snugly, or
-where most storage stays free, score higher, along the line that `shape` draws.
+that fits, or a new one if the class can provision it (`matching`). Nodes where the volumes fit tightly, or where most
+storage stays free, score higher, along the line given by `shape`.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -40,7 +40,7 @@ _EMPTIER_IS_BETTER = ({"utilization": 0, "score": 10}, {"utilization": 100, "sco
 class VolumeBinding:
     name = "VolumeBinding"
     default_score = 0
-    volumes_only = True  # pods without volumes need not be signed
+    volumes_only = True  # pods without volumes need no signature
     reads = ()
     depends = Depends.NODE
     normalize = AS_IS
@@ -54,7 +54,7 @@ class VolumeBinding:
         points = [(int(point.get("utilization") or 0), int(point.get("score") or 0) * 10) for point in shape]
         self._line = [_height(points, used) for used in range(101)]
 
-    # --- which pods are alike --------------------------------------------------------------------------------------
+    # --- signature -------------------------------------------------------------------------------------------------
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> PodClaims | None:
         mounts = nodes.volumes.mounts(pod)
@@ -67,7 +67,7 @@ class VolumeBinding:
         shelves = [nodes.volumes.stock.pool(each.class_name) for each in claims.wanted]
         return nodes.node_changes.mark, tuple([shelf.version for shelf in shelves])
 
-    # --- where the pod may run -------------------------------------------------------------------------------------
+    # --- filter ----------------------------------------------------------------------------------------------------
 
     def pre_filter(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
         claims = self._claims(pod)
@@ -79,7 +79,7 @@ class VolumeBinding:
         claims = self._claims(pod)
         if claims is None:
             return
-        if claims.problem:  # which `pre_filter` has said, unless the configuration left it out
+        if claims.problem:  # `pre_filter` has rejected the pod, unless the configuration disabled it
             verdict.reject(nodes.alive, Reason(claims.problem, Code(claims.code)))
             return
         failed = self._refuse_away(claims.held, nodes, verdict) if claims.held else _NOWHERE
@@ -89,12 +89,12 @@ class VolumeBinding:
     def _refuse_unmade(
         self, pod: PodClass, claims: PodClaims, nodes: Nodes, verdict: NodeVerdict, failed: BoolColumn
     ) -> None:
-        """Rows that find no volume for a claim that has none yet."""
+        """Rejects rows that have no volume for an unbound claim."""
         selected = [each.selected for each in claims.wanted if each.selected is not None]
         outcomes = self._outcomes(pod, claims)
         if not selected and not outcomes.refused_somewhere(nodes.columns):
             return
-        elsewhere: BoolColumn = np.zeros(nodes.width, np.bool_)  # than where a volume is being made already
+        elsewhere: BoolColumn = np.zeros(nodes.width, np.bool_)  # than where a volume is being provisioned already
         for name in selected:
             elsewhere |= ~nodes.named([name])
         refused = outcomes.refused_at(nodes)
@@ -102,8 +102,8 @@ class VolumeBinding:
         verdict.reject((refused == NO_SPACE) & ~elsewhere & ~failed, self.SPACE)
 
     def _refuse_away(self, held: Sequence[BoundClaim], nodes: Nodes, verdict: NodeVerdict) -> BoolColumn:
-        """Rows that cannot reach the volume of a bound claim; each is told of the first such claim only. Returns the
-        rows where the attempt fails."""
+        """Rejects rows that cannot reach the volume of a bound claim, each for the first such claim only. Returns the
+        rows where the attempt fails with an error."""
         pending: BoolColumn = np.ones(nodes.width, np.bool_)
         failed: BoolColumn = np.zeros(nodes.width, np.bool_)
         for each in held:
@@ -123,7 +123,7 @@ class VolumeBinding:
         return failed
 
     def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
-        """As many as find volumes of their own."""
+        """Limits the number of pods to those that find volumes of their own."""
         claims = self._claims(pod)
         if claims is not None and claims.wanted and not claims.problem:
             np.minimum(capacity, self._outcomes(pod, claims).room_at(nodes, int(capacity.max(initial=0))), out=capacity)
@@ -137,7 +137,7 @@ class VolumeBinding:
             return Verdict(Code.UNRESOLVABLE, ((self.NONE if outcome.refused == NO_VOLUME else self.SPACE).text,))
         return Assignment(volumes=outcome.picks)
 
-    # --- where it would like to ------------------------------------------------------------------------------------
+    # --- score -----------------------------------------------------------------------------------------------------
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | int:
         claims = self._claims(pod)
@@ -177,7 +177,7 @@ def _within(reach: VolumeTopology | None, nodes: Nodes) -> BoolColumn:
 
 
 def _height(points: list[tuple[int, int]], used: int) -> int:
-    """The broken line at this point; between two points Go's division rounds towards zero."""
+    """Returns the line's value at `used`; between two points Go's division rounds towards zero."""
     if used <= points[0][0]:
         return points[0][1]
     for (x0, y0), (x1, y1) in pairwise(points):
