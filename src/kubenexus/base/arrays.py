@@ -5,13 +5,14 @@ down.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 IntColumn = NDArray[np.int64]
 BoolColumn = NDArray[np.bool_]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 # Amounts are capped here, not at 2**63 - 1, so that the sum of two still fits in int64.
 AMOUNT_CAP = 2**62 - 1
@@ -23,6 +24,16 @@ FLOAT_EXACT_MAX = 2**53 // 100
 def any_true(mask: Any) -> bool:
     """Returns whether the mask is true anywhere. Much faster than `mask.any()`, and faster than counting."""
     return bool(mask.size and mask.item(mask.argmax()))
+
+
+def grow(array: NDArray[Scalar], size: int, fill: int = 0, axis: int = -1) -> NDArray[Scalar]:
+    """Returns a copy of the array with `size` entries along `axis`, by default the last; new entries are `fill`."""
+    shape = [*array.shape]
+    shape[axis] = size
+    # `zeros` takes no memory for pages that are not written to; `full` writes to all of them.
+    grown = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
+    np.moveaxis(grown, axis, 0)[: array.shape[axis]] = np.moveaxis(array, axis, 0)
+    return grown
 
 
 _HUNDRED = np.array(100.0)  # as an array: NumPy converts a Python number slowly

@@ -7,6 +7,8 @@ back, it returns None and the cache recomputes all rows.
 import numpy as np
 from numpy.typing import NDArray
 
+from kubenexus.base.arrays import grow
+
 LIMIT = 1 << 16
 
 Rows = NDArray[np.int64]
@@ -31,7 +33,7 @@ class ChangeLog:
         if place == len(self._log):
             place = self._make_room()
         if row >= len(self._latest):
-            self._latest = np.concatenate([self._latest, np.full(row + 1, -1, np.int64)])
+            self._latest = grow(self._latest, len(self._latest) + row + 1, -1)
         self._log[place] = row
         self._repeated = max(self._repeated, self._latest.item(row))
         self._latest[row] = mark
@@ -51,7 +53,7 @@ class ChangeLog:
         """Doubles the log up to 2 * LIMIT, then drops its older half. Returns the index for the next change."""
         known = len(self._log)
         if known < 2 * LIMIT:
-            self._log = np.concatenate([self._log, np.zeros(known, np.int64)])
+            self._log = grow(self._log, 2 * known)
             return known
         self._log[:LIMIT] = self._log[LIMIT:]
         self._dropped += LIMIT

@@ -5,9 +5,8 @@ A rule compares one slot of all nodes at a time. A node-major layout is over twe
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from kubenexus.state.resources import grow_rows
+from kubenexus.base.arrays import grow
 from kubenexus.state.undo_log import UndoLog
 
 WHOLE = 1000
@@ -51,7 +50,7 @@ class DeviceColumns:
 
     def grow(self, capacity: int) -> None:
         for name in _COLUMNS:
-            setattr(self, name, grow_rows(getattr(self, name), capacity))
+            setattr(self, name, grow(getattr(self, name), capacity))
 
     def of_row(self, row: int) -> tuple[Device, ...]:
         return self._of_row.get(row, ())
@@ -60,7 +59,7 @@ class DeviceColumns:
         """Replaces the devices of a node, all free. The ledger then counts the pods that hold some of them."""
         if len(devices) > self.slots:
             for name in _COLUMNS:
-                setattr(self, name, _deepen(getattr(self, name), len(devices)))
+                setattr(self, name, grow(getattr(self, name), len(devices), axis=0))
         if devices or row in self._of_row:
             self.clear(row)
         if devices:
@@ -93,9 +92,3 @@ class DeviceColumns:
 
 
 _COLUMNS = ("share", "vram", "numa", "switch", "clique", "healthy")
-
-
-def _deepen(array: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
-    deeper = np.zeros((slots, array.shape[1]), array.dtype)
-    deeper[: len(array)] = array
-    return deeper

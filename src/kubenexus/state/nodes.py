@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kubenexus.api.allocatable import allocatable
 from kubenexus.api.core import Node
-from kubenexus.base.arrays import BoolColumn
+from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.state.change_log import ChangeLog
 from kubenexus.state.default_selectors import DefaultSelectors
 from kubenexus.state.derived import DerivedColumns
@@ -27,7 +27,7 @@ from kubenexus.state.labels import LabelColumns
 from kubenexus.state.pod_columns import PodColumns
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.ports import HostPortUse
-from kubenexus.state.resources import PODS, ResourceColumns, grow_rows
+from kubenexus.state.resources import PODS, ResourceColumns
 from kubenexus.state.taints import TaintColumn
 from kubenexus.state.undo_log import UndoLog
 from kubenexus.state.volumes.store import VolumeStore
@@ -238,7 +238,7 @@ class NodeColumns:
     def _grow(self) -> None:
         self.capacity *= 2
         for name in ("alive", "cordoned", "blocked", "name_hash", "tie_break"):
-            setattr(self, name, grow_rows(getattr(self, name), self.capacity))
+            setattr(self, name, grow(getattr(self, name), self.capacity))
         for columns in (self.resources, self.labels, self.taints, self.devices, self.volumes):
             columns.grow(self.capacity)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kubenexus.api.selectors import Requirement
-from kubenexus.base.arrays import BoolColumn
+from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.base.intern import UNKNOWN, Interner
 from kubenexus.state.affinity_terms import AffinityKind, AffinityTerm, PodSelectorTerm
 from kubenexus.state.existing_terms import ExistingTerms, SelectorValues
@@ -18,7 +18,6 @@ from kubenexus.state.labels import LabelColumns, matching
 from kubenexus.state.pod_counter import FewRows, PodCounter
 from kubenexus.state.pod_queries import PodQueries, PodQuery
 from kubenexus.state.pods import PodRecord, PodStage
-from kubenexus.state.resources import grow_rows
 
 
 class ExistingTerm:
@@ -96,10 +95,8 @@ class PodColumns:
     def _open(self) -> int:
         if self._size == len(self._row):
             capacity = 2 * self._size
-            self._row, self._namespace = grow_rows(self._row, capacity), grow_rows(self._namespace, capacity)
-            self._leaving = np.concatenate([self._leaving, np.zeros_like(self._leaving)])
-            self._waiting = np.concatenate([self._waiting, np.zeros_like(self._waiting)])
-            self._row[self._size :] = -1
+            self._row, self._namespace = grow(self._row, capacity, -1), grow(self._namespace, capacity)
+            self._leaving, self._waiting = grow(self._leaving, capacity), grow(self._waiting, capacity)
             self._labels.grow(capacity)
         self._size += 1
         return self._size - 1

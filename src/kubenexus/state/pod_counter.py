@@ -5,7 +5,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from kubenexus.base.arrays import IntColumn
+from kubenexus.base.arrays import IntColumn, grow
 from kubenexus.base.intern import ABSENT
 from kubenexus.state.labels import LabelColumn, LabelColumns
 
@@ -66,7 +66,7 @@ class PodCounter:
 
     def add(self, row: int, delta: int) -> None:
         if row >= len(self.rows):
-            self.rows = np.concatenate([self.rows, np.zeros(max(row + 1, len(self.rows)), np.int64)])
+            self.rows = grow(self.rows, len(self.rows) + max(row + 1, len(self.rows)))
         before = self.rows.item(row)
         self.rows[row] = before + delta
         self.max_per_row = max(self.max_per_row, before + delta)

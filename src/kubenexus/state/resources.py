@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kubenexus.base.arrays import AMOUNT_CAP, FLOAT_EXACT_MAX, IntColumn
+from kubenexus.base.arrays import AMOUNT_CAP, FLOAT_EXACT_MAX, IntColumn, grow
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.undo_log import UndoLog
 
@@ -59,9 +59,8 @@ class ResourceColumns:
         self.nonzero: IntColumn = cards[:, 2].T
 
     def grow(self, capacity: int) -> None:
-        more = np.zeros((capacity - len(self.by_row), *self.by_row.shape[1:]), np.int64)
-        self._deal(np.concatenate([self.by_row, more]))
-        self.endless = grow_rows(self.endless, capacity)
+        self._deal(grow(self.by_row, capacity, axis=0))
+        self.endless = grow(self.endless, capacity)
 
     def layout(self, names: tuple[str, ...]) -> ResourceLayout:
         """Returns the layout of these resources. It is cached, since most pods request the same few."""
@@ -137,7 +136,7 @@ class ResourceColumns:
             cards = np.zeros((*self.by_row.shape[:2], wider), np.int64)
             cards[: self._rows, :, :width] = self.by_row[: self._rows]  # not the rows that were never used
             self._deal(cards)
-            self.endless = np.concatenate([self.endless, np.zeros((wider - width, len(self.by_row)), np.int64)])
+            self.endless = grow(self.endless, wider, axis=0)
 
     def add_footprint(self, row: int, footprint: Footprint, sign: int, undo: UndoLog | None = None) -> bool:
         """Adds (or subtracts) a footprint. Returns False if a counter is at its cap: the caller must recount the
@@ -182,10 +181,3 @@ class ResourceColumns:
             self._cells.clear()
         self._cells[id(footprint)] = (footprint, cells)
         return cells
-
-
-def grow_rows(array: IntColumn, capacity: int) -> IntColumn:
-    """Returns the columns with zeros appended, up to `capacity` rows."""
-    wider = np.zeros((*array.shape[:-1], capacity), array.dtype)
-    wider[..., : array.shape[-1]] = array
-    return wider

@@ -3,6 +3,7 @@
 import numpy as np
 
 from kubenexus.api.core import Taint
+from kubenexus.base.arrays import grow
 from kubenexus.state.labels import CodeColumn
 
 TaintSet = tuple[Taint, ...]
@@ -20,9 +21,7 @@ class TaintColumn:
         self._free: list[int] = []
 
     def grow(self, capacity: int) -> None:
-        wider: CodeColumn = np.zeros(capacity, np.int32)
-        wider[: len(self.codes)] = self.codes
-        self.codes = wider
+        self.codes = grow(self.codes, capacity)
 
     @property
     def any(self) -> bool:

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.base.arrays import AMOUNT_CAP, BoolColumn, IntColumn
-from kubenexus.state.resources import grow_rows
+from kubenexus.base.arrays import AMOUNT_CAP, BoolColumn, IntColumn, grow
 from kubenexus.state.volumes.csi_translation import AttachedVolume
 from kubenexus.state.volumes.records import NodeRecord
 
@@ -39,13 +38,11 @@ class CsiDriverColumns:
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
-        self.described, self.limited = _wider(self.described, capacity), _wider(self.limited, capacity)
-        self._migrated = {plugin: _wider(column, capacity) for plugin, column in self._migrated.items()}
+        self.described, self.limited = grow(self.described, capacity), grow(self.limited, capacity)
+        self._migrated = {plugin: grow(column, capacity) for plugin, column in self._migrated.items()}
         for driver in self._drivers.values():
-            driver.count, old = grow_rows(driver.count, capacity), driver.limit
-            driver.limit = np.full(capacity, AMOUNT_CAP, np.int64)
-            driver.limit[: len(old)] = old
-            driver.installed = _wider(driver.installed, capacity)
+            driver.count, driver.limit = grow(driver.count, capacity), grow(driver.limit, capacity, AMOUNT_CAP)
+            driver.installed = grow(driver.installed, capacity)
 
     def of(self, name: str) -> CsiDriverUse:
         """Returns a driver's columns, and creates them if there are none."""
@@ -98,9 +95,3 @@ class CsiDriverColumns:
                 del ours[attachment]
         if bool(before) != bool(before + delta) and row not in theirs.get(attachment, ()):
             self.of(attachment.driver).count[row] += 1 if not before else -1
-
-
-def _wider(column: BoolColumn, capacity: int) -> BoolColumn:
-    wider: BoolColumn = np.zeros(capacity, np.bool_)
-    wider[: len(column)] = column
-    return wider
