@@ -1,1 +1,2 @@
-"""What happened and why, for people. Changes nothing; earlier rooms never call it."""
+"""Reports to people: metrics, logs, events and status conditions. It decides nothing, and earlier packages never import
+it."""

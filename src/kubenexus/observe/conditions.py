@@ -1,8 +1,8 @@
-"""What a pod's status says about its scheduling: the patch that says it, or None if it says so already.
+"""Builds the patches that write scheduling conditions into the status of pods and pod groups.
 
-Conditions and reasons are kube-scheduler's and no others: autoscalers and controllers read them. The message is the
-whole sentence, not cut as in the event. Patches are strategic merges, so that what others write stays; what they leave
-out stays, too, and so `lastTransitionTime` moves only when the status does.
+Types and reasons are kube-scheduler's and no others: autoscalers and controllers read them. The message is the whole
+sentence; only events truncate it. Patches are strategic merges, so conditions of other writers stay. A field that a
+patch leaves out stays, too: `lastTransitionTime` is sent only when the condition's status changes.
 """
 
 from typing import Any, Final
@@ -27,7 +27,7 @@ _REJECTED: Final = frozenset({Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDIN
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False):
-    """What is to be said, whenever it was first so."""
+    """The type, status, reason and message of a condition, without its times."""
 
     type: str
     status: str
@@ -36,38 +36,48 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
 
 
 def unschedulable_patch(pod: Pod, code: Code, sentence: str, now: float) -> Call | None:
-    """A decision that found no node, or failed: its code and sentence."""
+    """Returns the patch for a decision that found no node or failed, or None if the pod's status has that condition
+    already."""
     return patch(pod, Condition(POD_SCHEDULED, "False", reason_of(code), sentence), PODS, now)
 
 
 def reason_of(code: Code) -> str:
-    """Refused, or failed."""
+    """Returns the reason of the condition: `Unschedulable` if the decision refused the pod, `SchedulerError` if
+    deciding failed."""
     return UNSCHEDULABLE if code in _REJECTED else ERROR
 
 
 def gated_patch(pod: Pod, now: float) -> Call | None:
-    """As the API server says it when a pod is made; for a pod that came without a condition."""
+    """Returns the patch for a pod with scheduling gates. The API server sets this condition at creation; this is for a
+    pod without it."""
     return patch(pod, Condition(POD_SCHEDULED, "False", GATED, BEHIND_GATES), PODS, now)
 
 
 def held_patch(pod: Pod, sentence: str, now: float) -> Call | None:
-    """Before it may be tried: the rest of its gang is missing, say. More nodes would not help it."""
+    """Returns the patch for a pod that may not be tried yet, for instance because members of its gang are missing.
+
+    The reason is `SchedulingGated`, not `Unschedulable`: more nodes would not help, and autoscalers must not add them.
+    """
     return patch(pod, Condition(POD_SCHEDULED, "False", GATED, sentence), PODS, now)
 
 
 def patch(thing: Pod | PodGroup, condition: Condition, resource: ApiResource, now: float) -> Call | None:
-    """The call that makes the status of a pod, or of a group of pods, say this; None when it says so already."""
+    """Returns the call that writes `condition` into the status of a pod or a pod group, or None if it is there
+    already."""
     change = change_of(thing, condition, now)
     if change is None:
         return None
     meta = thing.metadata
-    # With the UID in it, the patch does not reach an object that was made again under the same name.
+    # The UID makes the server reject the patch for an object that was recreated under the same name.
     body = {"metadata": {"uid": meta.uid}, "status": {"conditions": [change]}}
     return verbs.patch(resource, meta.namespace, meta.name, body, part="status", content_type=STRATEGIC_PATCH)
 
 
 def change_of(thing: Pod | PodGroup, wanted: Condition, now: float) -> dict[str, Any] | None:
-    """The condition as it goes into a patch. A new generation alone is no reason to write, as in kube-scheduler."""
+    """Returns the condition as it goes into a patch, or None if status, reason and message are unchanged.
+
+    A new generation alone causes no write, as in kube-scheduler.
+    """
     old = next((each for each in thing.status.conditions if each.type == wanted.type), None)
     if old is not None and (old.status, old.reason, old.message) == (wanted.status, wanted.reason, wanted.message):
         return None

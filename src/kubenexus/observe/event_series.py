@@ -1,4 +1,4 @@
-"""One thing that happened, perhaps again and again, and how much of that the API server has been told."""
+"""An event and its repetitions, and how many of them the API server has received."""
 
 from kubenexus.base.clock import Clock
 from kubenexus.base.timestamps import format_micro_time
@@ -7,8 +7,11 @@ from kubenexus.observe.events import EventRecord, EventSource, Series, create_ca
 
 
 class EventSeries:
-    """`sent_count` is the count that the server knows, 0 before the first. The recorder sets `waiting`, so that a story
-    is in the hands of one writer at most, and `tries`, how often it was sent in vain since it waits."""
+    """An event with its count. `sent_count` is the count that the server has, 0 before the first call.
+
+    The recorder sets `waiting`, so that at most one writer sends a series at a time. It also sets `tries`: how many
+    calls failed since the series was queued.
+    """
 
     __slots__ = ("count", "first", "last", "name", "sent_count", "source", "told_at", "tries", "waiting", "what")
 
@@ -25,7 +28,7 @@ class EventSeries:
 
     @property
     def needs_sending(self) -> bool:
-        """Worth telling at once: that it happened, and that it happened again. How often can wait."""
+        """Whether to send without delay: the first occurrence and the first repetition. Later counts can be late."""
         return self.sent_count < min(self.count, 2)
 
     def repeat(self, now: float) -> None:
@@ -33,7 +36,8 @@ class EventSeries:
         self.last = now
 
     async def send(self, api: Api, clock: Clock, timeout: float) -> None:
-        """Raises what the API raises, unless that means that it was told already."""
+        """Sends the event, or its count if the server has the event. Raises what the API raises, except if the event
+        exists."""
         count, series = self.count, self._series()
         if not (self.sent_count and series and await self._repeat(api, series, timeout)):
             count = await self._create(api, series, count, timeout)
@@ -45,7 +49,7 @@ class EventSeries:
         except ApiError as error:
             if error.code != 404:
                 raise
-            return False  # somebody deleted the event, or it was too old
+            return False  # the event was deleted, or it expired
         return True
 
     async def _create(self, api: Api, series: Series | None, count: int, timeout: float) -> int:
@@ -54,7 +58,7 @@ class EventSeries:
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
-            return 1  # an earlier try went through and only its answer was lost
+            return 1  # an earlier call succeeded and only its answer was lost
         return count
 
     def _series(self) -> Series | None:

@@ -1,7 +1,7 @@
-"""Events as data (`events.k8s.io/v1`): what happened to a pod, in kube-scheduler's words, and the calls that tell it.
+"""Events as data (`events.k8s.io/v1`), with kube-scheduler's reasons and texts, and the calls that write them.
 
-Pure functions; `observe.recorder` decides what is sent and when. A note never names other tenants' pods, nor labels or
-taints of nodes: everybody who may read the namespace reads it.
+Pure functions; `observe.recorder` decides what is sent and when. A note never names pods of other tenants, nor labels
+or taints of nodes: every reader of the namespace can read it.
 """
 
 from typing import Final
@@ -23,12 +23,12 @@ RELEASED: Final = "GangReleased"
 STUCK: Final = "GangStuck"
 FAILED: Final = "FailedScheduling"
 
-NOTE_LIMIT: Final = 1024  # bytes; the API server refuses a longer note
+NOTE_LIMIT: Final = 1024  # bytes; the API server rejects a longer note
 NAME_LIMIT: Final = 253
 
 
 class Reference(ApiObject):
-    """An object that an event is about. Equal for two versions of it, but for the version."""
+    """The object that an event is about. Two versions of an object differ only in `resource_version`."""
 
     kind: str = ""
     namespace: str = ""
@@ -39,7 +39,7 @@ class Reference(ApiObject):
 
 
 class EventRecord(msgspec.Struct, frozen=True, gc=False):
-    """What happened, before anybody knows whether it is worth an event of its own."""
+    """What happened to an object, before the recorder decides whether it becomes a new event or a repetition."""
 
     regarding: Reference
     type: str
@@ -49,7 +49,7 @@ class EventRecord(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Happenings with equal keys are the same thing happening again."""
+        """Identifies repetitions: two records with equal keys belong to one event series."""
         return (self.regarding.uid, self.type, self.reason, self.action, self.note)
 
 
@@ -64,7 +64,8 @@ class _Name(ApiObject):
 
 
 class _Event(ApiObject):
-    """The body. `apiVersion` and `kind` have no defaults, or they would be left out."""
+    """The body of a new event. `apiVersion` and `kind` have no defaults: fields that equal their default are not
+    encoded."""
 
     api_version: str
     kind: str
@@ -85,7 +86,7 @@ class _Repeated(ApiObject):
 
 
 class EventSource(msgspec.Struct, frozen=True, gc=False):
-    """Who tells: `controller` is the name of the scheduler's profile, `instance` that with the host's name."""
+    """The reporter of an event: `controller` is the name of the profile, `instance` adds the name of the host."""
 
     controller: str
     instance: str
@@ -96,29 +97,29 @@ class EventSource(msgspec.Struct, frozen=True, gc=False):
 
 
 def scheduled(pod: Pod, node: str) -> EventRecord:
-    """The bind was accepted."""
+    """The API server accepted the binding."""
     note = f"Successfully assigned {pod.key} to {node}"
     return EventRecord(object_reference(pod), NORMAL, SCHEDULED, "Binding", truncate_note(note))
 
 
 def failed_scheduling(pod: Pod, sentence: str) -> EventRecord:
-    """No node, or something went wrong; `sentence` is the decision's."""
+    """The pod was refused or the attempt failed; `sentence` is that of the decision."""
     return EventRecord(object_reference(pod), WARNING, FAILED, "Scheduling", truncate_note(sentence))
 
 
 def gang_unclear(pod: Pod, text: str) -> EventRecord:
-    """The pod says different things about its gang; `text` says what counts."""
+    """The pod's declarations of its gang contradict each other; `text` names the ones that count."""
     return EventRecord(object_reference(pod), WARNING, UNCLEAR, "Scheduling", truncate_note(text))
 
 
 def gang_released(pod: Pod, gang: str, minimum: int) -> EventRecord:
-    """A bound member has to go again, since its gang was not complete in time."""
+    """A bound member is evicted because its gang was not complete in time."""
     note = f"gang {gang} did not have its {minimum} members on nodes in time: released, to start as a whole"
     return EventRecord(object_reference(pod), WARNING, RELEASED, "Scheduling", truncate_note(note))
 
 
 def gang_stuck(pod: Pod, gang: str, minimum: int) -> EventRecord:
-    """As before, but nobody would make the pod again, so it is left alone."""
+    """A bound member of an incomplete gang is not evicted: it has no controller that would recreate it."""
     note = f"gang {gang} did not have its {minimum} members on nodes in time; this one has no controller: not evicted"
     return EventRecord(object_reference(pod), WARNING, STUCK, "Scheduling", truncate_note(note))
 
@@ -136,20 +137,22 @@ def object_reference(pod: Pod) -> Reference:
 
 
 def truncate_note(note: str) -> str:
-    """At most 1024 bytes, as the API server wants it: the end gives way to ` ...`, and no letter is cut in two."""
+    """Returns the note cut to 1024 bytes, the limit of the API server. A cut note ends in ` ...`, at a character
+    boundary."""
     if len(note) * 4 <= NOTE_LIMIT or len(raw := note.encode()) <= NOTE_LIMIT:
         return note
     return raw[: NOTE_LIMIT - 4].decode(errors="ignore") + " ..."
 
 
 def event_name(regarding: str, nanoseconds: int) -> str:
-    """`web-0.17f1c5e8a3b2d400`. kube-scheduler falls back to a UUID where that is too long; we shorten the name."""
+    """Returns a name such as `web-0.17f1c5e8a3b2d400`. Where that is too long, kube-scheduler uses a UUID; we shorten
+    the pod's name."""
     tail = f".{nanoseconds:x}"
     return regarding[: NAME_LIMIT - len(tail)].rstrip("-.") + tail
 
 
 def create_call(what: EventRecord, source: EventSource, name: str, first: float, series: Series | None = None) -> Call:
-    """Tell it as an event of its own, or (after somebody deleted that) as the series it has become."""
+    """Returns the call that creates the event. `series` is set if an event was deleted after it had repetitions."""
     namespace = what.regarding.namespace or "default"
     body = _Event(
         api_version=EVENTS.api_version,
@@ -169,6 +172,6 @@ def create_call(what: EventRecord, source: EventSource, name: str, first: float,
 
 
 def repeat_call(what: EventRecord, name: str, series: Series) -> Call:
-    """Tell that it happened again, by the event we have."""
+    """Returns the call that writes the new count into the existing event."""
     namespace = what.regarding.namespace or "default"
     return patch(EVENTS, namespace, name, _Repeated(series=series), content_type=STRATEGIC_PATCH)

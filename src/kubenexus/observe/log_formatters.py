@@ -1,10 +1,10 @@
-"""The two forms of a log line: klog's text and component-base's JSON.
+"""The two formats of a log line: klog's text and component-base's JSON.
 
-I1116 01:24:17.123456   12345 loop.py:12] "Bound pod" pod="shop/web-0" node="n1" cycle="17"
-{"ts":1794792257123.456,"caller":"app/scheduling_loop.py:12","msg":"Bound
-pod","v":0,"pod":{"name":"web-0","namespace":"shop"}}
+    I1116 01:24:17.123456   12345 loop.py:12] "Bound pod" pod="shop/web-0" node="n1" cycle="17"
+    {"ts":1794792257123.456,"caller":"app/scheduling_loop.py:12","msg":"Bound
+    pod","v":0,"pod":{"name":"web-0","namespace":"shop"}}
 
-Whatever stands in a value, a line stays a line: texts are quoted, long ones shortened, and several lines are indented.
+No value can break a line: texts are quoted, long ones are shortened, and texts of several lines are indented.
 """
 
 import logging
@@ -19,7 +19,7 @@ _LETTERS: Final = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "
 
 
 class ObjectRef(msgspec.Struct, frozen=True, gc=False):
-    """An object by its name, as `klog.KRef`."""
+    """An object by namespace and name, as `klog.KRef`."""
 
     namespace: str
     name: str
@@ -49,7 +49,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def text_of(value: Any) -> str:
-    """A value as it stands behind its key."""
+    """Returns a value as the text format writes it after its key."""
     named = _named(value)
     match to_json(value) if named is None else _tame(str(named)):
         case bool(flag):
@@ -63,7 +63,7 @@ def text_of(value: Any) -> str:
 
 
 def to_json(value: Any) -> Any:
-    """A value as JSON has it: objects by their names, errors and whatever else by their texts."""
+    """Returns a value for the JSON format: Kubernetes objects by name, errors and unknown types by their text."""
     named = _named(value)
     if named is not None:
         return {"name": named.name} | ({"namespace": named.namespace} if named.namespace else {})
@@ -79,7 +79,7 @@ def to_json(value: Any) -> Any:
 
 
 def quote(text: str) -> str:
-    """As Go quotes; a text of several lines is set off, as klog does it, so that it can be read."""
+    """Quotes as Go does. A text of several lines is indented, as klog does it, to stay readable."""
     if "\n" in text:
         return "<\n\t" + "\n\t".join(msgspec.json.encode(line).decode()[1:-1] for line in text.split("\n")) + "\n >"
     return msgspec.json.encode(text).decode()
@@ -101,11 +101,11 @@ def _keys(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _short(record: logging.LogRecord) -> str:
-    """`app/scheduling_loop.py:12`: the file with its folder, as zap shortens it."""
+    """Returns the file with its folder, as zap shortens it: `app/scheduling_loop.py:12`."""
     return f"{'/'.join(PurePath(record.pathname).parts[-2:])}:{record.lineno}"
 
 
 def _tame(text: str) -> str:
-    """Not too long, and without halves of letters, which cannot be written."""
+    """Shortens a long text and replaces lone surrogates, which cannot be encoded."""
     whole = text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text)} characters)"
     return whole if whole.isascii() else whole.encode(errors="replace").decode()

@@ -1,5 +1,5 @@
-"""At most one log line a minute for each key, with how many were left out since the last: a tenant that makes something
-fail again and again fills no disk."""
+"""Limits log lines to one a minute for each key and counts those left out: a failure that repeats must not fill the
+disk."""
 
 from typing import Final
 
@@ -10,14 +10,15 @@ REMEMBERED: Final = 1024  # keys
 
 
 class LogThrottle:
-    """Remembers a bounded number of keys; beyond it, those whose minute is over, and else the oldest, are forgotten."""
+    """Remembers at most `REMEMBERED` keys. Beyond that it forgets the keys whose minute is over, or else the oldest
+    key."""
 
     def __init__(self, clock: Clock, period: float = PERIOD) -> None:
         self._clock, self._period = clock, period
         self._lines: dict[str, tuple[float, int]] = {}  # when the next line may be written, and how many were left out
 
     def left_out(self, key: str) -> int | None:
-        """None if a line about this key is to be left out now; else how many were left out since the last one."""
+        """Returns None if the line must be left out now; otherwise how many lines were left out since the last one."""
         now = self._clock.now()
         due, count = self._lines.get(key, (now, 0))
         if now < due:

@@ -1,15 +1,15 @@
-"""Logging as Kubernetes' components do it: a constant message, then keys and values.
+"""Structured logging as in Kubernetes' components: a constant message, then keys and values.
 
     log = get("loop")
     log.info("Bound pod", pod=pod, node="n1")                        # always
     log.v(2, "Unable to schedule pod; no fit; waiting", pod=pod)     # with -v 2 or more
     log.error("Failed to renew lease", error, lock="ns/name")
 
-Messages begin with a capital letter, have no full stop and hold no values; keys are lowerCamelCase, and an object is
-logged under its kind. An expected refusal is no error. All lines that are written within `cycle(...)` carry its id.
+Messages begin with a capital letter, have no full stop and contain no values. Keys are lowerCamelCase, and an object is
+logged under its kind. An expected refusal is not an error. All lines written within `cycle(...)` carry its id.
 
-A line that is not wanted costs a comparison: on hot paths ask `log.on(4)` before making values for it.
-`observe.log_formatters` has the two forms that a line can take.
+A line below the verbosity costs one comparison. On hot paths call `log.enabled(4)` before computing values for it.
+`observe.log_formatters` has the two output formats.
 """
 
 import contextlib
@@ -24,14 +24,14 @@ from kubenexus.observe.log_formatters import JsonFormatter, KlogFormatter
 NAME: Final = "kubenexus"
 LOUDEST: Final = 10
 
-# V(0) is INFO, and each step quieter is one less: the standard library's own comparison does the rest.
+# V(0) is INFO, and each further level is one less: the standard library's own comparison does the filtering.
 _INFO: Final = logging.INFO
 
 _cycle: ContextVar[str] = ContextVar("cycle", default="")
 
 
 class Log:
-    """Bound to a name, and to keys that each of its lines has."""
+    """A logger with a name and with keys that each of its lines carries."""
 
     __slots__ = ("_keys", "_logger")
 
@@ -48,7 +48,7 @@ class Log:
             self._write(_INFO, message, keys)
 
     def v(self, level: int, message: str, /, **keys: Any) -> None:
-        """At a verbosity from 1 (rare news) to 5 (everything)."""
+        """Writes a line at a verbosity from 1 (rare news) to 5 (everything)."""
         if self._logger.isEnabledFor(_INFO - level):
             self._write(_INFO - level, message, keys)
 
@@ -57,14 +57,14 @@ class Log:
             self._write(logging.WARNING, message, keys)
 
     def error(self, message: str, error: BaseException | str | None = None, /, **keys: Any) -> None:
-        """Something that should not happen. The error's text goes under `err`; its traceback only with -v 5."""
+        """Reports something that should not happen. The error's text goes under `err`; its traceback needs -v 5."""
         if self._logger.isEnabledFor(logging.ERROR):
             trace = error if isinstance(error, BaseException) and self.enabled(5) else None
             said = {} if error is None else {"err": str(error) or type(error).__name__}
             self._write(logging.ERROR, message, said | keys, trace)
 
     def bind(self, **keys: Any) -> "Log":
-        """The same log with more keys in each line."""
+        """Returns the same log with more keys in each line."""
         return Log(self._logger, self._keys | keys)
 
     def _write(self, level: int, message: str, keys: dict[str, Any], trace: BaseException | None = None) -> None:
@@ -74,13 +74,13 @@ class Log:
 
 
 def get(name: str = "") -> Log:
-    """The log of a part of the program. Needs no `configure`; without it nothing but warnings is shown."""
+    """Returns the log of a part of the program. Without `configure` only warnings and errors are written."""
     return Log(logging.getLogger(f"{NAME}.{name}" if name else NAME))
 
 
 @contextlib.contextmanager
 def cycle(number: str) -> Iterator[None]:
-    """Everything that is logged in here, and in tasks that are started in here, carries this id."""
+    """Adds this id to everything logged in the block, and in tasks started in the block."""
     token = _cycle.set(number)
     try:
         yield
@@ -91,8 +91,11 @@ def cycle(number: str) -> Iterator[None]:
 def configure(
     verbosity: int = 0, form: Literal["text", "json"] = "text", stream: IO[str] | None = None
 ) -> logging.Handler:
-    """Called once, by the command: `-v` and `--logging-format`. Lines of other packages take the same form, from
-    warnings upwards. Returns the handler, for who wants to take it away again."""
+    """Applies `-v` and `--logging-format`; the command calls it once. Returns the handler, so that the caller can
+    remove it.
+
+    Lines of other packages take the same format, from warnings upwards.
+    """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if form == "json" else KlogFormatter())
     logging.getLogger().addHandler(handler)

@@ -1,10 +1,10 @@
 """Counters, gauges and histograms that cost a fraction of a microsecond: a number in a list, written by one thread.
 
-prometheus_client has its own, with locks, for ten times the price. We keep its formats and only hand it the samples
-when somebody asks. A family's labels are closed and few, and never a pod: beyond `LIMIT` sets of values everything
-goes under `other`, so that nobody can make the process grow by naming things.
+prometheus_client's own take locks and cost ten times as much. We keep its formats and hand it the samples at each
+scrape. The labels of a family are a fixed, short list, and never a pod. Beyond `LIMIT` sets of values everything is
+counted under `other`, so that users cannot make the process grow by choosing names.
 
-Hot paths keep the child that `at` returns and do not look it up each time.
+Hot paths keep the child that `labels` returns and do not look it up each time.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ OTHER: Final = "other"
 
 
 class MetricValue:
-    """A counter or a gauge."""
+    """The value of a counter or a gauge."""
 
     __slots__ = ("value",)
 
@@ -33,7 +33,7 @@ class MetricValue:
         self.value += amount
 
     def set(self, value: float) -> None:
-        """Gauges only: a counter that goes back is taken for a restart."""
+        """For gauges only: Prometheus takes a counter that decreases for a restart."""
         self.value = value
 
 
@@ -48,7 +48,7 @@ class HistogramBuckets:
         self.sum = 0.0
 
     def observe(self, value: float, times: int = 1) -> None:
-        """`times` values at once: the pods of a job that were decided together."""
+        """Records a value `times` times: the pods of a job are decided together."""
         self.counts[bisect_left(self.bounds, value)] += times
         self.sum += value * times
 
@@ -57,25 +57,25 @@ Child = TypeVar("Child", MetricValue, HistogramBuckets)
 
 
 class MetricFamily(ABC, Generic[Child]):
-    """All sets of label values of one metric."""
+    """One metric, with a child for each set of label values."""
 
     kind = ""
 
     def __init__(self, row: MetricDefinition) -> None:
         self.row = row
         self._children: dict[tuple[str, ...], Child] = {}
-        if not row.labels:  # shown from the start; the others once there is something to show
+        if not row.labels:  # shown from the start; children with labels appear with their first value
             self.labels()
 
     def labels(self, *values: str) -> Child:
-        """The child for these values of the labels, in the order of the table."""
+        """Returns the child for these label values, which are in the order of the table."""
         child = self._children.get(values)
         return self._open(values) if child is None else child
 
     def collect(self, *, canonical: bool = True) -> Metric:
-        """For prometheus_client. May run in another thread: it copies what it walks over in one step.
+        """Returns the samples for prometheus_client. May run in another thread: it copies the children in one step.
 
-        A whole number as the bound of a bucket is `1.0` in OpenMetrics and `1` in the older text, as Go writes it.
+        The bound 1 of a bucket is `1.0` in OpenMetrics (`canonical`) and `1` in the older text, as Go writes it.
         """
         metric = Metric(self.row.name.removesuffix("_total"), self.row.text, self.kind)
         for values, child in list(self._children.items()):
@@ -91,11 +91,11 @@ class MetricFamily(ABC, Generic[Child]):
 
     @abstractmethod
     def _new(self) -> Child:
-        """A child that has counted nothing yet."""
+        """Returns a child that has counted nothing yet."""
 
     @abstractmethod
     def _samples(self, metric: Metric, labels: dict[str, str], child: Child, canonical: bool) -> None:
-        """Adds the child's lines to the metric."""
+        """Adds the child's samples to the metric."""
 
 
 class Counter(MetricFamily[MetricValue]):
@@ -112,7 +112,7 @@ class Gauge(Counter):
     kind = "gauge"
 
     def replace(self, values: Mapping[tuple[str, ...], float]) -> None:
-        """These are all there are now: what is not named is no longer shown."""
+        """Sets all values at once. Label values that are not in `values` are no longer shown."""
         self._children = {}
         for labels, value in values.items():
             self.labels(*labels).add(value)

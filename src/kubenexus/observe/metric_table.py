@@ -1,9 +1,9 @@
-"""The metrics as a table: kube-scheduler's under its own names, labels, buckets and help texts, then ours.
+"""The metrics as a table: kube-scheduler's with its names, labels, buckets and help texts, then ours.
 
-Dashboards and alerts are written against these; a test compares the first part with a list made from kube-scheduler's
-source. A metric that nobody writes would read as a zero that somebody measured, so it is not here: preemption, Permit,
-times of single plugins (ours look at all nodes at once, for all pods of a class), its batching and hint caches, and
-`/metrics/resources`. docs/running.md tells people.
+Dashboards and alerts are written against these. A test compares the first part with a list made from kube-scheduler's
+source. A metric that is never written would read as a measured zero, so these are left out: preemption, Permit, times
+of single plugins (ours process all nodes at once, for all pods of a class), its batching and hint caches, and
+`/metrics/resources`. docs/running.md lists them for users.
 """
 
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ ALPHA: Final = "ALPHA"
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Bounds as Go's client computes them, one multiplication after the other: the same digits."""
+    """Returns bounds as Go's client computes them, by repeated multiplication: the digits must be the same."""
     bounds = [start]
     for _ in range(count - 1):
         bounds.append(bounds[-1] * factor)
@@ -22,7 +22,7 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 
 
 class MetricDefinition(NamedTuple):
-    """`buckets` for histograms only."""
+    """A row of the table. `buckets` is set for histograms only."""
 
     name: str
     stability: str
@@ -32,7 +32,7 @@ class MetricDefinition(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The help text with the stability before it, as Kubernetes' components have it."""
+        """The help text after the stability, as Kubernetes' components write it."""
         return f"[{self.stability}] {self.help}"
 
 

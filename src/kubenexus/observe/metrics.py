@@ -1,6 +1,7 @@
-"""What the process tells Prometheus. One object for the whole process, made by `app` and handed to whoever counts.
+"""The Prometheus metrics of the process. `app` creates one object and passes it to the parts that count.
 
-Earlier rooms return timings and amounts as data; the loop writes them here. `text` is what `/metrics` answers.
+Earlier packages return timings and amounts as data; the scheduling loop records them here. `text` produces the answer
+of `/metrics`.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ PLACES = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, Queue
 
 
 class Metrics(Collector):
-    """Attributes are named as the metrics are, without `scheduler_` and units."""
+    """All metrics. Attributes have the names of the metrics, without `scheduler_` and units."""
 
     def __init__(self) -> None:
         self._families: list[Counter | Histogram] = []
@@ -43,7 +44,7 @@ class Metrics(Collector):
         self.registry.register(self)
         self.process = ProcessCollector(registry=self.registry)
 
-    # --- what there is --------------------------------------------------------------------------------------------
+    # --- the metrics ----------------------------------------------------------------------------------------------
 
     def _attempts(self) -> None:
         self.schedule_attempts = self._counter("scheduler_schedule_attempts_total")
@@ -90,31 +91,33 @@ class Metrics(Collector):
         self.ledger_corrections = self._counter("kubenexus_ledger_corrections_total")
         self._gauge("kubenexus_build_info").labels(__version__).set(1)
 
-    # --- what the loop writes -------------------------------------------------------------------------------------
+    # --- recording ------------------------------------------------------------------------------------------------
 
     def attempt(self, result: str, profile: str, seconds: float, pods: int = 1) -> None:
-        """A turn ended so for that many pods. `seconds`: deciding, and for placed pods binding, too."""
+        """Records an attempt for `pods` pods. `seconds` is the time to decide and, for placed pods, to bind."""
         self.attempt_duration.labels(result, profile).observe(seconds, pods)
         self.schedule_attempts.labels(result, profile).add(pods)
 
     def group_attempt(self, result: str, profile: str, seconds: float) -> None:
-        """The same for a gang, which is one thing however many pods it has."""
+        """Records an attempt for a gang, which counts once however many pods it has."""
         self.group_attempt_duration.labels(result, profile).observe(seconds)
         self.group_attempts.labels(result, profile).add()
 
     def gang_started(self, members: int, seconds: float) -> None:
-        """A gang of which nobody had a node was given so many, so long after its oldest member was made."""
+        """Records a gang without bound members that was given `members` nodes, `seconds` after its oldest member was
+        created."""
         self.gang_decisions.labels("success").add()
         self.gang_size.labels().observe(members)
         self.gang_waiting.labels().observe(max(0.0, seconds))
 
     def bound(self, attempts: int, seconds: float) -> None:
-        """A pod has its node, in its so-manieth attempt and so long after its first."""
+        """Records a bound pod: how many attempts it took, and the seconds since the first."""
         self.pod_attempts.labels().observe(attempts)
         self.sli_duration.labels(str(attempts) if attempts < 15 else "15+").observe(seconds)
 
     def read_queue(self, room: SchedulingQueue) -> None:
-        """Who waits where and why, and who came in. A source: asked when somebody looks."""
+        """Sets the metrics of the queue: pods by state, arrivals, refusals by plugin. Registered as a source, so it
+        runs at each scrape."""
         for state in PLACES:
             waiting, gangs = room.pending(state), room.pending_gangs(state)
             self.pending_pods.labels(state.value).set(waiting.pods)
@@ -138,31 +141,34 @@ class Metrics(Collector):
         self.unschedulable_pods.replace(blamed)
         self.gang_members_short.labels().set(short)
 
-    # --- who looks ------------------------------------------------------------------------------------------------
+    # --- scraping -------------------------------------------------------------------------------------------------
 
     def add_source(self, source: Callable[[], None]) -> None:
-        """Called in the loop before each answer, to set what is cheaper to look up than to follow."""
+        """Registers a function that is called in the event loop before each scrape, for values that are cheaper to look
+        up than to track."""
         self._sources.append(source)
 
     async def text(self, accept: str = "") -> tuple[bytes, str]:
-        """The answer of `/metrics` and its content type, by the `Accept` header. Formatting goes on in a thread:
-        it takes tens of milliseconds, which the loop has not got."""
+        """Returns the body of `/metrics` and its content type, chosen by the `Accept` header.
+
+        Formatting runs in a thread: it takes tens of milliseconds, which would stall the event loop.
+        """
         for source in self._sources:
             source()
         return await asyncio.to_thread(self.render, accept)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
-        """As `text`, without asking the sources."""
+        """As `text`, without calling the sources."""
         encoder, content_type = choose_encoder(accept)
         view = self.registry if "openmetrics" in content_type else _OlderText(self)
         return encoder(view), content_type
 
     def collect(self, *, canonical: bool = True) -> Iterator[Metric]:
-        """For the registry."""
+        """Called by the registry at each scrape."""
         return (family.collect(canonical=canonical) for family in self._families)
 
     def describe(self) -> Iterator[Metric]:
-        """For the registry, which looks for doubles."""
+        """Called by the registry at registration, to find duplicate names."""
         return (
             Metric(family.row.name.removesuffix("_total"), family.row.text, family.kind) for family in self._families
         )
@@ -182,7 +188,7 @@ class Metrics(Collector):
 
 
 class _OlderText(Collector):
-    """The same with bounds of buckets as Go's client writes them, for who does not speak OpenMetrics."""
+    """The same metrics with bucket bounds as Go's client writes them, for scrapers that do not accept OpenMetrics."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
