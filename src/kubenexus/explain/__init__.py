@@ -1,1 +1,1 @@
-"""Why a pod waits or where it would run, computed from a dump of the cluster."""
+"""Explains where a pod would run or why it waits, from a dump of the cluster."""

@@ -1,4 +1,4 @@
-"""A cluster from a file: what `kubectl get nodes,pods,... -A -o json` printed, read into a ledger."""
+"""Reads a cluster from a file that `kubectl get nodes,pods,... -A -o json` printed into a ledger."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class _List(msgspec.Struct, gc=False):
 
 
 class ClusterDump(msgspec.Struct):
-    """The ledger, the pods as they were read, and what could not be used: `problems` by object, `ignored` by kind."""
+    """The ledger, the pods by key, and what could not be used: `problems` by object, `ignored` counts by kind."""
 
     ledger: Ledger
     pods: dict[str, Pod]
@@ -31,7 +31,8 @@ class ClusterDump(msgspec.Struct):
 
 
 def read_dump(raw: bytes, source: str) -> ClusterDump:
-    """Raises KubeNexusError, naming the file, when it is no list of Kubernetes objects at all."""
+    """Reads the output of kubectl. Raises KubeNexusError, naming `source`, if it is not a list of Kubernetes
+    objects."""
     try:
         found = from_json(raw, _List)
     except Malformed as error:
@@ -40,7 +41,7 @@ def read_dump(raw: bytes, source: str) -> ClusterDump:
         raise KubeNexusError(f"{source}: expected a List with `items`, as `kubectl get ... -o json` prints it")
     dump = ClusterDump(Ledger(), {}, [], {})
     kinds = [(_kind(item), item) for item in found.items]
-    # Nodes last but one, pods last: the order in which nothing has to be counted twice.
+    # Nodes after the other kinds and pods last: in this order the ledger counts nothing twice.
     kinds.sort(key=lambda pair: (pair[0] == "Pod", pair[0] == "Node"))
     for kind, item in kinds:
         _take(dump, kind, item)
@@ -56,7 +57,7 @@ def _kind(item: msgspec.Raw) -> str:
 
 
 def _take(dump: ClusterDump, kind: str, item: msgspec.Raw) -> None:
-    """One bad object never spoils the rest."""
+    """Adds one object to the dump. An object that cannot be read becomes a problem and does not affect the others."""
     if kind not in KINDS:
         dump.ignored[kind or "(no kind)"] = dump.ignored.get(kind or "(no kind)", 0) + 1
         return

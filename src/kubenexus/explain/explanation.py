@@ -1,7 +1,7 @@
-"""Why a pod goes where it goes, or waits: the decision, told to a person.
+"""Explains why a pod goes to a node, or waits, as data and as text.
 
-The object behind it is the Decision; this page adds the table of the best nodes and puts everything into words. A
-member of a gang is decided with its gang.
+The source is the planner's Decision; this module adds the table of the best nodes and the rendering. A member of a gang
+is decided together with its gang.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from kubenexus.state.ledger import Ledger
 
 
 class NodeRating(msgspec.Struct, frozen=True, gc=False):
-    """A feasible node: its total and what each plugin gave it."""
+    """A feasible node: its total score and the score of each plugin."""
 
     node: str
     total: int
@@ -30,8 +30,10 @@ class NodeRating(msgspec.Struct, frozen=True, gc=False):
 
 
 class GangFacts(msgspec.Struct, frozen=True, gc=False):
-    """The pod's gang: how many wait (this one included), how many have a node, and how many have to start together.
-    `held` says why it is not tried yet."""
+    """The pod's gang: members that wait (this pod included), members with a node, and how many must start together.
+
+    `held` is the reason why the gang is not tried yet, or "".
+    """
 
     name: str
     waiting: int
@@ -41,8 +43,10 @@ class GangFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Explanation(msgspec.Struct, frozen=True, gc=False):
-    """A decision about one pod, with the best nodes as they stood; or about its gang. `bound` is the node that the pod
-    has already; the decision is then what it would be if the pod waited."""
+    """A decision about one pod, with the best nodes at that time, or about its gang.
+
+    `bound` is the node that the pod has already. The decision is then what it would be if the pod waited.
+    """
 
     pod: str
     decision: Decision
@@ -52,7 +56,7 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def placement(self) -> PodPlacement | None:
-        """Where this very pod goes. A gang may start without it."""
+        """Where this pod goes, or None. A gang may start without it."""
         return next((each for each in self.decision.placements if each.pod == self.pod), None)
 
 
@@ -66,9 +70,11 @@ def explain(
     nodes: int = 5,
     gangs: GangSettings | None = None,
 ) -> Explanation:
-    """Decide for this pod as if it waited now; if it is in a gang, for all of `pods` that are in it and wait. If it is
-    bound or assumed, it is first taken off its node; the others stay on theirs. `gangs` is what its profile says of
-    gangs: a pod that waits respects the room that is kept for one before it."""
+    """Decides for this pod as if it waited now; if it is in a gang, for all waiting members among `pods`.
+
+    A bound or assumed pod is first removed from its node in `ledger`; the other pods stay. `gangs` are the gang
+    settings of its profile: a waiting pod must leave the capacity that is reserved for a gang before it in the queue.
+    """
     gangs = gangs or gang_settings({}, pod.spec.scheduler_name)
     ledger.remove_pod(pod.key)
     spec = msgspec.structs.replace(pod.spec, node_name="", scheduling_gates=[])
@@ -111,7 +117,7 @@ def _best(pod: Pod, ledger: Ledger, planner: Planner, nodes: int) -> tuple[NodeR
 
 
 def render_text(explanation: Explanation) -> str:
-    """The explanation as plain text, in lines that pipe well."""
+    """Returns the explanation as plain text, in lines suited to pipes."""
     decision, gang = explanation.decision, explanation.gang
     lines = [f"{explanation.pod}"]
     if explanation.bound:
@@ -137,7 +143,7 @@ def _gang_line(gang: GangFacts) -> str:
 
 
 def _started(explanation: Explanation) -> list[str]:
-    """A gang starts, with this pod or (beyond its minimum) without."""
+    """The lines for a gang that starts, with this pod or (beyond its minimum) without."""
     own, placements = explanation.placement, explanation.decision.placements
     if own is None:
         first = f"WHY      {len(placements)} others of the gang start; there is no room for this one beside them"
@@ -178,7 +184,7 @@ def _refused(decision: Decision) -> list[str]:
 
 
 def _certified(gang_diagnosis: GangDiagnosis) -> list[str]:
-    """The certificate, line by line."""
+    """The lines of the proof that the gang does not fit."""
     if gang_diagnosis.unlabelled:
         return [f"CLOSEST  none: no node has a label of the level {gang_diagnosis.level}"]
     where = f"{gang_diagnosis.level} {gang_diagnosis.domain}".strip() if gang_diagnosis.domain else "the whole cluster"

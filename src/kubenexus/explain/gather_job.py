@@ -1,5 +1,5 @@
-"""Gangs gathered from all pods there are: what `queue.gangs.job_assembler` has at hand while it follows a cluster,
-found out once for an explanation."""
+"""Builds gang jobs once from all pods of a dump. `queue.gangs.job_assembler` does the same incrementally in a running
+scheduler."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -15,12 +15,15 @@ from kubenexus.queue.gangs.gang_jobs import GangMember, build_gang_jobs, with_de
 from kubenexus.state.pods import is_finished
 
 Said = tuple[Pod, GangDeclaration]
-Usual = Callable[[Pod], TopologyRequest]  # how close members shall be when nobody says so
+Usual = Callable[[Pod], TopologyRequest]  # the topology of a gang that requests none
 
 
 class GatheredJob(msgspec.Struct, frozen=True, gc=False):
-    """The job that a pod waits in, since when, and from when it may be tried (`ready`), if that is later. `held` says
-    why it is not tried yet, "" if it is; `gang` names it to people and is empty for a pod by itself."""
+    """The job of a pod. `since` is the creation time of its oldest waiting pod, `ready` when it could first be tried,
+    if later.
+
+    `held` is the reason why the job is not tried yet, or "". `gang` is its name for people, "" for a single pod.
+    """
 
     job: Job
     since: float | None
@@ -34,7 +37,7 @@ def _unsaid(pod: Pod) -> TopologyRequest:
 
 
 def job_of_pod(pod: Pod, pods: Mapping[str, Pod], groups: GroupLookup, usual: Usual = _unsaid) -> GatheredJob:
-    """`pod` counts as one that waits, whatever its namesake among `pods` does."""
+    """Returns the job of `pod`, which counts as waiting; a pod with the same key in `pods` is ignored."""
     try:
         claim = declared_gang(pod)
     except Malformed as problem:
@@ -46,7 +49,7 @@ def job_of_pod(pod: Pod, pods: Mapping[str, Pod], groups: GroupLookup, usual: Us
 
 
 def waiting_gangs(pods: Mapping[str, Pod], groups: GroupLookup, usual: Usual = _unsaid) -> Iterator[GatheredJob]:
-    """All gangs of which somebody waits."""
+    """Yields all gangs with at least one waiting member."""
     gangs: dict[str, list[Said]] = {}
     for pod, claim in _members(pods.values()):
         gangs.setdefault(claim.key, []).append((pod, claim))
@@ -57,7 +60,7 @@ def waiting_gangs(pods: Mapping[str, Pod], groups: GroupLookup, usual: Usual = _
 
 
 def _gathered(found: list[Said], groups: GroupLookup, usual: Usual) -> GatheredJob:
-    """The gang of the first of these."""
+    """Builds the gang of the first of these members."""
     pod, claim = found[0]
     try:
         gang = with_default_topology(merge_gangs([resolve_gang(each, groups) for _, each in found]), usual(pod))
@@ -68,7 +71,7 @@ def _gathered(found: list[Said], groups: GroupLookup, usual: Usual) -> GatheredJ
     members = sorted((GangMember.of(each, said, _since(each)) for each, said in found), key=lambda member: member.order)
     seated = [(member, member.pod.spec.node_name) for member in members]
     formation = build_gang_jobs(gang, seated)
-    job = formation.jobs.get(gang.key, Job.of(pod))  # nobody is ready who waits behind gates
+    job = formation.jobs.get(gang.key, Job.of(pod))  # without a job if all waiting members have gates
     held = formation.hold.reasons[0] if formation.hold else ""
     return GatheredJob(job, formation.since, gang.title, held, formation.ready)
 
@@ -78,7 +81,7 @@ def _members(pods: Iterable[Pod]) -> Iterator[Said]:
         try:
             claim = declared_gang(pod) if _lives(pod) else None
         except Malformed:
-            continue  # it waits by itself, until it can be read
+            continue  # a pod with an unreadable gang waits as a single pod
         if claim is not None:
             yield pod, claim
 

@@ -1,7 +1,7 @@
-"""Who comes before a job and keeps room, as far as a dump tells: a scheduler that runs knows it from its queue.
+"""Finds the reservation that a job must respect, from a dump. A running scheduler knows it from its queue.
 
-Nothing of a reservation is written to the cluster. The first gang in line that lacks room has one, and it is found out
-by asking each that comes before the job. For how long it has been kept nobody can tell afterwards.
+Reservations are not written to the cluster. The first gang in the queue that lacks capacity has one, so each gang
+before the job is decided in turn to find it. How long the reservation has existed cannot be known from a dump.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ from kubenexus.state.ledger import Ledger
 def reservation_ahead_of(
     found: GatheredJob, pods: Mapping[str, Pod], ledger: Ledger, planner: Planner, gangs: GangSettings
 ) -> Reservation | None:
-    """What the job has to respect, if anything."""
+    """Returns the reservation that the job must respect, or None."""
     job = found.job
     if job.bound_nodes or not gangs.reservation_seconds:
         return None
@@ -41,21 +41,24 @@ def reservation_ahead_of(
 
 
 def queue_order(found: GatheredJob, profile: QueueProfile, now: float) -> tuple[float, ...]:
-    """Its place in the queue, the first the least; as there, who does not say its age has just come. Which of two that
-    are alike in this comes first is settled by who was heard of first, and no dump tells."""
+    """Returns the job's sort key in the queue, lowest first. As there, a job without an age counts as new.
+
+    Between equal keys the queue uses the order of arrival, which a dump does not contain.
+    """
     priority, since = found.job.priority, now if found.since is None else found.since
     ready = since if found.ready is None else min(found.ready, now)
     return profile.order(profile.effective_priority(priority, ready, now), since)
 
 
 def rank(found: GatheredJob, profile: QueueProfile, now: float) -> tuple[float, tuple[float, ...]]:
-    """Its place by its own priority, as `SchedulingQueue.rank` has it: who may keep room from whom."""
+    """Returns the job's sort key by its own priority, as `SchedulingQueue.rank`: which gang may reserve against which
+    job."""
     priority, since = found.job.priority, now if found.since is None else found.since
     return -priority, profile.order(priority, since)
 
 
 def _latest(pods: Collection[Pod]) -> float:
-    """When the dump was made, or a little before."""
+    """Returns the latest timestamp of any pod: when the dump was made, or a little before."""
     said = [pod.metadata.creation_timestamp for pod in pods]
     said += [each.last_transition_time for pod in pods for each in pod.status.conditions]
     return max((parse_timestamp(text, 0.0) for text in said), default=0.0)
