@@ -1,4 +1,4 @@
-"""The `kubenexus` command. Each subcommand is thin: it parses its options, calls one room and prints."""
+"""The `kubenexus` command. Each subcommand parses its options, calls one package and prints the result."""
 
 import click
 
@@ -31,7 +31,7 @@ main.add_command(simulate)
 @click.option("--markdown", is_flag=True, help="Print the page of the manual (docs/keys.md).")
 def keys(markdown: bool) -> None:
     """Print every label and annotation that KubeNexus reads."""
-    # Imported here: `kubenexus --version` has no need of them.
+    # Imported here to keep `kubenexus --version` fast.
     from kubenexus.api.keys import SECTIONS, render
 
     click.echo(render.render_markdown(SECTIONS) if markdown else render.render_plain(SECTIONS), nl=False)

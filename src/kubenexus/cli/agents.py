@@ -1,4 +1,4 @@
-"""`kubenexus agents`: nodes without machines, on any cluster, until it is interrupted."""
+"""`kubenexus agents`: simulated nodes on any cluster, until interrupted."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ def agents(nodes: int, kubeconfig: str, context: str, **said: Any) -> None:
     """Play the part of kubelets: keep nodes ready, run the pods that are bound to them, finish their deletion.
 
     For tests and demonstrations. A pod runs until it is deleted, or for as long as its annotation
-    sim.kubenexus.io/run-seconds says. Nodes stay when the command ends; nobody speaks for them then.
+    sim.kubenexus.io/run-seconds says. Nodes stay when the command ends, and nothing renews their leases then.
     """
     from kubenexus.base.errors import KubeNexusError
 
@@ -111,7 +111,7 @@ def _settings(said: Mapping[str, Any]) -> "AgentSettings":
 
 
 def _pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """`key=value` each."""
+    """Parses options of the form `key=value`."""
     for text in texts:
         if text.find("=") < 1:
             raise click.UsageError(f"{option} must be KEY=VALUE, not {text!r}")
@@ -119,7 +119,7 @@ def _pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 
 
 def _taint(text: str) -> "Taint":
-    """As kubectl writes them: `key=value:Effect` or `key:Effect`."""
+    """Parses a taint as kubectl writes it: `key=value:Effect` or `key:Effect`."""
     from kubenexus.api.core import Taint
 
     mark, colon, effect = text.rpartition(":")

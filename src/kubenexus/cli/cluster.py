@@ -1,4 +1,4 @@
-"""`kubenexus cluster`: a cluster in the box."""
+"""`kubenexus cluster`: an embedded cluster, served over HTTP."""
 
 import asyncio
 import random
@@ -56,7 +56,7 @@ async def _serve(
     from kubenexus.sim.apiserver.serving import write_kubeconfig
     from kubenexus.sim.embedded_cluster import open_embedded_cluster
 
-    ended, clock = interrupt_event(), WallClock()  # before anybody can know that we are here
+    ended, clock = interrupt_event(), WallClock()  # before the address is printed: a reader may send a signal at once
     wanted = _wanted(nodes, controllers, clock)
     async with open_embedded_cluster(door, clock, rng, wanted, lambda line: click.echo(line, err=True)) as box:
         if kubeconfig is not None:

@@ -1,4 +1,5 @@
-"""`kubenexus config`: look at a configuration before a scheduler does, in the words the scheduler would use."""
+"""`kubenexus config`: checks a configuration with the scheduler's own code and messages, before a scheduler loads
+it."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -41,7 +42,7 @@ def validate(file: str) -> None:
 
 @config.command()
 def defaults() -> None:
-    """Print the configuration that holds when nothing is said, as YAML."""
+    """Print the default configuration, as YAML."""
     from kubenexus.config import defaults as usual
     from kubenexus.config import to_yaml
 
@@ -49,7 +50,7 @@ def defaults() -> None:
 
 
 def _plugins() -> "Mapping[str, Factory]":
-    # Imported here: `kubenexus --version` has no need of NumPy.
+    # Imported here to keep NumPy out of `kubenexus --version`.
     from kubenexus.framework.registry import load_plugins
     from kubenexus.plugins import BUILT_IN
 

@@ -1,4 +1,4 @@
-"""`kubenexus demo`: see it work, with nothing but Python."""
+"""`kubenexus demo`: a demonstration that needs nothing but Python."""
 
 import asyncio
 import sys
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     help="Who places the pods. kube: kube-scheduler, for comparison, where one is at hand.",
 )
 def demo(keep: bool, **said: Any) -> None:
-    """A cluster in the box, the real scheduler, and a story in acts.
+    """An embedded cluster, the real scheduler, and a story in acts.
 
-    Everything ends with the command. If an act does not come true, it says which one, and the exit code is 1.
+    Everything ends with the command. If an act fails, the output names it, and the exit code is 1.
     """
     from kubenexus.base.errors import KubeNexusError
 

@@ -1,4 +1,4 @@
-"""`kubenexus explain`: why a pod goes where it goes, or waits; offline, from a dump of the cluster."""
+"""`kubenexus explain`: why a pod goes to a node, or waits; offline, from a dump of the cluster."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,11 +30,12 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
     kubectl get nodes,pods,namespaces,services,replicasets,statefulsets -A -o json > DUMP.json
 
     A member of a gang is planned with its gang. If that is a PodGroup or a Workload, have those in the file, too
-    (podgroups.scheduling.k8s.io). A pod that waits is told when the room there is is kept for a gang before it.
+    (podgroups.scheduling.k8s.io). For a pod that waits it also says if the free capacity is reserved for a gang before
+    it.
 
     Exit code 0: it would be placed; 2: it would not; 1: something is wrong with the input.
     """
-    # Imported here: `kubenexus --version` has no need of NumPy.
+    # Imported here to keep NumPy out of `kubenexus --version`.
     import msgspec
 
     from kubenexus.base.errors import KubeNexusError
@@ -65,7 +66,8 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
 
 
 def _profile(pod: "Pod", file: Path | None) -> "tuple[Planner, GangSettings]":
-    """Who decides for the pod, and what it was told about gangs. Raises KubeNexusError."""
+    """Returns the planner and the gang settings of the pod's profile. Raises KubeNexusError if the configuration has
+    none."""
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.config import load
     from kubenexus.config.args import GANGS

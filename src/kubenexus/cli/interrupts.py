@@ -1,4 +1,4 @@
-"""Ctrl-C: once to end in order, twice to end at once. No traceback either way."""
+"""Handling of Ctrl-C: the first ends in order, the second at once. No traceback either way."""
 
 import asyncio
 import contextlib
@@ -7,12 +7,14 @@ import signal
 
 import click
 
-AT_ONCE = 130  # what shells say of a program that was interrupted
+AT_ONCE = 130  # the exit code that shells use for an interrupted program
 
 
 def interrupt_event(restore: str = "") -> asyncio.Event:
-    """Set when somebody wants us to end. The second time we end at once: `restore` gives the terminal back, and
-    whoever watches our pipes cleans up."""
+    """Returns an event that the first SIGINT or SIGTERM sets. The second ends the process at once.
+
+    `restore` is printed before that exit, to reset the terminal. Child processes notice the closed pipes and clean up.
+    """
     ended = asyncio.Event()
 
     def end() -> None:
@@ -28,7 +30,7 @@ def interrupt_event(restore: str = "") -> asyncio.Event:
 
 
 def loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
-    """uvloop where it is installed."""
+    """Returns uvloop's event loop if uvloop is installed, otherwise None."""
     with contextlib.suppress(ImportError):
         import uvloop
 

@@ -25,7 +25,7 @@ ELECTION = {
 
 
 class Verbosity(click.IntRange):
-    """Also `-v=2`, as Go's flags have it."""
+    """Accepts `-v=2` as well as `-v 2`, as Go's flags do."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         said: Any = value.removeprefix("=") if isinstance(value, str) else value
@@ -33,7 +33,7 @@ class Verbosity(click.IntRange):
 
 
 class OneLineErrors(click.Command):
-    """What is wrong with a flag is told as everything else is: in one line, with exit code 1."""
+    """Reports a wrong flag like any other error: in one line, with exit code 1."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -62,7 +62,7 @@ class OneLineErrors(click.Command):
 @click.option("-v", "--v", "verbosity", type=Verbosity(0, 10), default=0, help="0 (quiet) to 10.")
 @click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def run(config_file: str | None, verbosity: int, logging_format: Any, **said: Any) -> None:
-    """Schedule the pods of a cluster, until it is asked to end."""
+    """Schedule the pods of a cluster until interrupted."""
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.config import InvalidConfiguration
     from kubenexus.observe import logs
@@ -98,7 +98,7 @@ def _run(config_file: str | None, said: Mapping[str, Any]) -> None:
         logs.get("config").info("Configuration", note=str(note))
     named = said["kubeconfig"] or configuration.document.client_connection.kubeconfig
     wish = ClientOptions(kubeconfig=named, context=said["context"], master=said["master"])
-    # Twice: tokens, login programs and certificates are kept by who uses them, and the lease has a thread of its own.
+    # Twice: each user keeps its own tokens, login programs and certificates, and the lease has a thread of its own.
     access, for_lease = load_client_config(wish, clock), load_client_config(wish, clock)
     identity = f"{socket.gethostname()}_{secrets.token_hex(8)}"
 
@@ -154,7 +154,7 @@ def _flags(said: Mapping[str, Any]) -> "Flags":
 
 
 def _loop_factory() -> Any:
-    """uvloop where it is installed: about twice the task switches a second."""
+    """Returns uvloop's event loop if uvloop is installed: about twice the task switches a second."""
     try:
         import uvloop
     except ImportError:

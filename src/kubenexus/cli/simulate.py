@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from kubenexus.sim.perf.workload_run import Result, WorkloadFilter, WorkloadRun
 
-INTERRUPTED = 130  # as shells have it
+INTERRUPTED = 130  # the exit code that shells use
 
 
 @click.group()
@@ -36,14 +36,14 @@ def scheduler_perf(
     """Play workloads in the format of kube-scheduler's benchmark (its test/integration/scheduler_perf).
 
     A FOLDER stands for every performance-config.yaml in it. Each workload has a cluster of its own and ends when every
-    pod that must have a node has one. Workloads that need a feature we do not have are not played, but listed with the
-    reason. The exit code is 1 when one did not end as it must.
+    pod that must have a node has one. Workloads that need a missing feature are not played, but listed with the reason.
+    The exit code is 1 if a workload failed.
     """
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.observe import logs
     from kubenexus.sim.perf.workload_run import WorkloadFilter
 
-    said = logs.configure(-1 if verbosity is None else verbosity)  # errors are told in any case
+    said = logs.configure(-1 if verbosity is None else verbosity)  # errors are logged in any case
     try:
         results = _played(paths, WorkloadFilter(**wanted), seed, log_file)
     except KubeNexusError as error:
@@ -92,17 +92,18 @@ def _opened(file: Path | None) -> Iterator[TextIO | None]:
         yield opened
 
 
-# ---- what is to be seen ----------------------------------------------------------------------------------------------
+# ---- output
+# ------------------------------------------------------------------------------------------------------------
 
 
 class _Lines:
-    """For those who read a file: one line for each workload."""
+    """Progress for a file or a pipe: one line for each finished workload."""
 
     def begin(self, trial: "WorkloadRun") -> None:
-        """Nothing to say yet."""
+        """Prints nothing."""
 
     def placed(self, pods: int) -> None:
-        """Nor while it runs."""
+        """Prints nothing."""
 
     def end(self, result: "Result") -> None:
         from kubenexus.sim.perf import report
@@ -111,7 +112,7 @@ class _Lines:
 
 
 class _Bar(_Lines):
-    """For those who watch: a bar that grows with the pods."""
+    """Progress for a terminal: a bar that grows with the pods."""
 
     def __init__(self, update: Callable[[int, str], None]) -> None:
         self._update = update
