@@ -1,1 +1,2 @@
-"""Clusters without machines: agents that play the part of kubelets, against any API server."""
+"""Simulated clusters: an API server, controllers and kubelets without machines, for tests, demonstrations and
+benchmarks."""

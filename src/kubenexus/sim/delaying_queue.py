@@ -1,4 +1,4 @@
-"""What is to be done and when. A plain value: whoever has a clock, real or virtual, asks what is due."""
+"""A queue of work items with due times. It has no clock: the caller passes the time, real or virtual."""
 
 from collections.abc import Hashable
 
@@ -8,7 +8,7 @@ from kubenexus.base.heap import Heap, Slot
 
 
 class WorkItem(msgspec.Struct, frozen=True):
-    """One thing to do: `what` is done to `whom` at `when`."""
+    """One item of work: do `what` to `whom` at `when`."""
 
     what: str
     whom: str
@@ -20,7 +20,7 @@ class WorkItem(msgspec.Struct, frozen=True):
 
 
 class DelayingQueue:
-    """Each chore is there once: planned again it moves, and while it is being done it is not handed out again."""
+    """Holds each (what, whom) once: adding it again moves it. An item that is being processed is not returned again."""
 
     def __init__(self) -> None:
         self._heap: Heap[WorkItem] = Heap()
@@ -32,7 +32,7 @@ class DelayingQueue:
         return len(self._heap)
 
     def plan(self, what: str, whom: str, when: float) -> None:
-        """At that time, and at no other. While it is being done: once more after it."""
+        """Schedules the item for that time and no other. If it is being processed, it runs once more afterwards."""
         chore = WorkItem(what, whom, when)
         if chore.key in self._doing:
             self._again[chore.key] = chore
@@ -41,24 +41,24 @@ class DelayingQueue:
         self._slots[chore.key] = self._heap.push(when, chore)
 
     def plan_by(self, what: str, whom: str, when: float) -> None:
-        """By that time: what is planned for earlier stays, and what is being done is not done again."""
+        """Schedules the item by that time: an earlier time stays, and an item being processed is not repeated."""
         key = (what, whom)
         slot = self._slots.get(key)
         if key not in self._doing and (slot is None or when < slot[0]):
             self.plan(what, whom, when)
 
     def drop(self, what: str, whom: str) -> None:
-        """Not at all any more. What is being done cannot be called back."""
+        """Removes the item. Processing that has begun continues."""
         self._forget((what, whom))
         self._again.pop((what, whom), None)
 
     def next_due(self) -> float | None:
-        """When there will be something to do; None if nothing is planned."""
+        """Returns the time of the first item, or None."""
         first = self._heap.first()
         return None if first is None else first.when
 
     def due(self, now: float, most: int) -> list[WorkItem]:
-        """What is to be done by now, the oldest first. Each has to be given back by `finish`."""
+        """Returns up to `most` items due by now, the oldest first. The caller must pass each to `finish`."""
         taken: list[WorkItem] = []
         while len(taken) < most and (first := self._heap.first()) is not None and first.when <= now:
             self._forget(first.key)
@@ -67,7 +67,7 @@ class DelayingQueue:
         return taken
 
     def finish(self, chore: WorkItem) -> None:
-        """It has been done, or given up."""
+        """Marks the item as processed, or given up."""
         self._doing.discard(chore.key)
         again = self._again.pop(chore.key, None)
         if again is not None:

@@ -1,4 +1,4 @@
-"""A whole cluster in the box: the server, its controllers, and agents for the nodes it is given."""
+"""An embedded cluster: the API server, its controllers, and agents for its nodes."""
 
 import asyncio
 import contextlib
@@ -19,17 +19,17 @@ from kubenexus.sim.kubelets.agents import Agents, AgentSettings
 
 
 class EmbeddedClusterSpec(NamedTuple):
-    """What is in it: the calls that register nodes, how their agents behave, and whether there are controllers."""
+    """The content of the cluster: calls that register nodes, settings of their agents, and whether controllers run."""
 
     nodes: Iterable[Call] = ()
-    agents: AgentSettings | None = None  # None: nobody plays the nodes
+    agents: AgentSettings | None = None  # None: the nodes have no agents
     controllers: bool = True
 
 
 class EmbeddedCluster(NamedTuple):
     served: ServedCluster
     client: ApiClient
-    kubeconfig: Path  # in a folder that goes with the box
+    kubeconfig: Path  # in a temporary folder of the cluster
 
     @property
     def folder(self) -> Path:
@@ -44,7 +44,7 @@ async def open_embedded_cluster(
     wanted: EmbeddedClusterSpec,
     report: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[EmbeddedCluster]:
-    """Open within the `with`; nothing is left of it afterwards. Raises KubeNexusError: a port in use, say."""
+    """Runs a cluster within the `with` and removes it afterwards. Raises KubeNexusError, e.g. for a port in use."""
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubenexus-box-")))
         served = await serve(door, clock, rng)
@@ -63,7 +63,7 @@ async def open_embedded_cluster(
 
 @contextlib.asynccontextmanager
 async def run_in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Goes on beside what is done within the `with`."""
+    """Runs the coroutine beside the body of the `with`."""
     task = asyncio.create_task(work)
     try:
         yield

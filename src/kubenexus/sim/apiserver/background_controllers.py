@@ -1,7 +1,7 @@
-"""What controllers do for everybody in a real cluster, in the background: custom kinds come and go with their
-definitions, owned objects follow their owners, namespaces that end are emptied.
+"""The built-in background controllers of a cluster: registration of custom kinds, garbage collection by owner, and
+emptying of terminating namespaces.
 
-Nothing happens while a request is served: changes are noted, and `run` works them off.
+Nothing runs while a request is served: changes are queued, and `run` processes them.
 """
 
 from collections import deque
@@ -23,12 +23,12 @@ class BackgroundControllers:
     def __init__(self, core: ObjectStore, *, active: bool) -> None:
         self._core = core
         self._active = active
-        self._ended: deque[str] = deque()  # uids whose dependents have to go
-        self._waiting: deque[tuple[ServedKind, str]] = deque()  # objects that wait for a finalizer of ours
-        self._held: dict[tuple[ServedKind, str], None] = {}  # those whose dependents take their time
+        self._ended: deque[str] = deque()  # uids of deleted owners whose dependents must be deleted
+        self._waiting: deque[tuple[ServedKind, str]] = deque()  # objects that wait for one of our finalizers
+        self._held: dict[tuple[ServedKind, str], None] = {}  # owners whose dependents are not gone yet
         self._namespaces: set[str] = set()
         self._listening: set[str] = set()
-        self._owned: dict[str, dict[tuple[str, str], ServedKind]] = {}  # by the owner's uid, each by its store and key
+        self._owned: dict[str, dict[tuple[str, str], ServedKind]] = {}  # by the owner's uid, then by store and key
         core.store.listen(_DEFINITIONS, self._definition)
         if active:
             core.store.listen(NAMESPACES, self._namespace)
@@ -40,7 +40,7 @@ class BackgroundControllers:
         return not (self._ended or self._waiting or self._namespaces)
 
     def run(self) -> None:
-        """Until nothing is left to do now. Cheap when nothing happened."""
+        """Processes the queued changes until none is left. Cheap when nothing changed."""
         while self._ended:
             self._drop_dependents(self._ended.popleft())
         while self._waiting:
@@ -48,7 +48,7 @@ class BackgroundControllers:
         for name in list(self._namespaces):
             self._empty(name)
 
-    # ---- what is noted -----------------------------------------------------------------------------------------------
+    # ---- queueing changes --------------------------------------------------------------------------------------------
 
     def _listen(self, kind: ServedKind) -> None:
         if kind.store not in self._listening:
@@ -70,7 +70,7 @@ class BackgroundControllers:
             self._namespaces.add(namespace)
 
     def _note_owners(self, kind: ServedKind, change: StoreChange) -> None:
-        """So that nobody has to look through all objects whenever one is deleted."""
+        """Maintains the index from owner to dependents, so that a deletion does not scan all objects."""
         for uid in _owners(change.before):
             owned = self._owned.get(uid, {})
             owned.pop((kind.store, change.key), None)
@@ -100,11 +100,11 @@ class BackgroundControllers:
                     self._listen(kind)
 
     def _drop(self, kind: ServedKind) -> None:
-        """What there is of a kind that ends goes with it, and whoever watches is told."""
+        """Removes all objects of a kind whose definition was deleted. Watchers receive a DELETED event for each."""
         for key, data in list(self._core.store.collection(kind.store).objects.items()):
             self._core.remove(kind, key, decode(data))
 
-    # ---- what is done ------------------------------------------------------------------------------------------------
+    # ---- processing --------------------------------------------------------------------------------------------------
 
     def _dependents(self, uid: str) -> list[tuple[ServedKind, str, Json]]:
         owned = self._owned.get(uid, {})
@@ -127,7 +127,7 @@ class BackgroundControllers:
         return data is not None and decode(data)["metadata"]["uid"] == owner["uid"]
 
     def _finish(self, kind: ServedKind, key: str) -> None:
-        """An owner that waits: its dependents are disowned, or go first."""
+        """Handles an owner that waits for a finalizer: orphans its dependents, or deletes them first."""
         data = self._core.store.get(kind.store, key)
         if data is None:
             return
@@ -139,7 +139,7 @@ class BackgroundControllers:
                 self._disown(each, where, head["uid"])
             self._strip(kind, key, _ORPHAN)
         elif _FOREGROUND in finalizers:
-            for each, where, item in dependents:  # each in the same way: the last of all goes first
+            for each, where, item in dependents:  # recursively: the last dependents are deleted first
                 own = self._dependents(item["metadata"]["uid"])
                 self._delete(each, where, "Foreground" if own else "Background")
             if self._dependents(head["uid"]):
@@ -148,7 +148,7 @@ class BackgroundControllers:
                 self._strip(kind, key, _FOREGROUND)
 
     def _empty(self, name: str) -> None:
-        """Deletes what is in a namespace that ends; the namespace itself when nothing is left."""
+        """Deletes what is in a terminating namespace, and the namespace itself when nothing is left."""
         left = 0
         for kind in self._core.registry.all():
             if kind.namespaced and kind.group != "events.k8s.io" and "delete" in kind.verbs:
@@ -170,7 +170,7 @@ class BackgroundControllers:
         try:
             deleting.delete(self._core, Target(kind, namespace, name), DeleteOptions(propagationPolicy=policy))
         except StatusError:
-            return  # gone, or not to be deleted: nothing we could do better
+            return  # the object is gone or may not be deleted
 
     def _disown(self, kind: ServedKind, key: str, uid: str) -> None:
         def change(item: Json) -> Json:
@@ -201,7 +201,7 @@ class BackgroundControllers:
 
 
 def _owners(data: bytes | None) -> list[str]:
-    """The uids of those who own an object."""
+    """Returns the uids of an object's owners."""
     if data is None or b'"ownerReferences"' not in data:
         return []
     return [str(each.get("uid", "")) for each in decode(data)["metadata"].get("ownerReferences") or ()]

@@ -33,7 +33,7 @@ class Preconditions(msgspec.Struct):
 
 
 class DeleteOptions(msgspec.Struct):
-    """What a client says about how to delete; also in the query."""
+    """The options of a delete request, from its body or its query."""
 
     kind: str = "DeleteOptions"
     apiVersion: str = "v1"  # noqa: N815
@@ -45,7 +45,7 @@ class DeleteOptions(msgspec.Struct):
 
 
 def read_options(body: bytes, query: dict[str, str]) -> DeleteOptions:
-    """Raises Refusal."""
+    """Reads the options of a delete request. Raises StatusError."""
     try:
         options = msgspec.json.decode(body, type=DeleteOptions) if body.strip() else DeleteOptions()
     except msgspec.DecodeError as error:
@@ -84,7 +84,7 @@ def _check(options: DeleteOptions) -> None:
 
 
 def delete(core: ObjectStore, target: Target, options: DeleteOptions) -> tuple[int, bytes, bool]:
-    """Deletes one object. Returns the code, the object or a Status, and whether it is an object. Raises Refusal."""
+    """Deletes one object. Returns the code, the object or a Status, and whether it is an object. Raises StatusError."""
     kind = target.kind
     data = core.store.get(kind.store, target.key)
     if kind.store == "namespaces" and target.name in _ETERNAL:
@@ -103,7 +103,7 @@ def delete(core: ObjectStore, target: Target, options: DeleteOptions) -> tuple[i
 
 
 def delete_many(core: ObjectStore, kind: ServedKind, keys: Iterable[str], options: DeleteOptions) -> None:
-    """Those that are still there; whatever is refused for one is refused for all."""
+    """Deletes those of `keys` that still exist. The first refusal ends the whole request."""
     for key in list(keys):
         namespace, _, name = key.rpartition("/")
         try:
@@ -132,13 +132,16 @@ def _fits(kind: ServedKind, item: Json, options: DeleteOptions) -> None:
 
 
 def _delete(core: ObjectStore, target: Target, item: Json, options: DeleteOptions) -> bool:
-    """Marks it, and removes it if nobody has to be waited for. Returns whether it is gone. Changes `item`."""
+    """Marks the object as deleted, and removes it if there is no finalizer and no grace period. Changes `item`.
+
+    Returns whether the object is gone.
+    """
     kind, head = target.kind, item["metadata"]
     before = encode(item)
     _propagation(kind, head, options)
     graceful = rule_of(kind).graceful
     wait = _grace(item, options) if graceful else 0
-    # What has no grace period and nobody to wait for goes without a mark.
+    # An object without grace period and finalizers is removed without a deletion timestamp.
     if graceful or head.get("finalizers"):
         _mark(core, head, wait, wait == 0 and not graceful)
     gone = not head.get("finalizers") and not head.get("deletionGracePeriodSeconds")
@@ -168,7 +171,7 @@ def _propagation(kind: ServedKind, head: Json, options: DeleteOptions) -> None:
 
 
 def _grace(item: Json, options: DeleteOptions) -> int:
-    """How long a pod may take."""
+    """Returns the grace period of a pod in seconds."""
     spec, phase = item["spec"], item.get("status", {}).get("phase")
     if not spec.get("nodeName") or phase in {"Succeeded", "Failed"}:
         return 0
@@ -179,7 +182,7 @@ def _grace(item: Json, options: DeleteOptions) -> int:
 
 
 def _mark(core: ObjectStore, head: Json, wait: int, at_once: bool) -> None:
-    """Sets or shortens the time; never lengthens it."""
+    """Sets the deletion timestamp, or shortens the grace period; never lengthens it."""
     if "deletionTimestamp" in head:
         if wait < head.get("deletionGracePeriodSeconds", 0):
             head["deletionTimestamp"] = core.stamps.later(wait)
@@ -192,7 +195,7 @@ def _mark(core: ObjectStore, head: Json, wait: int, at_once: bool) -> None:
 
 
 def _delete_namespace(core: ObjectStore, target: Target, item: Json) -> bool:
-    """Closed for new content; gone when it is empty and its finalizers are, too."""
+    """Marks a namespace as terminating. It is removed when it is empty and has no finalizers."""
     head = item["metadata"]
     if "deletionTimestamp" not in head:
         head["deletionTimestamp"] = core.now()
@@ -211,7 +214,7 @@ def _success(kind: ServedKind, item: Json) -> Json:
 
 
 def finalize(core: ObjectStore, target: Target, finalizers: list[str]) -> Result:
-    """namespaces/finalize: the last who had something there is done."""
+    """Serves namespaces/finalize: replaces the finalizers, and removes a deleted namespace without any."""
     data = core.store.get(target.kind.store, target.key)
     if data is None:
         raise not_found(target.kind, target.name)

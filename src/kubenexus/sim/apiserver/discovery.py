@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are, in the new form (one document) and in the old ones."""
+"""Discovery: the groups, versions and resources, aggregated into one document and in the older formats."""
 
 from kubenexus.sim.apiserver.kinds import Registry, ServedKind, Subresource
 from kubenexus.sim.apiserver.status_errors import Json
@@ -20,7 +20,7 @@ VERSION: Json = {
 }
 
 
-# Clients look here, not into the body, for what they got.
+# Clients identify the document by its content type, not by its body.
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -29,7 +29,7 @@ def wants_aggregated(accept: str) -> bool:
 
 
 def aggregated(registry: Registry, *, core: bool) -> Json:
-    """`/api` or `/apis` as one document."""
+    """Returns `/api` or `/apis` as one document."""
     groups: dict[str, dict[str, list[Json]]] = {}
     for kind in registry.all():
         if (kind.group == "") is core:
@@ -68,23 +68,23 @@ def _subresource(name: str, sub: Subresource) -> Json:
     return {"subresource": name, "responseKind": response, "verbs": list(sub.verbs)}
 
 
-# ---- the old forms ---------------------------------------------------------------------------------------------------
+# ---- the older formats -----------------------------------------------------------------------------------------------
 
 
 def versions(host: str) -> Json:
-    """`/api`"""
+    """Returns the document of `/api`."""
     where = [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": where}
 
 
 def groups(registry: Registry) -> Json:
-    """`/apis`"""
+    """Returns the document of `/apis`."""
     names = dict.fromkeys(kind.group for kind in registry.all() if kind.group)
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(registry, name) for name in names]}
 
 
 def group(registry: Registry, name: str) -> Json | None:
-    """`/apis/apps`"""
+    """Returns the document of one group, such as `/apis/apps`."""
     if not any(kind.group == name for kind in registry.all()):
         return None
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(registry, name)}
@@ -97,7 +97,7 @@ def _group(registry: Registry, name: str) -> Json:
 
 
 def resources(registry: Registry, group_version: str) -> Json | None:
-    """`/api/v1`, `/apis/apps/v1`"""
+    """Returns the document of one group and version, such as `/api/v1` or `/apis/apps/v1`."""
     kinds = [kind for kind in registry.all() if kind.group_version == group_version]
     if not kinds:
         return None

@@ -1,4 +1,4 @@
-"""A request and its answer, without sockets."""
+"""A request and its response, without sockets."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ PLAIN = "text/plain; charset=utf-8"
 
 
 class Request:
-    """What came in. Header names are lower case."""
+    """A request. Header names are lower case."""
 
     __slots__ = ("body", "headers", "method", "path", "query")
 
@@ -31,7 +31,7 @@ class Request:
 
 
 class Response(msgspec.Struct):
-    """What goes out: a body, or a watch that has not begun."""
+    """A response: a body, or a watch that is not open yet."""
 
     code: int
     body: bytes = b""

@@ -1,6 +1,6 @@
-"""What there is: the kinds of the server as data. The file was recorded from a real server; see tests/contract/record.
+"""The served kinds as data. The file was recorded from a real server; see tests/contract/record.
 
-A kind knows its names, not what becomes of its objects: that is in `rules`.
+A kind has names only; how its objects are defaulted and checked is in `rules`.
 """
 
 import functools
@@ -23,7 +23,7 @@ class Subresource(msgspec.Struct, frozen=True):
 
 
 class ServedKind(msgspec.Struct, frozen=True, rename="camel", eq=False):
-    """One kind. `store` names its collection in the store: core events and those of events.k8s.io are the same."""
+    """One kind. `store` names its collection in the store: events of v1 and of events.k8s.io share one."""
 
     group_version: str
     resource: str
@@ -35,8 +35,8 @@ class ServedKind(msgspec.Struct, frozen=True, rename="camel", eq=False):
     verbs: tuple[str, ...] = ()
     subresources: dict[str, Subresource] = {}
     columns: list[dict[str, Any]] = []
-    fields: tuple[str, ...] = ()  # which a field selector may name, beside name and namespace
-    custom: dict[str, Any] | None = None  # the version of its CustomResourceDefinition
+    fields: tuple[str, ...] = ()  # names that a field selector may use, besides name and namespace
+    custom: dict[str, Any] | None = None  # the version in its CustomResourceDefinition
     list_kind: str = ""
 
     @property
@@ -53,7 +53,7 @@ class ServedKind(msgspec.Struct, frozen=True, rename="camel", eq=False):
 
     @property
     def qualified(self) -> str:
-        """`pods`, `leases.coordination.k8s.io`: as messages name it."""
+        """The name in messages: `pods`, `leases.coordination.k8s.io`."""
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
     @property
@@ -76,7 +76,7 @@ def _store(group_version: str, resource: str) -> str:
 
 
 class Names(msgspec.Struct, frozen=True):
-    """What is asked for often, made once."""
+    """Encoded constants of a kind that every answer needs."""
 
     head: bytes
     list_head: bytes
@@ -84,14 +84,14 @@ class Names(msgspec.Struct, frozen=True):
 
 @functools.cache
 def names(kind: ServedKind) -> Names:
-    """How objects of the kind begin, and how lists of them do."""
+    """Returns the encoded first bytes of objects and of lists of the kind."""
     named = msgspec.json.encode({"kind": kind.kind, "apiVersion": kind.group_version})
     listed = msgspec.json.encode({"kind": kind.list_kind or f"{kind.kind}List", "apiVersion": kind.group_version})
     return Names(head=named[:-1] + b",", list_head=listed[:-1] + b",")
 
 
 def recorded() -> list[ServedKind]:
-    """The kinds of the real server that we serve, in its order."""
+    """Returns the kinds of the real server that we serve, in its order."""
     kinds = msgspec.json.decode((DATA / "kinds.json").read_bytes(), type=list[ServedKind])
     return [msgspec.structs.replace(kind, fields=FIELDS.get(kind.qualified, ())) for kind in kinds]
 
@@ -105,7 +105,7 @@ _EVENT_FIELDS = (
     "source",
     "type",
 )
-# What a field selector may name. A real server does not publish these.
+# Names that a field selector may use. A real server does not publish these.
 FIELDS: dict[str, tuple[str, ...]] = {
     "pods": (
         *(f"spec.{each}" for each in ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName")),
@@ -126,11 +126,11 @@ FIELDS: dict[str, tuple[str, ...]] = {
 
 
 class Registry:
-    """All kinds by where they are found. Custom ones come and go."""
+    """All kinds by group, version and resource. Custom kinds are added and removed."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], ServedKind] = {}
-        self._by_object: dict[tuple[str, str], ServedKind] = {}  # of several resources with one kind, the first
+        self._by_object: dict[tuple[str, str], ServedKind] = {}  # if several resources have one kind, the first
         self._group_versions: set[str] = set()
         for kind in recorded():
             self._kinds[kind.group_version, kind.resource] = kind
@@ -148,7 +148,7 @@ class Registry:
         return self._kinds.get((group_version, resource))
 
     def of_object(self, api_version: str, kind: str) -> ServedKind | None:
-        """By what an ownerReference says."""
+        """Finds a kind by the apiVersion and kind of an ownerReference."""
         return self._by_object.get((api_version, kind))
 
     def all(self) -> list[ServedKind]:
@@ -158,6 +158,6 @@ class Registry:
         return group_version in self._group_versions
 
     def _index(self) -> None:
-        """What is asked with every request is looked up, not looked for."""
+        """Builds the indexes that every request uses."""
         self._group_versions = {known for known, _ in self._kinds}
         self._by_object = {(each.group_version, each.kind): each for each in reversed(self._kinds.values())}

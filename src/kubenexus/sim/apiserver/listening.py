@@ -1,7 +1,7 @@
-"""Sockets: HTTP/1.1 as small as it can be, since every request is answered at once and nothing has to wait.
+"""Sockets: a minimal HTTP/1.1, which is enough because every request is answered synchronously.
 
-A request is answered in the callback in which its last byte came; no task is made for it. That is several times as
-fast as a web framework, and a watch is nothing but a transport that is written to.
+A request is answered in the callback that received its last byte; no task is created. That is several times as fast as
+a web framework, and a watch is only a transport that is written to.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from kubenexus.sim.apiserver.requests import RequestReader, Wrong
 from kubenexus.sim.apiserver.server import ApiServer
 from kubenexus.sim.apiserver.watching import Watch
 
-_AT_ONCE: Final = 16  # requests of one connection that are answered before others have their turn
+_AT_ONCE: Final = 16  # requests of one connection that are answered before those of others
 _REQUEST_SECONDS: Final = 60.0  # from the first byte of a request to its last
-_MOST_UNSENT: Final = 64 * 1024**2  # a watcher that lets so much pile up has gone to sleep
+_MOST_UNSENT: Final = 64 * 1024**2  # unsent bytes after which a watcher counts as stalled
 _BOOKMARK_SECONDS: Final = 60.0
 _WATCH_SECONDS: Final = 1800
 
 
 class CannotListen(KubeNexusError):
-    """The port is in use, or not ours to use."""
+    """The port is in use, or the process may not bind it."""
 
 
 class ServerConnection(asyncio.Protocol):
@@ -35,9 +35,9 @@ class ServerConnection(asyncio.Protocol):
         self._reader = RequestReader()
         self._watch: Watch | None = None
         self._timers: list[asyncio.TimerHandle] = []
-        self._deadline: asyncio.TimerHandle | None = None  # of the request that is not all there
+        self._deadline: asyncio.TimerHandle | None = None  # for the rest of a partly received request
 
-    # What the loop calls.
+    # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -52,12 +52,13 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._watch is not None:
-            return  # whoever watches has nothing more to say
+            return  # nothing is expected from a watcher
         self._reader.feed(data)
         self._work()
 
     def pause_writing(self) -> None:
-        """The reader of a watch is too slow: it has to begin anew, as with a real server."""
+        """Closes the connection of a watcher that reads too slowly; the client must list again, as with a real
+        server."""
         self.close()
 
     def close(self) -> None:
@@ -67,7 +68,7 @@ class ServerConnection(asyncio.Protocol):
     # One request.
 
     def _work(self) -> None:
-        """Answer what is there: a few requests, then others have their turn."""
+        """Answers up to `_AT_ONCE` complete requests, then yields to other connections."""
         try:
             for _ in range(_AT_ONCE):
                 if self._watch is not None or self._transport is None or self._transport.is_closing():
@@ -84,7 +85,7 @@ class ServerConnection(asyncio.Protocol):
             self._later()
 
     def _later(self) -> None:
-        """Nothing more is read until those requests that are there have had their turn."""
+        """Stops reading and schedules the rest of the buffered requests."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
             asyncio.get_running_loop().call_soon(self._go_on)
@@ -191,7 +192,7 @@ class Listener:
 
 
 async def listen(server: ApiServer, host: str, port: int, tls: ssl.SSLContext | None = None) -> Listener:
-    """Serves from now on. Port 0: any. Raises CannotListen."""
+    """Opens the port and serves. Port 0 means any free port. Raises CannotListen."""
     peers: set[ServerConnection] = set()
     loop = asyncio.get_running_loop()
     try:

@@ -1,4 +1,4 @@
-"""Lists: what the query says, pages, and the state at a version."""
+"""Lists: query options, pages, and the state at a version."""
 
 import base64
 from bisect import bisect_left
@@ -37,7 +37,7 @@ class Query(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct):
-    """Some objects in the order of their keys, as they are kept."""
+    """Objects as stored, in the order of their keys, with the version of the list."""
 
     version: int
     items: list[tuple[str, bytes]]
@@ -46,7 +46,7 @@ class Page(msgspec.Struct):
 
 
 def read_query(said: dict[str, str]) -> Query:
-    """Raises Refusal."""
+    """Reads the options of a list or a watch. Raises StatusError."""
     query = Query(
         labels=said.get("labelSelector", ""),
         fields=said.get("fieldSelector", ""),
@@ -112,7 +112,7 @@ def _watch_flaws(query: Query) -> list[FieldError]:
 
 
 def page(core: ObjectStore, kind: ServedKind, namespace: str, query: Query) -> Page:
-    """The objects that a list shows. Raises Refusal."""
+    """Returns the objects of a list. Raises StatusError."""
     matches = selecting.matcher(kind, query.labels, query.fields)
     version, after = _from_token(query.start) if query.start else (_version(core, query), "")
     collection = core.store.collection(kind.store)
@@ -132,7 +132,7 @@ def _selected(
     for index, key in enumerate(keys):
         if query.limit and len(found.items) == query.limit:
             found.next = _token(found.version, found.items[-1][0])
-            # How many are left is known only where nothing is selected.
+            # As in a real server, the remaining count is known only without a selector.
             found.left = len(keys) - index if matches is None else None
             break
         data = objects[key]

@@ -1,4 +1,4 @@
-"""Metadata: what the server writes into it on create and keeps on update."""
+"""Metadata: the fields that the server sets on create and protects on update."""
 
 import random
 
@@ -6,16 +6,16 @@ from kubenexus.base.clock import Clock
 from kubenexus.base.timestamps import format_time
 from kubenexus.sim.apiserver.status_errors import FieldError, Json, immutable
 
-# No vowels and nothing that looks like something else: a name by chance is never a word.
+# No vowels and no characters that look alike: a generated name is never a word.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-# The bits of a UUID that say which kind it is, and what they are in one that was drawn (RFC 9562, version 4).
+# The bits of a UUID that hold its version and variant, and their values for random UUIDs (RFC 9562, version 4).
 _FIXED = 0xF000 << 64 | 0xC000 << 48
 _VERSION_4 = 0x4000 << 64 | 0x8000 << 48
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
 
 
 class MetadataSource:
-    """Time and identity, from outside."""
+    """Produces times, uids and name suffixes from an injected clock and random generator."""
 
     def __init__(self, clock: Clock, rng: random.Random) -> None:
         self.clock, self.rng = clock, rng
@@ -23,7 +23,7 @@ class MetadataSource:
         self._text = ""
 
     def now(self) -> str:
-        """The time in whole seconds; written once a second."""
+        """Returns the time in whole seconds; formatted once a second."""
         second = int(self.clock.now())
         if second != self._second:
             self._second, self._text = second, format_time(second)
@@ -41,7 +41,7 @@ class MetadataSource:
 
 
 def born(meta: Json, stamps: MetadataSource) -> None:
-    """What a client cannot choose of a new object."""
+    """Sets the fields of a new object that a client cannot choose."""
     for key in (*_SYSTEM, "resourceVersion"):
         meta.pop(key, None)
     if not meta.get("name") and meta.get("generateName"):
@@ -51,14 +51,14 @@ def born(meta: Json, stamps: MetadataSource) -> None:
 
 
 def tidied(meta: Json) -> None:
-    """What is empty is not there."""
+    """Removes empty labels, annotations, finalizers and owner references."""
     for key in ("labels", "annotations", "finalizers", "ownerReferences"):
         if key in meta and not meta[key]:
             del meta[key]
 
 
 def kept(meta: Json, old: Json) -> None:
-    """What an update cannot change, silently; the rest is told by `check`."""
+    """Restores fields that an update cannot change and that are ignored silently; `check_change` reports the others."""
     for key in _SYSTEM:
         if key != "uid":
             meta.pop(key, None)

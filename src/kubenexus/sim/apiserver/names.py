@@ -1,4 +1,4 @@
-"""What names, labels and annotations may be, in the words of the API server."""
+"""Validation of names, labels and annotations, with the messages of the API server."""
 
 import functools
 import re
@@ -35,14 +35,14 @@ _VALUE_RULE = (
 
 
 def subdomain(name: str) -> str:
-    """Why it is no name of an object, or nothing."""
+    """Returns why this is not a valid name of an object, or ""."""
     if len(name) > 253:
         return "must be no more than 253 bytes"
     return "" if _DNS_SUBDOMAIN.fullmatch(name) else _SUBDOMAIN_RULE
 
 
 def label(name: str) -> str:
-    """The same for names that must be short: namespaces, containers, services."""
+    """Returns the same for names that must be a DNS label: namespaces, containers, services."""
     if "." in name:
         return "must not contain dots"
     if len(name) > 63:
@@ -51,7 +51,7 @@ def label(name: str) -> str:
 
 
 def path_segment(name: str) -> str:
-    """The same for RBAC, whose names may be nearly anything."""
+    """Returns the same for RBAC objects, whose names may contain almost anything."""
     if name in {".", ".."}:
         return f"may not be '{name}'"
     found = [each for each in "/%" if each in name]
@@ -60,7 +60,7 @@ def path_segment(name: str) -> str:
 
 @functools.lru_cache(8192)
 def qualified(key: str) -> str:
-    """Why it is no key of a label, or nothing."""
+    """Returns why this is not a valid label key, or ""."""
     prefix, slash, name = key.rpartition("/")
     if slash and not _DNS_SUBDOMAIN.fullmatch(prefix):
         return "prefix part " + _SUBDOMAIN_RULE if prefix else "prefix part must be non-empty"
@@ -89,7 +89,7 @@ def check_labels(labels: Mapping[str, str], field: str) -> list[FieldError]:
 
 
 def check_meta(meta: Json) -> list[FieldError]:
-    """Labels, annotations, finalizers and owners; the name is the kind's own affair."""
+    """Checks labels, annotations, finalizers and owners. The rule of the kind checks the name."""
     flaws = check_labels(meta.get("labels") or {}, "metadata.labels")
     annotations = meta.get("annotations") or {}
     for key in annotations:
@@ -118,7 +118,7 @@ def _check_owner(owner: Mapping[str, Any], field: str) -> list[FieldError]:
 
 
 def check_selector(selector: Mapping[str, Any] | None, field: str) -> list[FieldError]:
-    """A LabelSelector inside an object."""
+    """Checks a LabelSelector inside an object."""
     if not selector:
         return []
     flaws = check_labels(selector.get("matchLabels") or {}, f"{field}.matchLabels")

@@ -1,4 +1,5 @@
-"""The core: one store, the kinds, time and chance. Whatever serves requests reads and writes through it."""
+"""The shared state of the server: store, kinds, clock and random numbers. All request handlers read and write through
+it."""
 
 import random
 from collections.abc import Collection
@@ -18,7 +19,10 @@ NAMESPACES = "namespaces"
 
 
 class ObjectStore:
-    """Implements `World` for the rules. `without` names admission plugins that are switched off."""
+    """Store, registry and metadata source of one server; implements `rules.ClusterReader`.
+
+    `without` names disabled admission plugins.
+    """
 
     def __init__(
         self, clock: Clock, rng: random.Random, store: Store | None = None, without: Collection[str] = ()
@@ -28,7 +32,7 @@ class ObjectStore:
         self.registry = Registry()
         self.stamps = MetadataSource(clock, rng)
 
-    # What rules ask.
+    # The interface of the rules.
 
     def now(self) -> str:
         return self.stamps.now()
@@ -51,13 +55,13 @@ class ObjectStore:
     # Writing.
 
     def write(self, kind: ServedKind, key: str, item: Json) -> bytes:
-        """Commits an object; returns it as it is kept."""
+        """Commits an object and returns it as stored."""
         data = self._stamped(item)
         self.store.commit(kind.store, key, data)
         return data
 
     def remove(self, kind: ServedKind, key: str, item: Json) -> bytes:
-        """Commits a deletion; returns the last state, with the version of its end."""
+        """Commits a deletion and returns the last state, with the version of the deletion."""
         data = self._stamped(item)
         self.store.commit(kind.store, key, data, deleted=True)
         return data
@@ -75,10 +79,10 @@ def decode(data: bytes) -> Json:
 
 
 def kept(kind: ServedKind, item: Json) -> Json:
-    """An object as the store keeps it."""
+    """Returns an object as the store keeps it."""
     return inward(item) if kind.group == "events.k8s.io" else item
 
 
 def shown(kind: ServedKind, data: bytes) -> bytes:
-    """An object as clients of this kind see it, still without `kind` and `apiVersion`."""
+    """Returns an object as clients of this kind see it, still without `kind` and `apiVersion`."""
     return encode(outward(decode(data))) if kind.group == "events.k8s.io" else data

@@ -1,4 +1,4 @@
-"""`/openapi/v3`: as much as kubectl needs to validate, to compute patches and to explain."""
+"""Serves `/openapi/v3`: as much as kubectl needs to validate, to compute patches and to explain."""
 
 import re
 from typing import Any
@@ -8,7 +8,7 @@ from kubenexus.sim.apiserver.kinds import Registry, ServedKind
 from kubenexus.sim.apiserver.status_errors import Json
 
 _REF = re.compile(r"#/components/schemas/(.*)")
-# kubectl looks here whether the server checks fields itself.
+# kubectl reads here whether the server validates fields itself.
 _PARAMETERS = [
     {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
     for name in ("dryRun", "fieldManager", "fieldValidation", "force")
@@ -21,7 +21,7 @@ def index(registry: Registry) -> Json:
 
 
 def document(registry: Registry, path: str) -> Json | None:
-    """The document of one group and version: its kinds, and the paths by which they are written."""
+    """Returns the document of one group and version: its schemas, and the paths for writing."""
     kinds = [kind for kind in registry.all() if _path(kind) == path]
     if not kinds:
         return None
@@ -48,7 +48,7 @@ def _collect(kind: ServedKind, found: dict[str, Any]) -> None:
 
 
 def _collect_all(names: list[str], found: dict[str, Any]) -> None:
-    """The definitions with those that they refer to."""
+    """Adds the definitions and all definitions that they refer to."""
     while names:
         name = names.pop()
         if name not in found:

@@ -1,4 +1,4 @@
-"""PATCH: which kind of patch it is, and what comes out of it."""
+"""PATCH requests: selects the patch format and applies it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 def patch(core: ObjectStore, target: Target, request: Request) -> Result:
-    """Raises Refusal."""
+    """Applies the patch of a request. Raises StatusError."""
     content = request.header("content-type").partition(";")[0].strip()
     wish = request_bodies.wish(request, "PatchOptions")
     if content == APPLY:
@@ -35,7 +35,7 @@ def patch(core: ObjectStore, target: Target, request: Request) -> Result:
 
 
 def _seen(kind: ServedKind, old: Json) -> Json:
-    """The object as the client knows it, so that a patch may speak of its kind."""
+    """Returns the object as the client sees it, with `kind` and `apiVersion`, which a patch may contain."""
     item = outward(old) if kind.group == "events.k8s.io" else old
     return {"kind": kind.kind, "apiVersion": kind.group_version, **item}
 
@@ -58,7 +58,7 @@ def _decoded(body: bytes) -> Any:
 
 
 def _checked(kind: ServedKind, item: Json, request: Request) -> Json:
-    """What comes out is an object of the kind, or the patch was wrong."""
+    """Checks that the result is an object of the kind; otherwise the patch is invalid."""
     try:
         if (item.get("kind"), item.get("apiVersion")) != (kind.kind, kind.group_version):
             raise bad_request("the kind of an object cannot be changed")
@@ -71,7 +71,7 @@ def _checked(kind: ServedKind, item: Json, request: Request) -> Json:
 
 
 def owned(core: ObjectStore, target: Target, change: verbs.Change, wish: WriteOptions) -> verbs.Change:
-    """Where somebody applied the object before, the new owner of what changes is written down."""
+    """Wraps a change so that it updates managedFields of an object that was applied before."""
 
     def noted(old: Json) -> Json:
         if not (old.get("metadata") or {}).get("managedFields"):

@@ -1,6 +1,6 @@
-"""What `kubectl get` shows in which column: a path into the object, or a function of it.
+"""The columns of `kubectl get`: for each, a path into the object or a function of the object.
 
-The columns themselves were recorded from a real server; a column without a printer here shows nothing.
+The column definitions were recorded from a real server; a column without a printer here is empty.
 """
 
 import math
@@ -16,7 +16,7 @@ UNKNOWN = "<unknown>"
 
 
 def at(item: Any, path: str) -> Any:
-    """`.spec.replicas`; `.items[0].name` too. None where there is nothing."""
+    """Returns the value at a path such as `.spec.replicas` or `.items[0].name`, or None."""
     for part in path.strip(".").replace("[", ".").replace("]", "").split("."):
         if isinstance(item, list):
             item = item[int(part)] if part.isdigit() and int(part) < len(item) else None
@@ -31,7 +31,7 @@ def seconds_since(text: Any, now: float) -> float | None:
 
 
 def duration(seconds: float | None) -> str:
-    """As kubectl writes ages: `5s`, `3m10s`, `2d4h`, `400d`."""
+    """Formats an age as kubectl does: `5s`, `3m10s`, `2d4h`, `400d`."""
     if seconds is None:
         return UNKNOWN
     whole = int(seconds)

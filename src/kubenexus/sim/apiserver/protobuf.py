@@ -1,7 +1,7 @@
-"""Bodies in protobuf, as Go clients send them: turned into the JSON they stand for.
+"""Converts protobuf bodies, as Go clients send them, to JSON.
 
-We never write protobuf; every client that sends it also reads JSON. An object comes in an envelope that names its kind.
-Fields that Go embeds have a number but no name in JSON: those that the schema does not know.
+The server never writes protobuf; every client that sends it also reads JSON. An object comes in an envelope that names
+its kind. Fields that Go embeds have a number but no name in JSON: they are the ones missing in the schema.
 """
 
 import base64
@@ -28,7 +28,7 @@ Message = dict[str, tuple[str, str, str]]
 
 
 def decode(body: bytes) -> Json:
-    """The object in an envelope, with its kind. Raises Malformed."""
+    """Returns the object in an envelope, with its kind. Raises Malformed."""
     if not body.startswith(_MAGIC):
         raise Malformed("the body is not in the format of Kubernetes' protobuf")
     try:
@@ -55,12 +55,12 @@ def _name(version: str, kind: str) -> str:
 
 @functools.cache
 def _embedded(name: str, field: str) -> bool:
-    """Whether JSON writes what is in the field without the field's name."""
+    """Whether JSON writes the content of the field without the field's name."""
     schema = schemas.definitions().get("io.k8s." + name.removeprefix("k8s.io."))
     return schema is not None and field not in (schema.get("properties") or {})
 
 
-# ---- the wire --------------------------------------------------------------------------------------------------------
+# ---- the wire format -------------------------------------------------------------------------------------------------
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -75,7 +75,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Numbers and raw values: integers, or bytes."""
+    """Yields field numbers and raw values: integers or bytes."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -95,7 +95,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
             at += size
 
 
-# ---- meaning ---------------------------------------------------------------------------------------------------------
+# ---- conversion ------------------------------------------------------------------------------------------------------
 
 
 def _message(name: str, data: bytes) -> Json:
@@ -118,7 +118,7 @@ def _take(message: str, found: Json, field: tuple[str, str, str], raw: Any) -> N
         found.update(_message(kind, raw))
     else:
         value = _value(kind, raw)
-        # Go writes every field that is no pointer, even if it says nothing.
+        # Go writes every non-pointer field, even with its zero value.
         if value is not None and (how == "pointer" or value not in _ZEROS):
             found[name] = value
 

@@ -1,4 +1,4 @@
-"""Bodies: JSON or YAML, of the right kind, with or without mercy for unknown fields."""
+"""Request bodies: JSON, YAML or protobuf, checked for their kind and, if strict, for unknown fields."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ _FORMATS = "application/json, application/yaml"
 
 
 def wish(request: Request, options: str, *, put: bool = False) -> WriteOptions:
-    """How a write is to be done, by its query; `options` is the name of its options. Raises Refusal."""
+    """Reads the write options from the query; `options` is their name in messages. Raises StatusError."""
     query = request.query
     if not query:
         return WriteOptions(put=put)
@@ -43,7 +43,7 @@ def wish(request: Request, options: str, *, put: bool = False) -> WriteOptions:
 
 
 def item(registry: Registry, kind: ServedKind, request: Request) -> Json:
-    """The object in a body, as it is kept. Raises Refusal."""
+    """Returns the object in a body, as it is stored. Raises StatusError."""
     content = request.header("content-type").partition(";")[0].strip()
     if content in {"application/yaml", "application/apply-patch+yaml"}:
         return decoded(registry, kind, from_yaml(request.body), request)
@@ -60,7 +60,7 @@ def item(registry: Registry, kind: ServedKind, request: Request) -> Json:
 
 
 def decoded(registry: Registry, kind: ServedKind, seen: Any, request: Request) -> Json:
-    """The same for what is decoded already."""
+    """As `item`, for a body that is decoded already."""
     if not isinstance(seen, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {kind.kind})")
     _right_kind(registry, kind, seen)
@@ -70,7 +70,7 @@ def decoded(registry: Registry, kind: ServedKind, seen: Any, request: Request) -
 
 
 def strict(kind: ServedKind, seen: Json) -> None:
-    """Raises Refusal where there are fields that nobody knows."""
+    """Raises StatusError if the object has fields that are not in the schema."""
     unknown = typed_objects.unknown_fields(kind, seen)
     if unknown:
         told = ", ".join(f'unknown field "{each}"' for each in unknown)
@@ -80,7 +80,7 @@ def strict(kind: ServedKind, seen: Json) -> None:
 
 def from_yaml(body: bytes) -> Any:
     try:
-        return msgspec.json.decode(body)  # what kubectl calls YAML is JSON
+        return msgspec.json.decode(body)  # kubectl labels JSON as YAML
     except msgspec.DecodeError:
         pass
     try:
@@ -98,7 +98,7 @@ def _json(kind: ServedKind, body: bytes) -> Any:
 
 
 def _right_custom_kind(kind: ServedKind, seen: Json) -> None:
-    """Here it has to say so."""
+    """Checks kind and apiVersion of a custom object, which must contain both."""
     for key, name in (("kind", "Kind"), ("apiVersion", "apiVersion")):
         if not seen.get(key):
             raise bad_request(
@@ -116,7 +116,7 @@ def _right_custom_kind(kind: ServedKind, seen: Json) -> None:
 
 
 def _right_kind(registry: Registry, kind: ServedKind, seen: Json) -> None:
-    """What the object says of itself, if anything, is what the path says."""
+    """Checks that kind and apiVersion of the object, if set, match the path."""
     if kind.custom is not None:
         _right_custom_kind(kind, seen)
         return

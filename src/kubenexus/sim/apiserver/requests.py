@@ -1,7 +1,7 @@
-"""Requests out of the bytes of a connection: HTTP/1.1, as much of it as clients of an API server speak.
+"""Parses requests from the bytes of a connection: the part of HTTP/1.1 that clients of an API server use.
 
-What is kept of a request that is not all there is bounded, and no byte is looked at again because another one came: a
-head has 64 KiB, a body 3 MiB, the line before a chunk 1 KiB. Whoever sends these bytes has shown no token yet.
+The buffer for an incomplete request is bounded, and no byte is scanned again when another one arrives. The limits are
+64 KiB for a head, 3 MiB for a body and 1 KiB for the line before a chunk. The sender is not authenticated yet.
 """
 
 import re
@@ -13,24 +13,26 @@ from kubenexus.sim.apiserver.http_types import Request
 
 MOST_HEAD: Final = 64 * 1024
 MOST_HEADERS: Final = 256
-MOST_BODY: Final = 3 * 1024**2  # what a real server takes
-MOST_LINE: Final = 1024  # a chunk's size with its extensions, or what comes after the last chunk
+MOST_BODY: Final = 3 * 1024**2  # the limit of a real server
+MOST_LINE: Final = 1024  # the size of a chunk with its extensions, or a trailer
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?", re.DOTALL)
 _LENGTH: Final = re.compile(r"[0-9]{1,10}")
 _ONCE: Final = frozenset({"content-length", "transfer-encoding"})
 
 
 class Wrong(Exception):
-    """Not HTTP, or more than is taken: the code to answer with before the connection ends."""
+    """Not HTTP, or over a limit. `code` is the answer before the connection closes."""
 
     def __init__(self, code: int) -> None:
         self.code = code
 
 
 class _Head(msgspec.Struct, gc=False):
-    """The head of a request whose body is awaited. `chunks` is what has come of a body in chunks; None: it has `size`
-    bytes. `last`: the chunk of size 0 has come, and so many `trailers` after it. `greeted`: the client was told to go
-    on."""
+    """The head of a request whose body is incomplete.
+
+    `chunks` is what has arrived of a chunked body; if None, the body has `size` bytes. `last`: the chunk of size 0 has
+    arrived, followed by `trailers` lines. `greeted`: `100 Continue` was sent.
+    """
 
     method: str
     target: str
@@ -43,16 +45,16 @@ class _Head(msgspec.Struct, gc=False):
 
 
 class RequestReader:
-    """One for each connection: `feed` it, then take requests off until there is none."""
+    """The parser of one connection: call `feed`, then `next` until it returns None."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._searched = 0  # bytes in which the end of a head was looked for
+        self._searched = 0  # bytes already searched for the end of a head
         self._head: _Head | None = None
 
     @property
     def pending(self) -> bool:
-        """Whether a request has begun that is not all there."""
+        """Whether an incomplete request is buffered."""
         return self._head is not None or bool(self._buffer)
 
     @property
@@ -72,7 +74,7 @@ class RequestReader:
         self._searched, self._head = 0, None
 
     def next(self) -> Request | None:
-        """The next request, if it is all there. Raises Wrong; then the rest of the connection means nothing."""
+        """Returns the next complete request, or None. Raises Wrong; the rest of the connection is then unusable."""
         head = self._head or self._read_head()
         if head is None:
             return None
@@ -83,7 +85,7 @@ class RequestReader:
         self._head = None
         try:
             return Request(head.method, head.target, body, head.headers)
-        except ValueError:  # a query that is none
+        except ValueError:  # an invalid query
             raise Wrong(400) from None
 
     def _read_head(self) -> _Head | None:
@@ -116,7 +118,7 @@ class RequestReader:
                     if len(buffer) - at > MOST_LINE + 1:
                         raise Wrong(431 if head.last else 400)
                     return None
-                if head.last:  # trailers mean nothing to us, and an empty line ends the request
+                if head.last:  # trailers are ignored, and an empty line ends the request
                     empty, at = end == at, end + 2
                     head.trailers += 1
                     if head.trailers > MOST_HEADERS:
@@ -143,7 +145,8 @@ class RequestReader:
 
 
 def _size(line: bytearray) -> int:
-    """Of a chunk. Stricter than `int`, which takes signs, blanks and underscores: a negative size would never end."""
+    """Parses the size of a chunk. Stricter than `int`, which accepts signs, blanks and underscores: a negative size
+    would never end."""
     found = _SIZE.fullmatch(line)
     if found is None:
         raise Wrong(400)

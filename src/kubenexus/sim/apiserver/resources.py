@@ -1,4 +1,4 @@
-"""A request about objects: from the target and the method to the verb, and from what the verb says to the answer."""
+"""Requests about objects: selects the verb by target and method, and turns its result into a response."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DE
 
 
 class Resources:
-    """Serves everything below a group and version. Raises Refusal."""
+    """Serves all paths below a group and version. Raises StatusError."""
 
     def __init__(self, core: ObjectStore) -> None:
         self._core = core
@@ -123,7 +123,7 @@ class Resources:
         return answer(201, subresources.bind(self._core, target, _plain(request), wish))
 
     def _bindings(self, target: Target, request: Request) -> Response:
-        """The old place for it: the pod is named in the body."""
+        """Serves the older path of bindings: the body names the pod."""
         pods = self._core.registry.find("v1", "pods")
         assert pods is not None
         binding = _plain(request)
@@ -155,7 +155,7 @@ class Resources:
 
 
 def _allowed(target: Target, verb: str) -> None:
-    """Raises Refusal (405)."""
+    """Raises StatusError (405) if the target does not support the verb."""
     if target.sub:
         verbs_known = target.kind.subresources[target.sub].verbs
     elif target.name:
@@ -169,7 +169,7 @@ def _allowed(target: Target, verb: str) -> None:
 
 
 def listed(kind: ServedKind, page: listing.Page) -> bytes:
-    """The objects of a list, joined as they are kept: nothing is decoded."""
+    """Returns the encoded list. Stored objects are joined without decoding."""
     meta: Json = {"resourceVersion": str(page.version)}
     if page.next:
         meta["continue"] = page.next

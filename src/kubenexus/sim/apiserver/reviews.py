@@ -1,4 +1,4 @@
-"""Who may do what: everybody who was let in may do everything."""
+"""Access reviews: every authenticated client may do everything."""
 
 from kubenexus.sim.apiserver.kinds import ServedKind
 from kubenexus.sim.apiserver.status_errors import Json
@@ -20,6 +20,6 @@ REVIEWS: dict[str, Json] = {
 
 
 def review(kind: ServedKind, asked: Json) -> Json:
-    """The question with its answer. Nothing is kept."""
+    """Returns the review with its result. Nothing is stored."""
     seen = {"kind": kind.kind, "apiVersion": kind.group_version, "metadata": asked.get("metadata") or {}}
     return {**seen, "spec": asked.get("spec") or {}, "status": REVIEWS[kind.resource]}

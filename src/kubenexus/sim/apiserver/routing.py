@@ -1,4 +1,4 @@
-"""Which object, collection or subresource a path names."""
+"""Finds the object, collection or subresource that a path names."""
 
 from kubenexus.sim.apiserver.kinds import Registry
 from kubenexus.sim.apiserver.status_errors import no_containers, no_such_resource
@@ -9,7 +9,8 @@ _INSIDE = ("log", "exec", "attach", "portforward")
 
 
 def find(registry: Registry, path: str) -> Target | None:
-    """The target of a path below `/api` or `/apis`; None where even the group is unknown. Raises Refusal (404)."""
+    """Returns the target of a path below `/api` or `/apis`, or None if the group is unknown. Raises StatusError
+    (404)."""
     parts = path.strip("/").split("/")
     depth = 2 if parts[0] == "api" else 3
     group_version = "/".join(parts[1:depth])
@@ -29,5 +30,5 @@ def find(registry: Registry, path: str) -> Target | None:
 
 
 def _of_namespace(rest: list[str], group_version: str) -> bool:
-    """`namespaces/x/status` is about the namespace, `namespaces/x/pods` about what is in it."""
+    """Whether the path is about the namespace itself (`namespaces/x/status`), not its content (`namespaces/x/pods`)."""
     return group_version == "v1" and len(rest) == 3 and rest[2] in _NAMESPACE_SUBS

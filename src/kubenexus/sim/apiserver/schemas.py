@@ -1,4 +1,4 @@
-"""The schemas of the real server: where lists are merged by key, and which definition a field has."""
+"""The schemas of the real server: the definition of each field, and the merge keys of lists."""
 
 import functools
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _REF = "#/components/schemas/"
 
 @functools.cache
 def definitions() -> dict[str, dict[str, Any]]:
-    """All definitions by name. Read once, when the first object comes."""
+    """Returns all definitions by name. Read once, with the first object."""
     found: dict[str, dict[str, Any]] = msgspec.json.decode((DATA / "schemas.json").read_bytes())
     return found
 
@@ -30,12 +30,12 @@ def _by_kind() -> dict[tuple[str, str], str]:
 
 
 def name_of(group_version: str, kind: str) -> str | None:
-    """The definition of a kind, or None for one we have no schema of."""
+    """Returns the name of a kind's definition, or None if there is no schema."""
     return _by_kind().get((group_version, kind))
 
 
 def schema_of(kind: ServedKind) -> Schema | None:
-    """Of a recorded kind, or of a custom one."""
+    """Returns the schema of a recorded or a custom kind."""
     if kind.custom is not None:
         schema: Schema | None = (kind.custom.get("schema") or {}).get("openAPIV3Schema")
         return schema
@@ -44,13 +44,13 @@ def schema_of(kind: ServedKind) -> Schema | None:
 
 
 def reference(schema: Schema) -> str | None:
-    """The name of the definition that a schema refers to."""
+    """Returns the name of the definition that a schema refers to, or None."""
     target = schema.get("$ref") or (schema.get("allOf") or [{}])[0].get("$ref")
     return None if target is None else str(target).removeprefix(_REF)
 
 
 def resolved(schema: Schema | None) -> Schema:
-    """The schema itself, behind a reference. Unknown things have an empty schema: anything goes."""
+    """Returns the schema behind a reference. An unknown schema is empty and allows anything."""
     if schema is None:
         return {}
     name = reference(schema)
@@ -58,7 +58,7 @@ def resolved(schema: Schema | None) -> Schema:
 
 
 def field(schema: Schema | None, key: str) -> Schema | None:
-    """The schema of a field of an object, references not followed: the patch strategy stands beside them."""
+    """Returns the schema of a field. References are not followed: the patch strategy is next to them."""
     whole = resolved(schema)
     found = (whole.get("properties") or {}).get(key)
     if found is None and isinstance(whole.get("additionalProperties"), Mapping):

@@ -1,4 +1,4 @@
-"""Label and field selectors as clients write them, and what they are compared with."""
+"""Label and field selectors: parsing and matching."""
 
 import functools
 import re
@@ -14,7 +14,7 @@ from kubenexus.sim.apiserver.status_errors import bad_request
 _TOKEN: Final = re.compile(r"\s*(==|!=|=|!|,|\(|\)|<|>|[^\s=!,()<>]+)")
 _SIGNS: Final = {"=": Operator.IN, "==": Operator.IN, "!=": Operator.NOT_IN, ">": Operator.GT, "<": Operator.LT}
 _SETS: Final = {"in": Operator.IN, "notin": Operator.NOT_IN}
-# What a field stands for that is not written: Go's zero of its type.
+# The value of a field that is not set: Go's zero of its type.
 _ABSENT: Final = {
     "spec.unschedulable": "false",
     "spec.hostNetwork": "false",
@@ -29,7 +29,7 @@ Matches = Callable[[bytes], bool]
 
 @functools.lru_cache(1024)
 def labels(text: str) -> Selector:
-    """`app=web,tier in (a,b),!old`. Raises Refusal."""
+    """Parses a label selector: `app=web,tier in (a,b),!old`. Raises StatusError."""
     tokens = [*_TOKEN.findall(text), ""]
     found: list[Requirement] = []
     while tokens[0]:
@@ -86,7 +86,7 @@ def _cannot(why: str) -> Exception:
 
 
 def fields(kind: ServedKind, text: str) -> list[tuple[str, bool, str]]:
-    """`spec.nodeName=n1,status.phase!=Failed` as (field, equal, value). Raises Refusal."""
+    """Parses `spec.nodeName=n1,status.phase!=Failed` into (field, equal, value). Raises StatusError."""
     found = []
     for part in filter(None, text.split(",")):
         name, sign, value = _split(part)
@@ -112,7 +112,7 @@ def _split(part: str) -> tuple[str, str, str]:
 
 
 def matcher(kind: ServedKind, label_text: str, field_text: str) -> Matches | None:
-    """Whether an object as it is kept is selected; None where everything is. Raises Refusal."""
+    """Returns a predicate over stored objects, or None if everything is selected. Raises StatusError."""
     wanted_labels = labels(label_text) if label_text else None
     wanted_fields = fields(kind, field_text) if field_text else []
     if wanted_labels is None and not wanted_fields:
@@ -130,7 +130,7 @@ def matcher(kind: ServedKind, label_text: str, field_text: str) -> Matches | Non
 
 @functools.cache
 def facts_of(kind: ServedKind, names: tuple[str, ...]) -> Callable[[bytes], Facts]:
-    """What a selector by these fields compares: labels and fields, decoded and nothing else."""
+    """Returns a function that decodes only labels and these fields of an object."""
     wanted = tuple(_ALIAS.get(name, name) for name in names)
     decoder = msgspec.json.Decoder(_struct(["metadata.labels", *wanted]))
     paths = [(name, tuple(path.split("."))) for name, path in zip(names, wanted, strict=True)]
@@ -144,7 +144,7 @@ def facts_of(kind: ServedKind, names: tuple[str, ...]) -> Callable[[bytes], Fact
 
 
 def _struct(paths: list[str]) -> Any:
-    """A type that has just these paths."""
+    """Returns a type that has only these paths."""
     heads: dict[str, list[str]] = {}
     for path in paths:
         head, _, rest = path.partition(".")

@@ -1,4 +1,4 @@
-"""The server without sockets: a Request in, an Answer out. Synchronous; never raises for what a client did."""
+"""The server without sockets: from a Request to a Response. Synchronous; never raises because of a request."""
 
 import logging
 import random
@@ -22,11 +22,14 @@ _HEALTH = {"/healthz", "/livez", "/readyz"}
 
 
 class ApiServer:
-    """One cluster. With `housekeeping` it also does what controllers do for everybody: owned objects follow their
-    owners, namespaces are emptied. Call `tidy` when there is time for that.
+    """One cluster.
 
-    `without` names admission plugins that are off, as with kube-apiserver's --disable-admission-plugins: Priority,
-    TaintNodesByCondition and StorageObjectInUseProtection can be."""
+    With `housekeeping` it also runs the background controllers: garbage collection by owner, emptying of namespaces.
+    Call `tidy` to let them work.
+
+    `without` names disabled admission plugins, as kube-apiserver's --disable-admission-plugins: Priority,
+    TaintNodesByCondition and StorageObjectInUseProtection are supported.
+    """
 
     def __init__(
         self,
@@ -51,15 +54,15 @@ class ApiServer:
             return refused(refusal)
         except Malformed as error:
             return refused(StatusError(400, "BadRequest", str(error)))
-        except Exception as error:  # a mistake of ours ends one request, not the cluster
+        except Exception as error:  # an error of ours ends one request, not the cluster
             log.exception("%s %s", request.method, request.path)
             return refused(StatusError(500, "InternalError", f"Internal error occurred: {error!r}"))
 
     def tidy(self) -> None:
-        """What follows from the last changes. May be called at any time, by whoever runs the loop."""
+        """Runs the background controllers. May be called at any time from the thread of the event loop."""
         self.housekeeping.run()
 
-    # ---- within ------------------------------------------------------------------------------------------------------
+    # ---- internals ---------------------------------------------------------------------------------------------------
 
     def _known(self, request: Request) -> Response | None:
         path = request.path
@@ -96,7 +99,7 @@ class ApiServer:
         return discovery.resources(self.core.registry, "/".join(parts[2:]))
 
     def _furnish(self) -> None:
-        """What every cluster has from the beginning."""
+        """Creates the namespaces and priority classes that every cluster has."""
         for name in NAMESPACES:
             self._make("v1", "namespaces", {"metadata": {"name": name}})
         for name, value in SYSTEM_CLASSES.items():
@@ -118,7 +121,7 @@ def _small(path: str) -> Json | None:
 
 
 def _acceptable(request: Request) -> None:
-    """We speak JSON only. Raises Refusal (406)."""
+    """Raises StatusError (406) if the client does not accept JSON, the only format."""
     accept = request.headers.get("accept", "")
     if accept and "json" not in accept and "*/*" not in accept and "application/*" not in accept:
         known = "application/json, application/json;stream=watch"

@@ -1,4 +1,4 @@
-"""A served cluster: who may come in, with which certificate, and the kubeconfig that leads to it."""
+"""A served cluster: address, token, certificate and kubeconfig."""
 
 import asyncio
 import base64
@@ -22,7 +22,8 @@ NAME = "kubenexus"
 
 
 class ServingOptions(msgspec.Struct, frozen=True):
-    """Where a cluster is served, and to whom. With a token it is HTTPS: kubectl sends no token over plain HTTP."""
+    """Where a cluster is served and how clients authenticate. A token requires HTTPS: kubectl sends none over plain
+    HTTP."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -36,7 +37,7 @@ class ServingOptions(msgspec.Struct, frozen=True):
 
 
 class ServedCluster:
-    """An open door. `close` it."""
+    """A cluster that listens on a port. The owner must call `close`."""
 
     def __init__(self, server: ApiServer, listener: Listener, door: ServingOptions, authority: str) -> None:
         self.server, self._listener, self._door, self._authority = server, listener, door, authority
@@ -47,7 +48,7 @@ class ServedCluster:
         return f"{'https' if self._door.secure else 'http'}://{host}:{self._listener.port}"
 
     def kubeconfig(self) -> str:
-        """For kubectl, and for whatever else reads kubeconfigs. JSON is YAML, too."""
+        """Returns a kubeconfig for kubectl and other clients. JSON is valid YAML."""
         cluster: dict[str, str] = {"server": self.address}
         if self._authority:
             cluster["certificate-authority-data"] = base64.b64encode(self._authority.encode()).decode()
@@ -68,7 +69,8 @@ class ServedCluster:
 
 
 async def serve(door: ServingOptions, clock: Clock, rng: random.Random) -> ServedCluster:
-    """Opens a fresh cluster. Raises KubeNexusError: a port in use, a door that is open to the world."""
+    """Starts an empty cluster. Raises KubeNexusError if the port is in use, or if a host beyond the loopback has no
+    token."""
     if not door.token and not _loopback(door.host):
         raise KubeNexusError(f"--host {door.host} is open to others: set --token, or serve the loopback only")
     context = await _context(door)
@@ -79,8 +81,11 @@ async def serve(door: ServingOptions, clock: Clock, rng: random.Random) -> Serve
 
 
 def write_kubeconfig(served: ServedCluster, path: Path) -> None:
-    """Readable by its owner only: a token may be in it. A file or a link that is there is replaced by a new file, since
-    what was readable, or open, would stay so; a pipe or a terminal is written to."""
+    """Writes the kubeconfig, readable by its owner only: it may contain a token.
+
+    An existing file or link is replaced by a new file, since its mode and open handles would stay. A pipe or a terminal
+    is written to.
+    """
     try:
         if path.exists() and not path.is_file():
             path.write_text(served.kubeconfig(), encoding="utf-8")
@@ -91,7 +96,7 @@ def write_kubeconfig(served: ServedCluster, path: Path) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """All of it or nothing, with mode 0600 from the first byte."""
+    """Writes the file atomically, with mode 0600 from the first byte."""
     number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(number, "w", encoding="utf-8") as file:
@@ -116,7 +121,8 @@ async def _context(door: ServingOptions) -> ssl.SSLContext | None:
 
 
 async def _authority(port: int, door: ServingOptions) -> str:
-    """A certificate of our own is its own authority; one from files is its owner's affair."""
+    """Returns the certificate authority for clients: a self-signed certificate is its own, for files it is unknown
+    ("")."""
     if door.certificate:
         return ""
     host = door.host if _loopback(door.host) else "127.0.0.1"

@@ -1,4 +1,4 @@
-"""What the server says when it does not do what was asked: the Status objects of a real one, word for word."""
+"""The errors of the server: the Status objects of a real one, with the same texts."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 class StatusError(KubeNexusError):
-    """Raised by whatever serves a request; the server turns it into the answer."""
+    """Raised while a request is served; the server turns it into the response."""
 
     def __init__(self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None) -> None:
         self.code, self.reason, self.message, self.details = code, reason, message, details
@@ -29,7 +29,7 @@ class StatusError(KubeNexusError):
 
 
 class FieldError(NamedTuple):
-    """One thing that is wrong with an object, and where."""
+    """One invalid field of an object."""
 
     field: str
     reason: str
@@ -39,7 +39,7 @@ class FieldError(NamedTuple):
         return f"{self.field}: {self.message}"
 
 
-# ---- flaws of fields -------------------------------------------------------------------------------------------------
+# ---- field errors ----------------------------------------------------------------------------------------------------
 
 
 def required(field: str, detail: str = "") -> FieldError:
@@ -77,7 +77,7 @@ def _written(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-# ---- refusals --------------------------------------------------------------------------------------------------------
+# ---- status errors ---------------------------------------------------------------------------------------------------
 
 
 def bad_request(message: str) -> StatusError:
@@ -93,7 +93,7 @@ def no_such_resource() -> StatusError:
 
 
 def no_containers(wish: str) -> StatusError:
-    """Logs and shells: a polite no."""
+    """The answer to logs, exec, attach and port-forward, since pods have no containers here."""
     return StatusError(
         501, "NotImplemented", f"pods run in name only here: there is no container to {wish} from or into"
     )
@@ -109,7 +109,8 @@ def already_exists(kind: ServedKind, name: str) -> StatusError:
 
 
 def conflict(kind: ServedKind, name: str, why: str, resource: str = "") -> StatusError:
-    """`resource` where the message names something else than the kind's resource: `pods/binding`, or the kind."""
+    """Returns a conflict. `resource` is set if the message names something other than the resource: `pods/binding`, or
+    the kind."""
     named = resource or kind.resource
     shown = f"{named}.{kind.group}" if kind.group else named
     details = _who(kind, name) | {"kind": named}
@@ -136,7 +137,7 @@ def invalid_options(kind: str, *flaws: FieldError) -> StatusError:
 
 
 def needs_version(kind: ServedKind, name: str) -> StatusError:
-    """An update without resourceVersion where that is not allowed; here the message names the resource."""
+    """Returns the error for an update without resourceVersion where one is required; its message names the resource."""
     flaw = FieldError(
         "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update"
     )
@@ -144,7 +145,7 @@ def needs_version(kind: ServedKind, name: str) -> StatusError:
 
 
 def internal(message: str) -> StatusError:
-    """What a real server answers with 500 though the fault is the caller's."""
+    """Returns a status 500, which a real server uses here even though the client made the error."""
     return StatusError(500, "", message)
 
 

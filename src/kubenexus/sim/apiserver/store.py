@@ -1,12 +1,12 @@
-"""The store: objects as encoded bytes, one counter of versions, a log of changes, and who listens.
+"""The store: objects as encoded bytes, one version counter, a log of changes, and listeners.
 
-    commit(resource, key, data)  ->  a new version, one entry in the log, told to every listener in order
+    commit(resource, key, data)  ->  a new version, one entry in the log, passed to every listener in order
 
-It knows nothing of HTTP, of kinds or of time. `data` is the object without `kind` and `apiVersion` (these are the
-kind's, not the object's), with its resourceVersion inside: take `next_version()` before encoding. The log of each
-resource is bounded; whoever asks for changes older than it reaches is told `Compacted` and has to list anew.
+It knows nothing of HTTP, kinds or time. `data` is the object without `kind` and `apiVersion` (the kind supplies them),
+with its resourceVersion inside: call `next_version()` before encoding. The log of each resource is bounded. A reader
+that needs older changes gets `Compacted` and has to list again.
 
-One thread, no awaits: between `next_version` and `commit` nothing else happens.
+Single-threaded, without awaits: between `next_version` and `commit` nothing else happens.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ LOG_LENGTH: Final = 10_000
 
 
 class Compacted(KubeNexusError):
-    """The log no longer reaches back that far. `oldest` is the first version that can be followed."""
+    """The log does not reach back that far. `oldest` is the first version that can be followed."""
 
     def __init__(self, wanted: int, oldest: int) -> None:
         self.wanted, self.oldest = wanted, oldest
@@ -30,9 +30,10 @@ class Compacted(KubeNexusError):
 
 
 class StoreChange:
-    """One entry of the log. `data` is the object after it (before it, where it was deleted), `before` what there was.
+    """One entry of the log. `data` is the object after the change, or its last state if deleted. `before` is the state
+    before.
 
-    `cache` is for whoever serves watches: what is made of a change is made once for all who want it.
+    `cache` holds the lines for watches: each is encoded once for all watchers of the same kind.
     """
 
     __slots__ = ("before", "cache", "data", "key", "type", "version")
@@ -51,13 +52,13 @@ class Collection:
     def __init__(self, length: int) -> None:
         self.objects: dict[str, bytes] = {}
         self.listeners: list[Hear] = []
-        self.floor = 0  # changes up to this version may be lacking in the log
+        self.floor = 0  # the log may lack changes up to this version
         self.log: deque[StoreChange] = deque()
         self._length = length
         self._sorted: list[str] | None = []
 
     def keys(self) -> list[str]:
-        """All keys in order. The list must not be changed."""
+        """Returns all keys in order. The caller must not change the list."""
         if self._sorted is None:
             self._sorted = sorted(self.objects)
         return self._sorted
@@ -76,18 +77,18 @@ class Collection:
             hear(change)
 
     def replace(self, objects: dict[str, bytes], version: int) -> None:
-        """Other objects, without a log of how they came to be."""
+        """Replaces all objects and clears the log."""
         self.objects, self._sorted, self.floor = dict(objects), None, version
         self.log.clear()
 
     def since(self, version: int) -> Iterator[StoreChange]:
-        """The changes after a version, oldest first. Raises Compacted."""
+        """Returns the changes after a version, oldest first. Raises Compacted."""
         if version < self.floor:
             raise Compacted(version, self.floor)
         return (change for change in list(self.log) if change.version > version)
 
     def at(self, version: int) -> dict[str, bytes]:
-        """The objects as they were at a version, by undoing what came after. Raises Compacted."""
+        """Returns the objects at a version, by undoing later changes. Raises Compacted."""
         undone: dict[str, bytes | None] = {}
         for change in self.since(version):
             undone.setdefault(change.key, change.before)
@@ -96,14 +97,14 @@ class Collection:
 
 
 class Backup(NamedTuple):
-    """What a store held at one version: objects by resource and key."""
+    """The content of a store at one version: objects by resource and key."""
 
     version: int
     objects: dict[str, dict[str, bytes]]
 
 
 class Store:
-    """All collections under one counter, as etcd has it."""
+    """All collections under one version counter, as in etcd."""
 
     def __init__(self, log_length: int = LOG_LENGTH) -> None:
         self.version = 1
@@ -120,11 +121,12 @@ class Store:
         return self.collection(resource).objects.get(key)
 
     def next_version(self) -> int:
-        """The version that the next commit will have: it has to be written into the object before."""
+        """Returns the version of the next commit, which must be written into the object before."""
         return self.version + 1
 
     def commit(self, resource: str, key: str, data: bytes, *, deleted: bool = False) -> StoreChange:
-        """Writes or deletes, and tells everybody. For a deletion `data` is the last state with the new version."""
+        """Writes or deletes an object and calls the listeners. For a deletion `data` is the last state with the new
+        version."""
         collection = self.collection(resource)
         before = collection.objects.get(key)
         self.version += 1
@@ -137,16 +139,20 @@ class Store:
         return Backup(self.version, {name: dict(each.objects) for name, each in self._collections.items()})
 
     def restore(self, backup: Backup) -> None:
-        """Goes back to a backup: its objects, its version, and no log of what was before. Nothing is sent to watches:
-        close the connections, as a restore of etcd does, which needs the API server to stop."""
+        """Returns to a backup: its objects and its version, with an empty log.
+
+        Watches receive nothing. The caller must close the connections; a restore of etcd, too, requires a stop of the
+        API server.
+        """
         self.version = backup.version
         for name in {*self._collections, *backup.objects}:
             self.collection(name).replace(backup.objects.get(name, {}), backup.version)
 
     def listen(self, resource: str, hear: Hear) -> Callable[[], None]:
-        """From now on every change of the resource is told to `hear`, which must not write. Returns how to end it."""
+        """Calls `hear`, which must not write, with every later change of the resource. Returns a function that
+        unsubscribes."""
         collection = self.collection(resource)
-        # A new list each time: a listener may leave while the old one is walked.
+        # A new list each time: a listener may unsubscribe while the old list is iterated.
         collection.listeners = [*collection.listeners, hear]
 
         def leave() -> None:

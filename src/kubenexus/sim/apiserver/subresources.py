@@ -1,4 +1,4 @@
-"""What is asked of an object beside itself: binding, eviction, scale."""
+"""The subresources binding, eviction and scale."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ _BINDING = "pods/binding"
 
 
 def bind(core: ObjectStore, target: Target, binding: Json, wish: WriteOptions) -> Json:
-    """Gives a pod its node, once. Raises Refusal."""
+    """Sets the node of a pod, once. Raises StatusError."""
     head, node = binding.get("metadata") or {}, binding.get("target") or {}
     if head.get("name") != target.name:
         raise bad_request("name in URL does not match name in Binding object")
@@ -92,7 +92,7 @@ def _set_condition(pod: Json, wanted: Json) -> None:
 
 
 def evict(core: ObjectStore, target: Target, eviction: Json, wish: WriteOptions) -> Json:
-    """Deletes a pod if its disruption budgets allow it. Raises Refusal (429 where they do not)."""
+    """Deletes a pod if its disruption budgets allow it. Raises StatusError (429 if they do not)."""
     if (eviction.get("metadata") or {}).get("name") != target.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = msgspec.convert(eviction.get("deleteOptions") or {}, DeleteOptions)
@@ -115,7 +115,7 @@ def _is_over(pod: Json) -> bool:
 
 
 def _leaves_anyway(pod: Json) -> bool:
-    """Nobody misses a pod that has ended, has not begun, or is leaving already."""
+    """Whether no budget applies: the pod has ended, has not started, or is being deleted."""
     pending = pod["status"].get("phase") == "Pending"
     return pending or _is_over(pod) or "deletionTimestamp" in pod["metadata"]
 
@@ -168,7 +168,7 @@ def _ready(pod: Json) -> bool:
 
 
 def _unhealthy_may_go(budget: Json) -> bool:
-    """A pod that is not ready does not count, if the budget says so or is met without it."""
+    """Whether a pod that is not ready may be evicted: the policy allows it, or the budget is met without it."""
     status = budget.get("status") or {}
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
@@ -190,7 +190,7 @@ def _too_many(why: str, budget: str, retry: int) -> StatusError:
 
 
 def scale_of(kind: ServedKind, item: Json) -> Json:
-    """An object's size as `autoscaling/v1` Scale."""
+    """Returns an object's size as `autoscaling/v1` Scale."""
     head, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
     meta = {
         key: head[key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if key in head
@@ -213,7 +213,7 @@ def read_scale(core: ObjectStore, target: Target) -> Json:
 
 
 def write_scale(core: ObjectStore, target: Target, wanted: Json, wish: WriteOptions) -> Json:
-    """Sets the number of replicas. Raises Refusal."""
+    """Sets the number of replicas. Raises StatusError."""
     head, replicas = wanted.get("metadata") or {}, (wanted.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int):
         raise bad_request('Scale in version "v1" cannot be handled as a Scale: replicas must be a number')

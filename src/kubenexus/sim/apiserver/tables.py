@@ -1,4 +1,4 @@
-"""Tables: what a server makes of objects for people who look at them."""
+"""Tables: the server-side printing of objects for `kubectl get`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ _AGES = {"Age", "Created At"}
 
 
 def wanted(request: Request) -> bool:
-    """Whether the client would rather have a table."""
+    """Whether the client asks for a table."""
     accept = request.headers.get("accept", "")
     return "as=Table" in accept and "g=meta.k8s.io" in accept
 
@@ -34,7 +34,7 @@ def of_object(kind: ServedKind, data: bytes, request: Request, now: float | None
 
 
 def renderer(kind: ServedKind, request: Request, now: Callable[[], float]) -> Callable[[bytes], bytes]:
-    """For watches. The first table says which columns there are."""
+    """Returns the encoder for the events of a watch. Only the first table contains the column definitions."""
     told = False
 
     def render(data: bytes) -> bytes:

@@ -1,8 +1,8 @@
-"""Objects in the shape of their kind: types checked and unknown fields dropped at the speed of C.
+"""Checks objects against the schema of their kind and drops unknown fields, at the speed of C.
 
-Every definition becomes a msgspec struct with all its fields optional. Reading an object through it does what a real
-server's decoder does: a wrong type is refused, a field nobody knows disappears, a null is as good as nothing.
-Quantities and times then get their canonical text.
+Every definition becomes a msgspec struct with all fields optional. Decoding through it does what a real server does: a
+wrong type is rejected, an unknown field is dropped, and null equals absence. Quantities and times then get their
+canonical text.
 """
 
 import functools
@@ -33,7 +33,7 @@ _LOOSE = {
 
 
 def read(kind: ServedKind, body: bytes) -> Json:
-    """The object in a body. Raises Refusal."""
+    """Returns the object in a body. Raises StatusError."""
     decoder = _decoder(kind.group_version, kind.kind)
     if decoder is None:
         return _loose(kind, body)
@@ -47,7 +47,7 @@ def read(kind: ServedKind, body: bytes) -> Json:
 
 
 def convert(kind: ServedKind, seen: Any) -> Json:
-    """The same for something that is decoded already: YAML, or the result of a patch."""
+    """As `read`, for a decoded object: YAML, or the result of a patch."""
     shape = _shape(kind.group_version, kind.kind)
     if shape is None:
         if not isinstance(seen, dict):
@@ -60,7 +60,7 @@ def convert(kind: ServedKind, seen: Any) -> Json:
 
 
 def unknown_fields(kind: ServedKind, seen: Any) -> list[str]:
-    """Paths of the fields that reading would drop, for those who want to be told."""
+    """Returns the paths of the fields that reading would drop, for strict validation."""
     schema = schemas.schema_of(kind)
     if schema is None:
         return []
@@ -106,7 +106,7 @@ def _struct(name: str) -> Any:
     properties = schema.get("properties")
     if not properties:
         return dict[str, Any]
-    # Python names: `from` and `$ref` are none.
+    # Not the names of the properties: `from` and `$ref` are not valid in Python.
     fields = [(f"f{n}", _type(each) | None, None) for n, each in enumerate(properties.values())]
     rename = dict(zip((field[0] for field in fields), properties, strict=True))
     return msgspec.defstruct(name.rpartition(".")[2], fields, omit_defaults=True, rename=rename, gc=False)
@@ -163,7 +163,7 @@ def _walk_all(inner: Any, pairs: Any, holder: Any) -> None:
     only = next(iter(inner)) if len(inner) == 1 else ""
     for key, each in pairs:
         if fix is None:
-            if not only or only in each:  # most entries of `env` have nothing to look at
+            if not only or only in each:  # most entries of `env` have no such field
                 _walk(inner, each)
         elif callable(fix):
             holder[key] = fix(each)
@@ -179,7 +179,7 @@ def _trail(group_version: str, kind: str) -> dict[str, Any]:
 
 @functools.cache
 def _trail_of(name: str) -> dict[str, Any]:
-    """Where below a definition there are quantities and times: `*` stands for every entry of a map."""
+    """Returns where quantities and times are below a definition: `*` matches every entry of a map."""
     found = {}
     for key, schema in (schemas.definitions()[name].get("properties") or {}).items():
         inner = _trail_of_field(schema)
@@ -203,7 +203,7 @@ def _trail_of_field(schema: schemas.Schema) -> Any:
 
 @functools.lru_cache(4096)
 def quantity(value: Any) -> str:
-    """The canonical text of a quantity: `1000m` is `1`."""
+    """Returns the canonical text of a quantity: `1000m` is `1`."""
     try:
         return Quantity.parse(value).canonical()
     except Malformed:

@@ -1,4 +1,4 @@
-"""Create and update: what every kind has in common. Each answers with a code and the object as it is kept."""
+"""Create and update, common to all kinds. Each returns a code and the object as stored."""
 
 from collections.abc import Callable
 
@@ -25,14 +25,14 @@ from kubenexus.sim.apiserver.status_errors import (
     required,
 )
 
-_NAMES = 7  # draws after the first, before a generated name counts as taken
+_NAMES = 7  # further draws before a generated name counts as taken
 
 Result = tuple[int, bytes]
 Change = Callable[[Json], Json]
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a request is about."""
+    """The object, collection or subresource of a request."""
 
     kind: ServedKind
     namespace: str = ""
@@ -45,16 +45,16 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
-    """How it is to be done."""
+    """The options of a write."""
 
     dry_run: bool = False
     manager: str = ""
     force: bool = False
-    put: bool = False  # the whole object was sent, not a change of it
+    put: bool = False  # the whole object was sent, not a patch
 
 
 def create(core: ObjectStore, target: Target, item: Json, wish: WriteOptions) -> Result:
-    """Makes an object. Raises Refusal. A generated name that is taken is drawn again, as a real server does."""
+    """Creates an object. Raises StatusError. A generated name that is taken is drawn again, as a real server does."""
     kind, rule = target.kind, rule_of(target.kind)
     head = item.setdefault("metadata", {})
     _placed(target, head)
@@ -82,7 +82,8 @@ def create(core: ObjectStore, target: Target, item: Json, wish: WriteOptions) ->
 
 
 def update(core: ObjectStore, target: Target, change: Change, wish: WriteOptions) -> Result:
-    """Changes an object. `change` makes the new one of the old one, which it may take apart. Raises Refusal."""
+    """Updates an object. `change` returns the new state; it may modify its argument, the old one. Raises
+    StatusError."""
     kind, rule = target.kind, rule_of(target.kind)
     data = core.store.get(kind.store, target.key)
     if data is None:
@@ -95,7 +96,7 @@ def update(core: ObjectStore, target: Target, change: Change, wish: WriteOptions
 
 
 def finish(core: ObjectStore, target: Target, new: Json, old: Json, wish: WriteOptions) -> Result:
-    """Checks a new state against the old one and writes it, if anything has changed."""
+    """Checks the new state against the old one and writes it if it differs. Raises StatusError."""
     kind, rule = target.kind, rule_of(target.kind)
     new.pop("kind", None)
     new.pop("apiVersion", None)
@@ -150,7 +151,7 @@ def _create_by_put(core: ObjectStore, target: Target, item: Json, wish: WriteOpt
 
 
 def _placed(target: Target, head: Json) -> None:
-    """The namespace in the object is that of the request, or nothing."""
+    """Checks that the object's namespace, if set, is that of the request, and sets it."""
     said = head.get("namespace", "")
     if said and said != target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
@@ -207,7 +208,7 @@ def _refuse(kind: ServedKind, head: Json, flaws: list[FieldError]) -> None:
 
 
 def _same_object(target: Target, rule: Rule, new: Json, old: Json, wish: WriteOptions) -> None:
-    """The new state is one of the same object, and of the state the client has seen."""
+    """Checks name, namespace, uid and resourceVersion of the new state against the old one."""
     head = new.setdefault("metadata", {})
     named(target, head)
     _placed(target, head)
@@ -243,7 +244,7 @@ def wrong_uid(target: Target, wanted: str, found: str) -> Exception:
 
 
 def _with_status(kind: ServedKind, new: Json, old: Json) -> Json:
-    """Only the status moves; labels and annotations too, except with custom resources."""
+    """Returns the old object with the new status and, except for custom resources, the new labels and annotations."""
     mixed = dict(old)
     mixed["metadata"] = dict(old["metadata"]) if kind.custom is not None else new["metadata"]
     if "ownerReferences" in old["metadata"]:
@@ -256,7 +257,7 @@ def _with_status(kind: ServedKind, new: Json, old: Json) -> Json:
 
 
 def _is_over(item: Json) -> bool:
-    """It was to be deleted, and the last who wanted to be asked has agreed."""
+    """Whether the object was deleted and no finalizer or grace period is left."""
     head = item["metadata"]
     return (
         "deletionTimestamp" in head

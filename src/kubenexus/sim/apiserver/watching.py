@@ -1,6 +1,7 @@
-"""Watches: every change of a collection that somebody wants to see, as lines made once for all who want the same.
+"""Watches: the changes of a collection as encoded lines, each encoded once for all watchers of the same kind.
 
-An object that comes to match a selector is ADDED, one that ceases to is DELETED, whatever happened to it in the store.
+An object that begins to match a selector is ADDED and one that ceases to is DELETED, regardless of the change in the
+store.
 """
 
 from collections.abc import Callable
@@ -14,20 +15,22 @@ from kubenexus.sim.apiserver.status_errors import StatusError, internal
 from kubenexus.sim.apiserver.store import ADDED, DELETED, Compacted, StoreChange
 
 Sink = Callable[[bytes], None]
-Render = Callable[[bytes], bytes]  # an object as it is kept -> the object of an event
+Render = Callable[[bytes], bytes]  # a stored object -> the object of an event
 _END: Final = "k8s.io/initial-events-end"
 
 
 class Watch:
-    """One watch. `open` sends what is due and then every change, until `close`. Nothing is kept for a slow reader:
-    that is the sink's business, which may close the watch."""
+    """One watch. `open` sends the due events and then every change, until `close`.
+
+    Nothing is buffered for a slow reader; the sink handles that and may close the watch.
+    """
 
     def __init__(
         self, core: ObjectStore, kind: ServedKind, scope: str, query: Query, render: Render | None = None
     ) -> None:
-        """`scope` is the key of the one object that is watched, or what keys begin with (`namespace/`), or nothing.
+        """`scope` is the key of the only watched object, or a prefix of keys (`namespace/`), or "".
 
-        Raises Refusal.
+        Raises StatusError.
         """
         self._core, self._kind, self._scope, self.query = core, kind, scope, query
         self._matches = selecting.matcher(kind, query.labels, query.fields)
@@ -54,7 +57,7 @@ class Watch:
         self._leave()
 
     def bookmark(self, **annotations: str) -> None:
-        """Tells the reader how far it has come."""
+        """Sends a BOOKMARK with the current version."""
         meta: dict[str, object] = {"resourceVersion": str(self._core.store.version)}
         if annotations:
             meta["annotations"] = annotations
@@ -87,7 +90,7 @@ class Watch:
         self._sink(self._cached(change, type, data))
 
     def _judged(self, change: StoreChange) -> tuple[str, bytes]:
-        """What the change is for one who sees only part of the objects."""
+        """Returns the event type and data of the change for a watch with a selector."""
         assert self._matches is not None
         was = change.before is not None and self._matches(change.before)
         is_now = change.type != DELETED and self._matches(change.data)
@@ -120,7 +123,7 @@ def _line(type: str, item: bytes) -> bytes:
 
 
 def _as_of(change: StoreChange) -> bytes:
-    """What the reader had, with the version at which it ceased to see it."""
+    """Returns the last state that the watcher saw, with the version at which it ceased to match."""
     assert change.before is not None
     item = decode(change.before)
     item["metadata"]["resourceVersion"] = str(change.version)

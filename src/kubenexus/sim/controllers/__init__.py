@@ -1,12 +1,12 @@
-"""The controllers of the cluster in the box: what is wanted (a Deployment, a Job, ...) becomes pods.
+"""The controllers of the embedded cluster: they create pods for Deployments, Jobs and the other workloads.
 
-    store ─▶ shelf ─▶ who is concerned ─▶ reconcile(what is wanted, what is there, now) ─▶ status and calls ─▶ store
+    store ─▶ object_cache ─▶ affected workload ─▶ reconcile(item, children, now) ─▶ status and calls ─▶ store
 
-One page for each kind, and each is a pure function: what is wanted and what is there go in, a `ReconcileResult` comes
-out. There is no memory that matters: whatever is killed and started again goes on from what the store has. Calls go
-through the same door as everybody's, with all its checks.
+There is one module for each kind, and each `reconcile` is a pure function of the workload and its children that returns
+a `ReconcileResult`. No state matters beyond the store: a restarted manager continues from there. Calls go through the
+API server with all its checks, as those of every client.
 
-They sit on the store itself and not at the end of a watch: what they see is never old, so they need none of the
-bookkeeping (expectations, caches that lag) that makes the real ones large. `office` has the rounds, `live` runs them
-beside a server; in virtual time somebody else calls `run` and asks for `next_due`.
+The controllers listen to the store itself, not to a watch. They never see stale objects, so they need none of the
+bookkeeping (expectations, lagging caches) of the real ones. `manager` calls the reconcilers and `runner` drives the
+manager beside a server. In virtual time the simulation calls `run` and `next_due`.
 """

@@ -1,6 +1,6 @@
-"""A DaemonSet: one pod on every node that it selects and may run on.
+"""The DaemonSet controller: one pod on every node that the set selects and may run on.
 
-Each pod is tied to its node by affinity to the node's name and left to the scheduler, as upstream does it.
+Each pod gets an affinity to the name of its node and is left to the scheduler, as upstream does it.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _ALWAYS = {
     "pid-pressure": "NoSchedule",
     "unschedulable": "NoSchedule",
 }
-PAUSE = 1.0  # seconds before a pod that failed is tried again on the same node
+PAUSE = 1.0  # seconds before a failed pod is replaced on the same node
 
 
 def reconcile(item: Item, pods: Sequence[Pod], cache: ControllerCache, now: float) -> ReconcileResult:
@@ -50,7 +50,7 @@ def reconcile(item: Item, pods: Sequence[Pod], cache: ControllerCache, now: floa
 
 
 def node_of(pod: Pod) -> str:
-    """Where it is, or where it has to go."""
+    """Returns the pod's node, or the node that its affinity requires."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity
@@ -68,7 +68,7 @@ def _wait(item: Item) -> int:
 
 
 def _tolerations(spec: Item) -> list[Item]:
-    """What the template says, and what every daemon tolerates."""
+    """Returns the tolerations of the template and those of every daemon."""
     keys = _ALWAYS | ({"network-unavailable": "NoSchedule"} if spec.get("hostNetwork") else {})
     always = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": keys[key]} for key in keys]
     return [*spec.get("tolerations", ()), *always]
@@ -87,7 +87,7 @@ def _runs_on(item: Item, node: Node) -> bool:
     return not untolerated(msgspec.convert(_tolerations(said), list[Toleration]), node.spec.taints)
 
 
-# ---- what to do ------------------------------------------------------------------------------------------------------
+# ---- calls -----------------------------------------------------------------------------------------------------------
 
 
 def _calls(item: Item, by_node: dict[str, list[Pod]], stray: Sequence[Pod], revision: str, now: float) -> list[Call]:
@@ -104,7 +104,7 @@ def _calls(item: Item, by_node: dict[str, list[Pod]], stray: Sequence[Pod], revi
 
 
 def _first(pod: Pod) -> tuple[bool, bool, str, str]:
-    """Of several on one node the one that has a node, and then the oldest, stays."""
+    """Sort key for the pods of one node: the first stays, a bound one before others, then the oldest."""
     return pod.terminating, not pod.spec.node_name, pod.metadata.creation_timestamp, pod.metadata.name
 
 
@@ -113,7 +113,7 @@ def _over(pod: Pod, now: float) -> bool:
 
 
 def _replaced(item: Item, by_node: dict[str, list[Pod]], revision: str, now: float) -> list[Call]:
-    """Rolling update: pods of an old template go, as long as no more than maxUnavailable nodes are without."""
+    """Rolling update: deletes pods of an old template while at most maxUnavailable nodes are without a pod."""
     strategy = item["spec"].get("updateStrategy", {})
     if strategy.get("type") != "RollingUpdate":
         return []
@@ -141,13 +141,13 @@ def _pod(item: Item, node: str, revision: str) -> Item:
 
 
 def _tied(affinity: Item, node: str) -> Item:
-    """To one node, by its name. Whether it satisfies the rest was asked before."""
+    """Returns the affinity with one node by name as its requirement. `_runs_on` has checked the original one."""
     field = {"key": NAME_FIELD, "operator": "In", "values": [node]}
     terms = {_REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}
     return {**affinity, "nodeAffinity": {**affinity.get("nodeAffinity", {}), **terms}}
 
 
-# ---- what is seen ----------------------------------------------------------------------------------------------------
+# ---- status ----------------------------------------------------------------------------------------------------------
 
 
 def _status(item: Item, by_node: dict[str, list[Pod]], stray: Sequence[Pod], revision: str, now: float) -> Item:

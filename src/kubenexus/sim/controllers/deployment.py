@@ -1,4 +1,4 @@
-"""A Deployment: one ReplicaSet for each version of its template, and the way from one to the next."""
+"""The Deployment controller: one ReplicaSet for each version of the template, and the rollout from one to the next."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ REVISION = f"{_DOMAIN}/revision"
 
 
 def reconcile(item: Item, children: Sequence[Owned], cache: ControllerCache, now: float) -> ReconcileResult:
-    """`children` are its ReplicaSets."""
+    """`children` are the ReplicaSets of the Deployment."""
     found = [cache.item((REPLICA_SETS, f"{kin.metadata.namespace}/{kin.metadata.name}")) for kin in children]
     sets = sorted((each for each in found if each is not None), key=_age)
     newest = next((each for each in sets if without_hash(each["spec"]["template"]) == _template(item)), None)
@@ -47,12 +47,12 @@ def revision(item: Item) -> int:
 
 
 def _begin(item: Item, older: Sequence[Item], cache: ControllerCache, now: float) -> ReconcileResult:
-    """A ReplicaSet for this template, of the size that may be there at once."""
+    """Creates a ReplicaSet for the current template, as large as the limits allow now."""
     meta = item["metadata"]
     collisions = item.get("status", {}).get("collisionCount", 0)
     mark = hash_of(_template(item), collisions)
     name = f"{meta['name']}-{mark}"
-    if cache.item((REPLICA_SETS, f"{meta['namespace']}/{name}")) is not None:  # somebody else's
+    if cache.item((REPLICA_SETS, f"{meta['namespace']}/{name}")) is not None:  # a ReplicaSet of another owner
         return ReconcileResult({**item.get("status", {}), "collisionCount": collisions + 1}, again=now)
     size = rolling.first_size(item, older, _old_pods(older, cache))
     made = _replica_set(item, name, mark, size, 1 + max((revision(each) for each in older), default=0))
@@ -79,7 +79,7 @@ def _replica_set(item: Item, name: str, mark: str, size: int, number: int) -> It
     }
 
 
-# ---- from there on ---------------------------------------------------------------------------------------------------
+# ---- a rollout in progress -------------------------------------------------------------------------------------------
 
 
 def _go_on(
@@ -97,7 +97,7 @@ def _go_on(
 
 
 def _old_pods(older: Sequence[Item], cache: ControllerCache) -> int:
-    """Pods of earlier versions that have not ended: who recreates waits for the last of them."""
+    """Counts pods of earlier versions that have not ended: the strategy Recreate waits for them."""
     keys = [(REPLICA_SETS, f"{each['metadata']['namespace']}/{each['metadata']['name']}") for each in older]
     return sum(not pod.finished for key in keys for pod in cache.pods.of(key))
 
@@ -119,19 +119,19 @@ def _scaled(item: Item, sizes: Sizes, sets: Sequence[Item]) -> tuple[list[Call],
 
 
 def _sizes_of(item: Item) -> dict[str, str]:
-    """What a ReplicaSet is told of the whole: how many pods are wanted, and how many there may be at once."""
+    """Returns the annotations of a ReplicaSet about the Deployment: desired and maximal number of pods."""
     wanted = item["spec"]["replicas"]
     surge = 0 if rolling.recreates(item) else rolling.limits(item)[0]
     return {f"{_DOMAIN}/desired-replicas": str(wanted), f"{_DOMAIN}/max-replicas": str(wanted + surge)}
 
 
 def _numbered(item: Item, newest: Item, older: Sequence[Item]) -> dict[str, str]:
-    """The newest has the highest number, also when it is an old acquaintance (`kubectl rollout undo`)."""
+    """Returns the revision of the newest ReplicaSet: the highest, also if it is an old one (`kubectl rollout undo`)."""
     return {REVISION: str(max([revision(newest), *(revision(each) + 1 for each in older)]))}
 
 
 def _forgotten(item: Item, newest: Item | None, older: Sequence[Item]) -> list[Call]:
-    """Of empty old versions only so many are kept."""
+    """Deletes empty old ReplicaSets beyond `revisionHistoryLimit`."""
     if newest is None or newest.get("status", {}).get("availableReplicas", 0) < item["spec"]["replicas"]:
         return []
     empty = [each for each in older if not each["spec"]["replicas"] and not each["status"].get("replicas")]

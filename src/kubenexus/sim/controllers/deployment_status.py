@@ -1,4 +1,4 @@
-"""What a Deployment says of itself: counts, whether it is available, whether it gets on."""
+"""The status of a Deployment: counts, and the conditions Available and Progressing."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ _COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
 
 
 def status(item: Item, newest: Item | None, older: Sequence[Item], now: float, created: str = "") -> Item:
-    """The whole status. `created` names a ReplicaSet that is about to be made."""
+    """Returns the whole status. `created` names a ReplicaSet that is about to be created."""
     old = item.get("status", {})
     sets = [*older, *([newest] if newest else [])]
     seen = _counts(item, newest, sets)
@@ -25,7 +25,7 @@ def status(item: Item, newest: Item | None, older: Sequence[Item], now: float, c
 
 
 def deadline(item: Item, status: Item) -> float | None:
-    """When a rollout that does not get on has failed."""
+    """Returns when a rollout without progress fails, or None."""
     limit = item["spec"].get("progressDeadlineSeconds")
     progress = _find(status, "Progressing")
     if limit is None or progress.get("reason") not in _UNDER_WAY:
@@ -64,7 +64,7 @@ _UNDER_WAY = ("NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated")
 
 
 def _progressing(item: Item, old: Item, seen: Item, name: str, now: float) -> Item | None:
-    """Complete, under way, or stuck for longer than allowed. What is complete stays so until the next version."""
+    """Returns the condition: complete, in progress, or past its deadline. Complete stays so until the next version."""
     before = _find(old, "Progressing")
     if not name:
         return before or None
@@ -73,7 +73,7 @@ def _progressing(item: Item, old: Item, seen: Item, name: str, now: float) -> It
         return _dated(old, "Progressing", "True", "NewReplicaSetAvailable", text, now)
     known = f'"{name}"' in before.get("message", "")
     if known and before["reason"] == "NewReplicaSetAvailable":
-        return before  # a pod fell over or the size was changed: not a rollout
+        return before  # a pod failed or the size changed: not a rollout
     if not known or any(seen.get(key, 0) != old.get(key, 0) for key in _COUNTS):
         return _under_way(old, name, now)
     if _too_late(item, before, now):
@@ -87,7 +87,7 @@ def _created(old: Item, name: str, now: float) -> Item:
 
 
 def _under_way(old: Item, name: str, now: float) -> Item:
-    """Each time that something has moved, the deadline begins anew."""
+    """Returns the condition of a rollout in progress. Each change restarts the deadline."""
     told = _dated(old, "Progressing", "True", "ReplicaSetUpdated", f'ReplicaSet "{name}" is progressing.', now)
     return told | {"lastUpdateTime": format_time(now)}
 
@@ -111,7 +111,7 @@ def _find(status: Item, type: str) -> Item:
 
 
 def _dated(old: Item, type: str, status: str, reason: str, message: str, now: float) -> Item:
-    """With the time of its last word, which is kept while it says the same."""
+    """Returns a condition with `lastUpdateTime`, which stays while reason and message do."""
     made = condition(old, type, status, reason, message, now)
     before = _find(old, type)
     same = (before.get("reason"), before.get("message")) == (reason, message)

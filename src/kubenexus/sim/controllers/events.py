@@ -12,7 +12,7 @@ from kubenexus.sim.controllers.types import Item
 
 
 def about(call: Call, answer: Response) -> list[WorkloadEvent]:
-    """What a call that made or deleted a pod is told as."""
+    """Returns the events for a call that created or deleted a pod."""
     path = call.path.partition("?")[0].split("/")
     if "pods" not in path or call.method not in {"POST", "DELETE"}:
         return []

@@ -1,7 +1,7 @@
-"""A Job: pods until enough of them have succeeded, or too many have failed.
+"""The Job controller: runs pods until enough have succeeded or too many have failed.
 
-A pod is counted once: a finalizer keeps it until its end is in the status, so that whoever deletes pods deletes no
-results. What is counted is in the status; what has the finalizer still is to be counted.
+Each pod is counted once. A finalizer keeps a finished pod until the status includes it, so that deleting pods loses no
+results. Pods with the finalizer are not counted yet.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def reconcile(item: Item, pods: Sequence[Pod], _: ControllerCache, now: float) -
 
 
 def remove_finalizer(pod: Pod) -> Call:
-    """It is counted; whoever wants to delete it may."""
+    """Returns the call that releases a counted pod for deletion."""
     left = [each for each in pod.metadata.finalizers if each != TRACKING]
     meta = pod.metadata
     return verbs.patch(
@@ -52,7 +52,7 @@ def remove_finalizer(pod: Pod) -> Call:
 
 
 def orphaned_pods(pods: Sequence[Pod]) -> list[Call]:
-    """Pods of a job that is no longer there: nobody will count them."""
+    """Returns the calls that release the pods of a deleted job, which are not counted any more."""
     return [remove_finalizer(pod) for pod in pods if TRACKING in pod.metadata.finalizers]
 
 
@@ -74,11 +74,11 @@ def _tallied(item: Item, pods: Sequence[Pod]) -> JobPodCounts:
     )
 
 
-# ---- how many --------------------------------------------------------------------------------------------------------
+# ---- number of pods --------------------------------------------------------------------------------------------------
 
 
 def _sized(item: Item, tally: JobPodCounts, pods: Sequence[Pod], now: float) -> tuple[list[Call], float | None]:
-    """The pods that are lacking, or too many. After a failure the next comes later each time."""
+    """Returns the calls that create missing or delete surplus pods. After each failure the next pod starts later."""
     wanted = _parallel(item, tally)
     lacking = wanted - len(tally.active)
     if lacking < 0:
@@ -94,13 +94,13 @@ def _parallel(item: Item, tally: JobPodCounts) -> int:
     spec = item["spec"]
     parallel: int = spec.get("parallelism", 1)
     completions: int | None = spec.get("completions")
-    if completions is None:  # a queue of work: when one has found it empty, no more are begun
+    if completions is None:  # a work queue: after the first success no further pod is started
         return len(tally.active) if tally.succeeded else parallel
     return max(min(parallel, completions - tally.succeeded), 0)
 
 
 def _pause(pods: Sequence[Pod], now: float) -> float | None:
-    """Until when nothing is begun; None if something may be. Seen from the pods that failed and are still there."""
+    """Returns until when no pod is started, or None. Computed from the failed pods that still exist."""
     failed = [pod.last_word for pod in pods if pod.status.phase == "Failed"]
     if not failed:
         return None
@@ -120,7 +120,7 @@ def _more(item: Item, tally: JobPodCounts, count: int) -> list[Item]:
 
 
 def _afterwards(item: Item, pods: Sequence[Pod], tally: JobPodCounts, now: float) -> ReconcileResult:
-    """Nothing is begun any more; what still runs ends; the job itself goes when its time has come."""
+    """Handles a finished job: deletes running pods, and the job itself after its time to live."""
     calls = [remove_finalizer(pod) for pod in pods if TRACKING in pod.metadata.finalizers]
     calls += [owner_refs.delete_child(pod) for pod in tally.active]
     until = _burial(item, now)
@@ -132,7 +132,7 @@ def _afterwards(item: Item, pods: Sequence[Pod], tally: JobPodCounts, now: float
 
 
 def _burial(item: Item, now: float) -> float | None:
-    """When a finished job is to be deleted, if at all."""
+    """Returns when a finished job is to be deleted, or None."""
     seconds = item["spec"].get("ttlSecondsAfterFinished")
     if seconds is None:
         return None

@@ -1,4 +1,4 @@
-"""Indexed Jobs: each pod has a number, and each number has to succeed once. Written as `0-4,7`."""
+"""Indexed Jobs: each pod has an index, and each index must succeed once. Sets of indexes are written as `0-4,7`."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ VARIABLE = "JOB_COMPLETION_INDEX"
 
 
 def of(pods: Iterable[Pod]) -> set[int]:
-    """The numbers of these pods."""
+    """Returns the indexes of these pods."""
     said = (pod.metadata.annotations.get(INDEX, "") for pod in pods)
     return {int(text) for text in said if text.isdigit()}
 
@@ -24,7 +24,7 @@ def parse(text: str) -> set[int]:
 
 
 def text(numbers: Iterable[int]) -> str:
-    """Three in a row and more as a range; two are named one by one, as upstream does."""
+    """Formats indexes: three or more in a row as a range, two one by one, as upstream does."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and runs[-1][-1] == number - 1:
@@ -41,7 +41,7 @@ def _run(run: list[int]) -> str:
 
 
 def pod(item: Item, number: int, finalizer: str) -> Item:
-    """The pod of one number: it finds it in its name, its hostname, an annotation, a label and a variable."""
+    """Returns the pod of one index, which is in its name, hostname, annotation, label and an environment variable."""
     name = item["metadata"]["name"]
     template = item["spec"]["template"]["metadata"]
     notes = {**template.get("annotations", {}), INDEX: str(number)}

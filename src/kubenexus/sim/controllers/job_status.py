@@ -1,4 +1,4 @@
-"""What a Job says of itself, and how it ends: complete, failed, or past its deadline."""
+"""The status of a Job and its outcome: complete, failed, or past its deadline."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,14 +10,14 @@ from kubenexus.sim.controllers.types import Item, Pod
 
 
 class JobPodCounts(NamedTuple):
-    """Its pods. `news` have ended and are not counted in the status yet; the numbers include them."""
+    """The pods of a job. `news` have ended and are not in the status yet; the numbers include them."""
 
     active: Sequence[Pod]
     news: Sequence[Pod]
     succeeded: int
     failed: int
     terminating: int
-    completed: set[int] | None  # of an indexed one: which numbers
+    completed: set[int] | None  # indexes, for an indexed job
 
 
 class JobOutcome(NamedTuple):
@@ -39,7 +39,7 @@ def ended_at(item: Item) -> str | None:
 
 
 def begun(item: Item, tally: JobPodCounts, now: float) -> Item:
-    """The status of a job that goes on, or is suspended."""
+    """Returns the status of a job that is running or suspended."""
     old, suspended = item.get("status", {}), bool(item["spec"].get("suspend"))
     status = _counted(old, tally)
     if suspended:
@@ -58,7 +58,7 @@ def _suspended(old: Item, suspended: bool, now: float) -> Item:
 
 
 def _probed(said: Item) -> Item:
-    """Conditions of jobs have a field more."""
+    """Adds `lastProbeTime`, which only conditions of jobs have."""
     return said | {"lastProbeTime": said["lastTransitionTime"]}
 
 
@@ -78,12 +78,12 @@ def _counted(old: Item, tally: JobPodCounts) -> Item:
 
 
 def quiet(old: Item, tally: JobPodCounts) -> Item:
-    """After the end: only who still runs or terminates changes."""
+    """Returns the status of a finished job, in which only the terminating pods change."""
     return {**old, "ready": 0, "terminating": tally.terminating}
 
 
 def verdict(item: Item, status: Item, tally: JobPodCounts, now: float) -> JobOutcome | None:
-    """How it has ended; None while it has not."""
+    """Returns the outcome, or None while the job runs."""
     spec = item["spec"]
     if tally.failed > spec.get("backoffLimit", 6):
         text = "Job has reached the specified backoff limit"
@@ -109,7 +109,7 @@ def deadline(item: Item, status: Item) -> float | None:
 
 
 def ended(status: Item, tally: JobPodCounts, verdict: JobOutcome, now: float) -> Item:
-    """The last word. Pods that still run are being deleted: they count as terminating, not as active."""
+    """Returns the final status. Pods that still run are being deleted: they count as terminating, not as active."""
     target = "SuccessCriteriaMet" if verdict.type == "Complete" else "FailureTarget"
     told = ("True", verdict.reason, verdict.message)
     conditions = [_probed(condition({}, type, *told, now)) for type in (target, verdict.type)]

@@ -1,9 +1,9 @@
-"""The office: whose turn it is, what their controller says, and the calls that follow from it.
+"""The controller manager: queues affected workloads, calls their reconcilers and executes the results.
 
     a change ─▶ concerned ─▶ [ReplicaSets, StatefulSets, DaemonSets, Jobs] then [Deployments] ─▶ run ─▶ calls ─▶ changes
 
-Whoever is concerned several times before it is its turn has one turn. A Deployment looks at the statuses of its
-ReplicaSets, so these go first: it never sees a number that is already known to be wrong.
+A workload that several changes affect is reconciled once. A Deployment reads the status of its ReplicaSets, so these
+are reconciled first and their counts are never stale.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,12 +38,12 @@ RECONCILERS: dict[str, Reconcile] = {
     DAEMON_SETS: daemon_set.reconcile,
     JOBS: job.reconcile,
 }
-MAX_RECONCILES = 50  # in one run: then the sockets may be served
-BACKOFF, LONGEST_BACKOFF = 1.0, 60.0  # seconds after a refusal
+MAX_RECONCILES = 50  # in one run; then the sockets are served
+BACKOFF, LONGEST_BACKOFF = 1.0, 60.0  # seconds after a refused call
 
 
 class ControllerManager:
-    """All of them, for one server. `wake` is called when there is something to do and there was nothing before."""
+    """All controllers of one server. `wake` is called when the queue becomes non-empty."""
 
     def __init__(
         self,
@@ -63,20 +63,20 @@ class ControllerManager:
         self._cache = ControllerCache(server.core.store, self._concerned)
 
     def close(self) -> None:
-        """Ends it: what happens from now on is none of its business."""
+        """Ends the controllers: later changes are ignored."""
         self._cache.close()
         self._turns = {resource: {} for resource in WORKLOADS}
 
     @property
     def idle(self) -> bool:
-        """Nobody has a turn now; `next_due` says when somebody will."""
+        """Whether no workload is queued now; `next_due` returns when one will be."""
         return not any(self._turns.values())
 
     def next_due(self) -> float | None:
         return self._later.next_due()
 
     def run(self, most: int = MAX_RECONCILES) -> None:
-        """Some turns. Call it again while it is not idle, and when `next_due` has come."""
+        """Reconciles up to `most` workloads. Call again while it is not idle, and at `next_due`."""
         for chore in self._later.due(self._clock.now(), most):
             self._later.finish(chore)
             self._turns[chore.what][chore.whom] = None
@@ -86,10 +86,10 @@ class ControllerManager:
                 return
             self._turn(key)
 
-    # ---- turns -------------------------------------------------------------------------------------------------------
+    # ---- the queue ---------------------------------------------------------------------------------------------------
 
     def _concerned(self, key: Key) -> None:
-        if key == self._telling:  # it knows what it has just said of itself
+        if key == self._telling:  # the reconciler knows the status that it has just written
             return
         idle = self.idle
         self._turns[key[0]][key[1]] = None
@@ -115,7 +115,7 @@ class ControllerManager:
         children = self._children(key)
         mine = [child for child in children if child.controller and child.controller.uid == item["metadata"]["uid"]]
         claims = self._claims(key[0], item, mine)
-        if claims:  # what they change makes another turn
+        if claims:  # the calls change objects, which causes another reconcile
             self._done(key, self._all(item, claims))
             return
         step = RECONCILERS[key[0]](item, mine, self._cache, self._clock.now())
@@ -131,7 +131,7 @@ class ControllerManager:
         return self._cache.sets.of(key) if key[0] == DEPLOYMENTS else self._cache.pods.of(key)
 
     def _claims(self, resource: str, item: Item, mine: Sequence[Owned]) -> list[Call]:
-        """Whom it lets go, and whom it takes."""
+        """Returns the calls that release children that no longer match and adopt those that do."""
         if "deletionTimestamp" in item["metadata"]:
             return []
         family = self._cache.sets if resource == DEPLOYMENTS else self._cache.pods
@@ -145,7 +145,7 @@ class ControllerManager:
     # ---- calls -------------------------------------------------------------------------------------------------------
 
     def _take(self, resource: str, item: Item, step: ReconcileResult) -> bool:
-        """The status first: what is counted in it is let go by the calls."""
+        """Executes a result. The status is written first: the calls release pods that are counted in it."""
         if step.status is not None and not self._write_status(resource, item, step.status, step.annotations):
             return False
         for note in step.notes:
@@ -165,7 +165,8 @@ class ControllerManager:
             self._telling = None
 
     def _all(self, item: Item | None, calls: Sequence[Call], resource: str = "") -> bool:
-        """False if one was refused; the rest waits for the next try, since it would be refused as well."""
+        """Sends the calls. Returns False after the first refusal; the others would be refused as well and are tried
+        later."""
         for call in calls:
             answer = self._send(call)
             if item is not None and resource:
@@ -186,7 +187,7 @@ class ControllerManager:
             self._send(notes.event(owner_refs.RESOURCES[resource], item, note, self._clock.now()))
 
     def _done(self, key: Key, well: bool) -> None:
-        """After a refusal it is tried again, later each time; a change that concerns it brings it back sooner."""
+        """Schedules a retry after a refusal, with growing delays. A change of the workload causes an earlier one."""
         if well:
             self._failures.pop(key, None)
             return

@@ -1,7 +1,7 @@
-"""The shelf: workloads, their pods and the nodes, decoded once, as they are in the store at this moment.
+"""A cache of workloads, their pods and the nodes, decoded once and always equal to the store.
 
-Says whom a change concerns: the workload itself, the controllers that a child has and had, or, for a child that nobody
-controls, whoever would like to have it.
+It reports which workloads a change affects: the workload itself, and the present and previous controller of a child.
+For a child without a controller these are the workloads whose selector matches it.
 """
 
 import functools
@@ -27,7 +27,7 @@ from kubenexus.sim.controllers.types import (
     Pod,
 )
 
-# Those further down look at what those further up write, and come when these have finished.
+# Later kinds read what earlier ones write, and are reconciled after them.
 WORKLOADS = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, DEPLOYMENTS)
 _ADOPTERS = {PODS: (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS), REPLICA_SETS: (DEPLOYMENTS,)}
 _decode = msgspec.json.Decoder().decode
@@ -36,7 +36,7 @@ Child = TypeVar("Child", bound=Owned)
 
 
 class ChildIndex(Generic[Child]):
-    """Children by their controller; and those that have none, by namespace."""
+    """Children by controller, and children without one by namespace."""
 
     def __init__(self) -> None:
         self.all: dict[str, Child] = {}
@@ -44,7 +44,7 @@ class ChildIndex(Generic[Child]):
         self._free: dict[str, dict[str, Child]] = {}
 
     def put(self, key: str, child: Child | None) -> tuple[Child | None, Child | None]:
-        """It is there now, or (None) gone. Returns what was there before, and what is."""
+        """Adds, replaces or (None) removes a child. Returns the previous and the new child."""
         before = self.all.pop(key, None)
         if before is not None:
             self._take_away(key, before)
@@ -53,7 +53,7 @@ class ChildIndex(Generic[Child]):
         return before, child
 
     def of(self, owner: Key) -> list[Child]:
-        """Who says that this is their controller, by name: an earlier one of the same name, perhaps."""
+        """Returns the children that name this controller. They may belong to an earlier object of the same name."""
         found = self._owned.get(owner, {})
         return [found[key] for key in sorted(found)]
 
@@ -61,7 +61,7 @@ class ChildIndex(Generic[Child]):
         return list(self._free.get(namespace, {}).values())
 
     def _take_away(self, key: str, child: Child) -> None:
-        """With the last child of a controller its place goes, too: jobs come and go by the thousand."""
+        """Removes a child, and the entry of its controller with the last child: jobs come and go by the thousand."""
         place = self._shelf(child)
         place.pop(key, None)
         if not place and child.owner is not None:
@@ -75,7 +75,7 @@ class ChildIndex(Generic[Child]):
 
 
 class ControllerCache:
-    """`plugins_for` is told, while a change is committed, whose turn it is; it must not write then."""
+    """`concerned` is called with the key of each affected workload during a commit, and must not write."""
 
     def __init__(self, store: Store, concerned: Callable[[Key], None]) -> None:
         self._concerned = concerned
@@ -90,7 +90,7 @@ class ControllerCache:
                 hear(StoreChange(0, "ADDED", key, collection.objects[key], None))
 
     def close(self) -> None:
-        """Hears nothing any more."""
+        """Unsubscribes from the store."""
         for leave in self._leave:
             leave()
 
@@ -100,7 +100,7 @@ class ControllerCache:
     def items(self, resource: str) -> Iterable[Item]:
         return self._by_kind[resource].values()
 
-    # ---- what the store says -----------------------------------------------------------------------------------------
+    # ---- changes of the store ----------------------------------------------------------------------------------------
 
     def _hearing(self) -> Iterator[tuple[str, Callable[[StoreChange], None]]]:
         yield NODES, self._node
@@ -146,7 +146,7 @@ class ControllerCache:
 
 
 def selector(item: Item) -> Selector:
-    """Which children a workload means; one without a selector means none."""
+    """Returns the selector of a workload; without one it matches nothing."""
     return _compiled(msgspec.json.encode(item["spec"].get("selector") or None))
 
 
@@ -156,5 +156,5 @@ def _compiled(said: bytes) -> Selector:
 
 
 def _shape(node: Node) -> tuple[object, ...]:
-    """What decides who may run there; heartbeats are none of our business."""
+    """Returns what decides which pods may run on a node; heartbeats do not change it."""
     return node.metadata.labels, node.spec.taints

@@ -1,4 +1,5 @@
-"""Whose a child is: the reference to its controller, and the calls by which it is adopted, let go or made."""
+"""Ownership of children: the reference to the controller, and the calls that adopt, release, create and delete
+children."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,19 +28,19 @@ RESOURCES = {
 
 
 def reference(resource: str, item: Item) -> dict[str, Any]:
-    """What a child says of its controller."""
+    """Returns the owner reference of a child to its controller."""
     kind, meta = RESOURCES[resource], item["metadata"]
     owner = {"apiVersion": kind.api_version, "kind": kind.kind, "name": meta["name"], "uid": meta["uid"]}
     return {**owner, "controller": True, "blockOwnerDeletion": True}
 
 
 def adopt(resource: str, item: Item, child: Owned) -> Call:
-    """It is ours from now on. A later child of the same name is left alone."""
+    """Returns the call that makes the child ours. The uid protects a later child of the same name."""
     return _owned_by(child, [*_others(child), reference(resource, item)])
 
 
 def release(child: Owned) -> Call:
-    """It no longer matches: somebody relabelled it, and may keep it."""
+    """Returns the call that removes the controller of a child that no longer matches."""
     return _owned_by(child, _others(child))
 
 
@@ -61,7 +62,7 @@ def _owned_by(child: Owned, owners: list[dict[str, Any]]) -> Call:
 def pod_of(
     resource: str, item: Item, *, name: str = "", prefix: str = "", labels: Mapping[str, str], **meta: Any
 ) -> Item:
-    """A pod of the workload's template. Its spec is a copy on the first level: change lists by making new ones."""
+    """Returns a pod of the workload's template. Its spec is a shallow copy: replace lists, do not change them."""
     template = item["spec"]["template"]
     head = {key: template["metadata"][key] for key in ("annotations", "finalizers") if key in template["metadata"]}
     named = {"name": name} if name else {"generateName": prefix or f"{item['metadata']['name']}-"}

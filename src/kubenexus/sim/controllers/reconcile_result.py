@@ -1,4 +1,4 @@
-"""What a controller answers: what it saw, as a status, and what is to be done about it."""
+"""The result of a reconcile: the status and the calls."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from kubenexus.base.timestamps import format_time
 from kubenexus.client.calls import Call
 from kubenexus.sim.controllers.types import Item
 
-MOST = 100  # pods made or deleted in one step: the next follows at once, but others come in between
+MOST = 100  # pods created or deleted in one step, so that other workloads run in between
 
 
 class WorkloadEvent(NamedTuple):
@@ -19,8 +19,10 @@ class WorkloadEvent(NamedTuple):
 
 
 class ReconcileResult(NamedTuple):
-    """`status` is the whole of it (None: leave it), `annotations` are written with it; `again` is when to look once
-    more though nothing has happened."""
+    """`status` is the whole status (None: unchanged), and `annotations` are written with it.
+
+    `again` is when to reconcile even without a change.
+    """
 
     status: Item | None = None
     calls: Sequence[Call] = ()
@@ -30,12 +32,12 @@ class ReconcileResult(NamedTuple):
 
 
 def without_zero_fields(status: Mapping[str, Any], *always: str) -> Item:
-    """Without what is zero or empty, as Go writes it; `always` names the fields that stay."""
+    """Removes fields that are zero or empty, as Go's omitempty does; `always` names those that stay."""
     return {key: value for key, value in status.items() if value or key in always}
 
 
 def condition(old: Item, type: str, status: str, reason: str, message: str, now: float, **more: str) -> Item:
-    """One condition of a status; its transition keeps its time while it says the same."""
+    """Returns a condition of a status; `lastTransitionTime` stays while `status` does."""
     before: Item = next((each for each in old.get("conditions", ()) if each["type"] == type), {})
     same = before.get("status") == status
     since = before["lastTransitionTime"] if same else format_time(now)

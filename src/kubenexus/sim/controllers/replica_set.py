@@ -1,4 +1,4 @@
-"""A ReplicaSet: so many pods, all alike. Surplus ones go in the order in which they are missed least."""
+"""The ReplicaSet controller: keeps a number of identical pods. Surplus pods are deleted in upstream's order."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,7 +26,8 @@ def reconcile(item: Item, pods: Sequence[Pod], _: ControllerCache, now: float) -
 
 
 def surplus(active: Sequence[Pod], count: int) -> list[Pod]:
-    """Who goes first: without a node, not running, not ready, cheap, crowded, ready last, young."""
+    """Returns the pods to delete first: without a node, not running, not ready, low cost, crowded node, recently ready,
+    young."""
     if count <= 0:
         return []
     crowd = Counter(pod.spec.node_name for pod in active if pod.spec.node_name)
@@ -69,6 +70,6 @@ def _status(item: Item, active: Sequence[Pod], pods: Sequence[Pod], now: float) 
 
 
 def waiting(pods: Sequence[Pod], min_ready_seconds: int, now: float) -> float | None:
-    """When the next of them will have been ready for long enough."""
+    """Returns when the next of the pods will have been ready for `min_ready_seconds`, or None."""
     ready = [pod.ready_since for pod in pods if not pod.available(min_ready_seconds, now)]
     return earliest(*(since + min_ready_seconds for since in ready if since is not None))

@@ -1,16 +1,19 @@
-"""How large each ReplicaSet of a Deployment may be next: never more than maxSurge above what is wanted, never fewer
-available than maxUnavailable allows. New ones are added first; old ones go as new ones become available."""
+"""Computes the next size of each ReplicaSet of a Deployment.
+
+The total never exceeds the wanted size by more than maxSurge, and never fewer pods are available than maxUnavailable
+allows. The new set grows first; old ones shrink as new pods become available.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
 
 from kubenexus.sim.controllers.types import Item
 
-Sizes = Mapping[str, int]  # by the name of the ReplicaSet; whoever is not named stays as it is
+Sizes = Mapping[str, int]  # by the name of the ReplicaSet; sets without an entry keep their size
 
 
 def first_size(item: Item, older: Sequence[Item], old_pods: int) -> int:
-    """Of a ReplicaSet that is about to be made."""
+    """Returns the size of a ReplicaSet that is about to be created."""
     wanted: int = item["spec"]["replicas"]
     if recreates(item):
         return 0 if old_pods or _total(older) else wanted
@@ -19,7 +22,7 @@ def first_size(item: Item, older: Sequence[Item], old_pods: int) -> int:
 
 
 def next_sizes(item: Item, newest: Item | None, older: Sequence[Item], old_pods: int) -> Sizes:
-    """The next step of the way; no sizes when it has been gone, or has to wait."""
+    """Returns the sizes of the next step; empty if the rollout is complete or has to wait."""
     wanted: int = item["spec"]["replicas"]
     if newest is None or item["spec"].get("paused"):
         return _same_version(wanted, [*older, *([newest] if newest else [])])
@@ -36,7 +39,7 @@ def recreates(item: Item) -> bool:
 
 
 def limits(item: Item) -> tuple[int, int]:
-    """maxSurge (rounded up) and maxUnavailable (rounded down), as numbers; never both zero."""
+    """Returns maxSurge (rounded up) and maxUnavailable (rounded down) as numbers; never both zero."""
     said = item["spec"].get("strategy", {}).get("rollingUpdate") or {}
     wanted = item["spec"]["replicas"]
     surge = share(said.get("maxSurge", "25%"), wanted, up=True)
@@ -45,7 +48,7 @@ def limits(item: Item) -> tuple[int, int]:
 
 
 def share(said: int | str, whole: int, *, up: bool) -> int:
-    """A number, or a percentage of something."""
+    """Resolves a number, or a percentage of `whole`."""
     if isinstance(said, int):
         return said
     part = whole * int(said.rstrip("%") or 0) / 100
@@ -53,7 +56,7 @@ def share(said: int | str, whole: int, *, up: bool) -> int:
 
 
 def _same_version(wanted: int, sets: Sequence[Item]) -> Sizes:
-    """Paused: no way is gone, but the size follows where there is only one version."""
+    """Returns the sizes of a paused rollout: with a single version its size follows the Deployment."""
     alive = [each for each in sets if each["spec"]["replicas"]] or list(sets[-1:])
     return {alive[0]["metadata"]["name"]: wanted} if len(alive) == 1 else {}
 
@@ -70,7 +73,7 @@ def _grown(item: Item, newest: Item, older: Sequence[Item], old_pods: int) -> in
 
 
 def _shrunk(item: Item, newest: Item, older: Sequence[Item]) -> Sizes:
-    """Old pods that are not available are missed by nobody and go first; then as many as the others make up for."""
+    """Returns the sizes of the old sets: unavailable pods are removed first, then as many as others make up for."""
     _, unavailable = limits(item)
     least = item["spec"]["replicas"] - unavailable
     sick = newest["spec"]["replicas"] - _available(newest)

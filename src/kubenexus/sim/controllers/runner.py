@@ -1,4 +1,4 @@
-"""Controllers beside a server that listens: they run when something has happened, and when something is due."""
+"""Runs the controllers beside a listening server, after each change and when something is due."""
 
 import asyncio
 import contextlib
@@ -8,12 +8,12 @@ from kubenexus.base.clock import Clock
 from kubenexus.sim.apiserver.server import ApiServer
 from kubenexus.sim.controllers.manager import ControllerManager
 
-LONGEST_WAIT = 60.0  # seconds; then we look at the clock again, which may not be the loop's
+LONGEST_WAIT = 60.0  # seconds; then the clock is read again, which may differ from the loop's
 
 
 @contextlib.asynccontextmanager
 async def running(server: ApiServer, clock: Clock, *, token: str = "") -> AsyncIterator[ControllerManager]:
-    """At work within the `with`, in the server's own loop."""
+    """Runs the controllers within the `with`, in the server's event loop."""
     wake = asyncio.Event()
     wake.set()
     controllers = ControllerManager(server, clock, wake=wake.set, token=token)

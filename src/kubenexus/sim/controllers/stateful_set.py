@@ -1,8 +1,8 @@
-"""A StatefulSet: pods with names of their own, made one after the other and taken away from the end.
+"""The StatefulSet controller: pods with stable names, created in order and removed from the end.
 
-OrderedReady: the next is made when all before it are ready, one goes at a time, and only when the others are well.
-Parallel: all at once. Claims of `volumeClaimTemplates` are made and kept. Revisions are hashes: what is made while an
-update is under way is made of the new template.
+OrderedReady creates a pod when all before it are ready, and deletes one at a time when the others are available.
+Parallel does all at once. Claims of `volumeClaimTemplates` are created and kept. Revisions are hashes: pods created
+during an update use the new template.
 """
 
 import re
@@ -33,7 +33,7 @@ def reconcile(item: Item, pods: Sequence[Pod], _: ControllerCache, now: float) -
 
 
 def ordinal(item: Item, pod: Pod) -> int | None:
-    """Its number, if its name is one of ours."""
+    """Returns the pod's ordinal, or None if its name is not one of the set."""
     found = _ORDINAL.search(pod.metadata.name)
     if found is None or pod.metadata.name[: found.start()] != item["metadata"]["name"]:
         return None
@@ -51,7 +51,7 @@ def _numbers(item: Item) -> range:
 
 
 def _next(item: Item, pods: dict[int, Pod], revision: str, now: float) -> Iterator[Call]:
-    """What may be done now; in order, nothing once there is somebody to wait for."""
+    """Yields the calls that are allowed now; if ordered, none after the first pod to wait for."""
     ordered = item["spec"].get("podManagementPolicy") != "Parallel"
     wanted = _numbers(item)
     for number in wanted:
@@ -77,7 +77,7 @@ def _well(item: Item, pod: Pod | None, now: float) -> bool:
 
 
 def _replaced(item: Item, pods: dict[int, Pod], revision: str, now: float) -> Iterator[Call]:
-    """Rolling update: from the last to the partition, one at a time, each when those after it are well."""
+    """Rolling update: from the last ordinal to the partition, one at a time, each when those after it are available."""
     strategy = item["spec"].get("updateStrategy", {})
     if strategy.get("type") != "RollingUpdate":
         return
@@ -110,7 +110,7 @@ def _make(item: Item, number: int, revision: str) -> Iterator[Call]:
 
 
 def _claim(item: Item, template: Item, name: str) -> Call:
-    """One that is there already is kept: the office takes AlreadyExists for a yes."""
+    """Creates a claim. An existing one is kept: the manager treats AlreadyExists as success."""
     labels = {**template["metadata"].get("labels", {}), **item["spec"]["selector"].get("matchLabels", {})}
     meta = {"name": name, "labels": labels, "annotations": template["metadata"].get("annotations", {})}
     body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": template["spec"]}

@@ -1,4 +1,4 @@
-"""What controllers read of pods and nodes. There may be a hundred thousand of them: nothing else is kept."""
+"""The fields of pods and nodes that controllers read. With a hundred thousand pods, nothing else is kept."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ class Meta(ApiObject):
 
 
 class Owned(ApiObject):
-    """Whatever may have a controller."""
+    """An object that may have a controller."""
 
     metadata: Meta = Meta()
 
@@ -48,7 +48,7 @@ class Owned(ApiObject):
 
     @property
     def owner(self) -> Key | None:
-        """The workload that controls it, if it is of a kind we know."""
+        """The workload that controls the object, or None if there is none of a known kind."""
         found = self.controller
         if found is None:
             return None
@@ -85,7 +85,7 @@ class Pod(Owned):
 
     @property
     def active(self) -> bool:
-        """It counts: it has not ended and nobody wants it gone."""
+        """Whether the pod counts: it has not ended and is not being deleted."""
         return not self.finished and not self.terminating
 
     @property
@@ -101,14 +101,14 @@ class Pod(Owned):
 
     @property
     def last_word(self) -> float:
-        """When its status last said something new."""
+        """When its status last changed."""
         said = [each.last_transition_time for each in self.status.conditions]
         return max(
             parse_timestamp(text, 0.0) for text in (*said, self.status.start_time, self.metadata.creation_timestamp)
         )
 
     def available(self, min_ready_seconds: int, now: float) -> bool:
-        """Ready for long enough."""
+        """Whether the pod has been ready for `min_ready_seconds`."""
         since = self.ready_since
         return since is not None and (not min_ready_seconds or since + min_ready_seconds <= now)
 

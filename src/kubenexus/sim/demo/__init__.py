@@ -1,1 +1,2 @@
-"""`kubenexus demo`: a cluster in the box, the real scheduler over HTTP, and a story that has to come true."""
+"""`kubenexus demo`: an embedded cluster, the real scheduler over HTTP, and a sequence of steps with checked
+outcomes."""

@@ -1,4 +1,4 @@
-"""The scene: the cluster as anybody with a watch sees it. The acts look at it, and the view draws it."""
+"""The state of the demo cluster as a client with watches sees it. The steps read it, and the view draws it."""
 
 import asyncio
 import functools
@@ -46,12 +46,12 @@ class ObservedWorkload(ApiObject):
 
 class ObservedPlacement(NamedTuple):
     pod: str
-    node: str  # "": nowhere
+    node: str  # "": refused
     why: str = ""
 
 
 class ClusterState:
-    """Fed by watches. Times are ours: when we heard of a pod, of its node, of its being ready."""
+    """Filled by watches. Times are local: when the watch reported the pod, its node, its readiness."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -66,21 +66,21 @@ class ClusterState:
         self._news = asyncio.Event()
 
     async def change(self) -> None:
-        """Until something has happened."""
+        """Waits for the next change."""
         await self._news.wait()
 
     def now(self) -> float:
         return self._clock.now()
 
-    # ---- what is seen ------------------------------------------------------------------------------------------------
+    # ---- queries -----------------------------------------------------------------------------------------------------
 
     def of(self, app: str) -> list[Pod]:
-        """The pods of an app that nobody has deleted, by name."""
+        """Returns the pods of an app that are not being deleted, by name."""
         found = (self.pods[key] for key in sorted(self.pods))
         return [pod for pod in found if app_of(pod) == app and not pod.metadata.deletion_timestamp]
 
     def on(self, node: str) -> list[Pod]:
-        """Who takes room there."""
+        """Returns the pods that occupy the node."""
         found = (self.pods[key] for key in sorted(self.pods))
         return [pod for pod in found if pod.spec.node_name == node and not ended(pod)]
 
@@ -90,7 +90,7 @@ class ClusterState:
     def running(self) -> int:
         return sum(pod.status.phase == "Running" for pod in self.pods.values())
 
-    # ---- what the watches tell ---------------------------------------------------------------------------------------
+    # ---- watches -----------------------------------------------------------------------------------------------------
 
     def watches(self, client: WatchClient, rng: random.Random) -> list[Reflector]:
         tables: list[tuple[WatchTarget, Callable[[str, Any], None]]] = [
@@ -136,7 +136,7 @@ class ClusterState:
 
 
 class _WatchReader:
-    """A watch as a table: what is there, and (None) what is gone."""
+    """Turns a watch into calls `tell(key, object)`, with None for a deleted object."""
 
     def __init__(self, tell: Callable[[str, Any], None]) -> None:
         self._tell = tell
@@ -165,7 +165,7 @@ class _WatchReader:
             self._tell(key, None if event.type == DELETED else event.object)
 
     def problem_changed(self, trouble: WatchProblem) -> None:
-        """It is tried again; an act that waits for it in vain says what it saw."""
+        """Ignored: the reflector retries, and a step that waits in vain reports what it saw."""
 
 
 def _key(item: Any) -> str:
@@ -179,7 +179,7 @@ def _put(table: dict[str, Any], key: str, item: Any) -> None:
         table[key] = item
 
 
-# ---- of pods and nodes -----------------------------------------------------------------------------------------------
+# ---- pods and nodes --------------------------------------------------------------------------------------------------
 
 
 def app_of(pod: Pod) -> str:
@@ -199,13 +199,13 @@ def owned_by(pod: Pod, kind: str) -> bool:
 
 
 def refusal(pod: Pod) -> str:
-    """Why it waits, as its condition says."""
+    """Returns why the pod waits, from its condition, or ""."""
     said = [each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"]
     return said[0].message if said else ""
 
 
 def measure(node: Node) -> tuple[str, int]:
-    """What a node is measured by, and how much it has of it: its GPUs if it has any, else CPUs (in thousandths)."""
+    """Returns the resource that a node is drawn by and its amount: GPUs if it has any, else milli-CPUs."""
     sizes = dict(allocatable(node))
     return (GPU, sizes[GPU]) if sizes.get(GPU) else ("cpu", sizes.get("cpu", 0))
 

@@ -1,4 +1,4 @@
-"""What the acts do to the cluster: an ordinary client, nothing behind the scheduler's back."""
+"""What the steps do to the cluster, through an ordinary client of the API server."""
 
 import asyncio
 import contextlib
@@ -18,14 +18,14 @@ _KINDS = {each.kind: each for each in (kinds.PODS, kinds.SERVICES, *RESOURCES.va
 
 
 class ExpectationFailed(Exception):
-    """The story did not come true: what was expected, and what was there instead."""
+    """A step did not have the expected outcome: what was expected, and what was there instead."""
 
     def __init__(self, expected: str, saw: str) -> None:
         super().__init__(f"expected {expected}, saw {saw}")
 
 
 class DemoClient:
-    """`pace` is how many seconds of a human's attention a second takes; 0: nobody watches, nothing waits."""
+    """`pace` scales the pauses for a human reader; 0: no pauses."""
 
     def __init__(self, client: ApiClient, scene: ClusterState, patience: float, pace: float = 0.0) -> None:
         self._client, self.scene, self._patience, self._pace = client, scene, patience, pace
@@ -43,7 +43,7 @@ class DemoClient:
         await self._client.send(patch(kinds.NODES, "", node, body, content_type=STRATEGIC_PATCH))
 
     async def drain(self, node: str) -> int:
-        """Evicts who is there, as `kubectl drain --ignore-daemonsets` does. Returns how many had to go."""
+        """Evicts the pods of a node, as `kubectl drain --ignore-daemonsets` does. Returns how many."""
         leaving = [pod for pod in self.scene.on(node) if not owned_by(pod, "DaemonSet")]
         for pod in leaving:
             await self._client.send(evict(NAMESPACE, pod.metadata.name, pod.metadata.uid))
@@ -51,7 +51,7 @@ class DemoClient:
         return len(leaving)
 
     async def end(self, app: str) -> float:
-        """All pods of an app go at once. Returns when they were asked to."""
+        """Deletes all pods of an app. Returns when this began."""
         began = self.scene.now()
         for pod in self.scene.of(app):
             meta = pod.metadata
@@ -59,7 +59,8 @@ class DemoClient:
         return began
 
     async def until(self, expected: str, saw: Callable[[], str]) -> None:
-        """Looks until it is true: `saw` says what is there instead, and nothing then. Raises ExpectationFailed."""
+        """Waits until `saw` returns "". Otherwise `saw` returns what is there instead. Raises ExpectationFailed after
+        the timeout."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
                 while saw():
@@ -69,12 +70,12 @@ class DemoClient:
             raise ExpectationFailed(expected, f"{found} after {self._patience:g} s")
 
     async def pause(self, seconds: float) -> None:
-        """So that a human can follow."""
+        """Waits, so that a human can follow."""
         if self._pace:
             await asyncio.sleep(seconds * self._pace)
 
 
 def expect(true: bool, expected: str, saw: str) -> None:
-    """What must hold now. Raises ExpectationFailed."""
+    """Raises ExpectationFailed if the condition does not hold."""
     if not true:
         raise ExpectationFailed(expected, saw)

@@ -1,4 +1,4 @@
-"""The cluster of the story: ordinary nodes, and GPUs of three kinds behind three fabrics, in two zones."""
+"""The nodes of the demo: ordinary ones, and GPUs of three models behind three fabrics, in two zones."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ H100, A100, T4 = ("128", "1Ti", "8"), ("64", "512Gi", "4"), ("32", "128Gi", "2")
 
 
 def nodes(ordinary: int, now: float) -> Iterator[Call]:
-    """The calls that register all of them."""
+    """Yields the calls that register all nodes."""
     size = {"cpu": "16", "memory": "64Gi", "pods": "110"}
     yield from NodeTemplate(prefix="cpu-", capacity=size, zones=(WEST, EAST)).nodes(ordinary, now)
     for island in ("0", "1"):
@@ -41,7 +41,7 @@ def _numa(count: int) -> dict[str, str]:
 
 
 def _gpus(prefix: str, size: tuple[str, str, str], labels: dict[str, str]) -> NodeTemplate:
-    """Tainted, as is the custom: only who asks for GPUs comes here."""
+    """GPU nodes are tainted, as is usual, so that only pods with GPUs run there."""
     cpu, memory, gpus = size
     capacity = {"cpu": cpu, "memory": memory, "pods": "110", GPU: gpus}
     return NodeTemplate(prefix=prefix, capacity=capacity, labels=labels, taints=[Taint(key=GPU, effect="NoSchedule")])

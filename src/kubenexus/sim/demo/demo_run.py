@@ -1,4 +1,4 @@
-"""The show: server, controllers and agents in this process, the scheduler in its own, the acts one after the other."""
+"""Runs the demo: server, controllers and agents in this process, the scheduler in its own, then the steps in order."""
 
 import asyncio
 import contextlib
@@ -25,16 +25,16 @@ from kubenexus.sim.embedded_cluster import (
 )
 from kubenexus.sim.kubelets.agents import AgentSettings
 
-READING = 3.0  # seconds for a human to read what an act has shown
-STARTING = STOPPING = 0.3  # seconds that pods take to, while a human watches
+READING = 3.0  # seconds for a human to read the result of a step
+STARTING = STOPPING = 0.3  # seconds that pods take, if a human watches
 
 
 class DemoFailed(KubeNexusError):
-    """One act did not come true, or the scheduler is gone."""
+    """A step did not have the expected outcome, or the scheduler ended."""
 
 
 class DemoOptions(NamedTuple):
-    """What is played, and how. `pace` 0: as fast as it goes; 1: for a human; 0.5: for a quick one."""
+    """What is run, and how. `pace` 0: without pauses; 1: for a human; 0.5: twice as fast."""
 
     nodes: int = 12
     seed: int = 1
@@ -47,7 +47,7 @@ class DemoOptions(NamedTuple):
 
 
 class DemoRun:
-    """`told` is true once the whole story was. `out` gets plain lines; `screen` takes the place of the usual ones."""
+    """`told` is true after the last step. `out` gets plain lines; `screen` replaces the default output."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class DemoRun:
         self.told = False
 
     async def play(self, keep: asyncio.Event | None = None) -> None:
-        """The whole story; with `keep` the cluster stays until it is set. Raises DemoFailed, and KubeNexusError."""
+        """Runs all steps; with `keep` the cluster stays until it is set. Raises DemoFailed and KubeNexusError."""
         plan, rng = self._plan, random.Random(self._plan.seed)
         agents = AgentSettings(renew=0, start=STARTING * plan.pace, stop=STOPPING * plan.pace)
         wanted = EmbeddedClusterSpec(demo_nodes.nodes(plan.nodes, self._clock.now()), agents)
@@ -98,7 +98,7 @@ class DemoRun:
                 screen.say(line)
 
     async def _or_else(self, acts: Coroutine[Any, Any, None], scheduler: SchedulerProcess) -> None:
-        """The acts; a scheduler that ends before them ends the story."""
+        """Runs the steps, and fails if the scheduler ends before them."""
         story = asyncio.ensure_future(acts)
         gone = asyncio.ensure_future(scheduler.ended())
         try:

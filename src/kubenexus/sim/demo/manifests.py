@@ -1,4 +1,4 @@
-"""What the story applies, as a user would write it."""
+"""The objects that the demo creates, as a user would write them."""
 
 from typing import Any
 
@@ -21,13 +21,13 @@ def deployment(name: str, replicas: int, cpu: str) -> Manifest:
 
 
 def daemon_set(name: str) -> Manifest:
-    """On every node, whatever its taints."""
+    """Runs on every node and tolerates all taints."""
     pod = _spec("100m", memory="64Mi", tolerations=[{"operator": "Exists"}])
     return _object("apps/v1", "DaemonSet", name, {**_selecting(name), "template": _template(name, pod)})
 
 
 def stateful_set(name: str, replicas: int, cpu: str) -> Manifest:
-    """No two of them on one node."""
+    """At most one of its pods runs on a node."""
     apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": name}}}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
     spec = {"replicas": replicas, "serviceName": name, **_selecting(name)}
@@ -36,7 +36,7 @@ def stateful_set(name: str, replicas: int, cpu: str) -> Manifest:
 
 
 def job(name: str, app: str, pods: int, cpu: str, *, seconds: float | None = None, gpu: int = 0) -> Manifest:
-    """So many pods, all at once, numbered; each is done after so many seconds, or runs on."""
+    """An indexed job: all pods run at once; each succeeds after `seconds`, or runs on."""
     template = _template(app, _spec(cpu, gpu=gpu, restartPolicy="Never"))
     if seconds is not None:
         template["metadata"]["annotations"] = {RUN_SECONDS: str(seconds)}

@@ -1,6 +1,6 @@
-"""`python -m kubenexus.sim.demo.picture docs/pictures/demo.svg`: plays the story and draws its last screen as SVG.
+"""`python -m kubenexus.sim.demo.picture docs/pictures/demo.svg`: runs the demo and draws its last screen as SVG.
 
-The picture is made of the very lines that a terminal shows, so that it cannot promise what the view does not keep.
+The picture consists of the same lines that a terminal shows, so it cannot differ from the view.
 """
 
 import asyncio
@@ -21,20 +21,20 @@ BLOCKS = {"█": 1.0, "░": 0.18}  # as rectangles, since fonts leave gaps betw
 
 
 class FrameRecorder:
-    """In the place of a screen: remembers how far the story was."""
+    """Replaces the screen and keeps the last caption."""
 
     def __init__(self) -> None:
         self.last = Caption((), "", 0, 0, "")
 
     def say(self, line: str) -> None:
-        """What is said is in the captions, too."""
+        """Ignored: the captions contain the same lines."""
 
     def caption(self, caption: Caption) -> None:
         self.last = caption
 
 
 async def last_screen(plan: DemoOptions) -> list[Line]:
-    """Plays the story; what a terminal shows at its end. Raises DemoFailed."""
+    """Runs the demo and returns what a terminal shows at its end. Raises DemoFailed."""
     clock, camera = WallClock(), FrameRecorder()
     show = DemoRun(plan, lambda _: None, clock, screen=camera)
     await show.play()
@@ -42,7 +42,7 @@ async def last_screen(plan: DemoOptions) -> list[Line]:
 
 
 def svg(lines: Sequence[Line]) -> str:
-    """Always the same text for the same lines."""
+    """Returns the picture. Equal lines give equal texts."""
     width, height = round(WIDTH * ACROSS + 2 * MARGIN), len(lines) * DOWN + 2 * MARGIN
     font = 'font-family="ui-monospace, \'DejaVu Sans Mono\', Menlo, Consolas, monospace" font-size="14"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" {font}>'

@@ -1,7 +1,7 @@
-"""Who places the pods: our scheduler as a process of its own, kube-scheduler for comparison, or nobody.
+"""The scheduler of the demo: ours as a separate process, kube-scheduler for comparison, or none.
 
-Whatever is started belongs to a process group that a guard kills when we end, however we end: it waits for the end of a
-pipe of which only we hold the other end. The folder of the cluster goes the same way.
+The process belongs to a process group that a guard kills when this process ends, in whichever way. The guard waits for
+the end of a pipe whose other end only this process holds. It also deletes the folder of the cluster.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from kubenexus.sim.demo.manifests import SCHEDULER
 
 OURS, KUBE, NONE = "kubenexus", "kube", "none"
 GUARD = 'read -r _; rm -rf -- "$1"; kill -9 0'
-LOOK = 0.05  # seconds between looks at whether it still runs
+LOOK = 0.05  # seconds between checks whether the process runs
 FAREWELL = 3.0  # seconds to end in order
 
 
@@ -28,7 +28,7 @@ class ProgramNotFound(KubeNexusError):
 
 
 class SchedulerProcess:
-    """A scheduler at work; or nobody, which looks the same until one waits for a pod."""
+    """A running scheduler process, or a stand-in without a process."""
 
     def __init__(self, name: str, child: subprocess.Popen[bytes] | None, log: Path) -> None:
         self.name, self._child, self._log = name, child, log
@@ -37,14 +37,14 @@ class SchedulerProcess:
         return "nobody" if self._child is None else f"{self.name}, process {self._child.pid}"
 
     async def ended(self) -> str:
-        """Returns when it has ended, which it should not: how, and its last words."""
+        """Returns when the process has ended, which it should not: its exit code and last log line."""
         while self._child is None or self._child.poll() is None:
             await asyncio.sleep(LOOK)
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
         return f"{self.name} ended with code {self._child.returncode}: {lines[-1] if lines else 'no word'}"
 
     async def stop(self) -> None:
-        """In order if it can; one that is paused cannot."""
+        """Terminates the process, and kills it after `FAREWELL` seconds: a stopped process cannot end in order."""
         if self._child is None or self._child.poll() is not None:
             return
         self._child.terminate()
@@ -58,7 +58,7 @@ class SchedulerProcess:
 
 @contextlib.asynccontextmanager
 async def scheduling(which: str, kubeconfig: Path) -> AsyncIterator[SchedulerProcess]:
-    """At work within the `with`. Raises ProgramNotFound."""
+    """Runs the scheduler within the `with`. Raises ProgramNotFound."""
     log = kubeconfig.parent / "scheduler.log"
     if which == NONE:
         yield SchedulerProcess("nobody", None, log)
@@ -81,7 +81,7 @@ def _ours(kubeconfig: Path) -> list[str]:
 
 
 def _kube(kubeconfig: Path) -> list[str]:
-    """With a profile of our name, so that the same pods ask for it."""
+    """Uses a profile with our name, so that the same pods are scheduled by it."""
     form = "application/json"
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -96,7 +96,7 @@ def _kube(kubeconfig: Path) -> list[str]:
 
 
 def find_kube_scheduler(env: Mapping[str, str] = os.environ) -> Path:
-    """In KUBEBUILDER_ASSETS, where `make controlplane` puts it, or on the PATH. Raises ProgramNotFound."""
+    """Looks in KUBEBUILDER_ASSETS, where `make controlplane` puts it, and on the PATH. Raises ProgramNotFound."""
     name = "kube-scheduler"
     cache = Path(env.get("XDG_CACHE_HOME") or Path(env.get("HOME", "~")).expanduser() / ".cache")
     built = sorted((cache / "kubenexus" / "controlplane").glob(f"*/{name}"), key=lambda path: -path.stat().st_mtime)

@@ -1,4 +1,4 @@
-"""Where the story is shown: a screen that is redrawn, or plain lines where there is no terminal to draw on."""
+"""The output of the demo: a redrawn screen on a terminal, plain lines elsewhere."""
 
 import asyncio
 import contextlib
@@ -14,18 +14,18 @@ from kubenexus.sim.demo.styled_text import coloured, plain
 from kubenexus.sim.demo.view import LOW, NARROW, Caption, draw
 
 FRAME = 0.1  # seconds
-ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # the other screen, without a cursor; and back
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # the alternate screen without a cursor; and back
 HOME, REST_OF_LINE, REST = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 class DemoOutput(Protocol):
-    """Whoever tells the story."""
+    """Shows the progress of the demo."""
 
     def say(self, line: str) -> None:
-        """A line that stays."""
+        """Prints a line that stays."""
 
     def caption(self, caption: Caption) -> None:
-        """How far the story is."""
+        """Shows the progress."""
 
 
 class PlainOutput:
@@ -38,11 +38,11 @@ class PlainOutput:
         self._out(line)
 
     def caption(self, caption: Caption) -> None:
-        """Nothing: the acts are told when they have come true."""
+        """Prints nothing: each step is printed when it is complete."""
 
 
 class Screen:
-    """A terminal. What was said is kept, and printed when the screen is left, below the last picture."""
+    """A terminal. Lines are kept and printed when the screen is left, below the last picture."""
 
     def __init__(self, out: TextIO, scene: ClusterState, clock: Clock, colour: bool) -> None:
         self._out, self._scene, self._clock, self._colour = out, scene, clock, colour
@@ -56,7 +56,7 @@ class Screen:
         self._caption = caption
 
     def frame(self) -> str:
-        """The whole screen as it is to be now."""
+        """Returns the whole screen for now."""
         width, height = shutil.get_terminal_size()
         lines = draw(self._scene, self._caption, self._clock.now(), width, height - 1, letters=not self._colour)
         style = coloured if self._colour else plain
@@ -79,7 +79,7 @@ class Screen:
 
 
 def can_draw(out: TextIO, env: Mapping[str, str] = os.environ) -> bool:
-    """Whether there is a terminal, and a large enough one."""
+    """Whether the output is a terminal that is large enough."""
     if not out.isatty() or env.get("TERM", "dumb") == "dumb":
         return False
     width, height = shutil.get_terminal_size()
@@ -90,7 +90,7 @@ def can_draw(out: TextIO, env: Mapping[str, str] = os.environ) -> bool:
 async def shown(
     scene: ClusterState, clock: Clock, out: Callable[[str], None], *, draws: bool
 ) -> AsyncIterator[DemoOutput]:
-    """The screen within the `with`; the terminal is as it was afterwards, whatever happens."""
+    """Yields the output within the `with`. The terminal is restored afterwards, also after an error."""
     if not draws:
         yield PlainOutput(out)
         return

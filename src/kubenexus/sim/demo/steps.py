@@ -1,7 +1,7 @@
-"""The story, act by act. Each makes something happen, waits until it is true, and says what is to be seen.
+"""The steps of the demo. Each changes the cluster, waits for the outcome and returns a line about it.
 
-A new act is a function and a line in STORY. `only` says why no other scheduler can play it; it is then passed over,
-and that is told.
+To add a step, add a function and an entry in STORY. `only` is the reason why other schedulers cannot run the step; it
+is then skipped, and the output says so.
 """
 
 import itertools
@@ -27,7 +27,7 @@ class DemoStep(NamedTuple):
     only: str = ""
 
 
-# ---- the acts --------------------------------------------------------------------------------------------------------
+# ---- the steps -------------------------------------------------------------------------------------------------------
 
 
 async def a_deployment_spreads(stage: DemoClient) -> str:
@@ -86,13 +86,13 @@ async def gpus_go_to_who_asks(stage: DemoClient) -> str:
 
 
 async def two_gangs_want_the_same_gpus(stage: DemoClient) -> str:
-    """Twelve GPUs are left, and two gangs of eight come at once, one member of this and one of that."""
+    """Twelve GPUs are free, and two gangs of eight arrive at once, their members interleaved."""
     scene, names = stage.scene, ("red", "blue")
     for pair in zip(*(manifests.gang(name, WORKERS, "2", gpu=1) for name in names), strict=True):
         await stage.apply(*pair)
 
     def unsettled() -> str:
-        """Whoever has no node was told why."""
+        """Every member has a node or a condition with the reason."""
         pods = [pod for name in names for pod in scene.of(name)]
         settled = sum(bool(pod.spec.node_name or _short_of(pod)) for pod in pods)
         return "" if settled == len(pods) == 2 * WORKERS else f"{settled} of {len(pods)}"
@@ -117,7 +117,7 @@ async def a_gang_is_told_what_it_lacks(stage: DemoClient) -> str:
     told: list[str] = []
 
     def untold() -> str:
-        """All members were told that they are refused, and the first one what is lacking."""
+        """All members have the refusal in their condition, and the first one the missing resources."""
         told[:] = sorted(_short_of(pod) for pod in scene.of("llama"))
         numbers = sum("members fit" in each for each in told)
         return "" if all(told) and numbers == 1 else f"{sum(map(bool, told))} told, {numbers} with numbers"
@@ -174,7 +174,7 @@ STORY = (
 )
 
 
-# ---- what they look at -----------------------------------------------------------------------------------------------
+# ---- predicates ------------------------------------------------------------------------------------------------------
 
 
 def _unplaced(scene: ClusterState, app: str, count: int) -> Callable[[], str]:
@@ -186,7 +186,7 @@ def _unready(scene: ClusterState, app: str, count: int) -> Callable[[], str]:
 
 
 def _fewer(pods: list[Pod], count: int, good: Callable[[Pod], bool], what: str) -> str:
-    """What is lacking; nothing if there are just so many, and all are good."""
+    """Returns what is missing, or "" if there are exactly `count` pods and all are good."""
     number = sum(map(good, pods))
     return "" if number == len(pods) == count else f"{number} of {len(pods)} {what}"
 
@@ -202,7 +202,7 @@ def _unfulfilled(scene: ClusterState, workload: str, condition: str) -> Callable
 
 
 def _short_of(pod: Pod) -> str:
-    """What its gang lacks, or where that stands; not that members are still to come."""
+    """Returns what the gang lacks, or a pointer to that text; "" while members are missing."""
     why = refusal(pod)
     return why if "members fit" in why or "refused as a whole" in why else ""
 

@@ -1,9 +1,9 @@
-"""Lines of styled text, and how they look on a terminal. The picture in the docs is made of the same lines."""
+"""Lines of styled text and their rendering on a terminal. The picture in the docs uses the same lines."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# What a style is on a terminal, and in a picture.
+# The code of a style on a terminal, and its colour in the picture.
 STYLES = {
     "": ("", "#d0d7de"),
     "bold": ("1", "#ffffff"),
@@ -32,7 +32,7 @@ def plain(line: Line) -> str:
 
 
 def coloured(line: Line) -> str:
-    """With ANSI colours."""
+    """Renders a line with ANSI colours."""
     return "".join(_ansi(span) for span in line)
 
 
@@ -42,7 +42,7 @@ def _ansi(span: Span) -> str:
 
 
 def cut(line: Line, width: int) -> Line:
-    """No longer than that."""
+    """Shortens a line to that width."""
     kept, left = [], width
     for span in line:
         text = span.text if len(span.text) <= left else span.text[: max(left - 1, 0)] + "…" * (left > 0)

@@ -1,4 +1,4 @@
-"""The numbers at the end."""
+"""The figures at the end of the demo."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,10 @@ from kubenexus.sim.demo.cluster_state import ClusterState
 
 
 def summary(scene: ClusterState, moved: int, now: float) -> list[str]:
-    """How many pods got a node and how soon, as an onlooker saw it: from a watch's word of a pod to its word of the
-    pod's node. Those that were there before the scheduler was are not held against it."""
+    """Returns how many pods got a node and how soon, measured from the watch event of the pod to that of its node.
+
+    Pods created before the scheduler placed its first one are not counted in the times.
+    """
     if not scene.placed:
         return ["", "no pod got a node"]
     first = min(scene.placed.values())

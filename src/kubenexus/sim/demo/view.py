@@ -1,4 +1,4 @@
-"""The live view: nodes as bars, who waits, the last decisions, and how far the story is. Pure: a scene in, lines out.
+"""The live view: nodes as bars, waiting pods, the last decisions, and the progress. Pure: from cluster state to lines.
 
 KubeNexus   20 nodes   39 pods running   1 waiting             act 7 of 7   0:31
 cpu-0    ███████░░░░░░░ 8.1/16 cpu       h100-0-0 ██████████████ 8/8 gpu
@@ -15,12 +15,12 @@ from kubenexus.sim.demo.styled_text import Line, Span, cut, padded
 
 NARROW, LOW = 60, 16  # a smaller terminal gets plain lines
 NAME, BAR = 9, 14
-CELL, ROOMY = 40, 46  # of a node: at least, and where there is room for a long word
-APPS = ("shop", "logs", "batch", "db", "train")  # those that come later share the last colour
+CELL, ROOMY = 40, 46  # width of a node: the minimum, and the one that fits the word `cordoned`
+APPS = ("shop", "logs", "batch", "db", "train")  # later apps share the last colour
 
 
 class Caption(NamedTuple):
-    """How far the story is: the acts told so far, as lines, and the one that is played."""
+    """The progress: the lines of finished steps, and the current step."""
 
     told: Sequence[str]
     now: str
@@ -30,7 +30,8 @@ class Caption(NamedTuple):
 
 
 def draw(scene: ClusterState, caption: Caption, now: float, width: int, height: int, *, letters: bool) -> list[Line]:
-    """No wider and no higher than that. `letters`: bars of the app's letters, where there are no colours."""
+    """Returns lines within that width and height. `letters` draws bars with the letters of apps, for terminals without
+    colours."""
     head = [_head(scene, caption, now, width), _legend(letters), []]
     tail = [[Span(caption.join, "dim")]]
     story = _story(caption)
@@ -66,7 +67,7 @@ def style_of(app: str) -> str:
 
 
 def _nodes(scene: ClusterState, width: int, rows: int, letters: bool) -> list[Line]:
-    """In columns, from the top; if there are more than fit, the last place says how many."""
+    """Arranges the nodes in columns; if not all fit, the last cell counts the rest."""
     columns = max(width // CELL, 1)
     names = sorted(scene.nodes, key=_in_order)
     rows = min(rows, -(-len(names) // columns))
@@ -79,7 +80,7 @@ def _nodes(scene: ClusterState, width: int, rows: int, letters: bool) -> list[Li
 
 
 def _in_order(name: str) -> tuple[bool, str, int]:
-    """The ordinary ones first, and 2 before 10."""
+    """Sorts ordinary nodes first, and 2 before 10."""
     stem, _, number = name.rpartition("-")
     return not name.startswith("cpu-"), stem, int(number) if number.isdigit() else 0
 
@@ -94,7 +95,7 @@ def _node(node: Node, pods: Sequence[Pod], cordoned: str, letters: bool) -> Line
 
 
 def _bar(pods: Sequence[Pod], resource: str, size: int, letters: bool) -> Line:
-    """One stretch for each app; whoever takes anything is seen."""
+    """Draws one segment for each app, of at least one cell if it uses anything."""
     spans, taken = [], 0
     for app in sorted({app_of(pod) for pod in pods}):
         share = amount([pod for pod in pods if app_of(pod) == app], resource)

@@ -1,1 +1,1 @@
-"""Nodes without machines: agents that act as kubelets do."""
+"""Simulated nodes: agents that act as kubelets do."""

@@ -1,4 +1,4 @@
-"""Agents at work on a real API server: two watches, one list of chores, a bounded number of calls under way."""
+"""Runs agents against an API server: two watches, one queue of work items, a bounded number of concurrent calls."""
 
 import asyncio
 import contextlib
@@ -20,16 +20,16 @@ from kubenexus.sim.kubelets.agents import Agents, is_final_error
 from kubenexus.sim.kubelets.types import Node, Pod
 
 NODES = WatchTarget(kinds.NODES, Node)
-# Bound and not ended: whoever ends is reported as deleted.
+# Bound and not ended: for this selector a pod that ends is reported as deleted.
 PODS = WatchTarget(kinds.PODS, Pod, fields="spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
 CONCURRENCY = 32
-LONGEST_WAIT = 60.0  # seconds; then we look at the clock again, which may not be the loop's
+LONGEST_WAIT = 60.0  # seconds; then the clock is read again, which may differ from the loop's
 
 Report = Callable[[str], None]
 
 
 class AgentRunner:
-    """Runs agents until it is cancelled. Whatever goes wrong between us and the server is tried again."""
+    """Runs agents until cancelled. Failed calls and watches are retried."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class AgentRunner:
         ]
 
     async def register(self, calls: Iterable[Call]) -> None:
-        """Makes nodes, many at a time; those that are there already stay as they are. Raises on anything else."""
+        """Creates nodes concurrently; existing ones stay unchanged. Raises any other error."""
         waiting = iter(calls)
         await asyncio.gather(*(self._register(waiting) for _ in range(self._concurrency)))
 
@@ -78,7 +78,8 @@ class AgentRunner:
                     raise
 
     async def _hand_out(self) -> None:
-        """What is due now; then the wait for more, which something that is due sooner shortens."""
+        """Passes due items to the workers, then waits for the next one. `_nudge` ends the wait if an earlier item
+        appears."""
         for chore in self.agents.chores.due(self._clock.now(), self._concurrency):
             await self._queue.put(chore)
         due = self.agents.chores.next_due()
@@ -113,7 +114,7 @@ class AgentRunner:
         return None
 
     def _complain(self, chore: WorkItem, error: KubeNexusError) -> None:
-        """Once for each kind of trouble; a thousand nodes have the same one."""
+        """Reports each kind of error once, because a thousand nodes have the same one."""
         trouble = (chore.what, error.code if isinstance(error, ApiError) else 0)
         if not is_final_error(error) and trouble not in self._told:
             self._told.add(trouble)
@@ -135,7 +136,7 @@ class AgentRunner:
 
 
 class _ReceivedObjects:
-    """What a watch says, as objects that are there (or None: gone), by what agents know them by."""
+    """Turns a watch into calls `tell(key, object)`, with None for a deleted object."""
 
     def __init__(self, known: Iterable[str], tell: Callable[[str, Any], None], report: Report) -> None:
         self._known = known
@@ -166,5 +167,6 @@ class _ReceivedObjects:
 
 
 def _key(item: Node | Pod) -> str:
-    """A pod of the same name is another pod; a node of the same name is the same machine."""
+    """Returns the uid of a pod, since a recreated pod is another one, or the name of a node, which identifies the
+    machine."""
     return item.metadata.uid if isinstance(item, Pod) else item.metadata.name

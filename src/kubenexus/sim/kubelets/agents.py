@@ -1,11 +1,11 @@
-"""The kubelets of a cluster that has none: nodes that stay ready, and pods that run on them.
+"""Simulated kubelets: they keep nodes ready and run the pods that are bound to them.
 
     watch of nodes ─▶ node_seen ─▶ ┐                      ┌─▶ taint of a fresh node off, ready, lease renewed
                                    ├─ chores ─▶ due ─▶ call
     watch of pods  ─▶ pod_seen  ─▶ ┘                      └─▶ run or refuse, succeed, delete
 
-What is done follows from what the server says, never from memory: agents can be killed and started again, and go on.
-There is no I/O and no clock here. `live` carries the calls to a real server; a simulation asks `due` in its own time.
+All actions follow from the state of the server, never from memory: agents can be killed and restarted. There is no I/O
+and no clock here. `agent_runner` sends the calls to a server; a simulation calls `due` in its own time.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,26 +31,26 @@ OF_PODS = (RUN, SUCCEED, DELETE)
 
 
 class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How agents behave. All in seconds."""
+    """The behaviour of agents. All times are in seconds."""
 
-    renew: float = 20.0  # a lease, every so often; kubelets do it twice as often. 0: no leases
+    renew: float = 20.0  # interval of lease renewals; kubelets renew twice as often. 0: no leases
     lease: int = 40
-    heartbeat: float = 300.0  # the status, as kubelets do when nothing has changed
+    heartbeat: float = 300.0  # interval of status updates without a change, as kubelets do
     start: float = 0.0  # from bound to running
-    run: float | None = None  # from running to succeeded, for pods that do not say; None: they run until deleted
+    run: float | None = None  # from running to succeeded, for pods without the annotation; None: they run until deleted
     stop: float | None = None  # from deleted to gone, if less than the grace period; None: the whole of it
     retry: float = 1.0  # after a call that may not have arrived
-    all_nodes: bool = False  # keep every node, not only those with the label
+    all_nodes: bool = False  # all nodes, not only those with the label
 
 
 def as_annotated(pod: Pod, node: Node) -> KubeletRejection | None:
-    """Refuses where an annotation of the pod or of the node says so."""
+    """Rejects the pod if an annotation of the pod or of the node requires it."""
     reason = pod.metadata.annotations.get(REFUSE) or node.metadata.annotations.get(REFUSE)
     return KubeletRejection(reason) if reason else None
 
 
 class Agents:
-    """The agents of all nodes. `refuse` is asked about each pod before it runs."""
+    """The agents of all nodes. `refuse` is called for each pod before it runs."""
 
     def __init__(self, settings: AgentSettings | None = None, refuse: Refuse = as_annotated) -> None:
         self.settings = settings or AgentSettings()
@@ -61,10 +61,10 @@ class Agents:
         self._stranded: dict[str, set[str]] = {}  # pods by the name of a node that is not ours
         self._addresses = 0
 
-    # ---- what the server says ----------------------------------------------------------------------------------------
+    # ---- changes on the server ---------------------------------------------------------------------------------------
 
     def node_seen(self, node: Node, now: float) -> None:
-        """A node is there, or has changed."""
+        """A node was added or changed."""
         name = node.metadata.name
         if not self.settings.all_nodes and AGENT not in node.metadata.labels:
             return
@@ -80,7 +80,7 @@ class Agents:
             self._adopt(name, now)
 
     def node_gone(self, name: str) -> None:
-        """Nobody speaks for it any more. Its pods are left to the cluster, as when a machine is lost."""
+        """A node was deleted: its heartbeats end. Its pods are left to the cluster, as when a machine is lost."""
         if self._nodes.pop(name, None) is None:
             return
         for what in OF_NODES:
@@ -90,7 +90,7 @@ class Agents:
                 self._strand(uid, name)
 
     def pod_seen(self, pod: Pod, now: float) -> None:
-        """A bound pod is there, or has changed."""
+        """A bound pod was added or changed."""
         uid, name = pod.metadata.uid, pod.spec.node_name
         self._pods[uid] = pod
         if name not in self._nodes:
@@ -104,7 +104,7 @@ class Agents:
             self.chores.plan_by(what, uid, when)
 
     def pod_gone(self, uid: str) -> None:
-        """It has ended, or was deleted."""
+        """A bound pod ended or was deleted."""
         pod = self._pods.pop(uid, None)
         if pod is not None and pod.spec.node_name in self._stranded:
             self._stranded[pod.spec.node_name].discard(uid)
@@ -120,10 +120,10 @@ class Agents:
         """The UIDs of bound pods that have not ended."""
         return self._pods.keys()
 
-    # ---- what is to be done ------------------------------------------------------------------------------------------
+    # ---- work items --------------------------------------------------------------------------------------------------
 
     def call(self, chore: WorkItem, now: float) -> Call | None:
-        """The call that does it; None if there is no longer anything to do."""
+        """Returns the call for the item, or None if nothing is left to do."""
         if chore.what in OF_NODES:
             node = self._nodes.get(chore.whom)
             return None if node is None else self._node_call(chore.what, node, now)
@@ -131,7 +131,7 @@ class Agents:
         return None if pod is None or pod.spec.node_name not in self._nodes else self._pod_call(chore.what, pod, now)
 
     def finished(self, chore: WorkItem, now: float, error: KubeNexusError | None = None) -> None:
-        """It was done, or the server refused, or nobody knows: what now? Refused means that the watch will tell."""
+        """Reschedules the item after a call. A final error needs no retry: the watch reports the new state."""
         self.chores.finish(chore)
         if chore.what == RENEW and isinstance(error, ApiError) and error.code == 404:
             self.chores.plan(LEASE, chore.whom, now)
@@ -140,18 +140,19 @@ class Agents:
             return
         if chore.whom in self._nodes and chore.what in (RENEW, HEARTBEAT):
             every = self.settings.renew if chore.what == RENEW else self.settings.heartbeat
-            # From when it was due, not from when it was done: else the heartbeats of all nodes drift together.
+            # From when it was due, not from when it was done: otherwise the heartbeats of all nodes drift together.
             self.chores.plan_by(chore.what, chore.whom, max(chore.when + every, now))
 
-    # ---- within ------------------------------------------------------------------------------------------------------
+    # ---- internals ---------------------------------------------------------------------------------------------------
 
     def _patience(self, error: KubeNexusError) -> float:
-        """A right that we lack is not given to us within a second."""
+        """Returns the delay before a retry: 30 times longer without permission, which is not granted within a
+        second."""
         denied = isinstance(error, ApiError) and error.code in (401, 403)
         return self.settings.retry * (30.0 if denied else 1.0)
 
     def _adopt(self, name: str, now: float) -> None:
-        """First heartbeats spread over a whole period, so that thousands of nodes make a steady trickle."""
+        """Schedules the first heartbeats over a whole period, so that thousands of nodes cause a steady load."""
         share = (len(self._nodes) * 0.618034) % 1.0
         if self.settings.renew:
             self.chores.plan(RENEW, name, now + share * self.settings.renew)
@@ -161,13 +162,13 @@ class Agents:
                 self.pod_seen(self._pods[uid], now)
 
     def _strand(self, uid: str, name: str) -> None:
-        """Its node is not ours, or not yet: nobody runs it."""
+        """Stores a pod whose node is not ours, or not yet; it does not run."""
         self._stranded.setdefault(name, set()).add(uid)
         for what in OF_PODS:
             self.chores.drop(what, uid)
 
     def _next_of(self, pod: Pod, now: float) -> tuple[str, float]:
-        """What a kubelet would do next with this pod, and when; "" for nothing."""
+        """Returns what a kubelet would do next with this pod, and when; "" for nothing."""
         if pod.metadata.deletion_timestamp:
             end = parse_timestamp(pod.metadata.deletion_timestamp, 0.0)
             return DELETE, end if self.settings.stop is None else min(end, now + self.settings.stop)
@@ -212,11 +213,11 @@ class Agents:
 
 
 def is_final_error(error: KubeNexusError) -> bool:
-    """Somebody else was faster, or the object is gone: the watch tells, and to say the same again makes no sense."""
+    """Whether a retry is useless: another client was faster, or the object is gone. The watch reports the new state."""
     return isinstance(error, ApiError) and error.code in (400, 404, 409, 410, 422)
 
 
 def _pod_address(number: int) -> str:
-    """10.128.0.1 and on; begins anew after eight million pods."""
+    """Returns 10.128.0.1 and following; addresses repeat after eight million pods."""
     number %= 2**23
     return f"10.{128 + number // 65536}.{number // 256 % 256}.{number % 256}"

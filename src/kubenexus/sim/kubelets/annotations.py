@@ -1,8 +1,8 @@
-"""The labels and annotations by which agents are told what to do."""
+"""The labels and annotations that control agents."""
 
-# A label: agents keep the nodes that have it, unless they are told to keep all.
+# A label: agents handle the nodes that have it, unless their settings include all nodes.
 AGENT = "sim.kubenexus.io/agent"
-# An annotation of a pod: after so many seconds it has succeeded. Without it, it runs until it is deleted.
+# An annotation of a pod: it succeeds after so many seconds. Without it, the pod runs until it is deleted.
 RUN_SECONDS = "sim.kubenexus.io/run-seconds"
-# An annotation of a pod, or of a node for all pods that come to it: refused with this reason, such as OutOfcpu.
+# An annotation of a pod, or of a node for all its pods: the pod is rejected with this reason, such as OutOfcpu.
 REFUSE = "sim.kubenexus.io/refuse"

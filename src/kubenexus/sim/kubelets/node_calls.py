@@ -1,4 +1,4 @@
-"""Nodes without machines: what an agent registers, and how it keeps the cluster believing in them."""
+"""The calls of an agent about its node: registration, heartbeats, taints, extended resources."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -16,12 +16,12 @@ from kubenexus.sim.kubelets.types import Node
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 LEASES = "kube-node-lease"
-# What the API server and the node lifecycle controller put on a node that is not known to be well.
+# The taints that the API server and the node lifecycle controller set on a node that is not ready.
 UNWELL = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 
 
 class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that are all alike but for their names: `<prefix>0`, `<prefix>1`, ... in `zones` by turns."""
+    """Nodes that differ only in their names: `<prefix>0`, `<prefix>1`, ... The `zones` are assigned in rotation."""
 
     prefix: str = "agent-"
     capacity: Mapping[str, str] = msgspec.field(default_factory=lambda: {"cpu": "32", "memory": "128Gi", "pods": "110"})
@@ -30,11 +30,11 @@ class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
     zones: Sequence[str] = ()
 
     def nodes(self, count: int, now: float) -> Iterator[Call]:
-        """The calls that register so many."""
+        """Returns the calls that register `count` nodes."""
         return (verbs.create(kinds.NODES, self.body(number, now)) for number in range(count))
 
     def body(self, number: int, now: float) -> dict[str, Any]:
-        """The whole node, ready from the start."""
+        """Returns the whole node, ready from the start."""
         name = f"{self.prefix}{number}"
         zone = {ZONE: self.zones[number % len(self.zones)]} if self.zones else {}
         labels = {AGENT: "true", HOSTNAME: name, "kubernetes.io/os": "linux", **zone, **self.labels}
@@ -57,17 +57,18 @@ class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ready(name: str, now: float) -> Call:
-    """It is well, as of now."""
+    """Returns the call that sets the node ready, with a new transition time."""
     return _status(name, _ready(now, since=now))
 
 
 def still_ready(name: str, now: float) -> Call:
-    """The heartbeat in the status, which comes every few minutes."""
+    """Returns the heartbeat in the status, which is sent every few minutes."""
     return _status(name, _ready(now))
 
 
 def untainted(node: Node) -> Call | None:
-    """Without the taints of a node that is not well; None if it has none. A Conflict if it has changed meanwhile."""
+    """Returns the call that removes the taints of `UNWELL`, or None. It fails with a Conflict if the node has
+    changed."""
     if not any(taint.key in UNWELL for taint in node.spec.taints):
         return None
     left = [taint for taint in node.spec.taints if taint.key not in UNWELL]
@@ -76,18 +77,20 @@ def untainted(node: Node) -> Call | None:
 
 
 def offered(node: Node) -> Call | None:
-    """Extended resources that somebody wrote into the capacity (or took out of it) are offered from now on (or no
-    longer), as kubelets do it; None if they are already."""
+    """Returns the call that copies extended resources from the capacity to the allocatable amounts, or None if equal.
+
+    Kubelets do this when resources are added to, or removed from, the capacity.
+    """
     capacity = {name: amount for name, amount in node.status.capacity.items() if is_extended(name)}
     known = {name: amount for name, amount in node.status.allocatable.items() if is_extended(name)}
     if capacity == known:
         return None
-    body = {"status": {"allocatable": {**dict.fromkeys(known), **capacity}}}  # null takes a resource away
+    body = {"status": {"allocatable": {**dict.fromkeys(known), **capacity}}}  # null removes a resource
     return verbs.patch(kinds.NODES, "", node.metadata.name, body, part="status", content_type=STRATEGIC_PATCH)
 
 
 def lease(node: Node, now: float, seconds: int) -> Call:
-    """The first heartbeat. The lease goes when the node goes."""
+    """Returns the call that creates the lease. The node owns it, so that it is deleted with the node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": node.metadata.name, "uid": node.metadata.uid}
     body = {
         "apiVersion": "coordination.k8s.io/v1",
@@ -103,7 +106,7 @@ def lease(node: Node, now: float, seconds: int) -> Call:
 
 
 def renewed(name: str, now: float) -> Call:
-    """The heartbeat that comes every few seconds; NotFound if there is no lease yet."""
+    """Returns the heartbeat that is sent every few seconds; NotFound if there is no lease yet."""
     return verbs.patch(kinds.LEASES, LEASES, name, {"spec": {"renewTime": format_micro_time(now)}})
 
 
@@ -124,6 +127,6 @@ def _ready(now: float, since: float | None = None) -> dict[str, str]:
 
 
 def _address(number: int) -> str:
-    """Some address of a private network, not used by pods: 10.0.0.1 and on."""
+    """Returns an address of a private network that pods do not use: 10.0.0.1 and following."""
     high, low = divmod(number + 1, 256)
     return f"10.{high // 256}.{high % 256}.{low}"

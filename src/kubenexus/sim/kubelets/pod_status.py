@@ -1,4 +1,4 @@
-"""What a kubelet says of a pod, as merge patches of its status: running, succeeded, refused."""
+"""The status of a pod as a kubelet writes it, as merge patches: running, succeeded, rejected."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,14 +12,14 @@ Status = Mapping[str, Any]
 
 
 class KubeletRejection(msgspec.Struct, frozen=True):
-    """Why a node does not run a pod that was bound to it; the reasons are kubelet's: OutOfcpu, NodeAffinity, ..."""
+    """Why a node does not run a pod that was bound to it, with kubelet's reasons: OutOfcpu, NodeAffinity, ..."""
 
     reason: str
     message: str = ""
 
 
 def running(pod: Pod, now: float, pod_ip: str, host_ip: str) -> Status:
-    """Every container runs and is ready; the init containers have done their work."""
+    """All containers run and are ready; the init containers have succeeded."""
     since = format_time(now)
     status = {
         "phase": "Running",
@@ -34,7 +34,7 @@ def running(pod: Pod, now: float, pod_ip: str, host_ip: str) -> Status:
 
 
 def succeeded(pod: Pod, now: float) -> Status:
-    """Every container has ended with 0."""
+    """All containers have ended with 0."""
     until = format_time(now)
     ended = {"exitCode": 0, "reason": "Completed", "startedAt": pod.status.start_time or until, "finishedAt": until}
     return {
@@ -45,7 +45,7 @@ def succeeded(pod: Pod, now: float) -> Status:
 
 
 def refused(refusal: KubeletRejection, now: float) -> Status:
-    """The node did not admit it."""
+    """The node did not admit the pod."""
     message = refusal.message or f"Pod was rejected: {refusal.reason}"
     return {"phase": "Failed", "reason": refusal.reason, "message": message, "startTime": format_time(now)}
 

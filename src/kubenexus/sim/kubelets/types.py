@@ -1,4 +1,4 @@
-"""What agents need to know of nodes and pods: a little more than a scheduler in one place, much less in all others."""
+"""The fields of nodes and pods that agents read."""
 
 from kubenexus.api.core import Taint
 from kubenexus.api.meta import ApiObject, ObjectMeta

@@ -1,6 +1,6 @@
-"""kube-scheduler's own performance workloads (test/integration/scheduler_perf), played in virtual time.
+"""kube-scheduler's own performance workloads (test/integration/scheduler_perf), run in virtual time.
 
-    files ─▶ cases and workloads ─▶ needs (can we?) ─▶ play, op by op, in a world of its own ─▶ results ─▶ report
+    files ─▶ cases and workloads ─▶ required features ─▶ operations in a simulation of its own ─▶ results ─▶ report
 
-The YAML and its templates are read as they are. A workload has passed when every pod that it waits for has a node.
+The YAML files and their templates are read unchanged. A workload passes if every pod that it waits for gets a node.
 """

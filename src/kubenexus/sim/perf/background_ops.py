@@ -1,4 +1,4 @@
-"""What goes on beside a workload's operations until its end: churn, and deletions one by one."""
+"""Operations that run in the background until a workload ends: churn, and paced deletions."""
 
 import asyncio
 import contextlib
@@ -11,11 +11,11 @@ from kubenexus.sim.perf.ops import Churn
 from kubenexus.sim.perf.template_cache import Item
 from kubenexus.sim.virtual.simulation import Simulation
 
-_INTERVAL = 500  # milliseconds, where a churn says nothing
+_INTERVAL = 500  # milliseconds, the default of a churn
 
 
 class BackgroundOps:
-    """Tasks that nobody waits for. `close` ends them, and raises what one of them raised."""
+    """Background tasks. `close` cancels them, and raises the error of a failed one."""
 
     def __init__(self, world: Simulation, make: ObjectCreator) -> None:
         self._world, self._make = world, make
@@ -32,7 +32,7 @@ class BackgroundOps:
                 await task
 
     async def delete(self, keys: list[str], per_second: int) -> None:
-        """Deletes pods, so many a second or all at once."""
+        """Deletes pods, `per_second` of them each second, or all at once if 0."""
         for key in sorted(keys):
             if per_second:
                 await asyncio.sleep(1 / per_second)
@@ -40,7 +40,7 @@ class BackgroundOps:
             self._make.delete(self._pods, name, namespace)
 
     async def churn(self, op: Churn, items: list[Item], namespace: str) -> None:
-        """Makes one of each at every tick; `recreate` deletes it again when its turn comes round."""
+        """Creates one object of each template at every tick; `recreate` deletes it when its index comes up again."""
         names: list[list[str]] = [[""] * max(op.number, 1) for _ in items]
         count = 0
         while op.mode == "recreate" or not op.number or count < op.number:
@@ -54,7 +54,7 @@ class BackgroundOps:
         if again and name:
             self._make.delete(self._make.kind(item), name, namespace)
             return ""
-        with contextlib.suppress(CreateRejected):  # a name that is taken: another time
+        with contextlib.suppress(CreateRejected):  # the name is taken: tried at a later tick
             return self._make.create(item, namespace)
         return ""
 

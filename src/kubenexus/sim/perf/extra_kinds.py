@@ -1,4 +1,4 @@
-"""Kinds that a real server serves only behind a feature gate, and the embedded one does not know by itself."""
+"""Kinds that a real server serves only behind a feature gate, and that the embedded one does not serve by default."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def serve_pod_groups(server: ApiServer) -> None:
-    """From now on there are pod groups (the gate GenericWorkload). They are kept as they are sent."""
+    """Serves pod groups (the gate GenericWorkload). They are stored as sent, without validation."""
     if server.core.registry.of_object(POD_GROUPS.api_version, POD_GROUPS.kind) is not None:
         return
     any_object = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}

@@ -1,4 +1,4 @@
-"""From files to cases. Whatever is wrong with one is told with the file, the case and the operation."""
+"""Reads cases from files. Errors name the file, the case and the operation."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ _MODES = ("create", "recreate")
 
 
 class InvalidWorkload(KubeNexusError):
-    """A file that cannot be played: where, and what was expected."""
+    """A file that cannot be run: the location, and what was expected."""
 
 
 class PerfWorkload(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -31,7 +31,7 @@ class PerfWorkload(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_f
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A list of operations and the sizes it is played in. `file` is where it was read; paths in it start there."""
+    """A list of operations and the sizes that it is run with. `file` is its source; paths in it are relative to it."""
 
     file: Path
     name: str
@@ -59,7 +59,8 @@ class _Written(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
-    """The files at these paths; a folder stands for every performance-config.yaml in it. Raises Unusable."""
+    """Returns the files at these paths; a folder stands for every performance-config.yaml in it. Raises
+    InvalidWorkload."""
     files: list[Path] = []
     for path in paths:
         found = sorted(path.rglob(NAME)) if path.is_dir() else [path]
@@ -72,7 +73,7 @@ def find(paths: Iterable[Path]) -> list[Path]:
 
 
 def read(file: Path) -> list[Case]:
-    """All cases of a file. Raises Unusable."""
+    """Returns all cases of a file. Raises InvalidWorkload."""
     try:
         content = yaml.load(file.read_bytes(), yaml.CSafeLoader)
     except OSError as error:

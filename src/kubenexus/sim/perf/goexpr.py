@@ -13,7 +13,7 @@ _CONSTANTS: Final = {"nil": None, "true": True, "false": False}
 
 
 class BadTemplate(KubeNexusError):
-    """What of a template cannot be read, or cannot be worked out."""
+    """A template cannot be parsed, or an expression cannot be evaluated."""
 
 
 def _number(value: Any) -> float:
@@ -63,7 +63,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def tokens(text: str) -> list[str]:
-    """Raises BadTemplate."""
+    """Splits an expression into tokens. Raises BadTemplate."""
     found, at = [], 0
     text = text.rstrip()
     while at < len(text):
@@ -76,7 +76,7 @@ def tokens(text: str) -> list[str]:
 
 
 def evaluate(words: list[str], values: Values) -> Any:
-    """The value of a pipeline. Raises BadTemplate."""
+    """Returns the value of a pipeline. Raises BadTemplate."""
     rest = list(words)
     value = _pipeline(rest, values)
     if rest:

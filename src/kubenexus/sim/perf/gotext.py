@@ -26,7 +26,7 @@ class SetNode(msgspec.Struct, frozen=True):
 
 
 class IfNode(msgspec.Struct, frozen=True):
-    """Branches in turn; one without a condition is the `else`."""
+    """The branches in order; one without a condition is the `else`."""
 
     branches: list[tuple[list[str], list[Any]]]
 
@@ -41,7 +41,7 @@ Part: TypeAlias = TextNode | ActionNode | SetNode | IfNode | RangeNode
 
 
 class GoTemplate:
-    """A text with holes. Raises BadTemplate, when made and when rendered."""
+    """A parsed template. Raises BadTemplate, both when parsed and when rendered."""
 
     def __init__(self, text: str) -> None:
         pieces = _pieces(text)
@@ -55,7 +55,7 @@ class GoTemplate:
 
 
 def _pieces(text: str) -> Iterator[str | list[str]]:
-    """Texts, and the words of actions."""
+    """Yields texts, and the words of actions."""
     at, trim = 0, False
     for match in _ACTION.finditer(text):
         before = text[at : match.start()]
@@ -68,7 +68,7 @@ def _pieces(text: str) -> Iterator[str | list[str]]:
 
 
 def _body(pieces: Iterator[str | list[str]]) -> tuple[list[Part], list[str]]:
-    """Parts up to an `else` or `end`, which is returned too; none at the end of the text."""
+    """Returns the parts up to an `else` or `end`, and that action; [] at the end of the text."""
     parts: list[Part] = []
     for piece in pieces:
         if isinstance(piece, str):

@@ -1,4 +1,4 @@
-"""How things come into being in a workload: through the API, as scheduler_perf makes them."""
+"""Creates the objects of a workload through the API, as scheduler_perf does."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
 class CreateRejected(KubeNexusError):
-    """The API server did not take what the workload made."""
+    """The API server rejected an object of the workload."""
 
 
 class _Named(msgspec.Struct, gc=False):
@@ -33,32 +33,32 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ObjectCreator:
-    """Writes straight into the world's API server. Raises Refused."""
+    """Writes to the simulation's API server without latency. Raises CreateRejected."""
 
     def __init__(self, world: Simulation) -> None:
         self._api, self._registry = world.api, world.server.core.registry
         self._namespaces: set[str] = set()
 
     def create(self, item: Item, namespace: str = "") -> str:
-        """Makes an object; returns its name."""
+        """Creates an object and returns its name."""
         return self.post(self.kind(item), _encode(item), namespace)
 
     def post(self, kind: ServedKind, body: bytes, namespace: str = "") -> str:
-        """The same for what is encoded already."""
+        """As `create`, for an encoded object."""
         return _NAME(self._sent("POST", path(kind, namespace), body)).metadata.name
 
     def update(self, item: Item, namespace: str, part: str = "") -> None:
-        """Replaces an object, or a part of it."""
+        """Replaces an object, or a subresource of it."""
         self._sent("PUT", path(self.kind(item), namespace, item["metadata"]["name"], part), _encode(item))
 
     def delete(self, kind: ServedKind, name: str, namespace: str = "") -> None:
-        """Whether it is there or not."""
+        """Deletes an object if it exists."""
         answer = self._api.now(Call("DELETE", path(kind, namespace, name)))
         if answer.code >= 300 and answer.code != 404:
             raise CreateRejected(str(status_error(answer.code, answer.body)))
 
     def namespace(self, name: str, item: Item | None = None) -> None:
-        """Makes a namespace, if this workload has not made it yet."""
+        """Creates a namespace, if this workload has not created it yet."""
         if name not in self._namespaces:
             self._namespaces.add(name)
             head = {**((item or {}).get("metadata") or {}), "name": name}
@@ -89,7 +89,7 @@ def path(kind: ServedKind, namespace: str = "", name: str = "", part: str = "") 
 
 
 def base_node(prefix: str) -> Item:
-    """What scheduler_perf makes where no template is named."""
+    """Returns the node that scheduler_perf creates without a template."""
     amounts = {"pods": "110", "cpu": "4", "memory": "32Gi"}
     ready = [{"type": "Ready", "status": "True"}]
     status = {"capacity": amounts, "allocatable": amounts, "phase": "Running", "conditions": ready}
@@ -109,7 +109,7 @@ def base_pod() -> Item:
 
 
 def named_node(item: Item, number: int, labels: dict[str, str]) -> Item:
-    """A node with its name, its host name, which is the same, and further labels."""
+    """Returns a node with its name, the equal host name, and further labels."""
     head = item.get("metadata") or {}
     name = head.get("name") or f"{head.get('generateName', '')}{number}"
     every = {**(head.get("labels") or {}), HOSTNAME: name, **labels}
@@ -126,7 +126,7 @@ def csi_node(name: str, drivers: dict[str, int | None], migrated: list[str]) -> 
 
 
 def bound_volume(volume: Item, claim: Item, namespace: str, index: int) -> tuple[Item, Item]:
-    """A volume and its claim, bound to each other."""
+    """Returns a volume and its claim, bound to each other."""
     name, claimed = f"{namespace}-vol-{index}", f"pvc-{index}"
     spec = {**volume["spec"], "claimRef": {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": claimed}}
     if "csi" in spec:

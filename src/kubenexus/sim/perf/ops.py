@@ -1,4 +1,4 @@
-"""The operations of a workload as data: fields and defaults are scheduler_perf's, and no field is unknown."""
+"""The operations of a workload as data, with the fields and defaults of scheduler_perf. Unknown fields are errors."""
 
 from typing import Any, TypeAlias
 
@@ -6,20 +6,20 @@ import msgspec
 
 
 class Op(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """`opcode` has chosen the type already."""
+    """The base of operations. `opcode` selects the type."""
 
     opcode: str = ""
 
 
 class CountedOp(Op, frozen=True, kw_only=True):
-    """So many of something: a number, or the name of the parameter that has it (`$initNodes`)."""
+    """An operation with a count: a number, or the name of a parameter (`$initNodes`)."""
 
     count: int | None = None
     count_param: str = ""
 
 
 class LabelNodes(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Each node gets one of the values, in turn."""
+    """Assigns the values to nodes in rotation."""
 
     label_key: str
     label_values: list[str]
@@ -34,7 +34,7 @@ class Attachable(msgspec.Struct, frozen=True):
 
 
 class NodeAllocatable(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What nodes and their CSINodes offer in addition."""
+    """Additional resources of nodes and their CSINodes."""
 
     node_allocatable: dict[str, str] = {}
     csi_node_allocatable: dict[str, Attachable] = {}
@@ -55,7 +55,7 @@ class CreateNamespaces(CountedOp, frozen=True, kw_only=True):
 
 
 class CreatePods(CountedOp, frozen=True, kw_only=True):
-    """`skip_wait_to_completion`: a later barrier waits for them, or nobody does."""
+    """`skip_wait_to_completion`: the operation does not wait for the pods; a later barrier may."""
 
     count_multiplier_param: str = ""
     steady_state: bool = False
@@ -74,7 +74,7 @@ class CreatePods(CountedOp, frozen=True, kw_only=True):
 
 
 class CreatePodSets(CountedOp, frozen=True, kw_only=True):
-    """The same pods in several namespaces, one after the other."""
+    """Creates the same pods in several namespaces, in sequence."""
 
     create_pods_op: CreatePods
     namespace_prefix: str = ""
@@ -107,7 +107,7 @@ class DeletePods(Op, frozen=True, kw_only=True):
 
 
 class Churn(Op, frozen=True, kw_only=True):
-    """Objects that come (`create`) or come and go (`recreate`) beside everything else, until the end."""
+    """Creates objects (`create`), or creates and deletes them (`recreate`), in the background until the end."""
 
     mode: str
     template_paths: list[str]
@@ -117,7 +117,7 @@ class Churn(Op, frozen=True, kw_only=True):
 
 
 class Barrier(Op, frozen=True, kw_only=True):
-    """Until the pods so far have nodes (`Scheduled`), or have been tried (`Attempted`)."""
+    """Waits until the pods so far have nodes (`Scheduled`) or have been tried (`Attempted`)."""
 
     namespaces: list[str] = []
     label_selector: dict[str, str] = {}
@@ -134,7 +134,7 @@ class AllocResourceClaims(Op, frozen=True, kw_only=True):
 
 
 class Measure(Op, frozen=True, kw_only=True):
-    """Begins or ends a measurement of kube-scheduler's. We have nothing to do: time is virtual."""
+    """Starts or ends a measurement of kube-scheduler. Ignored here: time is virtual."""
 
     name: str = ""
     namespaces: list[str] = []

@@ -1,4 +1,4 @@
-"""What a workload says where an operation says `$name`."""
+"""The parameters of a workload, which operations refer to as `$name`."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from kubenexus.sim.perf.files import InvalidWorkload
 
 
 class Params:
-    """`where` begins every complaint. Raises Unusable."""
+    """`where` is the prefix of error messages. Raises InvalidWorkload."""
 
     def __init__(self, values: dict[str, Any], where: str) -> None:
         self._values, self.where = values, where
 
     def number(self, said: int | None, named: str, default: int = 0) -> int:
-        """A number: the named parameter's, else the one that was said."""
+        """Returns the value of the parameter if `named` is set, otherwise `said`."""
         if not named:
             return default if said is None else said
         value = self._value(named)
@@ -29,7 +29,7 @@ class Params:
         return bool(self._value(named)) if named else said
 
     def seconds(self, said: str, named: str) -> float:
-        """A duration as Go writes it: `10s`, `1m30s`."""
+        """Returns a duration, which is written as in Go: `10s`, `1m30s`."""
         text = str(self._value(named)) if named else said
         try:
             return Duration.of(text).seconds
@@ -37,7 +37,7 @@ class Params:
             raise InvalidWorkload(f"{self.where}: {error}") from None
 
     def template(self, said: dict[str, Any]) -> dict[str, Any]:
-        """Values for a template; `$name|default` may have a default, which is YAML."""
+        """Returns the values for a template; `$name|default` may have a default, which is YAML."""
         return {key: self._resolved(value) for key, value in said.items()}
 
     def _resolved(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Results for people: a table of what was played, and a list of what was not, with the reason."""
+"""Formats results: a table of the workloads that ran, and a list of the others with the reason."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ _LEFT = (0, 6)
 
 
 def table(results: Sequence[Result]) -> list[str]:
-    """One line for each workload that was played, as wide as it must be."""
+    """Returns one line for each workload that ran, in aligned columns."""
     rows = [_HEAD, *(_row(each) for each in results if not each.lacking)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     return ["  ".join(_cells(row, widths)).rstrip() for row in rows]
 
 
 def not_played(results: Sequence[Result]) -> list[str]:
-    """By name and reason."""
+    """Returns the names and reasons of workloads that did not run."""
     return [f"{each.name}: needs {', '.join(each.lacking)}" for each in results if each.lacking]
 
 
@@ -35,7 +35,7 @@ def summary(results: Sequence[Result]) -> str:
 
 
 def fingerprint(results: Sequence[Result]) -> str:
-    """Of all decisions of all workloads: equal for the same files, the same code and the same seed."""
+    """Returns a hash of all decisions of all workloads: equal for equal files, code and seed."""
     digest = hashlib.sha256()
     for each in results:
         digest.update(f"{each.name} {each.fingerprint}\n".encode())
@@ -43,7 +43,7 @@ def fingerprint(results: Sequence[Result]) -> str:
 
 
 def line(result: Result) -> str:
-    """One workload in one line, for those who watch."""
+    """Returns the result of one workload in one line, for progress output."""
     if result.lacking:
         return f"{result.name}: not played, needs {', '.join(result.lacking)}"
     told = f": {result.problem}" if result.problem else ""

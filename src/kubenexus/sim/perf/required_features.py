@@ -1,7 +1,7 @@
-"""What a workload needs of a scheduler, read off its operations and templates; and what of it we do not have.
+"""Determines which scheduler features a workload needs, from its operations and templates, and which of them we lack.
 
-Feature gates say what kube-scheduler has to switch on, not what is used: a workload with `DynamicResourceAllocation`
-on whose pods ask for plain resources needs nothing of it. So we look at what is created.
+Feature gates say what kube-scheduler has to enable, not what is used. A workload with `DynamicResourceAllocation` whose
+pods request plain resources does not need it. The created objects therefore decide.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ DEVICES = "resource.k8s.io"
 
 
 class Feature(msgspec.Struct, frozen=True):
-    """Something a scheduler may have. It has it when the plugin of that name is built; without a name, never."""
+    """A feature of a scheduler. We have it if the named plugin is built; without a name, never."""
 
     name: str
     plugin: str = ""
@@ -49,14 +49,14 @@ STEADY = Feature("pods created in a steady state")
 
 
 def missing(case: Case, workload: PerfWorkload, templates: TemplateCache, plugins: Mapping[str, Factory]) -> list[str]:
-    """The features this workload needs and we do not have, by name. Raises Unusable."""
+    """Returns the names of the features that this workload needs and we lack. Raises InvalidWorkload."""
     catalogue = Catalogue(plugins)
     found = needed(case, workload, templates)
     return [each.name for each in found if not each.plugin or not catalogue.is_built(each.plugin)]
 
 
 def needed(case: Case, workload: PerfWorkload, templates: TemplateCache) -> list[Feature]:
-    """All features this workload needs, ours or not."""
+    """Returns all features that this workload needs."""
     return list(dict.fromkeys(_Look(case, workload, templates).needs()))
 
 
@@ -66,8 +66,10 @@ def pod_count(op: CreatePods, params: Params) -> int:
 
 
 class _Look:
-    """One look at a workload. Room and demand are counted in thousandths of a cpu: pods that must have a node, outrank
-    others that must, and do not fit beside them, need preemption."""
+    """The analysis of one workload. Capacity and demand are in milli-CPUs.
+
+    Preemption is needed if pods that must get a node have a higher priority than others that must, and not all fit.
+    """
 
     def __init__(self, case: Case, workload: PerfWorkload, templates: TemplateCache) -> None:
         self._case, self._templates = case, templates
@@ -76,7 +78,7 @@ class _Look:
         self._lowest: int | None = None
         self._outranked = False
         self._grouped = False  # pods name a group
-        self._policies: list[Feature] = []  # what the groups ask for
+        self._policies: list[Feature] = []  # what the groups require
 
     def needs(self) -> Iterator[Feature]:
         for index, op in enumerate(self._case.ops):
@@ -152,7 +154,7 @@ def _of_group(item: Item) -> Iterator[Feature]:
 
 
 def _waited(case: Case, index: int) -> bool:
-    """Whether somebody waits until these pods have nodes."""
+    """Whether the workload waits until these pods have nodes."""
     op = case.ops[index]
     skips = isinstance(op, CreatePods) and op.skip_wait_to_completion
     later = (each for each in case.ops[index:] if isinstance(each, Barrier))

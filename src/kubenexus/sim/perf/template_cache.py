@@ -1,4 +1,4 @@
-"""Templates on a shelf: each file is read once, and one that does not depend on the index is parsed once."""
+"""Caches templates: each file is read once, and one that does not depend on the index is parsed once."""
 
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,16 @@ Item = dict[str, Any]
 
 
 class TemplateCache:
-    """One for each workload: `registry` knows the kinds of its server. Raises Unusable."""
+    """The templates of one workload; `registry` has the kinds of its server. Raises InvalidWorkload."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._templates: dict[Path, GoTemplate] = {}
-        self._plain: dict[Path, Item] = {}  # of templates without holes
+        self._plain: dict[Path, Item] = {}  # of templates without actions
         self._parsed: dict[tuple[Path, bytes], Item] = {}
 
     def item(self, path: Path, params: dict[str, Any] | None = None, index: int = 0, count: int = 1) -> Item:
-        """The object of a template. It may be shared: whoever changes it makes a copy first."""
+        """Returns the object of a template. It may be shared: the caller must copy it before changing it."""
         template = self._template(path)
         if not template.names and (plain := self._plain.get(path)) is not None:
             return plain
@@ -70,7 +70,7 @@ class TemplateCache:
 
 
 def _spelled(schema: schemas.Schema, seen: Any, path: Path, at: str) -> Any:
-    """The object with its fields spelled as the API spells them: Go reads a name whatever its capitals."""
+    """Returns the object with its fields spelled as in the API: Go ignores the case of field names."""
     schema = schemas.resolved(schema)
     if isinstance(seen, list):
         return [_spelled(schema.get("items") or {}, each, path, f"{at}[{i}]") for i, each in enumerate(seen)]

@@ -1,4 +1,4 @@
-"""Waiting for pods as scheduler_perf does: until they have a node, or were tried, and not for ever."""
+"""Waits for pods as scheduler_perf does: until they have a node or were tried, with a timeout."""
 
 import asyncio
 import math
@@ -6,12 +6,12 @@ import math
 from kubenexus.sim.virtual.pod_tracker import Test, TrackedPod
 from kubenexus.sim.virtual.simulation import Simulation
 
-PATIENCE = 600.0  # virtual seconds for what has to be scheduled, or tried
-LOOK = 1.0  # virtual seconds between two looks at what is waited for
+PATIENCE = 600.0  # virtual seconds for pods to be scheduled, or tried
+LOOK = 1.0  # virtual seconds between two checks
 
 
 class Waits:
-    """What came of all waits of a play: how many pods had to get a node, how many did, and of one that did not, why."""
+    """The outcome of all waits of a run: how many pods had to get a node, how many did, and why one did not."""
 
     def __init__(self, world: Simulation) -> None:
         self._world = world
@@ -28,7 +28,8 @@ class Waits:
         self._complain(await self._until(keys, _attempted), "has not been tried")
 
     async def _until(self, keys: list[str], test: Test) -> list[str]:
-        """It looks now and then once a second, so that what goes on beside it has time. Returns who is left."""
+        """Checks once a second, as scheduler_perf does, so that background operations proceed. Returns the remaining
+        keys."""
         began = self._world.seconds
         left = await self._world.roll.until(keys, test, PATIENCE)
         passed = self._world.seconds - began

@@ -1,4 +1,5 @@
-"""One workload, from the question whether we can to its result. Every workload has a world and a loop of its own."""
+"""Runs one workload, from the check of its features to its result. Every workload has a simulation and a loop of its
+own."""
 
 import contextlib
 import gc
@@ -24,7 +25,7 @@ from kubenexus.sim.virtual.decisions import DecisionLog, Write
 from kubenexus.sim.virtual.pod_tracker import Placed
 from kubenexus.sim.virtual.simulation import Simulation, SimulationOptions, run_scenario
 
-# What the integration tests of kube-scheduler do without: pods name their priority as a number, nodes are ready.
+# What kube-scheduler's integration tests disable: pods set their priority as a number, and nodes are ready.
 WITHOUT = ("Priority", "TaintNodesByCondition", "StorageObjectInUseProtection")
 DEFAULT = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -35,7 +36,7 @@ profiles:
 
 
 class WorkloadRun(msgspec.Struct, frozen=True):
-    """A workload to be played."""
+    """A workload to run."""
 
     case: Case
     workload: PerfWorkload
@@ -46,15 +47,15 @@ class WorkloadRun(msgspec.Struct, frozen=True):
 
     @property
     def weight(self) -> int:
-        """About how much there is to do: its pods, and one for beginning."""
+        """The approximate amount of work: its pods, and one for the start."""
         params = Params(self.workload.params, self.name)
-        with contextlib.suppress(InvalidWorkload):  # told when its turn comes
+        with contextlib.suppress(InvalidWorkload):  # reported when the workload runs
             return 1 + sum(_pods(each, params) for each in self.case.ops)
         return 1
 
 
 class Result(msgspec.Struct, frozen=True):
-    """`lacking`: why it was not played. `problem`: why it did not end as it must. Neither: all is well."""
+    """`lacking`: why it did not run. `problem`: why it failed. If both are empty, it passed."""
 
     name: str
     lacking: tuple[str, ...] = ()
@@ -73,7 +74,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class WorkloadFilter(msgspec.Struct, frozen=True):
-    """Which workloads: those with any of the labels, of any of these names. Nothing said: all."""
+    """Selects workloads with any of the labels and any of these names. An empty filter selects all."""
 
     labels: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
@@ -101,10 +102,10 @@ def run(
     write: Write | None = None,
     placed: Placed | None = None,
 ) -> Result:
-    """Plays it, if we can. What is wrong with the workload, or goes wrong in the play, is in the result: the others
-    are played all the same.
+    """Runs the workload if we have its features. Errors go into the result, so that other workloads still run.
 
-    `write` takes the lines of the decision log; `placed` hears, now and then, how many more pods have a node.
+    `write` takes the lines of the decision log. `placed` is called from time to time with the number of newly placed
+    pods.
     """
     try:
         lacking = missing(trial.case, trial.workload, TemplateCache(Registry()), plugins)
@@ -118,7 +119,7 @@ def run(
     laws = SimulationOptions(seed=seed, without=WITHOUT)
     result = loop.run(_played(trial, configuration, plugins, laws, log, placed))
     ended = stopwatch.now()
-    gc.collect()  # a world holds itself in circles; the next one needs its memory
+    gc.collect()  # a simulation has reference cycles, and the next one needs its memory
     return msgspec.structs.replace(result, real=ended - began)
 
 

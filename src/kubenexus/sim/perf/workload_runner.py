@@ -1,4 +1,4 @@
-"""A workload is played: operation by operation, in a world, until everything that must have a node has one."""
+"""Executes a workload in a simulation, operation by operation, until all pods that must have a node have one."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -32,11 +32,11 @@ from kubenexus.sim.perf.template_cache import Item, TemplateCache
 from kubenexus.sim.perf.waits import Waits
 from kubenexus.sim.virtual.simulation import Simulation
 
-AT_ONCE = 30  # creators beside each other, as scheduler_perf has them
+AT_ONCE = 30  # concurrent creators, as in scheduler_perf
 
 
 class WorkloadRunner:
-    """Plays one workload, once."""
+    """Executes one workload, once."""
 
     def __init__(self, case: Case, workload: PerfWorkload, world: Simulation, templates: TemplateCache) -> None:
         self._case, self._workload, self._world, self._templates = case, workload, world, templates
@@ -44,7 +44,7 @@ class WorkloadRunner:
         self._make = ObjectCreator(world)
         self._backstage = BackgroundOps(world, self._make)
         self._paths: dict[str, Path] = {}
-        self._pending: dict[str, list[str]] = {}  # pods nobody has waited for yet, by namespace
+        self._pending: dict[str, list[str]] = {}  # pods that no operation has waited for yet, by namespace
         self.nodes = 0
         self.waits = Waits(world)
         self._play: dict[type[AnyOp], Callable[[Any, int], Coroutine[Any, Any, None]]] = {
@@ -63,7 +63,8 @@ class WorkloadRunner:
         }
 
     async def play(self) -> None:
-        """All operations, one after the other; ends early when a wait was in vain. Raises Unusable, Refused."""
+        """Executes all operations in order; stops after a wait that timed out. Raises InvalidWorkload and
+        CreateRejected."""
         try:
             for index, op in enumerate(self._case.ops):
                 if type(op) not in self._play:
@@ -132,7 +133,7 @@ class WorkloadRunner:
                 return
 
     async def _make_pods(self, op: CreatePods, namespace: str) -> list[str]:
-        """Makes them; returns their keys."""
+        """Creates the pods and returns their keys."""
         count, params = pod_count(op, self._params), self._params.template(op.template_params)
         path, made = op.pod_template_path or self._case.default_pod, []
         last: Item | None = None
@@ -141,7 +142,7 @@ class WorkloadRunner:
             item = self._item(path, params, number, count) if path else object_creation.base_pod()
             if op.persistent_volume_claim_template_path:
                 item = self._with_volume(op, item, namespace, number)
-            if item is not last:  # most templates make the same pod again and again: encoded once
+            if item is not last:  # most templates create the same pod repeatedly: encoded once
                 last, body = item, msgspec.json.encode(item)
             made.append(f"{namespace}/{self._make.post(self._make.kind(item), body, namespace)}")
             await self._pause(number)
@@ -165,7 +166,7 @@ class WorkloadRunner:
         else:
             await doing
 
-    # ---- anything ----------------------------------------------------------------------------------------------------
+    # ---- other objects -----------------------------------------------------------------------------------------------
 
     async def _create_any(self, op: CreateAny | CreatePodGroups, _: int) -> None:
         if op.namespace:
@@ -207,10 +208,10 @@ class WorkloadRunner:
         await asyncio.sleep(self._params.seconds(op.duration, op.duration_param))
 
     async def _measure(self, op: Measure, _: int) -> None:
-        """Time is virtual: there is nothing to measure."""
+        """Does nothing: time is virtual."""
 
     async def _pause(self, number: int) -> None:
-        """So many at once, then the next have to wait for an answer."""
+        """Waits for the latency after each `AT_ONCE` objects."""
         if number % AT_ONCE == AT_ONCE - 1:
             await asyncio.sleep(self._world.laws.latency)
 

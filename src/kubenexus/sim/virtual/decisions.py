@@ -1,4 +1,4 @@
-"""The decision log: one line for each decision, with the virtual time, the pods and where they go, or why not.
+"""The decision log: one line for each decision, with the virtual time, the pods and their nodes, or the reason.
 
 Two runs with the same seed have the same log, byte for byte; the fingerprint is a short way to compare them.
 """
@@ -12,7 +12,7 @@ Write = Callable[[str], object]
 
 
 class DecisionLog:
-    """Every decision that is told. `write` takes each line, if somebody wants to keep them."""
+    """Records decisions. `write`, if set, is called with each line."""
 
     def __init__(self, write: Write | None = None) -> None:
         self._write = write

@@ -1,4 +1,4 @@
-"""The embedded API server without sockets, as clients see it: calls and watches that take virtual time only."""
+"""A client of the embedded API server without sockets: calls and watches take virtual time only."""
 
 import asyncio
 from collections import deque
@@ -15,14 +15,14 @@ _WATCH = 1800.0
 
 
 class InProcessClient:
-    """A `client.watch_protocols.WatchClient`. A call is answered after the latency, by the state of that moment."""
+    """A `client.watch_protocols.WatchClient`. A call is answered after the latency, by the state at that time."""
 
     def __init__(self, server: ApiServer, latency: float = LATENCY) -> None:
         self._server, self._latency = server, latency
         self._tidying = False
 
     async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
-        """Raises ApiError. There is no network to lose a call in."""
+        """Raises ApiError. Calls are never lost."""
         if self._latency:
             await asyncio.sleep(self._latency)
         answer = self.now(call)
@@ -31,7 +31,7 @@ class InProcessClient:
         return answer.body
 
     def now(self, call: Call) -> Response:
-        """The answer to a call, at this moment. For whoever plays the world rather than lives in it."""
+        """Returns the response without latency. For scenarios, not for the simulated components."""
         headers = {"content-type": call.content_type} if call.body else None
         answer = self._server.handle(Request(call.method, call.path, call.body, headers))
         if not self._server.housekeeping.idle and not self._tidying:
@@ -53,7 +53,7 @@ class InProcessClient:
 
 
 class InProcessStream:
-    """The lines of one watch, for one reader. A `client.watch_protocols.LineStream`; ends when its time is up."""
+    """The lines of one watch, for one reader. A `client.watch_protocols.LineStream`; ends after the watch's timeout."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -66,7 +66,7 @@ class InProcessStream:
         watch.open(self._heard)
 
     async def batch(self, most: int = 256) -> list[bytes]:
-        """The lines that are here; waits for the first. Empty: it has ended."""
+        """Returns the lines that have arrived, after waiting for the first. Empty: the stream has ended."""
         while not self._lines and not self._ended:
             self._waiter = asyncio.get_running_loop().create_future()
             try:

@@ -1,8 +1,9 @@
-"""An event loop in virtual time: when nothing is ready its clock jumps to the next timer, so that a wait costs nothing.
+"""An event loop in virtual time: when no task is ready its clock jumps to the next timer, so that waiting costs
+nothing.
 
-It is asyncio's own loop without what it waits for: no sockets, no threads, no signals of its own. Tasks, timeouts,
-semaphores and task groups are asyncio's and run unchanged. Timers of the same moment run in the order in which they
-were set, which asyncio does not promise; nothing else decides an order, so a run can be repeated exactly.
+It is asyncio's own loop without sockets, threads and signals. Tasks, timeouts, semaphores and task groups are asyncio's
+and run unchanged. Timers of the same moment run in the order in which they were set, which asyncio does not guarantee.
+Nothing else decides an order, so a run can be repeated exactly.
 """
 
 import asyncio
@@ -19,11 +20,11 @@ _RESOLUTION = 1e-6  # timers closer than this are of the same moment; a double h
 
 
 class DeadlockError(KubeNexusError):
-    """Everybody waits and no timer is set: nothing will ever happen again."""
+    """All tasks wait and no timer is set: the loop could never continue."""
 
 
 class _Timer(asyncio.TimerHandle):
-    """A timer that knows its place among those of the same moment."""
+    """A timer with a sequence number, which orders timers of the same moment."""
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class _Timer(asyncio.TimerHandle):
 
 
 class _Leap:
-    """What asyncio takes for a selector: where it would wait, time passes instead."""
+    """Stands in for asyncio's selector: instead of waiting it advances the time."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -56,7 +57,7 @@ class _Leap:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """`time()` begins at 0. Whoever asks it for a socket, a thread or a process is refused."""
+    """`time()` begins at 0. Sockets, threads and processes are not available."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,14 +86,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         raise RuntimeError(f"no threads in virtual time: {getattr(func, '__qualname__', func)} wants one")
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """There are none: nothing comes from outside."""
+        """Does nothing: there are no events from outside."""
 
     def _write_to_self(self) -> None:
-        """Nobody has to be woken: we never wait."""
+        """Does nothing: the loop never waits, so it needs no wake-up."""
 
 
 class LoopClock:
-    """The time of a virtual loop as everybody else reads it: a `base.clock.Clock`."""
+    """The time of a virtual loop as a `base.clock.Clock`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, start: float = START) -> None:
         self._loop, self._start = loop, start

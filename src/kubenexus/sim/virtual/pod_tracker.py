@@ -1,7 +1,7 @@
-"""The roll of pods: which have a node, which have been tried, and who waits for that.
+"""Tracks which pods have a node or have been tried, and lets scenarios wait for that.
 
-It listens to the store, so it knows what the API server knows and nothing earlier. Waiting costs one look at each
-change, however many pods are waited for.
+It listens to the store, so it knows what the API server knows and nothing earlier. A wait costs one check for each
+change, regardless of the number of pods.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class _Status(msgspec.Struct, frozen=True, gc=False):
 
 
 class TrackedPod(msgspec.Struct, frozen=True):
-    """What is known of a pod."""
+    """The fields of a pod that the tracker needs."""
 
     metadata: _Meta = _Meta()
     spec: _Spec = _Spec()
@@ -45,18 +45,18 @@ class TrackedPod(msgspec.Struct, frozen=True):
 
     @property
     def attempted(self) -> bool:
-        """Somebody has tried to schedule it, or has said why not: what scheduler_perf calls attempted."""
+        """Whether the pod has a node or a PodScheduled condition: what scheduler_perf calls attempted."""
         return self.placed or any(each.type == SCHEDULED for each in self.status.conditions)
 
     @property
     def why(self) -> str:
-        """Why it waits, as it was told."""
+        """Why the pod waits, from its condition."""
         return next((each.message for each in self.status.conditions if each.type == SCHEDULED), "")
 
 
 Test = Callable[[TrackedPod], bool]
 Placed = Callable[[int], None]
-TELL = 100  # pods, between two times that somebody is told
+TELL = 100  # pods between two calls of `told`
 _DECODE = msgspec.json.Decoder(TrackedPod).decode
 
 
@@ -66,7 +66,7 @@ class _Wait:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def look(self, key: str, entry: TrackedPod | None) -> None:
-        """A pod that is gone is waited for no longer."""
+        """Checks a changed pod. A deleted pod no longer counts."""
         if key in self.keys and (entry is None or self.test(entry)):
             self.keys.discard(key)
             if not self.keys and not self.done.done():
@@ -74,7 +74,8 @@ class _Wait:
 
 
 class PodTracker:
-    """`placed` counts every pod that ever got a node; `told` hears of them by the hundred. `close` it."""
+    """`placed` counts every pod that ever got a node; `told` is called for each hundred. The owner must call
+    `close`."""
 
     def __init__(self, store: Store) -> None:
         self.pods: dict[str, TrackedPod] = {}
@@ -87,8 +88,10 @@ class PodTracker:
         self._leave()
 
     async def until(self, keys: Collection[str], test: Test, patience: float) -> list[str]:
-        """Until the test holds for every one of these pods that still exists. Returns those for which it does not,
-        sorted: none, unless `patience` seconds have passed."""
+        """Waits until the test holds for all of these pods that still exist, for at most `patience` seconds.
+
+        Returns the pods for which it does not hold, sorted; empty unless the time ran out.
+        """
         open_keys = {key for key in keys if (entry := self.pods.get(key)) is not None and not test(entry)}
         if not open_keys:
             return []
@@ -104,7 +107,7 @@ class PodTracker:
         return sorted(wait.keys)
 
     def matching(self, keys: Iterable[str], labels: dict[str, str]) -> list[str]:
-        """Those of the pods that exist and have these labels."""
+        """Returns those of the pods that exist and have these labels."""
         found = [(key, self.pods.get(key)) for key in keys]
         return [key for key, entry in found if entry is not None and labels.items() <= entry.metadata.labels.items()]
 

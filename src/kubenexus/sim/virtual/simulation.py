@@ -1,4 +1,4 @@
-"""A world: the embedded API server, the real scheduler and one virtual clock. What happens in it is not known here."""
+"""A simulation: the embedded API server, the real scheduler and one virtual clock. Scenarios are elsewhere."""
 
 import asyncio
 import contextlib
@@ -23,9 +23,11 @@ T = TypeVar("T")
 
 
 class SimulationOptions(msgspec.Struct, frozen=True):
-    """What the world is like. `pace` is what a decision takes, in seconds: if it took none, a scheduler with nothing
-    else to do would try what it refused without end, at one and the same moment. `without` names admission plugins that
-    its API server does without."""
+    """The parameters of a simulation. `without` names disabled admission plugins of its API server.
+
+    `pace` is the duration of a decision in seconds. With 0, an idle scheduler would retry refused pods without end at
+    one moment.
+    """
 
     seed: int = 0
     latency: float = LATENCY
@@ -34,7 +36,7 @@ class SimulationOptions(msgspec.Struct, frozen=True):
 
 
 class Simulation:
-    """Made inside a virtual loop; `run_scenario` is how to use one."""
+    """Created inside a virtual loop; use it through `run_scenario`."""
 
     def __init__(
         self,
@@ -65,20 +67,20 @@ class Simulation:
 
     @property
     def seconds(self) -> float:
-        """Virtual seconds since the beginning of the world."""
+        """Virtual seconds since the start of the simulation."""
         return self._loop.time() - self._began
 
     async def ready(self) -> None:
-        """Until the scheduler has seen everything that is there."""
+        """Waits until the scheduler has listed all objects."""
         await self.scheduler.listed(0.001)
 
     def _chance(self, whose: str) -> random.Random:
-        """Each has its own: a draw more of one must not change what another draws."""
+        """Returns a generator of its own for each part: a further draw of one must not change those of another."""
         return random.Random(f"{self.laws.seed}/{whose}")
 
 
 async def run_scenario(world: Simulation, scenario: Callable[[Simulation], Awaitable[T]]) -> T:
-    """The scheduler works while the scenario is played, and ends with it. A task that breaks ends both."""
+    """Runs the scheduler while the scenario runs, and ends it afterwards. A failed task ends both."""
     lives = [asyncio.ensure_future(world.scheduler.watch())]
     try:
         await _first(world.ready(), lives)

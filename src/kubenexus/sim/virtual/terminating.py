@@ -1,4 +1,4 @@
-"""Ends pods that were deleted or evicted, when their grace period is over: a virtual world has no kubelets to do it."""
+"""Ends deleted or evicted pods after their grace period: a simulation has no kubelets to do it."""
 
 import asyncio
 
@@ -27,8 +27,10 @@ _DECODE = msgspec.json.Decoder(_Pod).decode
 
 
 class TerminatingPods:
-    """Listens to the store from its construction until `close`. A pod that is gone sooner, because an agent or the
-    scenario ended it, is left alone: the call names its UID."""
+    """Listens to the store from its construction until `close`.
+
+    A pod that is gone earlier, because an agent or the scenario ended it, is not affected: the call names its UID.
+    """
 
     def __init__(self, store: Store, api: InProcessClient) -> None:
         self._api = api

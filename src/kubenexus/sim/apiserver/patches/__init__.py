@@ -1,1 +1,1 @@
-"""Changes of objects as clients write them: each is a function (object, patch) -> object."""
+"""The patch formats: each is a function (object, patch) -> object."""

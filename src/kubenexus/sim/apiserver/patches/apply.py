@@ -1,7 +1,7 @@
-"""Server-side apply: who has set which field is written down, and nobody takes another's without force.
+"""Server-side apply: tracks the manager of each field, and rejects a change of another manager's field without force.
 
-Only objects that were applied at least once have managedFields here. What was set before the first apply belongs to
-`before-first-apply`, as a real server has it for objects from before its time.
+Only objects that were applied at least once have managedFields here. Fields set before the first apply belong to
+`before-first-apply`, which a real server uses for objects older than the feature.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ BEFORE = "before-first-apply"
 
 
 class Applied:
-    """One apply: the object that comes out of it, and who owns what then."""
+    """One apply: the resulting object and its new field managers."""
 
     def __init__(self, old: Json | None, wanted: Json, schema: Schema | None, manager: str, sub: str) -> None:
         self._old, self._wanted, self._schema = old, wanted, schema
@@ -25,7 +25,8 @@ class Applied:
         self._mine = {path for path in field_sets.leaves(field_sets.fields_of(wanted, schema)) if self._in_scope(path)}
 
     def result(self, version: str, now: str, *, force: bool) -> Json:
-        """The new object with its managedFields. Raises Refusal (409) where others own what would change."""
+        """Returns the new object with its managedFields. Raises StatusError (409) if other managers own changed
+        fields."""
         taken = self._conflicts()
         if taken and not force:
             raise _conflict(taken)
@@ -62,7 +63,7 @@ class Applied:
         return result
 
     def _dropped(self) -> set[Path]:
-        """What I set last time, do not set now, and nobody else has."""
+        """Returns the fields that this manager set before, does not set now, and shares with no other manager."""
         before: set[Path] = set()
         for entry in self._others:
             if self._is_mine(entry):
@@ -94,14 +95,14 @@ def _rank(entry: Json) -> tuple[str, str, str]:
 
 
 def _unless_same(mine: Json, before: list[Json]) -> Json:
-    """The time moves only when something else does: an apply of the same again changes nothing."""
+    """Keeps the old entry if the fields are unchanged, so that a repeated apply changes nothing."""
     if before and before[0]["fieldsV1"] == mine["fieldsV1"]:
         return before[0]
     return mine
 
 
 def _entries_of(fields: Fields, at: Path = ()) -> set[Path]:
-    """The entries of lists, which are owned besides what is in them."""
+    """Returns the paths of list entries, which are owned besides their fields."""
     found: set[Path] = set()
     for key, inner in fields.items():
         if key.startswith("k:"):
@@ -122,7 +123,7 @@ def _owners(old: Json, schema: Schema | None) -> list[Json]:
 
 
 def updated(new: Json, old: Json, schema: Schema | None, entry: Json) -> None:
-    """After an update of an object that somebody applied: what has changed belongs to whoever changed it."""
+    """Transfers changed fields to the manager of an update, if the object was applied before."""
     known: list[Json] = old["metadata"].get("managedFields") or []
     if not known:
         return

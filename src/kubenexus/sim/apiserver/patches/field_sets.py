@@ -14,7 +14,7 @@ _META = {"name", "namespace", "uid", "resourceVersion", "generation", "creationT
 
 
 def fields_of(item: Any, schema: Schema | None, top: bool = True) -> Fields:
-    """All fields that an object sets."""
+    """Returns all fields that an object sets."""
     found: Fields = {}
     for key, value in item.items():
         if top and key == "metadata":
@@ -48,20 +48,20 @@ def list_type(schema: Schema | None) -> str:
 
 
 def list_keys(schema: Schema | None) -> list[str]:
-    """The keys of a list that is a map, else nothing."""
+    """Returns the keys of a list of type map, or nothing."""
     if list_type(schema) != "map":
         return []
     return list((schema or {}).get("x-kubernetes-list-map-keys") or ())
 
 
 def mark(entry: Any, keys: list[str]) -> str:
-    """How an entry of a list is named."""
+    """Returns the name of a list entry in a field set."""
     named = {key: entry[key] for key in keys if key in entry}
     return "k:" + json.dumps(named, separators=(",", ":"), sort_keys=True)
 
 
 def leaves(fields: Fields, at: Path = ()) -> Iterator[Path]:
-    """The paths of everything that is set itself."""
+    """Yields the paths of all fields that are set themselves."""
     for key, inner in fields.items():
         if key == ".":
             continue
@@ -81,7 +81,7 @@ def build(paths: set[Path]) -> Fields:
 
 
 def value_at(item: Any, path: Path) -> Any:
-    """The value at a path; None where there is none."""
+    """Returns the value at a path, or None."""
     for part in path:
         kind, _, name = part.partition(":")
         if kind == "f":
@@ -103,7 +103,7 @@ def _entry(item: Any, keys: dict[str, Any]) -> Any:
 
 
 def remove(item: Any, path: Path) -> None:
-    """Takes away what is at a path; an entry of a list with all it has."""
+    """Removes the value at a path; for a list entry, the whole entry."""
     holder = value_at(item, path[:-1])
     kind, _, name = path[-1].partition(":")
     if isinstance(holder, dict) and kind == "f":

@@ -7,11 +7,11 @@ from kubenexus.sim.apiserver.status_errors import Json, StatusError, bad_request
 
 
 class _Fails(Exception):
-    """An operation that cannot be done."""
+    """An operation cannot be applied."""
 
 
 def apply(item: Json, patch: Any) -> Json:
-    """Changes the object in place. Raises Refusal, and then the object is of no use."""
+    """Changes the object in place. Raises StatusError; the object is then in an undefined state."""
     if not isinstance(patch, list):
         why = "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
         raise bad_request(f"error decoding patch: {why}")
@@ -36,7 +36,7 @@ def _one(document: Any, operation: Json) -> Any:
         _take(document, path)
         return document
     if kind == "replace":
-        # As a real server: what an object lacks is added, what a list lacks is not.
+        # As a real server: replace adds a missing field of an object, but not a missing entry of a list.
         return _put(document, path, operation["value"], replace=True)
     if kind == "add":
         return _put(document, path, operation["value"])

@@ -1,4 +1,4 @@
-"""Merge patch, RFC 7386: what is null goes, objects are merged, everything else is replaced."""
+"""Merge patch, RFC 7386: null removes a field, objects are merged, everything else is replaced."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from kubenexus.sim.apiserver.status_errors import Json, bad_request
 
 
 def apply(item: Json, patch: Any) -> Json:
-    """Changes the object in place. Raises Refusal."""
+    """Changes the object in place. Raises StatusError."""
     if not isinstance(patch, dict):
         kind = "array" if isinstance(patch, list) else "string"
         why = f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"

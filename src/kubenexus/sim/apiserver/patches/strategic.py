@@ -1,9 +1,9 @@
-"""Strategic merge patch: like a merge patch, but lists of objects are merged by the key that the schema names.
+"""Strategic merge patch: as a merge patch, but lists of objects are merged by the key that the schema names.
 
 $patch: replace | delete | merge     in an object (or, for replace, in an entry of a list)
-$deleteFromPrimitiveList/x           what goes from a list of plain values
-$setElementOrder/x                   in which order the entries stand afterwards
-$retainKeys                          which keys of an object stay
+$deleteFromPrimitiveList/x           the values to remove from a list of plain values
+$setElementOrder/x                   the order of the entries afterwards
+$retainKeys                          the keys of an object that stay
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _DELETE = "$deleteFromPrimitiveList/"
 
 
 def apply(item: Json, patch: Any, schema: Schema | None) -> Json:
-    """Changes the object in place. Raises Refusal."""
+    """Changes the object in place. Raises StatusError."""
     if not isinstance(patch, dict):
         why = "json: cannot unmarshal array into Go value of type map[string]interface {}"
         raise bad_request(f"error decoding patch: {why}")
@@ -77,7 +77,7 @@ def _list(old: Any, patch: list[Any], schema: Schema | None) -> list[Any]:
 
 
 def _by_key(had: list[Json], patch: list[Json], key: str, schema: Schema | None) -> list[Json]:
-    """Entries that are there are changed, others are added."""
+    """Changes existing entries and appends the others."""
     found = list(had)
     for each in patch:
         if key not in each:
@@ -101,8 +101,10 @@ def _place(before: list[Any], mark: Any) -> int:
 
 
 def _ordered(named: list[Any], others: list[Any], place: Callable[[Any], int]) -> list[Any]:
-    """Two orders become one, as a real server does it: that of the patch and that of the rest of the old list. Where
-    the old list does not say which comes first, it is what the patch names."""
+    """Merges the order of the patch with that of the rest of the old list, as a real server does.
+
+    Where the old list does not determine an order, entries of the patch come first.
+    """
     merged: list[Any] = []
     while named and others:
         mine, other = place(named[0]), place(others[0])
@@ -146,6 +148,6 @@ def _no_list(value: Any) -> StatusError:
 
 
 def invalid_patch(flaw: FieldError) -> StatusError:
-    """A patch that leads to something that is no object of the kind."""
+    """Returns the error for a patch whose result is not a valid object of the kind."""
     cause = {"reason": flaw.reason, "message": flaw.message, "field": flaw.field}
     return StatusError(422, "Invalid", f' "" is invalid: {flaw}', {"causes": [cause]})

@@ -1,6 +1,6 @@
-"""What becomes of an object: defaults, admission and checks of each kind, as functions over plain dicts.
+"""The defaults, admission and checks of each kind, as functions over plain dicts.
 
-They are pure: what they need to know of the rest of the cluster is in the `ClusterReader` they are handed.
+They are pure: what they need of the rest of the cluster comes from the `ClusterReader` argument.
 """
 
 from kubenexus.sim.apiserver.rules.base import ClusterReader, Rule

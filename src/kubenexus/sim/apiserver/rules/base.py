@@ -10,22 +10,22 @@ from kubenexus.sim.apiserver.status_errors import FieldError, Json
 
 
 class ClusterReader(Protocol):
-    """What rules may ask about everything else. Reading only."""
+    """What rules may read of the rest of the cluster."""
 
     def now(self) -> str:
-        """The time as `metav1.Time` writes it."""
+        """Returns the time as `metav1.Time` writes it."""
 
     def find(self, resource: str, key: str) -> Json | None:
-        """An object by the name of its collection: `priorityclasses.scheduling.k8s.io`."""
+        """Returns an object by its key; `resource` names its collection: `priorityclasses.scheduling.k8s.io`."""
 
     def all(self, resource: str, namespace: str = "", holding: bytes = b"") -> list[Json]:
-        """All objects of a collection, decoded; with `holding` only those whose text has it in it."""
+        """Returns all objects of a collection, decoded; with `holding` only those whose encoded text contains it."""
 
     def number(self, below: int) -> int:
-        """Chance, from outside."""
+        """Returns a random number from an injected generator."""
 
     def admits(self, plugin: str) -> bool:
-        """Whether an admission plugin is on, by kube-apiserver's name for it (`--disable-admission-plugins`)."""
+        """Whether an admission plugin is enabled, by kube-apiserver's name for it (`--disable-admission-plugins`)."""
 
 
 def nothing(*_: Any) -> None:
@@ -41,26 +41,26 @@ def no_errors(*_: Any) -> list[FieldError]:
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """How one kind behaves. Defaults are those of most kinds."""
+    """The behaviour of one kind. The defaults fit most kinds."""
 
-    # Fills what was left out. Called before anything is checked, on create and on update.
+    # Sets defaults. Called before the checks, on create and on update.
     default: Callable[[Json], None] = nothing
-    # What the server itself sets on a new object; may raise Refusal (priority classes).
+    # Sets what the server adds to a new object; may raise StatusError (priority classes).
     admit: Callable[[Json, ClusterReader], None] = nothing
-    # The same on an update: (new, old, world).
+    # The same on an update: (new, old, reader).
     admit_update: Callable[[Json, Json, ClusterReader], None] = nothing
-    # Everything that is wrong with an object.
+    # Returns all errors of an object.
     check: Callable[[Json], list[FieldError]] = no_errors
-    # Everything that is wrong with the change from old to new: (new, old).
+    # Returns all errors of the change from old to new: (new, old).
     check_update: Callable[[Json, Json], list[FieldError]] = no_errors
-    # Everything that is wrong with a new status: (new, old).
+    # Returns all errors of a new status: (new, old).
     check_status: Callable[[Json, Json], list[FieldError]] = no_errors
-    # The status of a new object; None: what the client sent stays.
+    # Returns the status of a new object; None: the client's status stays.
     status: Callable[[Json], Json] | None = None
     name: Callable[[str], str] = names.subdomain
     unconditional: bool = True  # an update needs no resourceVersion
-    create_on_update: bool = False  # PUT makes what is not there
-    returns_deleted: bool = False  # DELETE answers with the object, else with a Status
-    generation: bool = False  # metadata.generation counts changes,
-    counted: Callable[[Json], Any] = spec_of  # namely of this
-    graceful: bool = False  # pods
+    create_on_update: bool = False  # PUT creates a missing object
+    returns_deleted: bool = False  # DELETE returns the object, otherwise a Status
+    generation: bool = False  # metadata.generation counts changes
+    counted: Callable[[Json], Any] = spec_of  # of this part
+    graceful: bool = False  # deletion has a grace period: pods

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: their names accepted, and the kinds that they make."""
+"""CustomResourceDefinitions: their rule, and the kinds that they define."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def _check_versions(versions: list[Json]) -> list[FieldError]:
 
 
 def _admit(item: Json, world: ClusterReader) -> None:
-    """Names are accepted at once: nobody else is there to claim them."""
+    """Accepts the names at once: conflicts between definitions are not modelled."""
     names = item["spec"]["names"]
     now = world.now()
     stored = [each["name"] for each in item["spec"].get("versions") or () if each.get("storage")]
@@ -78,11 +78,11 @@ DEFINITION = Rule(
 )
 
 
-# ---- the kinds that a definition makes -------------------------------------------------------------------------------
+# ---- the kinds of a definition ---------------------------------------------------------------------------------------
 
 
 def kinds_of(item: Json) -> list[ServedKind]:
-    """One for each version that is served."""
+    """Returns one kind for each served version."""
     return [_kind(item["spec"], each) for each in item["spec"].get("versions") or () if each.get("served")]
 
 

@@ -1,4 +1,4 @@
-"""Events: one collection behind two shapes, that of core v1 (kept) and that of events.k8s.io/v1."""
+"""Events: one collection with two formats, that of core v1 (stored) and that of events.k8s.io/v1."""
 
 from kubenexus.sim.apiserver.rules.base import Rule
 from kubenexus.sim.apiserver.status_errors import FieldError, Json, invalid, required
@@ -17,12 +17,12 @@ _BACK = {core: new for new, core in _RENAMED.items()}
 
 
 def inward(event: Json) -> Json:
-    """As it is kept."""
+    """Converts an event to the stored format."""
     return {_RENAMED.get(key, key): value for key, value in event.items()}
 
 
 def outward(event: Json) -> Json:
-    """As events.k8s.io shows it."""
+    """Converts a stored event to events.k8s.io."""
     return {_BACK.get(key, key): value for key, value in event.items()}
 
 
@@ -43,7 +43,7 @@ def _check(event: Json) -> list[FieldError]:
 
 
 def _check_new(event: Json) -> list[FieldError]:
-    """Whoever says when it happened speaks the new language, and must say the rest, too."""
+    """Checks the fields that are required if `eventTime` is set, as in events.k8s.io/v1."""
     needed = {"reportingComponent": "reportingController", "reportingInstance": "reportingInstance"}
     needed |= {"action": "action", "reason": "reason"}
     flaws = [required(shown) for key, shown in needed.items() if not event.get(key)]

@@ -1,4 +1,4 @@
-"""Nodes, namespaces, leases, budgets, priority classes and events: small rules on one page."""
+"""The rules of nodes, namespaces, leases, disruption budgets and priority classes."""
 
 import ipaddress
 import re
@@ -50,7 +50,7 @@ def _default_node(node: Json) -> None:
 
 
 def _admit_node(node: Json, world: ClusterReader) -> None:
-    """A new node is not ready, whatever it says: the taint goes when somebody has seen it ready."""
+    """Taints a new node as not ready, regardless of its conditions. The node's agent removes the taint."""
     if not world.admits("TaintNodesByCondition"):
         return
     taints = node["spec"].get("taints") or []
@@ -63,7 +63,7 @@ def _check_node(node: Json) -> list[FieldError]:
     flaws: list[FieldError] = []
     seen = set()
     for index, taint in enumerate(node["spec"].get("taints") or ()):
-        where = f"metadata.taints[{index}]"  # so a real server calls it
+        where = f"metadata.taints[{index}]"  # the path that a real server reports
         flaws += _check_taint(taint, where)
         pair = (taint.get("key"), taint.get("effect"))
         if pair in seen:
@@ -181,7 +181,7 @@ def _check_budget(budget: Json) -> list[FieldError]:
 
 
 def check_share(value: Any, field: str) -> list[FieldError]:
-    """A number that is not negative, or a percentage."""
+    """Checks that the value is a number of at least 0, or a percentage."""
     if isinstance(value, int):
         return [invalid(field, value, "must be greater than or equal to 0")] if value < 0 else []
     if not _PERCENT.fullmatch(value):

@@ -1,4 +1,4 @@
-"""What may stand in a pod's spec."""
+"""Validation of pod specs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ _TAINT_OPERATORS = ("Equal", "Exists", "Lt", "Gt")
 
 
 def check_pod_spec(spec: Json, at: str = "spec") -> list[FieldError]:
-    """Everything that is wrong with a spec, with the fields' paths below `at`."""
+    """Returns all errors of a spec, with field paths below `at`."""
     flaws = list(_containers(spec, at))
     for field, known in _POLICIES.items():
         if field in spec and spec[field] not in known:
@@ -88,7 +88,7 @@ def check_resources(resources: Json, at: str) -> Iterator[FieldError]:
 
 
 def _shareable(resource: str) -> bool:
-    """Whether more of it may be promised than there is: not with devices and huge pages."""
+    """Whether the resource may be overcommitted: not devices and huge pages."""
     prefix = resource.rpartition("/")[0]
     own = not prefix or prefix.endswith("kubernetes.io")
     return own and not resource.startswith("hugepages-")

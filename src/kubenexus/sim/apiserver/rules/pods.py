@@ -1,4 +1,4 @@
-"""Pods: what the server adds to them, and what may change once they are there."""
+"""Pods: what the server sets on creation, and what an update may change."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _CLASSES = "priorityclasses.scheduling.k8s.io"
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _REMEMBERED = 1024
-_RIGHT: set[bytes] = set()  # specs without a flaw
+_RIGHT: set[bytes] = set()  # encoded specs without errors
 _CHANGEABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -40,7 +40,7 @@ def admit(pod: Json, world: ClusterReader) -> None:
 
 
 def admit_update(new: Json, old: Json, _: ClusterReader) -> None:
-    """What admission once decided stays, if the new state says nothing of it."""
+    """Keeps the result of admission where the new state does not set these fields."""
     for key in ("priority", "priorityClassName", "preemptionPolicy"):
         if key in old["spec"]:
             new["spec"].setdefault(key, old["spec"][key])
@@ -48,7 +48,7 @@ def admit_update(new: Json, old: Json, _: ClusterReader) -> None:
 
 
 def status(pod: Json) -> Json:
-    """A new pod waits; whatever its maker said about its status is ignored."""
+    """Returns the status of a new pod, Pending. A status sent by the client is ignored."""
     first: Json = {"phase": "Pending"}
     if pod["spec"].get("schedulingGates"):
         first["conditions"] = [_gated(pod["metadata"]["creationTimestamp"])]
@@ -57,7 +57,7 @@ def status(pod: Json) -> Json:
 
 
 def check(pod: Json) -> list[FieldError]:
-    """Most pods are like one before them, and what was right once is right again."""
+    """Returns the errors of the spec. Valid specs are cached by their encoding, because most pods repeat one."""
     spec = pod["spec"]
     text = msgspec.json.encode(spec)
     if text in _RIGHT:
@@ -93,7 +93,7 @@ def _spec_change(new: Json, old: Json) -> list[FieldError]:
 
 
 def _deadline(new: int | None, old: int | None) -> list[FieldError]:
-    """It may be set, and may come nearer."""
+    """Checks that activeDeadlineSeconds is set or decreased, never increased or removed."""
     field = "spec.activeDeadlineSeconds"
     if old is None or (new is not None and new <= old):
         return []
@@ -103,7 +103,7 @@ def _deadline(new: int | None, old: int | None) -> list[FieldError]:
 
 
 def _frozen(spec: Json) -> Json:
-    """The spec without what may change."""
+    """Returns the spec without the fields that may change."""
     frozen = {key: value for key, value in spec.items() if key not in {"activeDeadlineSeconds", "tolerations"}}
     for group in ("containers", "initContainers"):
         frozen[group] = [{**each, "image": "", "imagePullPolicy": ""} for each in spec.get(group) or ()]
@@ -118,7 +118,7 @@ def _tolerations_grow(new: list[Json], old: list[Json]) -> bool:
 
 
 def _forget_gates(before: Json, after: Json, new: Json, old: Json) -> None:
-    """A gated pod may lose gates, and may be narrowed down to fewer nodes."""
+    """Allows a gated pod to lose gates and to add node selectors."""
     left = [gate for gate in new.get("schedulingGates") or () if gate in old["schedulingGates"]]
     if left == (new.get("schedulingGates") or []):
         before.pop("schedulingGates", None)
@@ -154,7 +154,7 @@ def _priority(pod: Json, spec: Json, world: ClusterReader) -> None:
 
 
 def _runtime(pod: Json, spec: Json) -> None:
-    """There are no runtime classes here, so nobody can name one."""
+    """Rejects pods with a runtime class or overhead: there are no runtime classes here."""
     why = ""
     if spec.get("runtimeClassName"):
         why = f'pod rejected: RuntimeClass "{spec["runtimeClassName"]}" not found'
@@ -165,7 +165,7 @@ def _runtime(pod: Json, spec: Json) -> None:
 
 
 def _class(pod: Json, name: str, world: ClusterReader) -> Json:
-    """The class of that name; without one the default class, if there is one."""
+    """Returns the class of that name; without a name the default class, or {} if there is none."""
     if name:
         found = world.find(_CLASSES, name)
         if found is None:
@@ -177,7 +177,7 @@ def _class(pod: Json, name: str, world: ClusterReader) -> Json:
 
 
 def _tolerations(spec: Json) -> None:
-    """A pod stays five minutes on a node that is in trouble, if it says nothing else."""
+    """Adds the default tolerations: 300 seconds on a node that is not ready or unreachable."""
     tolerations: list[Json] = spec.get("tolerations") or []
     for key in (_NOT_READY, _UNREACHABLE):
         if not any(_tolerates(each, key) for each in tolerations):
@@ -203,7 +203,7 @@ def _gated(now: str) -> Json:
 
 
 def qos_class(spec: Json) -> str:
-    """The class of service, by CPU and memory of all containers."""
+    """Returns the quality of service class, by CPU and memory of all containers."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     asked = [each.get("resources") or {} for each in containers]
     if not any(_counted(each.get(side)) for each in asked for side in ("requests", "limits")):

@@ -1,4 +1,4 @@
-"""Which kind has which rules. A kind that is not here has those of most."""
+"""The rules by kind. A kind without an entry has the default rule."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`pods/resize`: what containers ask for may change while they run; everything else stays as it was, silently."""
+"""`pods/resize`: changes resources of running containers. Other changes in the request are ignored."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ _RESIZABLE = {"cpu", "memory"}
 
 
 def resized(new: Json, old: Json) -> Json:
-    """The pod as it was, with the resources of the new one. Where containers do not match, `check` tells."""
+    """Returns the old pod with the new resources. If the containers differ, `check` reports it."""
     spec = dict(old["spec"])
     for group in _GROUPS:
         wanted, have = new["spec"].get(group) or [], old["spec"].get(group) or []
@@ -22,7 +22,7 @@ def resized(new: Json, old: Json) -> Json:
 
 
 def check(new: Json, old: Json) -> list[FieldError]:
-    """Everything that is wrong with a resize."""
+    """Returns all errors of a resize."""
     flaws: list[FieldError] = []
     if qos_class(new["spec"]) != qos_class(old["spec"]):
         why = "Pod QOS Class may not change as a result of resizing"
@@ -37,7 +37,7 @@ def check(new: Json, old: Json) -> list[FieldError]:
 
 
 def _merged(new: Json, old: Json) -> Json:
-    """Only resources move, and how they do."""
+    """Returns the old container with the new resources and resize policy."""
     kept = {key: value for key, value in old.items() if key not in {"resources", "resizePolicy"}}
     return kept | {key: new[key] for key in ("resources", "resizePolicy") if key in new}
 

@@ -1,4 +1,5 @@
-"""Volumes, claims, classes, services and the rest of what others look up: defaults that they rely on."""
+"""Rules of volumes, claims, storage classes, services and device resources: the defaults that other components rely
+on."""
 
 import base64
 from collections.abc import Callable
@@ -23,7 +24,7 @@ def _default_volume(item: Json) -> None:
 
 
 def _finalizer(name: str) -> Callable[[Json, ClusterReader], None]:
-    """Protects what is in use. Nobody takes it away here but a controller."""
+    """Returns an admission that adds the protection finalizer. Only a controller or a client removes it here."""
 
     def admit(item: Json, world: ClusterReader) -> None:
         if not world.admits("StorageObjectInUseProtection"):
@@ -69,7 +70,7 @@ def _default_service(item: Json) -> None:
 
 
 def _address(item: Json, world: ClusterReader) -> None:
-    """Nobody routes it; it only has to look like one."""
+    """Sets a cluster IP. Nothing routes it; only its format matters."""
     spec = item["spec"]
     if "clusterIP" not in spec and spec["type"] != "ExternalName":
         spec["clusterIP"] = f"10.96.{world.number(256)}.{1 + world.number(254)}"

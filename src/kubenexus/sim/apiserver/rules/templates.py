@@ -1,4 +1,4 @@
-"""What a pod's spec means when it says nothing: in pods and in the templates of workloads."""
+"""The defaults of a pod spec, in pods and in the templates of workloads."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ _MODES = {"secret": "defaultMode", "configMap": "defaultMode", "projected": "def
 
 
 def fill(target: Json, defaults: Json) -> None:
-    """Sets what is not there. The defaults are not copied: only plain values."""
+    """Sets missing keys. The values are not copied, so they must be immutable or unshared."""
     for key, value in defaults.items():
         if key not in target:
             target[key] = value
 
 
 def drop_false(target: Json, *keys: str) -> None:
-    """No is as good as nothing, and is written so."""
+    """Removes keys that are false, as Go's omitempty does."""
     for key in keys:
         if target.get(key) is False:
             del target[key]

@@ -1,4 +1,4 @@
-"""Deployments and their like: defaults, templates, selectors."""
+"""Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs: defaults, templates, selectors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -78,7 +78,7 @@ def default_job(item: Json) -> None:
 
 
 def _admit_job(item: Json, _: ClusterReader) -> None:
-    """A job selects its pods by its own identity, unless somebody insists on another way."""
+    """Sets the job's selector to its own uid, unless `manualSelector` is set."""
     spec, meta = item["spec"], item["metadata"]
     if spec.get("manualSelector"):
         return
