@@ -1,1 +1,2 @@
-"""Tools for testing a scheduler or a rule of it: shipped, used by our own tests, never by what runs in a cluster."""
+"""Tools for testing the scheduler and its plugins: shipped, used by our tests, never imported by the running
+scheduler."""

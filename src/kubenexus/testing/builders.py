@@ -1,11 +1,11 @@
-"""Pods and nodes in one line, for tests of the scheduler and of rules that others write.
+"""Builds pods and nodes in one line, for tests of the scheduler and of plugins.
 
     a_pod("web-0", cpu="500m", memory="1Gi", labels={"app": "web"}, tolerates=["gpu:NoSchedule"])
     a_node("n1", cpu=8, memory="32Gi", zone="a", taints=["gpu=yes:NoSchedule"])
 
-Defaults are honest: what is not said is as the API server and the kubelet would have it (a pod that asks for nothing
-asks for nothing, a node has its hostname label and room for 110 pods), and everything has a UID made from its name.
-Texts are those of `kubectl`: taints `key=value:Effect`, requirements `key Operator value...`.
+Defaults are those of the API server and the kubelet: a pod without amounts requests nothing, a node has its hostname
+label and capacity for 110 pods. Every object has a UID made from its name. Texts are written as in `kubectl`: taints
+`key=value:Effect`, requirements `key Operator value...`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -85,11 +85,14 @@ def a_pod(  # noqa: PLR0913 - a keyword for each thing a test may want to say
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Pod:
-    """A pod. `requires` are alternatives (each a term, or a text of requirements joined by ` and `); `prefers` maps
-    such texts to weights; `near` and `apart` are pods it must or must not share a topology with (`app=web per zone`).
-    `sidecars` run beside the containers, `init` before them; `containers` replaces the one
-    container that `cpu`, `memory`, `gpu`, `requests`, `image` and `ports` describe. Further keywords are fields of the
-    spec, `status` fields of the status, by their names in `api.core`."""
+    """Returns a pod.
+
+    `requires` are alternatives: each a term, or a text of requirements joined by ` and `. `prefers` maps such texts to
+    weights. `near` and `apart` are pods it must or must not share a topology with (`app=web per zone`). `sidecars` run
+    beside the containers, `init` before them. `containers` replaces the one container that `cpu`, `memory`, `gpu`,
+    `requests`, `image` and `ports` describe. Further keywords are fields of the spec, `status` fields of the status, by
+    their names in `api.core`.
+    """
     main = a_container(cpu=cpu, memory=memory, gpu=gpu, requests=requests, image=image, ports=ports)
     inits = [*(_restarting(c, "Always") for c in sidecars), *(_restarting(c, "") for c in init)]
     return Pod(
@@ -134,7 +137,7 @@ def a_node(  # noqa: PLR0913
     images: Mapping[str, int] | None = None,
     features: Iterable[str] = (),
 ) -> Node:
-    """A node. `resources` come besides (or instead of) cpu, memory, pods and gpu; `images` maps names to bytes."""
+    """Returns a node. `resources` add to (or replace) cpu, memory, pods and gpu; `images` maps names to bytes."""
     offered: dict[str, QuantityText] = {"cpu": cpu, "memory": memory, "pods": pods}
     if gpu:
         offered[GPU] = gpu
@@ -163,7 +166,7 @@ def a_container(
     ports: Iterable[str | int | ContainerPort] = (),
     **fields: Any,
 ) -> Container:
-    """A container. A GPU is asked for as people do, by its limit, which the API server copies to the request."""
+    """Returns a container. A GPU is also set as a limit, as users do; the API server copies that to the request."""
     asked = {n: a for n, a in (("cpu", cpu), ("memory", memory), (GPU, gpu)) if a is not None} | dict(requests or {})
     limits: ResourceList | None = {GPU: gpu} if gpu is not None else None
     return Container(
@@ -176,21 +179,21 @@ def a_container(
 
 
 def a_port(text: str | int) -> ContainerPort:
-    """A port of the host: `80`, `53/UDP`, `10.0.0.1:80` or `10.0.0.1:53/UDP`."""
+    """Parses a host port: `80`, `53/UDP`, `10.0.0.1:80` or `10.0.0.1:53/UDP`."""
     place, _, protocol = str(text).partition("/")
     address, _, number = place.rpartition(":")
     return ContainerPort(host_port=int(number), host_ip=address, protocol=protocol or "TCP")
 
 
 def a_taint(text: str) -> Taint:
-    """`key=value:Effect` or `key:Effect`."""
+    """Parses `key=value:Effect` or `key:Effect`."""
     mark, _, effect = text.rpartition(":")
     key, _, value = mark.partition("=")
     return Taint(key=key, value=value, effect=effect)
 
 
 def a_toleration(text: str) -> Toleration:
-    """`key=value:Effect`, `key:Effect` (any value), `key` (any effect, too) or `*` (everything)."""
+    """Parses `key=value:Effect`, `key:Effect` (any value), `key` (also any effect) or `*` (everything)."""
     mark, _, effect = text.partition(":")
     key, equal, value = mark.partition("=")
     key = "" if key == "*" else key
@@ -198,7 +201,8 @@ def a_toleration(text: str) -> Toleration:
 
 
 def a_term(text: str) -> NodeSelectorTerm:
-    """`zone In a b and cores Gt 4 and metadata.name In n1`: what is said of `metadata.name` goes into `matchFields`."""
+    """Parses `zone In a b and cores Gt 4 and metadata.name In n1`: requirements on `metadata.name` go into
+    `matchFields`."""
     wanted = [_requirement(part) for part in text.split(" and ") if part.strip()]
     return NodeSelectorTerm(
         match_expressions=[each for each in wanted if each.key != "metadata.name"],
@@ -207,14 +211,14 @@ def a_term(text: str) -> NodeSelectorTerm:
 
 
 def a_pod_term(text: str) -> PodAffinityTerm:
-    """`app=web per topology.kubernetes.io/zone`, or `per ...` alone: whatever the labels."""
+    """Parses `app=web per topology.kubernetes.io/zone`, or `per ...` alone, which selects all labels."""
     labels, _, key = text.rpartition("per ")
     wanted = dict(part.split("=") for part in labels.strip().split(",") if part)
     return PodAffinityTerm(topology_key=key, label_selector=LabelSelector(match_labels=wanted))
 
 
 def a_device_class(name: str, *, resource: str = "") -> DeviceClass:
-    """A device class that backs an extended resource."""
+    """Returns a device class that backs an extended resource."""
     return DeviceClass(metadata=ObjectMeta(name=name), spec=DeviceClassSpec(extended_resource_name=resource))
 
 

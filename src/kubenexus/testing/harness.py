@@ -1,12 +1,12 @@
-"""A whole scheduler in one line: a ledger and a planner, every job decided and committed in the order given.
+"""A whole scheduler in one line: a ledger and a planner that decides and commits every job in the given order.
 
     assert run(nodes=[a_node("n1")], pods=[a_pod("web-0", cpu=1)]).placements == {"web-0": "n1"}
 
-Pods that name a node run there already; the others are scheduled. Pods of the namespace `default` are called by their
-name, others by `namespace/name`.
+Pods with a node run there already; the others are scheduled. Pods of the namespace `default` are named by their name,
+others by `namespace/name`.
 
-`ReferenceCluster` is a cluster as plain objects, for comparing; `CheckedCluster` holds a ledger and a world that are
-told the same.
+`ReferenceCluster` is a cluster as plain objects, for comparisons. `CheckedCluster` is a ledger and a reference that
+receive the same events.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ from kubenexus.state.ledger import Ledger
 
 
 class Run(msgspec.Struct, frozen=True):
-    """What became of the jobs, by name. `placements` are pods and their nodes, `refusals` jobs and the sentence."""
+    """The outcome of all jobs by name: `placements` maps pods to nodes, `refusals` maps jobs to the sentence."""
 
     ledger: Ledger
     planner: Planner
@@ -45,7 +45,7 @@ class Run(msgspec.Struct, frozen=True):
         return {name: decision.sentence() for name, decision in self.decisions.items() if not decision.placed}
 
     def then(self, pods: Iterable[Pod | Job]) -> "Run":
-        """Schedule more of them on what there is now."""
+        """Schedules more pods on the present state."""
         return _schedule(pods, self.ledger, self.planner)
 
 
@@ -56,7 +56,7 @@ def run(
     device_classes: Iterable[DeviceClass] = (),
     profile: Profile | ProfilePlugins | None = None,
 ) -> Run:
-    """Schedule the pods and jobs that have no node yet, one after the other."""
+    """Schedules the pods and jobs that have no node yet, in order."""
     told = list(pods)
     ledger = a_ledger(nodes, [pod for pod in told if isinstance(pod, Pod)], device_classes)
     planner = Planner(profile if isinstance(profile, ProfilePlugins) else profile_plugins(profile))
@@ -66,7 +66,7 @@ def run(
 def a_ledger(
     nodes: Iterable[Node] = (), pods: Iterable[Pod] = (), device_classes: Iterable[DeviceClass] = ()
 ) -> Ledger:
-    """A ledger that was told of these objects, in this order."""
+    """Returns a ledger with these objects, added in this order."""
     ledger = Ledger()
     for device_class in device_classes:
         ledger.upsert_device_class(device_class)
@@ -78,8 +78,10 @@ def a_ledger(
 
 
 def relist(ledger: Ledger, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[Malformed]:
-    """After a gap in the watch, as `app.watch.informers` tells it: what is listed is there, whatever else was known is
-    gone. Returns what could not be read; one such object stops none of the others."""
+    """Applies a full list after a gap in the watch, as `app.watch.informers` does: unlisted objects are removed.
+
+    Returns the errors of objects that could not be read; they do not affect the others.
+    """
     listed, seen, problems = list(nodes), list(pods), list[Malformed]()
     told = [*(partial(ledger.upsert_node, node) for node in listed), *(partial(ledger.upsert_pod, pod) for pod in seen)]
     for tell in told:
@@ -95,7 +97,7 @@ def relist(ledger: Ledger, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[M
 
 
 def short_name(key: str) -> str:
-    """What a pod or a job is called in a `Run`."""
+    """Returns the name of a pod or a job in a `Run`."""
     return key.removeprefix("default/")
 
 
@@ -111,7 +113,7 @@ def _schedule(jobs: Iterable[Pod | Job], ledger: Ledger, planner: Planner) -> Ru
 
 
 def _gated(job: Job, rules: ProfilePlugins, ledger: Ledger) -> Decision | None:
-    """A job with a gated member never reaches the planner: the queue holds it back."""
+    """Refuses a job with a gated member, as the queue does; such a job never reaches the planner."""
     verdicts = [gate.pre_enqueue(pod) for gate in rules.pre_enqueue for pod in job.pods]
     said: Sequence[str] = [reason for verdict in verdicts if verdict is not None for reason in verdict.reasons]
     if not said:
@@ -124,7 +126,7 @@ def _gated(job: Job, rules: ProfilePlugins, ledger: Ledger) -> Decision | None:
 
 
 class NodeInfo(NamedTuple):
-    """A node, the pods that run there or will (each with `spec.nodeName` set), and the rest of the cluster."""
+    """A node, its pods, running or assumed (each with `spec.nodeName` set), and the rest of the cluster."""
 
     node: Node
     pods: tuple[Pod, ...]
@@ -140,17 +142,20 @@ class AssumedPod(NamedTuple):
 
 
 class ImageState(NamedTuple):
-    """An image in the cluster: the size that the first node reported, and the nodes that have it. When the only node
-    left changes in anything, its own size counts from then on."""
+    """An image in the cluster: the size that the first node reported, and the nodes that have it.
+
+    If only one node is left and it changes, its own size counts from then on.
+    """
 
     size: int
     nodes: set[str]
 
 
 class ReferenceCluster:
-    """The naive twin of the ledger: what the API server would list, and what was promised and is not bound yet.
+    """The reference for the ledger: what the API server would list, and pods that are assumed but not bound yet.
 
-    Its methods are called as the ledger's are. `ledger()` builds a fresh one from scratch."""
+    It has the ledger's methods. `ledger()` builds a fresh ledger from the objects.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
@@ -162,7 +167,7 @@ class ReferenceCluster:
         self.devices: dict[str, tuple[Device, ...]] = {}
 
     def __repr__(self) -> str:
-        """The objects as JSON, as one would give them to `kubectl`."""
+        """Returns the objects as JSON, suited to `kubectl`."""
         told = [*self.nodes.values(), *self.pods.values(), *self.placed().values(), *self.device_classes.values()]
         distinct = {encode(each).decode(): None for each in told}
         return "\n".join(["World:", *distinct, f"unreadable: {self.unreadable}", f"devices: {self.devices}"])
@@ -223,7 +228,7 @@ class ReferenceCluster:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def uid_of(self, key: str) -> str | None:
-        """The UID of a pod that is assumed or bound."""
+        """Returns the UID of a pod that is assumed or bound."""
         if self.is_bound(key):
             return self.pods[key].metadata.uid
         return self.promises[key].pod.metadata.uid if key in self.promises else None
@@ -232,7 +237,7 @@ class ReferenceCluster:
         return key in self.pods and self.pods[key].spec.node_name != ""
 
     def placed(self) -> dict[str, Pod]:
-        """Pods that count on a node, each with its `spec.nodeName`."""
+        """Returns the pods that count on a node, each with its `spec.nodeName`."""
         found = {key: pod for key, pod in self.pods.items() if pod.spec.node_name}
         promised = {key: on_node(each.pod, each.node) for key, each in self.promises.items() if key not in found}
         return found | promised
@@ -244,12 +249,12 @@ class ReferenceCluster:
         return {name: NodeInfo(node, tuple(on.get(name, ())), self) for name, node in self.nodes.items()}
 
     def nominees(self, node: str) -> list[Pod]:
-        """Pods that wait for a node and are not placed yet."""
+        """Returns the pods that are nominated for a node and not placed yet."""
         placed = self.placed()
         return [p for key, p in self.pods.items() if key not in placed and p.status.nominated_node_name == node]
 
     def ledger(self) -> Ledger:
-        """A ledger built from scratch out of these objects."""
+        """Returns a ledger built from scratch with these objects."""
         ledger = Ledger()
         for device_class in self.device_classes.values():
             ledger.upsert_device_class(device_class)
@@ -258,7 +263,7 @@ class ReferenceCluster:
         for node in self.nodes.values():
             ledger.upsert_node(node)
         for pod, name, takes in self.promises.values():
-            if name not in self.nodes:  # its node went away under it
+            if name not in self.nodes:  # its node was removed meanwhile
                 ledger.upsert_node(Node(metadata=msgspec.structs.replace(pod.metadata, name=name)))
             ledger.assume(pod, name, 0.0, takes=takes)
             if name not in self.nodes:
@@ -277,7 +282,7 @@ class ReferenceCluster:
 
 
 class CheckedCluster(NamedTuple):
-    """A ledger and its twin, told the same."""
+    """A ledger and its reference, which receive the same events."""
 
     world: ReferenceCluster
     ledger: Ledger
@@ -292,7 +297,7 @@ class CheckedCluster(NamedTuple):
         return cluster
 
     def tell(self, event: str, *args: Any, **options: Any) -> set[int]:
-        """An event, by the name of the ledger's method, to both of them. Returns the rows that the ledger touched."""
+        """Sends an event, named by the ledger's method, to both. Returns the rows that the ledger touched."""
         getattr(self.world, event)(*args, **options)
         try:
             touched = getattr(self.ledger, event)(*args, **options)
@@ -302,7 +307,7 @@ class CheckedCluster(NamedTuple):
 
 
 def _read_of(node: Node) -> Any:
-    """All that rules may look at. A report that repeats it changes nothing."""
+    """Returns all that plugins may read of a node. An update that leaves it equal changes nothing."""
     status = node.status
     return (
         node.metadata.uid,
@@ -315,7 +320,7 @@ def _read_of(node: Node) -> Any:
 
 
 def readable(pod: Pod) -> bool:
-    """Whether what the pod takes can be counted at all."""
+    """Whether the pod's requests can be counted."""
     try:
         footprint(pod)
     except Malformed:
@@ -324,5 +329,5 @@ def readable(pod: Pod) -> bool:
 
 
 def on_node(pod: Pod, node: str) -> Pod:
-    """The pod as it will be when it is bound."""
+    """Returns the pod as it will be when it is bound."""
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))

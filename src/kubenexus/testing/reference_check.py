@@ -1,23 +1,23 @@
-"""The naive twin: a rule written a second time, for one pod and one node in plain Python, must give the same answers.
+"""Checks a plugin against a reference: the same rule written for one pod and one node in plain Python.
 
-A plugin looks at all nodes at once and its answers are cached; that is fast, and easy to get subtly wrong. Its twin
-looks at one node (`NodeInfo`) and is meant to be obviously right:
+A plugin processes all nodes at once and its answers are cached, which is fast and easy to get subtly wrong. The
+reference looks at one node (`NodeInfo`) and is meant to be obviously right:
 
     class NoBigPods:                                            # a user's rule ...
         name, reads, depends = "NoBigPods", ("spec.containers",), Depends.USAGE
         def filter(self, pod, nodes, verdict): ...
 
-    class NoBigPodsTwin:                                        # ... and its twin
+    class NoBigPodsReference:                                   # ... and its reference
         def filter_one(self, pod: Pod, node: NodeInfo) -> list[tuple[str, Code]]: ...     # [] lets the pod in
-        def score_one(self, pod: Pod, node: NodeInfo) -> int | None: ...                  # None: not concerned
+        def score_one(self, pod: Pod, node: NodeInfo) -> int | None: ...                  # None: does not apply
 
     @given(clusters(), pods())                                  # testing.strategies
     def test_no_big_pods(cluster, pod):
-        assert_agrees(NoBigPods({}), NoBigPodsTwin(), pod, cluster)
+        assert_matches_reference(NoBigPods({}), NoBigPodsReference(), pod, cluster)
 
-Either method may be missing; reasons may be `Reason`s, too. `NodeInfo` (testing.harness) is a node, its pods and the
-rest of the cluster. A twin can also be a whole plugin of its own, such as one in the per-row form of
-`framework.rowwise`: then its answers are asked for as any plugin's are.
+Either method may be missing; reasons may also be `Reason`s. `NodeInfo` (testing.harness) is a node, its pods and the
+rest of the cluster. A reference can also be a whole plugin, such as one in the per-row form of `framework.rowwise`:
+then it is called as any plugin is.
 """
 
 from collections.abc import Iterator
@@ -39,11 +39,11 @@ from kubenexus.testing.harness import CheckedCluster, ReferenceCluster
 
 Refusal = tuple[Code, tuple[str, ...]]
 ACCEPTED: Refusal = (Code.SUCCESS, ())
-PLENTY = 1 << 40  # more room than any test gives
+PLENTY = 1 << 40  # more capacity than any test has
 
 
 class Answers(NamedTuple):
-    """What a rule says about each node, by name. `scores` is None when it is not concerned or the attempt fails."""
+    """The answers of a rule by node. `scores` is None if the rule does not apply or the attempt fails."""
 
     refusals: dict[str, Refusal]
     scores: dict[str, int] | None = None
@@ -51,8 +51,7 @@ class Answers(NamedTuple):
 
 
 def assert_matches_reference(plugin: Any, twin: Any, pod: Pod, cluster: CheckedCluster) -> None:
-    """Raise AssertionError unless plugin and twin say the same about every node, however the nodes are shown: all at
-    once, some of them, or one."""
+    """Raises AssertionError unless plugin and reference agree on every node, for every view: all rows, some, or one."""
     if not cluster.world.nodes:
         return
     of_its_own = hasattr(twin, "reads")
@@ -70,7 +69,7 @@ def assert_matches_reference(plugin: Any, twin: Any, pod: Pod, cluster: CheckedC
 
 
 def reference_answers(twin: Any, pod: Pod, world: ReferenceCluster) -> Answers:
-    """The twin's answers, node by node."""
+    """Returns the reference's answers, node by node."""
     refusals, scores, failed = {}, {}, False
     for name, info in world.infos().items():
         if hasattr(twin, "filter_one"):
@@ -85,7 +84,7 @@ def reference_answers(twin: Any, pod: Pod, world: ReferenceCluster) -> Answers:
 
 
 def plugin_answers(plugin: Any, pod: Pod, ledger: Ledger, view: Nodes | None = None) -> Answers:
-    """The plugin's answers over a view, asked without any cache."""
+    """Returns the plugin's answers over a view, without any cache."""
     view = view or Nodes(ledger.nodes)
     columns, pod_class = ledger.nodes, class_of(pod, plugin)
     rows = _rows(view, columns.size)
@@ -101,7 +100,7 @@ def plugin_answers(plugin: Any, pod: Pod, ledger: Ledger, view: Nodes | None = N
 
 
 def assert_capacity(plugin: Any, pod: Pod, ledger: Ledger, most: int = 12) -> None:
-    """Raise unless `room` says how often the pod can be placed on each accepted row before the filter refuses it."""
+    """Raises AssertionError unless `capacity` is how many copies of the pod fit on each accepted row."""
     columns, pod_class = ledger.nodes, class_of(pod, plugin)
     capacity: IntColumn = np.full(columns.size, PLENTY, np.int64)
     plugin.capacity(pod_class, Nodes(columns), capacity)
@@ -120,7 +119,7 @@ def assert_capacity(plugin: Any, pod: Pod, ledger: Ledger, most: int = 12) -> No
 
 
 def class_of(pod: Pod, plugin: Any) -> PodClass:
-    """The pod's class as this plugin alone would have it, with its pins left in."""
+    """Returns the pod's class as for this plugin alone, with its pins left in."""
     signer = PodSigner(plugin.reads)
     return PodClass(signer.sign(pod), signer.class_pod_of(pod))
 
@@ -142,7 +141,7 @@ def _rows(view: Nodes, size: int) -> list[int]:
 
 
 def _filtered(plugin: Any, pod: PodClass, view: Nodes) -> NodeVerdict | None:
-    """None when the plugin filters nothing here."""
+    """Returns None if the plugin filters nothing here."""
     if not hasattr(plugin, "filter"):
         return None
     if hasattr(plugin, "pre_filter") and isinstance(plugin.pre_filter(pod, view), Skip):
@@ -160,14 +159,14 @@ def _scored(plugin: Any, pod: PodClass, view: Nodes) -> Any:
 
 
 def _at(column: Any, i: int) -> int:
-    """One value of a column, or of the number that stands for one. Floats are truncated, as the runtime does."""
+    """Returns one value of a column or of a scalar. Floats are truncated, as the runtime does."""
     if column is None or isinstance(column, Verdict):
         return 0
     return int(column) if np.ndim(column) == 0 else int(column[i])
 
 
 def _reasons(said: Any) -> tuple[Reason, ...]:
-    """From whatever form of reasons a twin gives."""
+    """Converts the reasons of a reference, in any of the allowed forms."""
     if said is None or isinstance(said, Reason):
         return () if said is None else (said,)
     return tuple(each if isinstance(each, Reason) else Reason(*each) for each in said)

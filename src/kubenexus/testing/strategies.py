@@ -1,16 +1,16 @@
-"""Random clusters for Hypothesis (which must be installed), for testing rules against their naive twins.
+"""Hypothesis strategies for random clusters, to test plugins against their references. Hypothesis must be installed.
 
-Alphabets are small on purpose, so that things collide: five nodes, six pods, two zones, three ports. What is rare in
-life is common here: resources that a node has none of or does not mention, nodes that run more than they can, holes
-where nodes were, amounts near 2**62, pods made again under the same name, bound pods that cannot be read.
+Alphabets are small on purpose, so that values collide: five nodes, six pods, two zones, three ports. Rare cases are
+common here: resources that a node lacks or does not mention, overcommitted nodes, free rows of removed nodes, amounts
+near 2**62, pods recreated under the same name, bound pods that cannot be read.
 
-    clusters()   a ledger and its naive model after random events (`testing.harness.Cluster`)
-    pods()       pods that come to it
-    nodes()      a node by itself
-    events()     what may happen next: a name of a ledger's method and its arguments
+    clusters()   a ledger and its reference after random events (`testing.harness.CheckedCluster`)
+    pods()       incoming pods
+    nodes()      a single node
+    events()     possible next events: a name of a ledger's method and its arguments
 
-Each part of an object is one choice among ready-made values, the plainest first: quick to draw, and what Hypothesis
-shrinks to is easy to read.
+Each part of an object is one choice among ready-made values, the plainest first: quick to draw, and Hypothesis shrinks
+to readable examples.
 """
 
 from itertools import product
@@ -69,7 +69,7 @@ CAPACITIES: Final[list[ResourceList]] = [
     {"pods": 5},
     {},
 ]
-# What a container asks for. An explicit 0 is not the same as nothing.
+# What a container requests. An explicit 0 differs from a missing amount.
 REQUESTS: Final[list[ResourceList | None]] = [
     {"cpu": "100m", "memory": "100Mi"},
     {"cpu": "250m", "memory": "512Mi"},
@@ -135,7 +135,7 @@ def _mostly(value: Any, *others: Any, times: int = 6) -> st.SearchStrategy[Any]:
 
 
 def _few(values: list[Any], most: int = 2) -> st.SearchStrategy[list[Any]]:
-    """Mostly none."""
+    """Mostly empty lists."""
     return _NONE | _NONE | st.lists(st.sampled_from(values), max_size=most)
 
 
@@ -208,7 +208,7 @@ _INIT: Final = _NONE | _NONE | st.lists(containers("init"), max_size=1)
 
 @st.composite
 def nodes(draw: st.DrawFn, name: str = "", images: dict[str, int] | None = None) -> Node:
-    """A node; without `name` one of `NODES`. `images` are all there are, if their sizes must agree between nodes."""
+    """A node; without `name` one of `NODES`. `images` are all images, if their sizes must agree between nodes."""
     has = draw(_IMAGES)
     node = a_node(
         name or draw(st.sampled_from(NODES)),
@@ -234,8 +234,11 @@ def pods(
     pinned: bool = True,
     claiming: bool = False,
 ) -> Pod:
-    """A pod; without `name` one of `PODS`. `running`: it may be in the middle of a resize in place, or finished;
-    `pinned`: it may require a node by name; `claiming`: it may have device claims."""
+    """A pod; without `name` one of `PODS`.
+
+    `running`: it may be in the middle of a resize in place, or finished. `pinned`: it may require a node by name.
+    `claiming`: it may have device claims.
+    """
     called = name or draw(st.sampled_from(PODS))
     required = draw(_REQUIRED)
     if not pinned and required:
@@ -267,19 +270,19 @@ def pods(
 
 
 def devices() -> st.SearchStrategy[tuple[Device, ...]]:
-    """What discovery may say of a node."""
+    """The devices that discovery may report for a node."""
     names, sizes = st.sampled_from(["gpu-0", "gpu-1"]), st.sampled_from([0, 16 << 30])
     return st.lists(st.builds(Device, name=names, vram=sizes, healthy=st.booleans()), max_size=2).map(tuple)
 
 
 def unreadable(name: str, node: str) -> Pod:
-    """A pod whose amounts are no amounts."""
+    """A pod with invalid amounts."""
     return a_pod(name, uid=f"{name}-1", node=node, requests={"cpu": "a lot"})
 
 
 @st.composite
 def events(draw: st.DrawFn) -> tuple[str, tuple[Any, ...]]:
-    """Something that may happen to a ledger: the method's name and its arguments."""
+    """An event for a ledger: the method's name and its arguments."""
     name, node, event = draw(st.sampled_from(PODS)), draw(st.sampled_from(NODES)), draw(st.sampled_from(_EVENTS))
     match event:
         case "upsert_node":
@@ -305,7 +308,7 @@ _EVENTS: Final = [
 
 @st.composite
 def clusters(draw: st.DrawFn, most: int = 10) -> CheckedCluster:
-    """A ledger and its model: a few nodes, and then whatever happened."""
+    """A ledger and its reference: a few nodes, and then random events."""
     cluster = CheckedCluster.of(draw(nodes(name)) for name in NODES[: draw(st.integers(0, 5))])
     for event, args in draw(st.lists(events(), max_size=most)):
         if possible(cluster, event, args):
@@ -314,7 +317,8 @@ def clusters(draw: st.DrawFn, most: int = 10) -> CheckedCluster:
 
 
 def possible(cluster: CheckedCluster, event: str, args: tuple[Any, ...]) -> bool:
-    """Whether this can happen: a pod is assumed once, on a node that is there; one that could be read still can."""
+    """Whether the event can happen: a pod is assumed once, on an existing node, and a readable placed pod stays
+    readable."""
     world = cluster.world
     if event == "upsert_pod":
         return readable(args[0]) or args[0].key not in world.placed()

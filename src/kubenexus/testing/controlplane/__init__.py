@@ -1,4 +1,4 @@
-"""A real control plane for tests, for benchmarks and for people who write plugins."""
+"""A real control plane for tests, benchmarks and authors of plugins."""
 
 from kubenexus.testing.controlplane.cluster import ClusterClient, Object, Objects, RequestRefused, WaitTimeout
 from kubenexus.testing.controlplane.plane import ControlPlane, KubectlFailed, free_ports

@@ -1,9 +1,9 @@
-"""A cluster as a test sees it: plain, blocking HTTP, nothing of the client that is under test.
+"""A client of a test cluster: plain, blocking HTTP that shares no code with the client under test.
 
     cluster.apply(yaml_text)
     cluster.until("/api/v1/namespaces/e2e/pods", lambda pods: bound(pods["web"]), "web is bound")
 
-Waiting is watching: a condition is looked at again when an object has changed, not by the tick of a clock.
+Waits use watches: a condition is checked after each change of an object, not periodically.
 """
 
 import http.client
@@ -41,11 +41,12 @@ class RequestRefused(KubeNexusError):
 
 
 class WaitTimeout(AssertionError):
-    """What a test waited for did not come about; the message says what was there instead."""
+    """The awaited condition did not become true; the message contains the objects at that time."""
 
 
 class ClusterClient:
-    """One user's view. Opens a connection for each request, so that it does not notice a restart of the server."""
+    """A client with the token of one user. It opens a connection for each request, so that restarts of the server do
+    not affect it."""
 
     def __init__(self, server: str, token: str, trust: ssl.SSLContext) -> None:
         self._host = urllib.parse.urlsplit(server).netloc
@@ -56,7 +57,7 @@ class ClusterClient:
     # ---- verbs -------------------------------------------------------------------------------------------------------
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None, patch: str = "") -> Any:
-        """One request. Raises Refused, or OSError while there is no server."""
+        """Sends one request. Raises RequestRefused, or OSError while there is no server."""
         headers = {**self._headers, "Content-Type": PATCHES.get(patch, "application/json")}
         connection = self._connect(30.0)
         try:
@@ -70,22 +71,22 @@ class ClusterClient:
         return self.send("GET", path)
 
     def objects(self, path: str) -> Objects:
-        """The objects of a collection by name; by namespace/name where the path names no namespace."""
+        """Returns the objects of a collection by name, or by namespace/name if the path names no namespace."""
         return {_name(path, item): item for item in self.get(path)["items"]}
 
     def create(self, item: Mapping[str, Any], namespace: str = "") -> Object:
-        """Creates it; a pod, a node, whatever has a kind."""
+        """Creates an object of any kind."""
         return dict(self.send("POST", self._kinds.collection(item, namespace), item))
 
     def apply(self, text: str, namespace: str = "") -> list[Object]:
-        """Server-side apply of all documents of a YAML text; `namespace` for those that name none."""
+        """Applies all documents of a YAML text on the server side; `namespace` is for those without one."""
         return [self._apply(item, namespace) for item in yaml.safe_load_all(text) if item]
 
     def patch(self, path: str, change: Mapping[str, Any], kind: str = "merge") -> Object:
         return dict(self.send("PATCH", path, change, kind))
 
     def delete(self, path: str, grace: int | None = None) -> None:
-        """One object, or all of a collection. With `grace` 0 at once; what is gone already is no error."""
+        """Deletes one object, or all of a collection, at once if `grace` is 0. A missing object is not an error."""
         options = {} if grace is None else {"gracePeriodSeconds": grace}
         try:
             self.send("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
@@ -94,7 +95,7 @@ class ClusterClient:
                 raise
 
     def bind(self, namespace: str, pod: str, node: str) -> None:
-        """As a scheduler would."""
+        """Binds a pod as a scheduler would."""
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target}
         self.send("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", body)
@@ -104,7 +105,7 @@ class ClusterClient:
     def until(
         self, path: str, condition: Callable[[Objects], bool], what: str, *, seconds: float = 20.0, selector: str = ""
     ) -> Objects:
-        """The objects of a collection as soon as the condition holds for them. Raises WaitTimeout.
+        """Returns the objects of a collection as soon as the condition holds for them. Raises WaitTimeout.
 
         `selector` is part of a query: `labelSelector=app%3Dweb`, `fieldSelector=metadata.name%3Dweb`.
         """
@@ -115,7 +116,8 @@ class ClusterClient:
         raise WaitTimeout(f"after {seconds:g} s not true: {what}\n{_shown(path, seen)}")
 
     def states(self, path: str, *, seconds: float, selector: str = "") -> Iterator[Objects]:
-        """The objects of a collection now, and after each change for so long. Lists anew when a watch ends."""
+        """Yields the objects of a collection now and after each change, for `seconds`. Lists again when a watch
+        ends."""
         deadline = CLOCK.now() + seconds
         while CLOCK.now() < deadline:
             listed = self.get(f"{path}?{selector}")
@@ -142,11 +144,11 @@ class ClusterClient:
                     return
                 yield json.loads(line)
         except (TimeoutError, OSError, http.client.HTTPException, ValueError):
-            return  # out of time, or cut off in the middle of a line: the caller looks at the clock
+            return  # timed out, or cut off in the middle of a line: the caller checks the deadline
         finally:
             connection.close()
 
-    # ---- within ------------------------------------------------------------------------------------------------------
+    # ---- internals ---------------------------------------------------------------------------------------------------
 
     def _connect(self, seconds: float) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self._host, timeout=seconds, context=self._trust)
@@ -179,7 +181,7 @@ def _change(objects: Objects, name: str, event: Object) -> None:
 
 
 def _holds(condition: Callable[[Objects], bool], objects: Objects) -> bool:
-    """A condition may speak of what is not there yet."""
+    """Evaluates the condition. Missing objects or fields count as false."""
     try:
         return condition(objects)
     except (KeyError, IndexError):
@@ -187,7 +189,7 @@ def _holds(condition: Callable[[Objects], bool], objects: Objects) -> bool:
 
 
 def _shown(path: str, objects: Objects) -> str:
-    """Name, spec and status of what there was, without the noise, and no more than a screen of it."""
+    """Returns name, spec and status of up to five objects, reduced to what matters for scheduling."""
     few = {name: _essence(item) for name, item in list(objects.items())[:5]}
     text = yaml.safe_dump(few, sort_keys=False) if few else "nothing\n"
     return f"{path} had {len(objects)} objects:\n{text}"

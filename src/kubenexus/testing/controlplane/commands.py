@@ -1,4 +1,4 @@
-"""How etcd and kube-apiserver are called, and where in the folder of a control plane they keep what."""
+"""The commands of etcd and kube-apiserver, and the files of a control plane."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +8,7 @@ CLUSTER_IPS = "10.96.0.0/16"
 
 
 class ControlPlanePorts(NamedTuple):
-    """Where the two listen."""
+    """The ports of etcd and kube-apiserver."""
 
     etcd: int
     apiserver: int
@@ -23,7 +23,7 @@ class ControlPlanePorts(NamedTuple):
 
 
 def authority(folder: Path) -> Path:
-    """The server signs its own certificate at its first start, and keeps it."""
+    """Returns the certificate that the server signs itself at its first start and keeps."""
     return folder / "certificates" / "apiserver.crt"
 
 
@@ -42,7 +42,7 @@ def etcd(assets: Path, folder: Path, ports: ControlPlanePorts) -> list[str]:
         f"--listen-client-urls={ports.store}",
         f"--advertise-client-urls={ports.store}",
         f"--listen-peer-urls=http://{LOOPBACK}:0",
-        "--unsafe-no-fsync",  # what is written need not survive a power cut
+        "--unsafe-no-fsync",  # the data need not survive a power cut
         "--log-level=warn",
     ]
 
@@ -63,5 +63,5 @@ def apiserver(assets: Path, folder: Path, ports: ControlPlanePorts, authorizatio
         f"--service-account-key-file={key}",
         f"--service-account-signing-key-file={key}",
         f"--service-cluster-ip-range={CLUSTER_IPS}",
-        "--endpoint-reconciler-type=none",  # an address of the loopback is no endpoint
+        "--endpoint-reconciler-type=none",  # a loopback address is not a valid endpoint
     ]

@@ -1,4 +1,4 @@
-"""Who may speak to a control plane of a test: tokens, a key for service accounts, kubeconfigs."""
+"""Credentials of a test control plane: tokens, a key for service accounts, kubeconfigs."""
 
 import base64
 import json
@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 ADMIN = "admin"
-# Everything is allowed to this group, whatever the roles say.
+# This group may do everything, regardless of roles.
 MASTERS = "system:masters"
 
 # An EC private key (RFC 5915) on the curve P-256 is its 32 bytes between two constants: version 1, and the curve's
@@ -16,7 +16,7 @@ _KEY_TAIL = bytes.fromhex("a00a06082a8648ce3d030107")
 
 
 def signing_key() -> str:
-    """A fresh private key, as PEM."""
+    """Returns a fresh private key, as PEM."""
     # The first byte is 0: the number has to be below the order of the curve, and a test's key needs no 256 bits.
     number = b"\0" + secrets.token_bytes(31)
     text = base64.encodebytes(_KEY_HEAD + number + _KEY_TAIL).decode()
@@ -24,12 +24,12 @@ def signing_key() -> str:
 
 
 def token_file(tokens: Mapping[str, str], groups: Mapping[str, Sequence[str]]) -> str:
-    """What kube-apiserver reads with --token-auth-file: token, user, uid, groups."""
+    """Returns the file for kube-apiserver's --token-auth-file: token, user, uid, groups."""
     return "".join(f'{token},{user},{user},"{",".join(groups[user])}"\n' for user, token in tokens.items())
 
 
 def kubeconfig(server: str, authority: bytes, user: Mapping[str, object], name: str = ADMIN) -> str:
-    """A kubeconfig with one context. JSON is YAML, too."""
+    """Returns a kubeconfig with one context. JSON is valid YAML."""
     inline = base64.b64encode(authority).decode()
     content = {
         "apiVersion": "v1",

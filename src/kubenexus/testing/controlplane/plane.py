@@ -1,4 +1,4 @@
-"""A real control plane for tests: etcd and kube-apiserver on free ports of the loopback, ready in a few seconds.
+"""A real control plane for tests: etcd and kube-apiserver on free loopback ports, ready in a few seconds.
 
     with ControlPlane(assets, folder, authorization="RBAC") as plane:
         plane.start_controllers()
@@ -31,10 +31,10 @@ class KubectlFailed(KubeNexusError):
 
 
 class ControlPlane:
-    """etcd and kube-apiserver, and where wanted kube-controller-manager and kube-scheduler, of the folder `assets`.
+    """etcd and kube-apiserver of the folder `assets`, optionally with kube-controller-manager and kube-scheduler.
 
-    `users` maps further users to their groups; `admin` is always there and may do everything. `apiserver_flags` come
-    last and so win: feature gates, API versions.
+    `users` maps further users to their groups; `admin` always exists and may do everything. `apiserver_flags` come last
+    and override others: feature gates, API versions.
     """
 
     def __init__(
@@ -64,17 +64,17 @@ class ControlPlane:
 
     @property
     def authority(self) -> Path:
-        """What the server's certificate is checked with; the server makes it at its first start."""
+        """The file that verifies the server's certificate; the server creates it at its first start."""
         return commands.authority(self.folder)
 
     @property
     def family(self) -> ProcessGroup:
-        """For further programs that must not outlive us, such as the scheduler under test."""
+        """The process group for further programs that must end with this process, such as the scheduler under test."""
         assert self._family is not None, "the control plane was not started"
         return self._family
 
     def start(self) -> Self:
-        """Returns when the API server is ready. Raises DidNotStart with the end of a log, and then nothing runs."""
+        """Returns when the API server is ready. Raises DidNotStart with the end of a log, after stopping everything."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._family = ProcessGroup(self.folder)
         try:
@@ -89,7 +89,7 @@ class ControlPlane:
         return self
 
     def stop(self) -> None:
-        """Everything that was started here, and nothing else. The folder stays. Safe to call twice."""
+        """Stops everything that was started here, and nothing else. The folder stays. Safe to call twice."""
         if self._family is not None:
             self._family.close()
 
@@ -102,12 +102,12 @@ class ControlPlane:
     # ---- faults ------------------------------------------------------------------------------------------------------
 
     def kill_apiserver(self) -> None:
-        """kill -9: open watches end in the middle of a line, nothing listens any more."""
+        """Kills the server with SIGKILL: open watches end in the middle of a line, and the port closes."""
         assert self._apiserver is not None, "the control plane was not started"
         self._apiserver.kill()
 
     def start_apiserver(self) -> None:
-        """Again, after it was killed: same address, same data, same credentials."""
+        """Starts the server again after it was killed: same address, same data, same credentials."""
         assert self._apiserver is not None, "the control plane was not started"
         self._apiserver.start()
         self._apiserver.until(self._ready)
@@ -115,16 +115,16 @@ class ControlPlane:
     # ---- further programs --------------------------------------------------------------------------------------------
 
     def start_controllers(self, *flags: str) -> ManagedProcess:
-        """kube-controller-manager: deployments, jobs, namespaces, volumes, the life of nodes."""
+        """Starts kube-controller-manager: deployments, jobs, namespaces, volumes, node lifecycle."""
         key = f"--service-account-private-key-file={commands.signing_key(self.folder)}"
         return self.family.start([*self._client("kube-controller-manager"), key, *flags])
 
     def start_scheduler(self, *flags: str) -> ManagedProcess:
-        """The scheduler that we are measured by."""
+        """Starts kube-scheduler, for comparison."""
         return self.family.start([*self._client("kube-scheduler"), *flags])
 
     def kubectl(self, *arguments: str, user: str = credentials.ADMIN, stdin: str = "") -> str:
-        """What kubectl prints. Raises KubectlFailed."""
+        """Returns the output of kubectl. Raises KubectlFailed."""
         files = [f"--kubeconfig={self.kubeconfig(user)}", f"--cache-dir={self.folder / 'kubectl'}"]
         command = [str(self._assets / "kubectl"), *files, *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
@@ -132,33 +132,33 @@ class ControlPlane:
             raise KubectlFailed(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
 
-    # ---- who speaks --------------------------------------------------------------------------------------------------
+    # ---- users -------------------------------------------------------------------------------------------------------
 
     def token(self, user: str = credentials.ADMIN) -> str:
         return self._tokens[user]
 
     def kubeconfig(self, user: str = credentials.ADMIN) -> Path:
-        """The file for this user, with its token inside."""
+        """Returns the kubeconfig of this user, with its token inside."""
         return self.kubeconfig_with({"token": self._tokens[user]}, user)
 
     def kubeconfig_with(self, user: Mapping[str, object], name: str) -> Path:
-        """A file whose `user` says just this: another token, a client certificate, an exec plugin."""
+        """Returns a kubeconfig with this `user` entry: another token, a client certificate, an exec plugin."""
         path = self.folder / f"{name.replace('/', '_')}.kubeconfig"
         path.touch(mode=0o600)
         path.write_text(credentials.kubeconfig(self.server, self.authority.read_bytes(), user, name), encoding="utf-8")
         return path
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
-        """The file for a service account, with a token that the server signed."""
+        """Returns the kubeconfig of a service account, with a token that the server signed."""
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         return self.kubeconfig_with({"token": self.cluster().send("POST", path, asked)["status"]["token"]}, name)
 
     def cluster(self, user: str = credentials.ADMIN) -> ClusterClient:
-        """The cluster as this user sees it."""
+        """Returns a client with the credentials of this user."""
         return ClusterClient(self.server, self.token(user), self._trust())
 
-    # ---- within ------------------------------------------------------------------------------------------------------
+    # ---- internals ---------------------------------------------------------------------------------------------------
 
     def _write_credentials(self) -> None:
         commands.signing_key(self.folder).write_text(credentials.signing_key(), encoding="utf-8")
@@ -187,7 +187,7 @@ class ControlPlane:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listens on, all different."""
+    """Returns different loopback ports that are not in use."""
     sockets = [socket.create_server((commands.LOOPBACK, 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:

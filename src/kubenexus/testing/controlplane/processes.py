@@ -1,8 +1,8 @@
-"""Programs that live no longer than the process that started them, however that one ends.
+"""Programs that end with the process that started them, however that process ends.
 
-All of them belong to one process group. Its leader is a guard, a shell that waits for the end of a pipe of which only
-we hold the other end: when it ends, because we closed it or because we were killed, the guard kills the group. So
-nothing but what was started here is ever stopped, and nothing is left behind.
+All of them belong to one process group. Its leader is a guard: a shell that waits for the end of a pipe whose other end
+only this process holds. When the pipe ends, because it was closed or this process was killed, the guard kills the
+group. So only programs that were started here are stopped, and none is left behind.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ class StillRuns(KubeNexusError):
 
 
 class ManagedProcess:
-    """One program of a family, which can be started again after it was stopped. What it prints goes to its log."""
+    """One program of a group, which can be restarted after it was stopped. Its output goes to its log."""
 
     def __init__(self, command: Sequence[str], log: Path, group: int) -> None:
         self.name = Path(command[0]).name
@@ -42,7 +42,7 @@ class ManagedProcess:
 
     @property
     def pid(self) -> int:
-        """Of the running program, to measure what it uses."""
+        """The process id of the running program, for measurements."""
         assert self._process is not None, f"{self.name} is not running"
         return self._process.pid
 
@@ -53,7 +53,7 @@ class ManagedProcess:
             )
 
     def until(self, ready: Callable[[], bool], seconds: float = 60.0) -> None:
-        """Waits until it is ready. Raises DidNotStart."""
+        """Waits until `ready` returns true. Raises DidNotStart."""
         assert self._process is not None, f"{self.name} was not started"
         deadline = CLOCK.now() + seconds
         while not ready():
@@ -64,7 +64,7 @@ class ManagedProcess:
                 raise DidNotStart(f"{self.name} was not ready within {seconds:g} s\n{self.tail()}")
 
     def stop(self, seconds: float = 10.0) -> None:
-        """Asks it to end, and kills it if it does not."""
+        """Terminates the program, and kills it if it does not end within `seconds`."""
         if self._process is None:
             return
         self._process.terminate()
@@ -75,11 +75,11 @@ class ManagedProcess:
 
     @property
     def code(self) -> int | None:
-        """What it ended with; None while it runs."""
+        """The exit code; None while the program runs."""
         return None if self._process is None else self._process.poll()
 
     def ended(self, seconds: float) -> int:
-        """Waits until it has ended by itself; returns its code."""
+        """Waits until the program has ended by itself; returns its exit code. Raises StillRuns."""
         assert self._process is not None, f"{self.name} was not started"
         try:
             return self._process.wait(seconds)
@@ -87,22 +87,22 @@ class ManagedProcess:
             raise StillRuns(f"{self.name} has not ended within {seconds:g} s\n{self.tail()}") from None
 
     def kill(self) -> None:
-        """At once, as a power cut would."""
+        """Kills the program with SIGKILL."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def said(self) -> str:
-        """All that it has printed, since it was started for the first time."""
+        """Returns all its output since the first start."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def tail(self, lines: int = 20) -> str:
-        """The end of its log."""
+        """Returns the end of its log."""
         return "\n".join([f"{self.log}:", *self.said().splitlines()[-lines:]])
 
 
 class ProcessGroup:
-    """The programs of one control plane, or whatever else has to end with us."""
+    """The programs of one control plane, or others that must end with this process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -110,7 +110,7 @@ class ProcessGroup:
         self._guard = subprocess.Popen(["/bin/sh", "-c", GUARD], stdin=subprocess.PIPE, process_group=0)
 
     def start(self, command: Sequence[str], name: str = "") -> ManagedProcess:
-        """A new program; its log is `<name>.log` in our folder."""
+        """Starts a program; its log is `<name>.log` in the folder."""
         log = self.folder / f"{name or Path(command[0]).name}.log"
         program = ManagedProcess(command, log, self._guard.pid)
         program.start()
@@ -118,7 +118,7 @@ class ProcessGroup:
         return program
 
     def close(self) -> None:
-        """Stops them all, the last first. Safe to call twice."""
+        """Stops all programs, the last first. Safe to call twice."""
         for program in reversed(self.programs):
             program.stop()
         self.programs.clear()

@@ -1,4 +1,4 @@
-"""`python -m kubenexus.testing.fuzz`: exit 0 if every law held, else 1, with how to see each fault again."""
+"""`python -m kubenexus.testing.fuzz`: exit 0 if every invariant held, else 1, with how to reproduce each violation."""
 
 import argparse
 import logging
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _grow(told: argparse.Namespace) -> int:
     growing, before = GrowingRun(told.seed), logging.root.manager.disable
-    logging.disable(logging.CRITICAL)  # each object that cannot be used would be complained about
+    logging.disable(logging.CRITICAL)  # each unusable object would be logged
     try:
         growing.run(range(told.rounds) if told.round is None else range(told.round, told.round + 1), told.nodes)
     finally:
@@ -38,7 +38,7 @@ def _grow(told: argparse.Namespace) -> int:
 
 
 def _one(world: FuzzRun, number: int) -> int:
-    """All that came before it, quietly, then this one."""
+    """Runs all objects before this one without output, then this one."""
     world.run(number)
     heard = event(world.seed, number)
     print(f"object {number}: {heard.kind.__name__}, {heard.way}{', deleted' if heard.deleted else ''}")

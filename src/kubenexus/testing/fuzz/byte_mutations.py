@@ -1,4 +1,5 @@
-"""Ways to spoil the bytes: text cut off, numbers and characters that JSON or UTF-8 has no room for, keys said twice."""
+"""Mutations of the encoded bytes: truncated text, numbers and characters that JSON or UTF-8 does not allow, duplicate
+keys."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +25,7 @@ def truncated(rng: Random, thing: Json) -> bytes:
 
 
 def impossible_number(rng: Random, thing: Json) -> bytes:
-    """A number that is none, or that no float holds, where an amount, a priority or an unknown field stands."""
+    """Puts an invalid number, or one that no float holds, into an amount, a priority or an unknown field."""
     if "containers" in thing["spec"] and rng.random() < 0.6:
         held, key = rng.choice(((thing["spec"], "priority"), (thing["spec"].setdefault("overhead", {}), "cpu")))
     else:
@@ -36,7 +37,7 @@ def impossible_number(rng: Random, thing: Json) -> bytes:
 
 
 def impossible_character(rng: Random, thing: Json) -> bytes:
-    """In a label, in the name of a node, or in a field nobody reads."""
+    """Puts an invalid character into a label, the name of a node, or an unknown field."""
     labels = thing["metadata"].setdefault(rng.choice(("labels", "annotations", "unknown")), {})
     held, key = rng.choice(
         ((labels, "zone"), (labels, "zone"), (thing["metadata"], "name"), (thing["spec"], "nodeName"))
@@ -46,7 +47,7 @@ def impossible_character(rng: Random, thing: Json) -> bytes:
 
 
 def nested(rng: Random, thing: Json) -> bytes:
-    """So deep that a reader without a guard runs out of stack, or just deep."""
+    """Nests values so deep that a parser without a limit exhausts its stack, or just deep."""
     depth = rng.choice((100, 20_000, 200_000))
     begin, end = rng.choice(((b"[", b"]"), (b'{"a":', b"}")))
     thing["metadata"][rng.choice(("labels", "unknown"))] = _HERE
@@ -54,14 +55,14 @@ def nested(rng: Random, thing: Json) -> bytes:
 
 
 def said_twice(rng: Random, thing: Json) -> bytes:
-    """A key that stands in the object twice: the last one counts, in Go as here."""
+    """Repeats a key of the object: the last one counts, in Go as here."""
     raw, other = _dumped(thing), rng.choice(("spec", "metadata", "status"))
     body = rng.choice((b"{}", b"null", b"5", b"[]", b'{"name":"other","nodeName":"node-3"}'))
     return b'{"%s":%s,%s' % (other.encode(), body, raw[1:])
 
 
 def no_object(rng: Random, thing: Json) -> bytes:
-    """Not an object at all, or more than one."""
+    """Returns bytes that are no object, or several."""
     raw = _dumped(thing)
     several = (raw + raw, raw + b"}", b"\xef\xbb\xbf" + raw, b"[" + raw + b"]")
     return rng.choice((b"", b" ", b"null", b"[]", b"5", b'"x"', b"{}", *several))

@@ -1,7 +1,7 @@
-"""Work is counted, not timed: the number of calls a step makes is the same on every machine.
+"""Counts calls instead of time: the number of calls of a step is the same on every machine.
 
-What an object costs must grow with its length and no faster. Each step gets calls in proportion to its bytes and a flat
-allowance for the cluster; a step that wants more is stopped there and then, for it might not end today.
+The cost of an object may grow only in proportion to its length. Each step may make calls in proportion to its bytes,
+plus a flat allowance for the cluster. A step that exceeds this is stopped at once, because it might not end.
 """
 
 import sys
@@ -16,11 +16,12 @@ PER_BYTE: Final = 60
 
 
 class TooMuchWork(BaseException):
-    """Not an Exception, so that nobody on the way takes it for a fault of their own."""
+    """Derives from BaseException, so that no handler on the way catches it as an ordinary error."""
 
 
 def counted(step: Callable[[], Answer], length: int) -> tuple[Answer, int]:
-    """The step's answer, and how many calls it made. `length` is that of the object in bytes."""
+    """Returns the step's result and how many calls it made. `length` is that of the object in bytes. Raises
+    TooMuchWork."""
     calls, most = 0, ALLOWANCE + PER_BYTE * length
 
     def count(frame: FrameType, event: str, argument: Any) -> None:

@@ -1,4 +1,5 @@
-"""Plays the ear of the loop: bytes go through the codec to the ledger, and the twin is told what became of them."""
+"""Delivers events as the loop does: bytes go through the codec to the ledger, and the outcome to the reference
+ledger."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from kubenexus.testing.fuzz.stream import FuzzEvent, Kind
 
 
 class EventDelivery:
-    """`last` is the pod heard of last; `way_of` remembers what was done to each."""
+    """`last` is the key of the last accepted pod; `way_of` has the mutation of each pod."""
 
     def __init__(self, guard: ExceptionGuard, ledger: Ledger, twin: ReferenceLedger) -> None:
         self._guard = guard
@@ -40,7 +41,7 @@ class EventDelivery:
         return None
 
     def gone(self, kind: Kind, key: str) -> None:
-        """Deleted, or finished."""
+        """Delivers that an object was deleted, or that a pod finished."""
         if kind is Pod:
             self._guard.guarded("ledger", lambda: self._ledger.remove_pod(key))
             self._twin.gone(key)
@@ -64,7 +65,7 @@ class EventDelivery:
             self._lost(lost, deleted=False)
 
     def _told(self, found: Pod | Node | DeviceClass) -> None:
-        """An object that could be decoded meets the ledger, which may still refuse what it cannot count."""
+        """Applies a decoded object to the ledger, which may still reject amounts that it cannot count."""
         try:
             answer = self._guard.guarded("ledger", lambda: (self._tell(found),), passing=Malformed)
         except Malformed as error:
@@ -98,7 +99,7 @@ class EventDelivery:
             self._twin.classes[found.metadata.name] = found
 
     def _lost(self, found: Unreadable, *, deleted: bool) -> None:
-        """An object that could not be decoded: what is left of it says whether something runs where."""
+        """Handles an object that could not be decoded: its readable parts decide whether a node must be blocked."""
         pod, key = found.kind == "Pod", f"{found.namespace}/{found.name}" if found.kind == "Pod" else found.name
         stopped = deleted or found.phase in message_invariants.STOPPED
         if stopped and found.name and (deleted or pod):

@@ -1,4 +1,4 @@
-"""The world of the fuzz run: a ledger and its twin, an ear and a planner, and the events that come upon them."""
+"""The fuzz run: a ledger and its reference, the delivery of events, and a scheduler."""
 
 import time
 import warnings
@@ -33,7 +33,8 @@ class FuzzRun:
         return self._guard.tally
 
     def run(self, objects: int, first: int = 0) -> FuzzResults:
-        """All objects up to this number. A warning (NumPy's, of an overflow, say) counts as an exception."""
+        """Processes all objects up to this number. A warning, such as NumPy's about an overflow, counts as an
+        exception."""
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for number in range(first, objects):
@@ -44,7 +45,7 @@ class FuzzRun:
         return self.tally
 
     def step(self, heard: FuzzEvent) -> None:
-        """One event, and now and then a decision after it."""
+        """Processes one event, and sometimes a decision after it."""
         self._guard.event = heard
         rng, begin = Random(f"{self.seed}/{heard.number}/acts"), time.perf_counter()
         self._hearing.hear(heard)
@@ -54,7 +55,7 @@ class FuzzRun:
         self._tidy()
 
     def close_books(self) -> None:
-        """Everything is accounted for, and a ledger told only what was accepted comes to the same."""
+        """Checks that the ledger equals its reference, and equals a ledger rebuilt from the accepted objects."""
         for wrong in state_invariants.recount_differences(self.ledger, self.twin):
             self._guard.broken("the books", wrong)
         again = self._guard.guarded("rebuild", lambda: state_invariants.rebuilt_ledger(self.twin, Random(self.seed)))
@@ -62,7 +63,7 @@ class FuzzRun:
             self._guard.broken("the digest", state_invariants.digests(self.ledger, again))
 
     def _tidy(self) -> None:
-        """Odd names are never heard of again, so somebody has to delete what bears them: the oldest goes first."""
+        """Deletes the oldest objects beyond a limit: objects with mutated names are never deleted by later events."""
         tables: tuple[tuple[Kind, dict[str, Any], int], ...] = (
             (Pod, self.twin.waiting, 300),
             (Pod, self.twin.placed, 500),

@@ -1,8 +1,8 @@
-"""The growing run: random objects whose fields are grown, one at a time, until the budget refuses them or no API server
-would take them; and how long the longest turn of the loop was.
+"""The growing run: grows fields of random objects until the budget refuses them or an API server would reject their
+size, and measures the longest turn of the loop.
 
-Each round follows from the seed and its number alone. What is judged is time this thread ran, so that a busy machine
-breaks no law; and memory, which the round took beyond what the process had before.
+Each round depends only on the seed and its number. The limits are on CPU time of this thread, which does not depend on
+the load of the machine, and on memory beyond that of the process before the round.
 """
 
 from collections.abc import Iterator
@@ -23,17 +23,17 @@ _FIRST, _FACTOR = 16, (1.5, 3.0)
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """What no turn may take."""
+    """The limits of a turn."""
 
     seconds: float = SECONDS
     megabytes: float = MEGABYTES
 
 
 class Worst(msgspec.Struct):
-    """The longest turn and the most memory of one dimension, with the number of entries at that time."""
+    """The longest turn and the most memory of one dimension, with the number of entries."""
 
     scenes: int = 0
-    refused: int = 0  # the fewest entries that were too much work; 0 if the budget never said so
+    refused: int = 0  # the fewest entries that the budget refused; 0 if none
     seconds: float = 0.0
     step: str = ""
     number: int = 0
@@ -41,7 +41,7 @@ class Worst(msgspec.Struct):
 
 
 class GrowingRun:
-    """`worst` by what grew, `broken` are the rounds that broke a bound and how."""
+    """`worst` by what grew; `broken` are the rounds that exceeded a limit, with a description."""
 
     def __init__(self, seed: int, bounds: Bounds | None = None) -> None:
         self.seed = seed
@@ -88,7 +88,7 @@ class GrowingRun:
             self.broken.append((number, f"{about}, {entries} {dimension}: {took}"))
 
     def report(self) -> Iterator[str]:
-        """The worst of each dimension, the longest turns first."""
+        """Yields the worst of each dimension, the longest turns first."""
         head = ("scenes", "refused at", "entries", "ms", "MB")
         yield f"{'what grew':<64}" + "".join(f"{title:>12}" for title in head) + "  when"
         for (about, dimension), worst in sorted(self.worst.items(), key=lambda item: -item[1].seconds):
@@ -109,7 +109,7 @@ class GrowingRun:
 async def _played(
     stage: LargeCluster, about: str, dimension: str, entries: int, extras: list[str]
 ) -> LargeScenario | None:
-    """The scene with one field grown, on an object that has some of others as well."""
+    """Runs the scenario with one field grown, on an object that also has entries in some other fields."""
     if dimension in OTHERS and about == "another object":
         return await play(stage, about, dimension, entries)
     running = about == "a pod that runs"
@@ -124,7 +124,7 @@ async def _played(
 
 
 def _mixed(pod: Json, extra: str, dimension: str) -> None:
-    """A dozen entries of another field, if that leaves what grew as it is."""
+    """Adds a dozen entries of another field, unless that would replace the field that grew."""
     before = msgspec.json.encode(pod)
     other = msgspec.json.decode(before)
     PODS[extra](other, 12)

@@ -1,6 +1,7 @@
-"""Nothing may come out of an entry point but an answer: whatever else does is written down, and the run goes on.
+"""Runs each step and records every exception that must not escape from it; the run then continues.
 
-After a fault the object counts as refused: a hundred thousand objects shall show all faults, not the first.
+After a fault the object counts as refused: a run of a hundred thousand objects shall show all faults, not only the
+first.
 """
 
 import time
@@ -12,12 +13,12 @@ from kubenexus.testing.fuzz.call_counting import TooMuchWork, counted
 from kubenexus.testing.fuzz.results import FuzzResults
 from kubenexus.testing.fuzz.stream import FuzzEvent
 
-LARGE: Final = 4096  # bytes from which on every step is counted; of smaller objects, one in a few
+LARGE: Final = 4096  # bytes from which on every step is counted; smaller objects are sampled
 SAMPLE: Final = 32
 
 
 class ExceptionGuard:
-    """Knows the event that is being told, and blames it."""
+    """Attributes faults to the current event."""
 
     def __init__(self) -> None:
         self.tally = FuzzResults()
@@ -25,7 +26,7 @@ class ExceptionGuard:
         self._calls = 0
 
     def guarded(self, step: str, act: Callable[[], Any], *, passing: Any = (), length: int = 0) -> Any:
-        """The act's answer, or None if something came out of it that must not. `passing` may."""
+        """Returns the result of `act`, or None if it raised an exception that is not in `passing`."""
         raw, number = self.event.raw, self.event.number
         length = length or len(raw)
         try:
@@ -44,11 +45,11 @@ class ExceptionGuard:
         return answer
 
     def broken(self, law: str, wrong: str) -> None:
-        """A law said what is wrong, if anything."""
+        """Records a violation of `law`, unless `wrong` is ""."""
         if wrong:
             self.tally.violation(self.event.number, f"{law}: {wrong.partition(':')[0][:60]}", wrong, self.event.raw)
 
     def spent(self, way: str, begin: float) -> None:
-        """What was done since `begin` is on this way's account."""
+        """Adds calls and time since `begin` to the costs of this mutation."""
         self.tally.cost(way, self.event.number, self._calls, time.perf_counter() - begin)
         self._calls = 0

@@ -1,8 +1,8 @@
-"""What can be wrong with an object that is still JSON: each way has a name, which the summary counts by.
+"""Mutations that leave valid JSON: each has a name, under which the summary counts it.
 
-A way changes a good object in place. Ways that know what they aim at (a quantity, an operator, a name) stand beside
-ways that hit anything at any depth, because the first find what nobody would hit by chance and the second what nobody
-thought of. `huge` has the ways that make an object large, `torn` those that leave no JSON behind.
+A mutation changes a valid object in place. Targeted ones (a quantity, an operator, a name) find what random ones would
+hardly hit; random ones at any depth find what was not foreseen. `size_mutations` makes objects large, and
+`byte_mutations` produces invalid JSON.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ OPERANDS: Final[tuple[Any, ...]] = (
 
 
 def wrong_type(rng: Random, thing: Json) -> None:
-    """Something else entirely, at any depth."""
+    """Replaces any value, at any depth, by one of another type."""
     held, key = _spot(rng, thing)
     held[key] = rng.choice(THINGS)
 
@@ -56,7 +56,7 @@ def missing_everything(rng: Random, thing: Json) -> None:
 
 
 def bad_quantity(rng: Random, thing: Json) -> None:
-    """NaN, negative, huge, no number at all, where an amount belongs."""
+    """Sets an amount to NaN, a negative or huge number, or no number at all."""
     amounts = rng.choice(_amounts(rng, thing))
     amounts[rng.choice([*amounts, "cpu", "memory"])] = rng.choice(NUMBERS)
 
@@ -70,7 +70,7 @@ def bad_name(rng: Random, thing: Json) -> None:
 
 
 def bad_number(rng: Random, thing: Json) -> None:
-    """A number whose size Kubernetes fixes, one too large or of the wrong sign."""
+    """Sets a number of fixed size too large or with the wrong sign."""
     number = rng.choice((-1, -(2**31), 2**31 - 1, 2**31, 2**63 - 1, -(2**63), 2**63, 10**30, 0, 0.5, "5"))
     if "containers" not in thing["spec"]:
         thing["status"]["images"] = [{"names": ["registry.example/app-1:v1"], "sizeBytes": number}]
@@ -85,7 +85,7 @@ def bad_number(rng: Random, thing: Json) -> None:
 
 
 def absurd_selector(rng: Random, thing: Json) -> None:
-    """Unknown operators, operands that do not belong to them, terms that say nothing, fields that do not exist."""
+    """Sets unknown operators, wrong operands, empty terms and unknown fields."""
     terms: list[Any] = []
     for _ in range(rng.randrange(3)):
         field = rng.choice(({"key": "metadata.name", "operator": "In", "values": [node_name(rng)]}, _requirement(rng)))
@@ -98,7 +98,7 @@ def absurd_selector(rng: Random, thing: Json) -> None:
 
 
 def absurd_neighbours(rng: Random, thing: Json) -> None:
-    """Wishes about other pods and how to be spread among them, with keys, selectors and numbers that make no sense."""
+    """Sets pod affinity or spreading with senseless keys, selectors and numbers."""
     selector = rng.choice(({}, None, {"matchLabels": {"app": "app-1"}}, {"matchExpressions": [_requirement(rng)]}))
     key = rng.choice(("zone", "kubernetes.io/hostname", "", "not a key!", "nowhere", None))
     term = {"topologyKey": key, "labelSelector": selector, "namespaces": rng.choice(([], [""], None, ["team-1"] * 50))}
@@ -117,7 +117,7 @@ def absurd_neighbours(rng: Random, thing: Json) -> None:
 
 
 def contradiction(rng: Random, thing: Json) -> None:
-    """A status that tells another story than the spec."""
+    """Sets a status that contradicts the spec."""
     requests = {"cpu": rng.choice(("32", "1m", "-1", "x")), "memory": "1Gi"}
     reported = {"name": "c0", "allocatedResources": requests, "resources": {"requests": requests}}
     thing["status"] |= rng.choice(
@@ -133,12 +133,12 @@ def contradiction(rng: Random, thing: Json) -> None:
 
 
 def elsewhere(rng: Random, thing: Json) -> None:
-    """On a node that does not exist, or on one with no possible name."""
+    """Binds the pod to a node that does not exist or has an impossible name."""
     thing["spec"]["nodeName"] = rng.choice(("nowhere", "", " ", "node-1\0", "x" * 300))
 
 
 def odd_taint(rng: Random, thing: Json) -> None:
-    """A taint or a toleration that Kubernetes would not let in."""
+    """Sets a taint or a toleration that Kubernetes would reject."""
     odd = {
         part: rng.choice(("", "dedicated", "Exists", "NoSchedule", "?", "\0")) for part in ("key", "value", "effect")
     }
@@ -155,7 +155,7 @@ FOR_NODES: Final[tuple[Way, ...]] = (*FOR_ANY, bad_quantity, weird_resource, bad
 
 
 def _spot(rng: Random, thing: Json) -> tuple[Any, Any]:
-    """Any place in the object, each as likely as the next."""
+    """Returns any place in the object, with equal probability."""
     found: list[tuple[Any, Any]] = []
     open_: list[Any] = [thing]
     while open_:
@@ -168,7 +168,7 @@ def _spot(rng: Random, thing: Json) -> tuple[Any, Any]:
 
 
 def _amounts(rng: Random, thing: Json) -> list[Json]:
-    """The lists of amounts of a node, or of a pod; one is made if there is none."""
+    """Returns the resource lists of a node or a pod, and adds one if there is none."""
     if "containers" not in thing["spec"]:
         return [thing["status"]["allocatable"]]
     made = thing["spec"].setdefault(rng.choice(("overhead", "resources")), {})

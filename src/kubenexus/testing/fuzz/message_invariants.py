@@ -1,4 +1,4 @@
-"""What must hold of everything that is said, whatever was thrown. Each law returns what is wrong, or an empty text."""
+"""Invariants of messages and decisions. Each function returns what is wrong, or ""."""
 
 import json
 import re
@@ -13,17 +13,17 @@ from kubenexus.base.errors import Malformed, truncated
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 
-LONGEST: Final = 4096  # no message may be longer: it has to fit into an event with room to spare
-_BEGINNING: Final = 100  # of a name: what a message must show of it, however long it is
+LONGEST: Final = 4096  # no message may be longer: it has to fit into an event with a margin
+_BEGINNING: Final = 100  # characters of a name that a message must contain, however long the name is
 _PATH: Final = re.compile(r"[a-z][A-Za-z]*")
 _GUESSED: Final = re.compile("[\ud800-\udfff\ufffd\0]")
 STOPPED: Final = ("Succeeded", "Failed")
-# The pod's own faults, in the words of upstream.
+# Faults of the pod itself, in upstream's words.
 _OWN_FAULT: Final = ("Invalid value: ", "Unsupported value: ", "invalid score", "not a valid label selector operator")
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What a reader without any types finds in the bytes: the least that a refusal must know, too."""
+    """What an untyped reader finds in the bytes: the minimum that a refusal must contain."""
 
     namespace: str
     name: str
@@ -33,8 +33,10 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def identity(raw: bytes) -> Identity | None:
-    """None when the bytes are no object even to a generous reader: then there is nothing to save. `proper` if they are
-    JSON to the letter, so that a field can be blamed."""
+    """Returns what a lenient reader finds, or None if the bytes are no object even then.
+
+    `proper` is true if they are strictly JSON, so that the message must name a field.
+    """
     strange: list[str] = []
     text = raw.decode("utf-8", "replace")
     try:
@@ -53,7 +55,7 @@ def identity(raw: bytes) -> Identity | None:
 
 
 def refusal(kind: str, error: Malformed, known: Identity | None) -> str:
-    """A refusal names the object and the field, as far as anybody could, and stays short."""
+    """A refusal is short and names the object and the field, as far as they are readable."""
     said = str(error)
     if len(said) > LONGEST:
         return f"the message is too long: {len(said):,} characters"
@@ -69,14 +71,14 @@ def refusal(kind: str, error: Malformed, known: Identity | None) -> str:
 
 
 def saved(found: Unreadable, known: Identity | None) -> str:
-    """Where an unreadable pod runs must be known whenever it can be, or its node is not fenced."""
+    """The node of an unreadable pod must be known whenever the bytes contain it; otherwise that node is not blocked."""
     if known is None or not known.node or known.phase in STOPPED or found.node == known.node:
         return ""
     return f"it is not known where it runs: on {truncated(known.node)!r}, but was read as on {truncated(found.node)!r}"
 
 
 def decision(answer: object, pods: Iterable[Pod]) -> str:
-    """`decide` always answers, with a sentence, and errors are the pod's own fault or nobody's."""
+    """`decide` always returns a decision with a sentence, and errors are only faults of the pod."""
     if not isinstance(answer, Decision):
         return f"no Decision: {answer!r}"
     said = answer.sentence()
@@ -97,7 +99,7 @@ def _number(text: str) -> int:
 
 
 def _text(data: Any, *path: str) -> str:
-    """A text at the end of a path; none if there is none, or if it has characters that only a guess can read."""
+    """Returns the text at the end of a path; "" if there is none, or if it has characters that cannot be decoded."""
     for step in path:
         data = data.get(step) if isinstance(data, dict) else None
     return data if isinstance(data, str) and not _GUESSED.search(data) else ""

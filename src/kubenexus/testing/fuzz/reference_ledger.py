@@ -1,7 +1,7 @@
-"""The ledger's plain twin: what should be true, in dictionaries and Python's integers.
+"""The reference for the ledger: its expected state, in dictionaries and Python integers.
 
-It follows the state machine in the ledger's docstring and keeps the last readable version of everything. It has no
-columns, no caches, no caps and no rows, so it can be wrong in other ways than the ledger, but hardly in the same.
+It follows the state machine in the ledger's docstring and keeps the last readable version of every object. It has no
+columns, caches, caps or rows, so it is unlikely to share the ledger's errors.
 """
 
 import msgspec
@@ -15,7 +15,7 @@ _BASIC = ("cpu", "memory", "ephemeral-storage")
 
 
 class ReferencePod(msgspec.Struct):
-    """A pod that counts on a node; `ours` if we put it there and nobody confirmed it yet."""
+    """A pod that counts on a node; `ours` if we placed it and it is not confirmed yet."""
 
     pod: Pod
     node: str
@@ -40,7 +40,7 @@ class ReferenceLedger:
         self._on: dict[str, dict[str, ReferencePod]] = {}
 
     def seen(self, pod: Pod) -> None:
-        """A pod that the ledger accepted."""
+        """The ledger accepted the pod."""
         key = pod.key
         if pod.status.phase in ("Succeeded", "Failed"):
             return self.gone(key)
@@ -57,13 +57,15 @@ class ReferenceLedger:
         return None
 
     def refused(self, pod: Pod) -> None:
-        """A pod that the ledger could not count."""
+        """The ledger could not count the pod."""
         self._other_uid(pod)
         self.unreadable(pod.key, pod.spec.node_name)
 
     def unreadable(self, key: str, node: str) -> None:
-        """Where it runs, nothing may be put, and what was known of it counts no more. But what we placed ourselves, and
-        the API server does not show as bound yet, may be bound any moment: it stays."""
+        """Blocks the pod's node and drops what was known of the pod.
+
+        A pod that we placed and that is not confirmed yet stays on its node: it may be bound at any moment.
+        """
         held = self.placed.get(key)
         self.gone(key)
         if node:
@@ -90,7 +92,7 @@ class ReferenceLedger:
         return list(self._on.get(node, {}).values())
 
     def used(self, node: str) -> dict[str, int]:
-        """All that counts on a node, exactly, `pods` among it."""
+        """Returns the exact sums of all that counts on a node, including `pods`."""
         total = {"pods": 0}
         for held in self.on(node):
             total["pods"] += 1
@@ -105,13 +107,13 @@ class ReferenceLedger:
 
 
 def wanted(pod: Pod, *, status: bool) -> dict[str, int]:
-    """What a pod asks for, in whole milli or units, without any cap."""
+    """Returns the requests of a pod in whole milli or units, without a cap."""
     exact = {name: quantity.nano for name, quantity in pod_requests(pod, status=status).items()}
     return {name: _up(name, nano) for name, nano in exact.items() if nano and (name in _BASIC or is_scalar(name))}
 
 
 def offered(node: Node) -> dict[str, int]:
-    """What a node has, likewise."""
+    """Returns the allocatable amounts of a node in the same form."""
     exact = {name: max(read_quantity(text).nano, 0) for name, text in node.status.allocatable.items()}
     return {name: _up(name, nano) for name, nano in exact.items() if name in (*_BASIC, "pods") or is_scalar(name)}
 

@@ -1,4 +1,4 @@
-"""The summary on paper: tables of what became of the objects, and how to see each fault again."""
+"""Formats the summary: tables of outcomes, and how to reproduce each violation."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -26,7 +26,7 @@ def report(tally: FuzzResults, seed: int, seconds: float) -> Iterator[str]:
 
 
 def said(violation: Violation, seed: int, times: int) -> Iterator[str]:
-    """One fault: the law, what was found, the bytes (cut), and how to see it again."""
+    """Yields one violation: the invariant, the finding, the bytes (cut), and the command that reproduces it."""
     yield f"VIOLATION {violation.law} ({times:,} times)"
     yield f"    {violation.detail}"
     yield f"    {cut(violation.raw)}"
@@ -46,7 +46,7 @@ def _table(title: str, rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
 
 
 def _slowest(tally: FuzzResults) -> Iterator[str]:
-    """By calls, which are counted; times are told, but judge nothing."""
+    """Sorts by calls, which are deterministic; times are for information only."""
     yield ""
     titles = ("objects", "most calls", "most ms", "object", "all s")
     yield f"{'slowest: hearing of an object, or deciding on it':<50}" + "".join(f"{title:>12}" for title in titles)

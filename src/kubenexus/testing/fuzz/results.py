@@ -1,4 +1,4 @@
-"""What became of everything that was thrown, and what went wrong."""
+"""The outcomes of a fuzz run, and the violations."""
 
 import re
 import traceback
@@ -11,7 +11,8 @@ _MOST_KEPT: Final = 200
 
 
 class Slow(msgspec.Struct):
-    """One way's worst: in calls (counted on a sample), and in seconds (for information), and the seconds of all."""
+    """The worst of one mutation: in calls (counted on a sample) and in seconds (for information), and the total
+    seconds."""
 
     objects: int = 0
     calls: int = 0
@@ -21,7 +22,7 @@ class Slow(msgspec.Struct):
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """A law that did not hold: which, at which object, and its bytes. `law` is the same for the same fault."""
+    """A violated invariant, with the object's number and bytes. `law` is equal for equal faults."""
 
     number: int
     law: str
@@ -53,13 +54,13 @@ class FuzzResults:
             slow.seconds, slow.number = seconds, number
 
     def violation(self, number: int, law: str, detail: str, raw: bytes) -> None:
-        """Kept once for each law, for one fault may show a thousand times."""
+        """Keeps the first violation of each law, since one fault may occur a thousand times."""
         self.broken[law] += 1
         if self.broken[law] == 1 and len(self.violations) < _MOST_KEPT:
             self.violations.append(Violation(number, law, detail, raw))
 
     def escaped(self, number: int, step: str, error: BaseException, raw: bytes) -> None:
-        """An exception came out where none may: told apart by where it was raised."""
+        """Records an exception that must not escape, identified by where it was raised."""
         frames = traceback.extract_tb(error.__traceback__)
         ours = [frame for frame in frames if "kubenexus" in frame.filename and "testing" not in frame.filename]
         at = ours[-1] if ours else frames[-1]
@@ -68,5 +69,5 @@ class FuzzResults:
 
 
 def _shape(field: str) -> str:
-    """A path without what differs from object to object."""
+    """Returns a path without indexes and keys, which differ between objects."""
     return re.sub(r"\[[^\]]*\]?", "[]", field[:300])

@@ -1,4 +1,4 @@
-"""Plays the rest of the loop: decides for pods that wait, commits, and hears what came of the bind."""
+"""Schedules as the loop does: decides for waiting pods, commits, and simulates the outcome of the bind."""
 
 import time
 from random import Random
@@ -18,7 +18,7 @@ from kubenexus.testing.fuzz import message_invariants, state_invariants
 from kubenexus.testing.fuzz.guard import ExceptionGuard
 from kubenexus.testing.fuzz.reference_ledger import ReferenceLedger
 
-CACHE: Final = 4 << 20  # bytes of classes: so few that old ones are forgotten and met again
+CACHE: Final = 4 << 20  # bytes of classes: so few that old classes are evicted and computed again
 
 
 class FuzzScheduler:
@@ -30,7 +30,7 @@ class FuzzScheduler:
         self._planner = Planner(rules, ClassCache(rules, cache_bytes=CACHE))
 
     def decide(self, rng: Random, last: str, way_of: dict[str, str]) -> None:
-        """For one that waits, or for a gang of a few; more often than not for the one heard of last."""
+        """Decides for one waiting pod or a gang of a few; usually for the last accepted pod."""
         waiting = list(self._twin.waiting)
         keys = rng.sample(waiting, min(len(waiting), rng.choice((1, 1, 1, 1, 3))))
         if last in self._twin.waiting and rng.random() < 0.7:
@@ -56,7 +56,7 @@ class FuzzScheduler:
         return answer
 
     def _again(self, job: Job, answer: Decision) -> None:
-        """The same question has the same answer, with what is cached and without. Asked now and then."""
+        """Checks on a sample that the same question has the same answer, with cached state and without."""
         number = self._guard.event.number
         if number % 32:
             return
@@ -78,7 +78,7 @@ class FuzzScheduler:
             self._confirm(pod, placed.node, rng.random())
 
     def _confirm(self, pod: Pod, node: str, chance: float) -> None:
-        """The API server's word on our bind: the bind failed, or it shows the pod bound, or nothing came yet."""
+        """Simulates the outcome of the bind: it fails, the pod is reported as bound, or nothing arrives yet."""
         if chance < 0.1:
             self._guard.guarded("forget", lambda: self._ledger.forget(pod.key))
             self._twin.take_off(pod.key)

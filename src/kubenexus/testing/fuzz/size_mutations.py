@@ -1,7 +1,7 @@
-"""Ways to make an object large: a megabyte of text in one place, or ten thousand of something.
+"""Mutations that make an object large: a megabyte of text in one place, or ten thousand entries.
 
-The API server takes objects of about a megabyte and a half. What one of them costs us must grow with its length and no
-faster, or a single pod stops the scheduler for everybody.
+The API server accepts objects of about 1.5 MB. The cost of one may grow only in proportion to its length; otherwise a
+single pod stops the scheduler for all.
 """
 
 from random import Random
@@ -45,7 +45,7 @@ def many_labels(rng: Random, thing: Json) -> None:
 
 
 def many_resources(rng: Random, thing: Json) -> None:
-    """A node has few of its own, for a resource that a node offers stays known; a pod asks for two thousand."""
+    """A node gets 100 resources, since a resource that a node offers stays known; a pod requests 2,000."""
     if "containers" in thing["spec"]:
         thing["spec"]["containers"][0]["resources"]["requests"] = {f"example.com/r{i}": "1" for i in range(2000)}
     else:
@@ -84,7 +84,7 @@ def many_taints(rng: Random, thing: Json) -> None:
 
 
 def many_containers(rng: Random, thing: Json) -> None:
-    """Ten thousand that ask for something, or for nothing, or that are all called the same."""
+    """Ten thousand containers: with requests, without, or all with the same name."""
     one: Json = rng.choice(({}, {"name": "same"}, {"name": "c", "resources": {"requests": {"cpu": "1m"}}}))
     kind = rng.choice(("containers", "initContainers", "ephemeralContainers"))
     thing["spec"][kind] = [one] * (MANY - 1) + [container(rng)]

@@ -1,4 +1,4 @@
-"""What must hold of everything that is counted: placements, amounts, fences, and the ledger as a whole."""
+"""Invariants of the state: placements, amounts, blocked nodes, and the ledger as a whole."""
 
 from collections.abc import Iterable, Iterator
 from random import Random
@@ -20,7 +20,7 @@ _CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedul
 
 
 def placement(placed: PodPlacement, pod: Pod, twin: ReferenceLedger) -> str:
-    """Nothing is put where it cannot run, is not wanted or does not fit. Counted exactly, before it is committed."""
+    """No pod is placed on a node that is missing, blocked, unwanted or full. Checked exactly, before the commit."""
     node = twin.nodes.get(placed.node)
     if node is None:
         return f"put on {truncated(placed.node)!r}, which does not exist"
@@ -33,7 +33,7 @@ def _unwanted(pod: Pod, node: Node) -> str:
     name, labels, spec = node.metadata.name, node.metadata.labels, pod.spec
     if node.spec.unschedulable and not tolerated(spec.tolerations, _CORDON):
         return f"put on {name}, which is cordoned"
-    # Ten thousand taints against as many tolerations are a matter for `work`.
+    # Ten thousand taints against as many tolerations are covered by `call_counting`.
     if len(node.spec.taints) < 100 and untolerated(spec.tolerations, node.spec.taints):
         return f"put on {name} against its taints"
     affinity = spec.affinity.node_affinity if spec.affinity else None
@@ -53,7 +53,7 @@ def _too_large(pod: Pod, node: Node, twin: ReferenceLedger) -> str:
 
 
 def recount_differences(ledger: Ledger, twin: ReferenceLedger) -> Iterator[str]:
-    """Every node, amount and fence is what the twin says, counted anew with exact integers."""
+    """Yields each node, amount and blocked node that differs from the reference, recounted with exact integers."""
     if ledger.nodes.row_of.keys() != twin.nodes.keys():
         yield f"other nodes: {sorted(map(truncated, ledger.nodes.row_of.keys() ^ twin.nodes.keys()))[:5]}"
         return
@@ -71,12 +71,12 @@ def recount_differences(ledger: Ledger, twin: ReferenceLedger) -> Iterator[str]:
 
 
 def _stands_for(counted: int, exact: int) -> bool:
-    """Whether a counter says this amount; what no counter holds is capped, for what nodes offer perhaps a bit lower."""
+    """Whether a counter represents this amount. Amounts beyond the cap are capped, offered ones perhaps one lower."""
     return counted == exact if exact < AMOUNT_CAP - 1 else counted in (AMOUNT_CAP - 1, AMOUNT_CAP)
 
 
 def rebuilt_ledger(twin: ReferenceLedger, rng: Random) -> Ledger:
-    """A ledger that was told nothing but what was accepted, in another order."""
+    """Returns a ledger built only from the accepted objects, in another order."""
     ledger = Ledger()
     nodes, placed = _shuffled(twin.nodes.values(), rng), _shuffled(twin.placed.values(), rng)
     absent = {held.node for held in placed if held.ours} - twin.nodes.keys()
@@ -96,7 +96,7 @@ def rebuilt_ledger(twin: ReferenceLedger, rng: Random) -> Ledger:
 
 
 def digests(live: Ledger, again: Ledger) -> str:
-    """Both come to the same; if not, where they part."""
+    """Returns "" if both ledgers have the same digest, otherwise the first difference."""
     if digest(live) == digest(again):
         return ""
     for name, row in live.nodes.row_of.items():
@@ -110,7 +110,7 @@ def digests(live: Ledger, again: Ledger) -> str:
 
 
 def _parting(live: Ledger, again: Ledger, name: str) -> str:
-    """What of a row is not the same in both."""
+    """Returns which parts of a row differ."""
     sides = []
     for nodes in (live.nodes, again.nodes):
         row, resources = nodes.row_of[name], nodes.resources

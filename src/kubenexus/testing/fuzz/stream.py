@@ -1,4 +1,4 @@
-"""The stream of events: what a watch would deliver, object by object, each from the seed and its number alone."""
+"""The stream of events: what a watch would deliver. Each object depends only on the seed and its number."""
 
 import copy
 import json
@@ -24,7 +24,7 @@ _DELETED: Final = 0.15
 
 
 class FuzzEvent(msgspec.Struct, frozen=True, gc=False):
-    """Bytes that claim to be a `kind`. `way` is what was done to them. With `count` it is a page of so many objects."""
+    """Bytes that claim to be a `kind`. `way` is the mutation. With `count` it is a page of so many objects."""
 
     number: int
     kind: Kind
@@ -35,7 +35,7 @@ class FuzzEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 def event(seed: int, number: int) -> FuzzEvent:
-    """The same for the same numbers, whatever came before."""
+    """Returns the event of this seed and number, regardless of earlier events."""
     rng = Random(f"{seed}/{number}")
     kind: Kind = rng.choices((Pod, Node, DeviceClass), (75, 22, 3))[0]
     if rng.random() < 0.01:
@@ -45,20 +45,20 @@ def event(seed: int, number: int) -> FuzzEvent:
 
 
 def _page(rng: Random, number: int, kind: Kind) -> FuzzEvent:
-    """A list, as after a gap in the watch: one bad object must not spoil the others."""
+    """Returns a list, as after a gap in the watch: one bad object must not affect the others."""
     made = [_object(rng, kind, whole=True) for _ in range(rng.randrange(12))]
     raw = b'{"kind":"%sList","items":[%s]}' % (kind.__name__.encode(), b",".join(raw for _, raw in made))
     return FuzzEvent(number, kind, raw, "a page", count=len(made))
 
 
 def spoiled(rng: Random, kind: Kind, way: Way | Tear, number: int = 0) -> FuzzEvent:
-    """An object to which just this was done."""
+    """Returns an object with just this mutation."""
     raw = _spoil(rng, _good(rng, kind, hostile=True), way)
     return FuzzEvent(number, kind, raw, _named(way))
 
 
 def ways(kind: Kind) -> tuple[tuple[Way, ...], tuple[Way, ...], tuple[Tear, ...]]:
-    """All that can be done to an object of this kind: while it stays JSON, making it huge, and tearing it."""
+    """Returns all mutations for objects of this kind: of JSON, of size, and of bytes."""
     if kind is DeviceClass:
         return json_mutations.FOR_ANY, size_mutations.FOR_ANY, byte_mutations.TEARS
     some, large = (
@@ -70,7 +70,7 @@ def ways(kind: Kind) -> tuple[tuple[Way, ...], tuple[Way, ...], tuple[Tear, ...]
 
 
 def _object(rng: Random, kind: Kind, whole: bool = False) -> tuple[str, bytes]:
-    """What was done to it, and its bytes. `whole`: they are JSON at least."""
+    """Returns the mutation and the bytes. `whole`: the bytes are valid JSON at least."""
     hostile = rng.random() < _HOSTILE
     thing = _good(rng, kind, hostile)
     if not hostile:
@@ -85,12 +85,13 @@ def _object(rng: Random, kind: Kind, whole: bool = False) -> tuple[str, bytes]:
 
 
 def _spoil(rng: Random, thing: Json, way: Way | Tear, *, further: bool = False) -> bytes:
-    """Ways change the object, tears make bytes of it. `further`: something else is wrong with it, too."""
+    """Applies a mutation. JSON mutations change the object, byte mutations return bytes. `further` adds a second
+    one."""
     made = way(rng, thing)
     if made is not None:
         return made
     if further:
-        thing = copy.deepcopy(thing)  # parts of it are constants by now
+        thing = copy.deepcopy(thing)  # parts of it may be shared constants now
         json_mutations.wrong_type(rng, thing)
     return _dumped(rng, thing)
 
@@ -98,7 +99,7 @@ def _spoil(rng: Random, thing: Json, way: Way | Tear, *, further: bool = False) 
 def _good(rng: Random, kind: Kind, hostile: bool) -> Json:
     if kind is Node:
         return valid_objects.node(rng)
-    # An unreadable pod that runs closes its node. Were they many, no node would be left to decide about.
+    # An unreadable running pod blocks its node. With many of them no node would be left for decisions.
     return valid_objects.pod(rng, bound=0.12 if hostile else 0.35) if kind is Pod else valid_objects.device_class(rng)
 
 
@@ -107,6 +108,6 @@ def _named(way: Callable[..., object]) -> str:
 
 
 def _dumped(rng: Random, thing: Json) -> bytes:
-    """As a client in some language would write it: blanks or none, everything escaped or nothing."""
+    """Encodes as some client would: with or without blanks, everything escaped or nothing."""
     separators = rng.choice(((",", ":"), (", ", ": ")))
     return json.dumps(thing, separators=separators, ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass")

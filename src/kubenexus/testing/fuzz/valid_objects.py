@@ -1,7 +1,7 @@
-"""Objects as an API server would send them: the good ones that hostile ones are mixed with, or made from.
+"""Valid objects as an API server would send them, mixed with malformed ones or mutated into them.
 
-Names come from small pools. So updates without an add, deletes of the unknown, pods on nodes nobody has seen and a name
-that comes back with another UID all happen by themselves.
+Names come from small pools. Updates without an add, deletes of unknown objects, pods on unknown nodes and names that
+return with another UID therefore occur by themselves.
 """
 
 from random import Random
@@ -27,7 +27,7 @@ def node_name(rng: Random) -> str:
 
 
 def node(rng: Random) -> Json:
-    """Sixteen cores and a zone; some with taints, images, accelerators or a cordon."""
+    """Returns a node with sixteen cores and a zone; some have taints, images, accelerators or a cordon."""
     name = node_name(rng)
     allocatable = {"cpu": "16", "memory": "64Gi", "pods": "40", "ephemeral-storage": "100Gi"}
     if rng.random() < 0.3:
@@ -49,7 +49,7 @@ def device_class(rng: Random) -> Json:
 
 
 def pod(rng: Random, bound: float) -> Json:
-    """A pod that waits, or (with this probability) runs on some node, seen before or not."""
+    """Returns a pod that waits or, with probability `bound`, runs on some node, known or not."""
     number = rng.randrange(PODS)
     name = f"pod-{number}"
     status: Json = {"phase": "Pending"}

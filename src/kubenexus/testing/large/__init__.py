@@ -1,5 +1,5 @@
-"""Objects as large as an API server accepts, and a whole scheduler whose turns are timed while it meets them.
+"""Objects as large as an API server accepts, and a whole scheduler whose turns are timed while it processes them.
 
-`pods` and `others` make the objects: one field grown to a number of entries, or to a number of bytes. `stage` plays a
-cluster around a scheduler. The bench row `longest turn` and the growing fuzz run are both made of these.
+`pods` and `objects` create objects with one field grown to a number of entries or bytes. `large_cluster` runs a
+scheduler on a cluster. The benchmark row `longest turn` and the growing fuzz run use these.
 """

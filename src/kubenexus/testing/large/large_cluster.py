@@ -1,7 +1,7 @@
-"""A whole scheduler in virtual time on a cluster of many nodes, and how long each turn of its loop takes.
+"""A whole scheduler in virtual time on a cluster of many nodes, with the duration of each turn of its loop.
 
-Every callback of the event loop is timed: a batch of news, a burst of decisions, a step of whatever writes to the API
-server. The time is that this thread ran, so that a busy machine makes no turn longer.
+Every callback of the event loop is timed: a batch of watch events, a burst of decisions, a step of an API writer. The
+time is CPU time of this thread, which does not depend on the load of the machine.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _encode = msgspec.json.encode
 
 
 class LongestTurn(NamedTuple):
-    """The longest turn of a step, and by how much the process was larger in it than before."""
+    """The longest turn of a step, and the growth of the process during it."""
 
     step: str
     seconds: float
@@ -49,7 +49,7 @@ class LongestTurn(NamedTuple):
 
 
 class AcceptingServer:
-    """Says yes to everything, and remembers which pods were bound where."""
+    """Accepts every call, and records which pods were bound where."""
 
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
@@ -88,7 +88,7 @@ class _Timed:
 
 
 class LargeCluster:
-    """Made inside a virtual loop; see `run_on_large_cluster`. `longest` are the longest turns, by step."""
+    """Created inside a virtual loop; see `run_on_large_cluster`."""
 
     def __init__(self, timed: _Timed) -> None:
         self.server, self._timed = AcceptingServer(), timed
@@ -101,7 +101,7 @@ class LargeCluster:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self, nodes: int) -> None:
-        """Nodes and pods as from lists, and everything that runs beside."""
+        """Delivers nodes, volumes and pods as from lists, and starts the scheduler."""
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self.scheduler.schedule())]
         hear = self._hearer(kinds.NODES)
@@ -121,10 +121,10 @@ class LargeCluster:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # --- what happens -----------------------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------------------------
 
     async def seen(self, step: str, thing: Json, resource: ApiResource = kinds.PODS, what: str = ADDED) -> LongestTurn:
-        """News of one object, as a line of a watch, and whatever follows from it."""
+        """Delivers one object as a line of a watch, and waits for the consequences."""
         line = _line(what, thing)
         return await self._step(step, lambda: self._hear(resource, line))
 
@@ -135,25 +135,25 @@ class LargeCluster:
         return await self.seen(step, thing, resource, MODIFIED)
 
     async def passes(self, step: str, seconds: float) -> LongestTurn:
-        """Time passes: backoffs end, what was refused is tried again."""
+        """Lets time pass: backoffs end, and refused pods are tried again."""
         return await self._step(step, None, seconds)
 
     def node_of(self, name: str) -> str:
-        """Where a pod was bound to; "" if it was not."""
+        """Returns the node that a pod was bound to, or ""."""
         return self.server.bound.get(name, "")
 
     def refused_by(self, name: str) -> tuple[str, ...]:
-        """Who refused a pod, by name."""
+        """Returns the plugins that refused a pod."""
         decision = self.scheduler.queue.last_decision(f"default/{name}")
         return () if decision is None else decision.diagnosis.refused_by
 
     def said_of(self, name: str) -> str:
-        """Why a pod waits; "" if it does not."""
+        """Returns why a pod waits, or ""."""
         decision = self.scheduler.queue.last_decision(f"default/{name}")
         return "" if decision is None else decision.sentence()
 
     async def _step(self, step: str, act: Callable[[], None] | None, seconds: float = 2.0) -> LongestTurn:
-        await asyncio.sleep(0)  # the turn in which the object was made is the play's own
+        await asyncio.sleep(0)  # the turn that created the object belongs to the test
         self._timed.longest, before = 0.0, _clear_peak()
         if act is not None:
             asyncio.get_running_loop().call_soon(act)
@@ -177,7 +177,7 @@ class LargeCluster:
 
 
 def run_on_large_cluster(play: Callable[[LargeCluster], Awaitable[None]], nodes: int = NODES) -> None:
-    """Play a scenario on a cluster of its own, in virtual time."""
+    """Runs a scenario on a cluster of its own, in virtual time."""
     timed = _Timed()
 
     async def played() -> None:
@@ -203,7 +203,7 @@ _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def _clear_peak() -> int:
-    """How large the process is now, in bytes; its peak counts anew from here, where the system can do that."""
+    """Returns the size of the process in bytes, and resets its peak where the system supports that."""
     with contextlib.suppress(OSError):
         _CLEAR.write_text("5", encoding="ascii")
     return _field("VmRSS:")
@@ -214,7 +214,7 @@ def _peak() -> int:
 
 
 def _field(name: str) -> int:
-    """Of this process's memory; 0 where the system does not tell."""
+    """Returns a field of this process's memory status; 0 where the system does not provide it."""
     try:
         lines = _STATUS.read_text(encoding="ascii").splitlines()
     except OSError:

@@ -9,7 +9,8 @@ from kubenexus.testing.large.pods import HOSTNAME, Json
 
 
 def node(number: int, name: str = "") -> Json:
-    """One of many nodes: zones and racks, two labels that a quarter of the nodes have, a taint on every tenth."""
+    """Returns one of many nodes: zones and racks, eight labels that are each on a quarter of the nodes, a taint on
+    every tenth."""
     name = name or f"node-{number}"
     labels = {HOSTNAME: name, "zone": f"z{number % 3}", "rack": f"r{number // 40}"}
     labels |= {f"node-label-{i}": f"v{number % 7}" for i in range(number % 4 * 8, number % 4 * 8 + 8)}
@@ -25,7 +26,7 @@ def node(number: int, name: str = "") -> Json:
 
 
 def claim(number: int) -> tuple[Json, Json]:
-    """A claim that is bound, and its volume, which nodes of one zone can use."""
+    """Returns a bound claim and its volume, which nodes of one zone can use."""
     name = f"claim-{number}"
     terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z0"]}]}]
     volume = {
@@ -44,7 +45,7 @@ def claim(number: int) -> tuple[Json, Json]:
 
 
 class LargeObject(NamedTuple):
-    """A kind, and an object of it with so many entries in one field."""
+    """A kind, and a function that creates an object with so many entries in one field."""
 
     resource: ApiResource
     make: Callable[[int], Json]

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 Json = dict[str, Any]
 Grow = Callable[[Json, int], None]
-BYTES: Final = 1_500_000  # what an API server accepts of one object
+BYTES: Final = 1_500_000  # the limit of an API server for one object
 APP: Final = {"matchLabels": {"app": "w"}}
 
 
 def plain(name: str, node: str = "") -> Json:
-    """An ordinary pod, which waits or runs on a node."""
+    """Returns an ordinary pod, which waits or runs on a node."""
     requests = {"cpu": "100m", "memory": "64Mi"}
     container = {"name": "main", "image": "registry.example/app:v1", "resources": {"requests": requests}}
     spec: Json = {"containers": [container]}
@@ -36,7 +36,7 @@ def _spread(key: str, selector: str, when: str) -> Grow:
 
 
 def _pod_affinity(kind: str, key: str, preferred: bool = False, **term: Any) -> Grow:
-    """Terms that differ in what they select, or in what `term` gives them."""
+    """Terms that differ in their selector, or in the fields of `term`."""
 
     def grow(pod: Json, number: int) -> None:
         terms = []
@@ -113,7 +113,7 @@ def _tolerations(key: str) -> Grow:
 
 
 def _container(i: int, **more: Any) -> Json:
-    """With what the API server itself adds to each."""
+    """A container with the defaults of the API server."""
     usual = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
     return {"name": f"c{i}", "image": f"i{i}", "imagePullPolicy": "Always", **usual, **more}
 
@@ -129,14 +129,14 @@ def _containers(field: str, **more: Any) -> Grow:
 def _resources(name: str, field: str = "requests", amount: str = "1") -> Grow:
     def grow(pod: Json, number: int) -> None:
         asked = {name.format(i): amount.format(i + 1) for i in range(number)}
-        for each in {field, "limits"}:  # an extended resource must have both, and they must be the same
+        for each in {field, "limits"}:  # an extended resource must have both, and they must be equal
             pod["spec"]["containers"][0].setdefault("resources", {})[each] = asked
 
     return grow
 
 
 def _resources_of_containers(pod: Json, number: int) -> None:
-    """Sidecars, each with a resource of its own: what they hold together grows with each."""
+    """Sidecars, each with a resource of its own: the sum of the requests grows with each."""
     pod["spec"]["initContainers"] = [
         _container(i, restartPolicy="Always", resources={each: {f"e.co/r{i}": "1"} for each in ("requests", "limits")})
         for i in range(number)

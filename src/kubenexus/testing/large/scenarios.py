@@ -1,7 +1,7 @@
-"""What is played with a large object: it comes, others come and go beside it, it changes, and it leaves.
+"""Scenarios with a large object: it arrives, other objects come and go, it changes, and it is deleted.
 
-Each scene leaves the cluster as it was, and returns the turns it took. An ordinary pod that comes beside the object has
-to be placed: if it is not, the scene says so.
+Each scenario restores the cluster and returns its turns. It raises NotPlacedError if an ordinary pod beside the object
+is not placed.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -24,7 +24,7 @@ class NotPlacedError(KubeNexusError):
 
 
 class LargeScenario(msgspec.Struct, frozen=True):
-    """The turns of a scene, and whether the object was more work than one may be."""
+    """The turns of a scenario, and whether the budget refused the object."""
 
     turns: tuple[LongestTurn, ...]
     refused: bool = False
@@ -39,7 +39,7 @@ class LargeScenario(msgspec.Struct, frozen=True):
 
 
 def grown(grow: Grow, number: int, *, at: str = "", uid: str = "") -> Json:
-    """A pod with one field of so many entries; it waits, or runs on a node."""
+    """Returns a pod with one field of so many entries; it waits, or runs on a node."""
     pod = plain(NAME, at)
     pod["metadata"]["uid"] += uid
     grow(pod, number)
@@ -47,12 +47,12 @@ def grown(grow: Grow, number: int, *, at: str = "", uid: str = "") -> Json:
 
 
 def fits(thing: Json) -> bool:
-    """Whether an API server would accept it."""
+    """Whether an API server would accept the size of the object."""
     return len(msgspec.json.encode(thing)) <= BYTES
 
 
 async def waits(stage: LargeCluster, pod: Json) -> LargeScenario:
-    """A pod that waits, is placed or refused, and is woken by what happens around it."""
+    """A pending pod: it is placed or refused, and retried after other events."""
     turns = [await stage.seen("it comes", pod)]
     refused = stage.refused_by(NAME) == (POD_LIMITS,)
     turns += [turn async for turn in _others(stage)]
@@ -66,7 +66,7 @@ async def waits(stage: LargeCluster, pod: Json) -> LargeScenario:
 
 
 async def runs(stage: LargeCluster, pod: Json) -> LargeScenario:
-    """A pod that somebody else bound: it cannot be refused."""
+    """A pod that another scheduler bound: it cannot be refused."""
     turns = [await stage.seen("it comes", pod)]
     turns += [turn async for turn in _others(stage)]
     pod["metadata"]["labels"]["changed"] = "yes"
@@ -76,7 +76,7 @@ async def runs(stage: LargeCluster, pod: Json) -> LargeScenario:
 
 
 async def stands(stage: LargeCluster, dimension: str, number: int) -> LargeScenario:
-    """A node, or something of another kind."""
+    """A node, or an object of another kind."""
     resource, make = OTHERS[dimension]
     thing = make(number)
     turns = [await stage.seen("it comes", thing, resource)]
@@ -89,14 +89,14 @@ async def stands(stage: LargeCluster, dimension: str, number: int) -> LargeScena
 
 
 def dimensions() -> Iterator[tuple[str, str]]:
-    """What a scene is about, and the field that grows in it."""
+    """Yields the subject of each scenario and the field that grows in it."""
     yield from (("a pod that waits", dimension) for dimension in PODS)
     yield from (("a pod that runs", dimension) for dimension in PODS)
     yield from (("another object", dimension) for dimension in OTHERS)
 
 
 async def play(stage: LargeCluster, about: str, dimension: str, number: int) -> LargeScenario | None:
-    """One scene; None if no API server would accept the object."""
+    """Runs one scenario; None if the object is too large for an API server."""
     if about == "another object":
         return await stands(stage, dimension, number) if fits(OTHERS[dimension].make(number)) else None
     pod = grown(PODS[dimension], number, at=_HOME if about == "a pod that runs" else "", uid=f"-{number}")
@@ -106,7 +106,7 @@ async def play(stage: LargeCluster, about: str, dimension: str, number: int) -> 
 
 
 async def _others(stage: LargeCluster) -> AsyncIterator[LongestTurn]:
-    """An ordinary pod comes and is placed, a node comes and goes."""
+    """An ordinary pod arrives and is placed, a node is added and removed."""
     yield await stage.seen("a pod comes", plain(BESIDE))
     where = stage.node_of(BESIDE)
     if not where:

@@ -1,12 +1,12 @@
-"""The judge: compares our answers with what Kubernetes' own plugins answered, plugin by plugin and node by node.
+"""Compares our answers with the recorded ones of Kubernetes' own plugins, plugin by plugin and node by node.
 
     python -m kubenexus.testing.oracle PATH...
 
-    files ─▶ cluster (a ledger per case) ─▶ ours (our answers) ─▶ cases, scores, vectors (compare) ─▶ tally ─▶ report
-      └────▶ held (how much there is to compare, counted without any of the above)
+    files ─▶ cluster ─▶ our_answers ─▶ cases, scores, vectors ─▶ comparison_counts ─▶ report
+      └────▶ answer_counts (how much there is to compare, counted without any of the above)
 
-What is compared follows from which plugins are built in (`upstream.BuiltProfile`): a plugin that is added to
-`kubenexus.plugins` is judged from then on, and what is not built is counted as *not compared*.
+The built-in plugins determine what is compared (`upstream.BuiltProfile`): a plugin that is added to `kubenexus.plugins`
+is compared from then on, and answers of missing plugins count as *not compared*.
 """
 
 from kubenexus.testing.oracle.compare_run import judge

@@ -1,7 +1,7 @@
-"""How much a file holds, counted from its plain JSON alone.
+"""Counts the answers in a file from its plain JSON alone.
 
-Deliberately knows nothing of how the comparison is made: it is what the comparison's own count is checked against, so
-that an answer which is silently passed over shows up as a number.
+It shares no code with the comparison: the comparison's own count is checked against it, so that a skipped answer shows
+up as a number.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from kubenexus.testing.oracle.upstream import FILTERS, SCORES
 
 
 def in_case(kind: str, nodes: int, expected: dict[str, Any]) -> Counter[Key]:
-    """All answers about all incoming pods of one case; the case itself counts as one, for whether it can be judged."""
+    """Counts all answers about all incoming pods of one case; the case itself counts as one."""
     held = Counter({Key(kind, "case"): 1})
     for pod in expected["pods"].values():
         held.update(in_pod(kind, nodes, pod))
@@ -20,7 +20,7 @@ def in_case(kind: str, nodes: int, expected: dict[str, Any]) -> Counter[Key]:
 
 
 def in_pod(kind: str, nodes: int, pod: dict[str, Any]) -> Counter[Key]:
-    """Whatever is said, or said by being absent, about one incoming pod on so many nodes."""
+    """Counts all answers about one incoming pod on so many nodes, including those expressed by absence."""
     held: Counter[Key] = Counter()
     for aspect in ("requests", "nonZeroRequests", "preFilterFail", "preFilterNodes", "error"):
         held[Key(kind, aspect)] = 1
@@ -49,7 +49,7 @@ def _count_scores(held: Counter[Key], kind: str, pod: dict[str, Any]) -> None:
 
 
 def in_vector(kind: str, vector: dict[str, Any]) -> Counter[Key]:
-    """A vector holds what is said besides its input; a list holds as many answers as it has elements."""
+    """Counts the fields of a vector besides its input; a list counts once for each element."""
     held = Counter({Key(kind, "case"): 1})
     match kind.removeprefix("vectors-"):
         case "quantities":

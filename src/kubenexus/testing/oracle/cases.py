@@ -1,8 +1,8 @@
-"""One case: every incoming pod against every node, our answers beside Kubernetes'.
+"""Compares one case: every incoming pod on every node, our answers beside Kubernetes'.
 
-An answer that a plugin we have not built took part in is compared as far as it can be, and the rest is counted as not
-compared. Where a rule of ours refuses what such a plugin would have placed (docs/differences.md), what becomes of those
-nodes is not compared, and the report says how often.
+An answer that a plugin we lack took part in is compared as far as possible; the rest counts as not compared. Where a
+rule of ours refuses what such a plugin would have placed (docs/differences.md), those nodes are not compared, and the
+report says how often.
 """
 
 import msgspec
@@ -25,7 +25,7 @@ _EXPECTED = msgspec.json.Decoder(Expected)
 
 
 def compare_case(item: Item, tally: ComparisonCounts, built: BuiltProfile) -> None:
-    """Judge a case. Raises whatever goes wrong in reading it or in answering."""
+    """Compares a case. Raises any error of reading it or of answering."""
     expected = _EXPECTED.decode(item.expected).pods
     pods = {pod.key: pod for pod in incoming(item.case)}
     if pods.keys() != expected.keys():
@@ -49,7 +49,7 @@ def _compare_pod(
     _compare_nodes(ours, expected, say, tally)
     _compare_errors(ours, expected, say, tally)
     compare_scores(ours, expected, say, tally)
-    # These two are answers of rooms that do not exist yet.
+    # Preemption and device allocation are not built yet.
     tally.leave("preemption", int(expected.preemption is not None))
     tally.leave("devices", sum(map(len, expected.devices.values())))
 
@@ -62,7 +62,7 @@ def _compare_requests(pod: Pod, expected: ExpectedPod, tally: ComparisonCounts) 
 
 
 def _compare_prefilter(ours: OurAnswers, expected: ExpectedPod, built: BuiltProfile, tally: ComparisonCounts) -> None:
-    """Each plugin's PreFilter on its own."""
+    """Compares each plugin's PreFilter on its own."""
     for plugin in FILTERS:
         if plugin not in built.filters:
             tally.leave("skipFilter", plugin=plugin)
@@ -75,7 +75,7 @@ def _compare_prefilter(ours: OurAnswers, expected: ExpectedPod, built: BuiltProf
 
 
 def _compare_prefilters(ours: OurAnswers, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts) -> None:
-    """All PreFilters together: the failure that ends the attempt, or the nodes that are left."""
+    """Compares all PreFilters together: the failure that ends the attempt, or the remaining nodes."""
     fail, nodes = expected.pre_filter_fail, expected.pre_filter_nodes
     if ours.refused is not None and ours.kept_back:
         tally.leave("preFilterFail", because=NOT_BUILT)
@@ -92,7 +92,7 @@ def _compare_prefilters(ours: OurAnswers, expected: ExpectedPod, say: Comparabil
 
 
 def _compare_filters(ours: OurAnswers, expected: ExpectedPod, built: BuiltProfile, tally: ComparisonCounts) -> None:
-    """Each filter on its own, on every node and in both directions: what it accepts must be accepted, too."""
+    """Compares each filter on its own, on every node: refusals and acceptances."""
     nodes = len(ours.columns.row_of)
     for plugin in FILTERS:
         if plugin not in built.filters:
@@ -103,7 +103,7 @@ def _compare_filters(ours: OurAnswers, expected: ExpectedPod, built: BuiltProfil
 
 
 def _compare_nodes(ours: OurAnswers, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts) -> None:
-    """What becomes of each node when all filters are asked, nominated pods counted in."""
+    """Compares the outcome of each node with all filters, nominated pods counted in."""
     for node in expected.feasible:
         if node in ours.kept_back:
             tally.leave("feasible", because=NOT_BUILT)
@@ -126,7 +126,7 @@ def _compare_nodes(ours: OurAnswers, expected: ExpectedPod, say: Comparability, 
 
 
 def _compare_errors(ours: OurAnswers, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts) -> None:
-    """How the attempt ends where it does not end with a node."""
+    """Compares how the attempt ends without a node."""
     if ours.kept_back:
         tally.leave("error", because=NOT_BUILT)
         tally.leave("fitError", int(expected.fit_error is not None), because=NOT_BUILT)
@@ -135,7 +135,7 @@ def _compare_errors(ours: OurAnswers, expected: ExpectedPod, say: Comparability,
         tally.leave("error")
     else:
         texts = {_error(ours.firsts.get(node)) for node, r in expected.rejects.items() if say.first(r)} - {""}
-        # Nodes are looked at side by side, so upstream reports the error of any one of them.
+        # Upstream filters nodes in parallel and reports the error of any one of them.
         tally.compare("error", expected.error if expected.error in texts else ", ".join(sorted(texts)), expected.error)
     if expected.fit_error is None:
         return

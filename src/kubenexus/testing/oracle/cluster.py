@@ -1,4 +1,4 @@
-"""From the objects of a case to a ledger. What a new plugin needs to see of a cluster is fed here."""
+"""Builds a ledger from the objects of a case. Objects that a new plugin reads are added here."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +11,8 @@ from kubenexus.api.core import DeviceClass, Node, Pod
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.state.ledger import Ledger
 
-# For each list of objects: the type it is read as, and how the ledger is told. Lists that are not named here hold
-# objects that no rule of ours reads yet.
+# For each list of objects: the type to decode, and the ledger's method. Lists that are not named here hold objects that
+# no plugin of ours reads yet.
 FEEDS: dict[str, tuple[type[Any], Callable[[Ledger, Any], object]]] = {
     "deviceClasses": (DeviceClass, Ledger.upsert_device_class),
     "namespaces": (Namespace, Ledger.upsert_namespace),
@@ -33,7 +33,7 @@ FEEDS: dict[str, tuple[type[Any], Callable[[Ledger, Any], object]]] = {
 
 
 class OracleCase(msgspec.Struct):
-    """A cluster and the pods that come to it, each evaluated alone."""
+    """A cluster and the incoming pods, each evaluated alone."""
 
     id: str
     kind: str
@@ -49,7 +49,7 @@ class Item(msgspec.Struct):
 
 
 def ledger_of(case: OracleCase) -> Ledger:
-    """A fresh ledger that was told of every object, in the order of the lists."""
+    """Returns a fresh ledger with all objects, in the order of `FEEDS`."""
     ledger = Ledger()
     for name, (kind, tell) in FEEDS.items():
         for raw in case.objects.get(name, []):
@@ -62,7 +62,7 @@ def incoming(case: OracleCase) -> list[Pod]:
 
 
 def _read(raw: msgspec.Raw, kind: type[Any]) -> Any:
-    """Through the decoder that reads the API server's bytes: it is on trial like everything else."""
+    """Decodes through the decoder for the API server's bytes, so that it is compared, too."""
     found = read_object(raw, kind)
     if isinstance(found, Unreadable):
         raise found.error

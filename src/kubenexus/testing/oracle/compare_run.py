@@ -1,4 +1,4 @@
-"""Going through the files, on several processes, one bad element never spoiling the others."""
+"""Processes the files on several processes; a bad element does not affect the others."""
 
 import multiprocessing
 import os
@@ -41,8 +41,10 @@ def judge(
     most: int = 3,
     jobs: int | None = 1,
 ) -> ComparisonCounts:
-    """Compare all that the paths hold: of the kinds `only` and the cases named, if any are. `jobs` processes; None
-    takes as many as there are CPUs. `most` differences of each kind, aspect and plugin are kept."""
+    """Compares all elements at the paths, restricted to the kinds `only` and the named cases, if any.
+
+    Uses `jobs` processes; None means one for each CPU. Keeps `most` differences of each kind, aspect and plugin.
+    """
     files, problems = find(paths)
     kinds, whole = frozenset(only), ComparisonCounts("", most=most)
     whole.problems = [str(problem) for problem in problems]
@@ -64,7 +66,7 @@ def _split(file: Path, cases: Iterable[str], most: int) -> Iterator[Task]:
 
 
 def _run_all(tasks: list[Task], jobs: int) -> Iterator[ComparisonCounts]:
-    """The results in the order of the tasks, whoever finished first."""
+    """Yields the results in the order of the tasks, regardless of which finishes first."""
     if jobs <= 1 or len(tasks) <= 1:
         yield from map(run, tasks)
         return
@@ -79,7 +81,7 @@ def _built() -> BuiltProfile:
 
 
 def run(task: Task) -> ComparisonCounts:
-    """One task, start to end: what a worker does."""
+    """Runs one task; called in a worker."""
     kind = kind_of(task.path)
     tally = ComparisonCounts(kind, most=task.most)
     try:
@@ -120,7 +122,7 @@ def _vector(raw: msgspec.Raw, part: ComparisonCounts, wanted: frozenset[str], ta
 
 
 def _failed(part: ComparisonCounts, error: Exception) -> ComparisonCounts:
-    """A case that could not be judged, for whatever reason: one difference, and all it holds was not compared."""
+    """Returns the counts of a case that raised: one difference, and the rest as not compared."""
     key, tally = Key(part.kind, "case"), part.within(part.case)
     tally.held = part.held or Counter({key: 1})
     tally.not_compared = tally.held - Counter({key: 1})

@@ -1,4 +1,4 @@
-"""Counting comparisons: how many were made, how many differ, how many could not be made."""
+"""Counts comparisons: made, different, and impossible."""
 
 from collections import Counter
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import msgspec
 
 
 class Key(NamedTuple):
-    """What is counted together: a kind of case, the aspect that is compared, and the plugin (or empty)."""
+    """What is counted together: the kind of case, the aspect, and the plugin (or "")."""
 
     kind: str
     aspect: str
@@ -15,7 +15,7 @@ class Key(NamedTuple):
 
 
 class Difference(msgspec.Struct, frozen=True, gc=False):
-    """One answer of ours that is not Kubernetes'. Says where to look and both answers."""
+    """One answer of ours that differs from Kubernetes', with its location and both answers."""
 
     key: Key
     case: str
@@ -26,7 +26,7 @@ class Difference(msgspec.Struct, frozen=True, gc=False):
 
 
 class ComparisonCounts:
-    """A running count for one kind. Differences are all counted, and the first `most` of each key are kept."""
+    """The counts of one kind. All differences are counted, and the first `most` of each key are kept."""
 
     def __init__(self, kind: str, case: str = "", pod: str = "", most: int = 3) -> None:
         self.kind, self.case, self.pod, self.most = kind, case, pod, most
@@ -34,16 +34,16 @@ class ComparisonCounts:
         self.compared: Counter[Key] = Counter()
         self.different: Counter[Key] = Counter()
         self.not_compared: Counter[Key] = Counter()
-        self.because: Counter[str] = Counter()  # those of the latter that are left on purpose, by the reason
+        self.because: Counter[str] = Counter()  # those not compared on purpose, by the reason
         self.differences: list[Difference] = []
         self.problems: list[str] = []
 
     def within(self, case: str, pod: str = "") -> "ComparisonCounts":
-        """An empty tally for a part, to be added when the part is done (or dropped if it breaks off)."""
+        """Returns empty counts for a part, which the caller adds when the part is done, or drops."""
         return ComparisonCounts(self.kind, case, pod, self.most)
 
     def compare(self, aspect: str, ours: Any, expected: Any, *, plugin: str = "", node: str = "") -> None:
-        """One comparison."""
+        """Records one comparison."""
         key = Key(self.kind, aspect, plugin)
         self.compared[key] += 1
         if ours != expected:
@@ -52,7 +52,7 @@ class ComparisonCounts:
     def compare_nodes(
         self, aspect: str, ours: dict[str, Any], expected: dict[str, Any], *, plugin: str, nodes: int
     ) -> None:
-        """One comparison for each of so many nodes. A node that is in neither table got the same answer: accepted."""
+        """Records one comparison for each of `nodes` nodes. A node in neither table was accepted by both."""
         key = Key(self.kind, aspect, plugin)
         self.compared[key] += nodes
         if ours != expected:
@@ -61,7 +61,7 @@ class ComparisonCounts:
                     self.differs(key, ours.get(node, "accepted"), expected.get(node, "accepted"), node)
 
     def leave(self, aspect: str, number: int = 1, *, plugin: str = "", because: str = "") -> None:
-        """So many comparisons that cannot be made."""
+        """Records comparisons that cannot be made."""
         if number:
             self.not_compared[Key(self.kind, aspect, plugin)] += number
             if because:
@@ -89,7 +89,7 @@ class ComparisonCounts:
 
     @property
     def unbalanced(self) -> list[Key]:
-        """Where what was compared and what was not do not add up to what the files hold."""
+        """The keys for which compared and not compared do not add up to what the files hold."""
         keys = {*self.held, *self.compared, *self.not_compared}
         return sorted(key for key in keys if self.held[key] != self.compared[key] + self.not_compared[key])
 
@@ -101,7 +101,7 @@ class ComparisonCounts:
 
 
 def shown(answer: Any) -> str:
-    """An answer on one line: sets and tables sorted, so that two runs print the same."""
+    """Formats an answer on one line: sets and tables sorted, so that two runs print the same."""
     if isinstance(answer, (set, frozenset)):
         return "{" + ", ".join(sorted(map(shown, answer))) + "}"
     if isinstance(answer, dict):

@@ -1,24 +1,24 @@
-"""What Kubernetes answered for one pod, typed. A field we do not know is an error: nothing is skipped in silence."""
+"""The recorded answers for one pod, typed. An unknown field is an error, so that nothing is skipped silently."""
 
 from typing import Any, NamedTuple
 
 import msgspec
 
-# Code and reasons of a refusal. Reasons are compared as a set: upstream gives them in random order in places.
+# Code and reasons of a refusal. Reasons are compared as a set: upstream returns some in random order.
 Status = tuple[str, frozenset[str]]
-# The same with the plugin that gave it.
+# The same with the plugin.
 First = tuple[str, str, frozenset[str]]
 
 
 class PreFiltered(NamedTuple):
-    """What one plugin said before any node was looked at: it refused the pod, or it restricted the nodes."""
+    """The result of one plugin's PreFilter: it refused the pod, or it restricted the nodes."""
 
     status: Status | None = None
     nodes: frozenset[str] | None = None
 
 
 class _Said(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A piece of the recorded answer."""
+    """A part of the recorded answer."""
 
 
 class RecordedPreFilter(_Said, frozen=True):

@@ -1,6 +1,6 @@
-"""What makes one recorded case different from another: the verdicts it holds and the fields its objects use.
+"""The features of a recorded case: the verdicts it contains and the fields its objects use.
 
-A sample that has every feature of a file exercises every rule that the file exercises, if not as often.
+A sample with every feature of a file exercises every rule that the file exercises, if less often.
 """
 
 import itertools
@@ -12,7 +12,7 @@ Feature: TypeAlias = tuple[str, ...]
 
 # Below these the keys are the cluster's own data, not fields of the API.
 _DATA = frozenset({"annotations", "disruptedPods", "labels", "matchLabels", "nodeSelector", "volumeAttributes"})
-# Fields whose values choose a rule. Values of all other texts are names, amounts and times.
+# Fields whose values select a rule. All other texts are names, amounts and times.
 _CHOICES = frozenset(
     {
         "accessModes",
@@ -43,7 +43,7 @@ _NAMES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
 
 
 class Verdict(NamedTuple):
-    """A refusal as a plugin gives it, without the names of objects. `point`: Filter, PreFilter or PreScore."""
+    """A refusal of a plugin, without the names of objects. `point`: Filter, PreFilter or PreScore."""
 
     point: str
     plugin: str
@@ -52,14 +52,14 @@ class Verdict(NamedTuple):
 
 
 def without_names(text: str) -> str:
-    """The text of a refusal with every name of an object replaced, so that equal refusals are equal texts."""
+    """Replaces every name of an object in a refusal, so that equal refusals are equal texts."""
     for pattern, instead in _NAMES:
         text = pattern.sub(instead, text)
     return text
 
 
 def verdicts(expected: dict[str, Any]) -> Iterator[Verdict]:
-    """Every refusal that is recorded for the incoming pods of a case, each as often as it is there."""
+    """Yields every recorded refusal of the incoming pods of a case, with repetitions."""
     for pod in expected["pods"].values():
         for reject in pod.get("rejects", {}).values():
             for plugin, (code, *reasons) in reject.get("all", {}).items():
@@ -73,7 +73,7 @@ def verdicts(expected: dict[str, Any]) -> Iterator[Verdict]:
 
 
 def of_case(item: dict[str, Any]) -> set[Feature]:
-    """The features of an element of a file of cases."""
+    """Returns the features of an element of a file of cases."""
     case, expected = item["case"], item["expected"]
     found: set[Feature] = set(verdicts(expected))
     for name, objects in case["objects"].items():
@@ -85,7 +85,7 @@ def of_case(item: dict[str, Any]) -> set[Feature]:
 
 
 def of_vector(vector: dict[str, Any]) -> set[Feature]:
-    """The features of a small vector: its fields, the shape of its number, the words of its error."""
+    """Returns the features of a small vector: its fields, the form of its number, the text of its error."""
     found = set(_fields(vector, ()))
     if isinstance(text := vector.get("in"), str):
         found.add(("in", re.sub(r"\d+", "9", text), str("error" in vector), str("overflow" in vector)))
@@ -95,7 +95,7 @@ def of_vector(vector: dict[str, Any]) -> set[Feature]:
 
 
 def _fields(value: Any, path: Feature) -> Iterator[Feature]:
-    """The paths of all fields that are set, and the value where it chooses a rule."""
+    """Yields the paths of all set fields, with the value where it selects a rule."""
     if isinstance(value, dict):
         yield path
         if path and path[-1] in _DATA:
@@ -111,7 +111,7 @@ def _fields(value: Any, path: Feature) -> Iterator[Feature]:
 
 
 def _answers(pod: dict[str, Any]) -> Iterator[Feature]:
-    """What was recorded for one pod, apart from single refusals: combinations, scores, how the attempt ends."""
+    """Yields features of one pod's answer besides single refusals: combinations, scores, how the attempt ends."""
     yield from (("answer", key) for key in pod)
     yield "feasible", str(min(len(pod["feasible"]), 2))
     yield from (("skipFilter", plugin) for plugin in pod.get("skipFilter", ()))

@@ -1,4 +1,4 @@
-"""Finding and opening the recorded files: gzipped JSON arrays, of cases or of small vectors."""
+"""Finds and opens the recorded files: gzipped JSON arrays, of cases or of small vectors."""
 
 import gzip
 import zlib
@@ -16,11 +16,11 @@ _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class UnusablePath(KubeNexusError):
-    """A path from which nothing can be judged; the text says which and why."""
+    """A path without anything to compare; the text says why."""
 
 
 def find(paths: Iterable[str | Path]) -> tuple[list[Path], list[UnusablePath]]:
-    """The files at these paths (a folder stands for all its recorded files), and the paths that lead nowhere."""
+    """Returns the files at these paths (a folder stands for all its recorded files), and the errors of other paths."""
     files: list[Path] = []
     problems: list[UnusablePath] = []
     for path in map(Path, paths):
@@ -35,12 +35,12 @@ def find(paths: Iterable[str | Path]) -> tuple[list[Path], list[UnusablePath]]:
 
 
 def kind_of(path: Path) -> str:
-    """The kind a file holds, by its name."""
+    """Returns the kind of a file, by its name."""
     return path.name.removesuffix(SUFFIX)
 
 
 def items(path: Path) -> list[msgspec.Raw]:
-    """The elements of a file, not looked into yet: one that is broken must not spoil the others."""
+    """Returns the elements of a file, not decoded yet: a broken one must not affect the others. Raises UnusablePath."""
     try:
         found = _ITEMS.decode(gzip.decompress(path.read_bytes()))
     except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,7 +1,7 @@
-"""Our answers about one incoming pod, in the form Kubernetes' answers were recorded in.
+"""Our answers about one incoming pod, in the format of the recorded ones.
 
-Taken from the same tables a decision reads (`cycle`, `plan`), so that caches, pod classes and diagnosis are judged
-together with the rules. Only where upstream was asked about a rule on its own do we ask the rule on its own.
+They come from the same tables that a decision reads (`cycle`, `plan`), so that caches, pod classes and diagnosis are
+compared together with the plugins. A plugin is called alone only where upstream's was.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from kubenexus.testing.oracle.expected import First, PreFiltered, Status
 
 
 class OurAnswers:
-    """Every property is one aspect; nothing is computed that is not asked for."""
+    """Every property is one aspect, computed on demand."""
 
     def __init__(self, pod: Pod, ledger: Ledger, planner: Planner) -> None:
         self.pod = pod
@@ -39,7 +39,8 @@ class OurAnswers:
         self.plain = self._unlifted() if self.classified.table.pod.pinned else self.classified.table
 
     def _unlifted(self) -> ClassTable:
-        """The pod's table with its pins left in: upstream's NodeAffinity, on its own, refuses the other nodes."""
+        """Returns the pod's table with its pins left in: upstream's NodeAffinity, on its own, refuses the other
+        nodes."""
         pod_class = self.planner.class_cache.make_class(self.pod, self.columns, lift=False)
         table = ClassTable(pod_class, self.planner.profile_plugins, WorkCounter())
         refresh(table, self.columns)
@@ -49,13 +50,13 @@ class OurAnswers:
 
     @cached_property
     def skipped(self) -> frozenset[str]:
-        """Filters that are not concerned with the pod."""
+        """The filters that do not apply to the pod."""
         concerned = {column.plugin.name for column in self.plain.filters}
         return frozenset(plugin.name for plugin in self.planner.profile_plugins.filters) - concerned
 
     @cached_property
     def prefiltered(self) -> dict[str, PreFiltered]:
-        """What each filter said before looking at nodes, if it said anything."""
+        """The PreFilter results by plugin, without empty ones."""
         answers = {plugin.name: self._prefilter(plugin) for plugin in self.planner.profile_plugins.filters}
         return {name: answer for name, answer in answers.items() if answer != PreFiltered()}
 
@@ -71,32 +72,32 @@ class OurAnswers:
 
     @property
     def refused(self) -> First | None:
-        """The refusal of the pod as a whole."""
+        """The refusal of the pod as a whole, or None."""
         verdict = self.classified.rejection
         return None if verdict is None else (verdict.plugin, verdict.code.label, frozenset(verdict.reasons))
 
     @property
     def only(self) -> frozenset[str] | None:
-        """The nodes that are left, if they were restricted."""
+        """The remaining nodes, if they were restricted."""
         return self.classified.node_names if self.classified.rejection is None else None
 
     # --- node by node ---------------------------------------------------------------------------------------------
 
     @cached_property
     def rejects(self) -> dict[str, dict[str, Status]]:
-        """For each filter the nodes it refuses, asked on its own and without nominated pods."""
+        """For each filter the nodes that it refuses, called alone and without nominated pods."""
         return {column.plugin.name: dict(self._rejects(column)) for column in self.plain.filters}
 
     def _rejects(self, column: FilterColumn) -> Iterator[tuple[str, Status]]:
         failed = self.prefiltered.get(column.plugin.name, PreFiltered()).status
         for name, row in self.columns.row_of.items():
             bits = column.at(row)
-            if bits and failed is None:  # a plugin that refused the pod as a whole is not asked about nodes
+            if bits and failed is None:  # a plugin that refused the pod as a whole is not called for nodes
                 yield name, _status(column.reasons.read(bits))
 
     @cached_property
     def firsts(self) -> dict[str, First]:
-        """For each node that is refused, the plugin that refused it first, nominated pods counted in."""
+        """For each refused node, the plugin that refused it first, nominated pods counted in."""
         names = self.columns.row_of
         if self.refused is not None:
             return dict.fromkeys(names, self.refused)
@@ -121,7 +122,7 @@ class OurAnswers:
 
     @cached_property
     def kept_back(self) -> frozenset[str]:
-        """The nodes that a rule refuses which only stands in for a plugin that is not built."""
+        """The nodes refused by a rule that stands in for a plugin we lack."""
         names = self.columns.row_of
         if self.refused is not None:
             stand_ins = {plugin.name for plugin in self.planner.profile_plugins.filters if stands_in(plugin)}
@@ -129,7 +130,7 @@ class OurAnswers:
         columns = [column for column in self.classified.table.filters if stands_in(column.plugin)]
         return frozenset(name for name, row in names.items() if any(column.at(row) for column in columns))
 
-    # --- the end --------------------------------------------------------------------------------------------------
+    # --- the decision ---------------------------------------------------------------------------------------------
 
     @cached_property
     def decision(self) -> Decision:

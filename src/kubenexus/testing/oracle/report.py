@@ -1,4 +1,4 @@
-"""The judgement on paper: tables of counts, and the first differences with both answers."""
+"""Formats the comparison: tables of counts, and the first differences with both answers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -10,14 +10,14 @@ Fold = Callable[[Key], Row]
 
 
 def report(tally: ComparisonCounts, *, detail: bool = False) -> Iterator[str]:
-    """All lines, in reading order: kind by kind, all kinds together, differences, problems, the sum."""
+    """Yields all lines in order: each kind, all kinds together, differences, problems, the sum."""
     if tally.held:
         yield from _tables(tally, detail)
     yield from findings(tally)
 
 
 def findings(tally: ComparisonCounts) -> Iterator[str]:
-    """What is wrong, with both answers, and the sum."""
+    """Yields the differences with both answers, the problems, and the sum."""
     for difference in tally.differences:
         yield from _difference(difference)
     for problem in tally.problems:
@@ -34,12 +34,12 @@ def _tables(tally: ComparisonCounts, detail: bool) -> Iterator[str]:
 
 
 def _by_kind(key: Key) -> Row:
-    """A plugin's answers in all respects on one line; what belongs to no plugin by itself."""
+    """Groups all answers of a plugin in one row; answers without a plugin by aspect."""
     return key.kind, key.plugin or key.aspect
 
 
 def table(titles: Row, tally: ComparisonCounts, fold: Fold) -> Iterator[str]:
-    """One line for each group of keys that `fold` puts together, and the sum of all."""
+    """Yields one line for each group of keys that `fold` maps to one row, and the sum."""
     compared, different, left = (
         _folded(counter, fold) for counter in (tally.compared, tally.different, tally.not_compared)
     )
@@ -62,7 +62,7 @@ def _cells(*numbers: int) -> Row:
 
 
 def _aligned(rows: list[Row], words: int) -> Iterator[str]:
-    """Words to the left, numbers to the right."""
+    """Aligns words to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = zip(row, widths, strict=True)

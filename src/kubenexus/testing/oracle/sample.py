@@ -1,8 +1,8 @@
-"""`python -m kubenexus.testing.oracle.sample FULL OUT`: a small set of recorded verdicts out of a full one.
+"""`python -m kubenexus.testing.oracle.sample FULL OUT`: chooses a sample of recorded verdicts.
 
-Of each file, first the elements that have a feature which the chosen ones lack, those with the most such features for
-their size first; then others, drawn by lot with a fixed seed, up to a share of the file's size. The same full set
-gives the same choice everywhere. `index.json` says what the full set holds and what the sample holds of it.
+Of each file it takes first the elements with features that the chosen ones lack, those with the most such features for
+their size first. Then it adds random others, with a fixed seed, up to a share of the file's size. The same full set
+gives the same sample everywhere. `index.json` describes the content of the full set and of the sample.
 """
 
 import argparse
@@ -23,11 +23,11 @@ from kubenexus.testing.oracle.files import SUFFIX, VECTORS, find, items, kind_of
 
 INDEX = "index.json"
 SEED = 1
-OFTEN = 6  # a refusal that one case shows may be right by chance
+OFTEN = 6  # a refusal that only one case shows may be right by chance
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How much of one kind there is. An answer is what `make oracle` counts as held."""
+    """The amount of one kind. An answer is what `make oracle` counts as held."""
 
     cases: int
     pods: int
@@ -42,7 +42,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """One refusal, names of objects left out, and how often it is recorded."""
+    """One refusal without names of objects, and how often it is recorded."""
 
     point: str
     plugin: str
@@ -60,8 +60,11 @@ class Index(msgspec.Struct, frozen=True):
 
 
 def choose(features: Sequence[set[Feature]], sizes: Sequence[int], share: float, seed: int = SEED) -> list[int]:
-    """The indexes of a sample, in order: every feature at least once and every verdict in `OFTEN` elements, or in all
-    that have it if they are fewer; then elements by lot up to `share` of the sum of sizes."""
+    """Returns the indexes of a sample, in order.
+
+    It has every feature at least once and every verdict in `OFTEN` elements, or in all that have it if they are fewer.
+    Random elements follow, up to `share` of the sum of sizes.
+    """
     there = Counter(feature for each in features for feature in each)
     due = {feature: min(number, OFTEN if isinstance(feature, Verdict) else 1) for feature, number in there.items()}
     chosen: set[int] = set()

@@ -1,4 +1,4 @@
-"""Scores, on the recorded feasible nodes: so a filter's mistake does not hide a scorer's."""
+"""Compares scores on the recorded feasible nodes, so that a filter's error does not hide a scorer's."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def _compare_column(aspect: str, ours: Column, expected: Column, plugin: str, ta
 
 
 def _scores(ours: OurAnswers, nodes: list[str]) -> tuple[dict[str, Column], dict[str, Column], Column]:
-    """Raw and normalised scores of each plugin that has any, and the weighted sums."""
+    """Returns raw and normalised scores of each plugin that has any, and the weighted sums."""
     rows = np.array([ours.columns.row_of[node] for node in nodes], np.int64)
     raw: dict[str, Column] = {}
     norm: dict[str, Column] = {}
@@ -57,7 +57,7 @@ def _column(nodes: list[str], values: Any) -> Column:
 
 
 def _total(expected: ExpectedPod, say: Comparability) -> Column:
-    """The recorded sums without the part of the plugins that we have not built."""
+    """Returns the recorded sums without the part of the plugins that we lack."""
     sums = np.array(expected.total, np.int64)
     for plugin, said in (expected.scores or {}).items():
         if plugin not in say.built.scores:
@@ -68,7 +68,7 @@ def _total(expected: ExpectedPod, say: Comparability) -> Column:
 def _compare_choice(
     ours: OurAnswers, total: Column, expected: ExpectedPod, say: Comparability, tally: ComparisonCounts
 ) -> None:
-    """The best nodes by our sums; and the node a decision takes, through the whole program, must be one of them."""
+    """Compares the best nodes by our sums, and checks that the decision takes one of them."""
     best = frozenset(expected.best or ())
     if say.ranking:
         top = max(total.values())

@@ -1,11 +1,11 @@
-"""What kube-scheduler's default profile runs, and how much of it we have built."""
+"""The plugins of kube-scheduler's default profile, and which of them we have built."""
 
 from typing import Final
 
 from kubenexus.framework.profile import EnabledPlugin, Profile, ProfilePlugins, stands_in
 from kubenexus.plugins import BUILT_IN, default_profile
 
-# In upstream's order: the first that refuses a node is the one that is reported.
+# In upstream's order: the first that refuses a node is reported.
 FILTERS: Final = (
     "NodeName",
     "NodeUnschedulable",
@@ -37,10 +37,11 @@ SCORES: Final = {
 
 
 class BuiltProfile:
-    """Our lineup of upstream's plugins, in our order and with our weights (they are on trial, too), default arguments.
+    """Upstream's plugins as we have them, in our order and with our weights (which are compared, too), default
+    arguments.
 
-    Which of them exist is read from the table of built-in plugins, by point: a plugin may filter and not score yet. One
-    that stands in for what is not built refuses pods here as it does in a cluster, but has no answers to compare.
+    The table of built-in plugins determines which exist, by extension point: a plugin may filter and not score yet. A
+    plugin that stands in for a missing one refuses pods here as in a cluster, but has no answers to compare.
     """
 
     def __init__(self) -> None:

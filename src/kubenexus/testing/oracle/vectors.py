@@ -1,4 +1,4 @@
-"""Small vectors for the functions that everything else stands on: quantities, requests, selectors."""
+"""Small vectors for basic functions: quantities, requests, selectors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ REFUSED = "refused"
 
 
 def compare_vector(vector: dict[str, Any], tally: ComparisonCounts) -> None:
-    """Judge one element of a file of vectors. Raises if the file's kind is not known, or the vector not whole."""
+    """Compares one element of a file of vectors. Raises if the kind is unknown or the vector incomplete."""
     kind = tally.kind.removeprefix(VECTORS)
     if kind not in _KINDS:
         raise KubeNexusError(f"unknown kind of vectors; known: {', '.join(_KINDS)}")
@@ -26,7 +26,7 @@ def compare_vector(vector: dict[str, Any], tally: ComparisonCounts) -> None:
 
 
 def _quantity(vector: dict[str, Any], tally: ComparisonCounts) -> None:
-    """Where Kubernetes overflows, its value and milli are not worth having; ours are capped instead."""
+    """Where Kubernetes overflows, its value and milli are meaningless; ours are capped instead."""
     try:
         ours = Quantity.parse(vector["in"])
         said = {"canonical": ours.canonical(), "sign": ours.sign, "value": ours.units(), "milli": ours.milli()}
