@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubenexus.cli.interrupts import loop_factory
+
 if TYPE_CHECKING:
     from kubenexus.app.flags import Flags
     from kubenexus.app.process import Process
@@ -115,7 +117,7 @@ def _run(config_file: str | None, said: Mapping[str, Any]) -> None:
         )
         await _until_signalled(process)
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(life())
 
 
@@ -151,12 +153,3 @@ def _flags(said: Mapping[str, Any]) -> "Flags":
     plain = ("scheduler_name", "bind_address", "secure_port", "health_bind_address")
     files = ("tls_cert_file", "tls_private_key_file")
     return Flags(leader_election=election, **{name: said[name] for name in (*plain, *files)})
-
-
-def _loop_factory() -> Any:
-    """Returns uvloop's event loop if uvloop is installed: about twice the task switches a second."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
