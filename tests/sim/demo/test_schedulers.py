@@ -63,8 +63,8 @@ def test_everybody_else_has_to_play_it() -> None:
     assert play("none")[3] == "2. Ours: as told"
 
 
-async def _waits(stage: DemoClient) -> str:
-    await stage.until("better times", lambda: "these")
+async def _waits(client: DemoClient) -> str:
+    await client.until("better times", lambda: "these")
     return ""
 
 

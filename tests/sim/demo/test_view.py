@@ -1,4 +1,4 @@
-"""The live view: what it shows of a scene, that it keeps to its terminal, and the picture made of it."""
+"""The live view: what it shows of a cluster state, that it keeps to its terminal, and the picture made of it."""
 
 import io
 import xml.etree.ElementTree as ET
@@ -18,23 +18,23 @@ CAPTION = Caption(TOLD, "4. A node is drained", 4, 7, "kubectl --server=http://1
 
 
 def a_scene(nodes: int = 4) -> ClusterState:
-    scene = ClusterState(VirtualClock(100.0))
+    state = ClusterState(VirtualClock(100.0))
     for number in range(nodes):
-        scene.nodes[f"cpu-{number}"] = a_node(f"cpu-{number}", cpu=16, cordoned=number == 2)
-    scene.nodes["h100-0-0"] = a_node("h100-0-0", cpu=128, gpu=8)
+        state.nodes[f"cpu-{number}"] = a_node(f"cpu-{number}", cpu=16, cordoned=number == 2)
+    state.nodes["h100-0-0"] = a_node("h100-0-0", cpu=128, gpu=8)
     pods = [
         a_pod("shop-1", cpu=4, labels={"app": "shop"}, node="cpu-0"),
         a_pod("batch-1", cpu=8, labels={"app": "batch"}, node="cpu-0"),
         a_pod("train-0", cpu=1, gpu=8, labels={"app": "train"}, node="h100-0-0"),
         a_pod("late", cpu=1, labels={"app": "late"}),
     ]
-    scene.pods = {f"default/{pod.metadata.name}": pod for pod in pods}
-    scene.decisions.extend([ObservedPlacement("shop-1", "cpu-0"), ObservedPlacement("late", "", "no room")])
-    return scene
+    state.pods = {f"default/{pod.metadata.name}": pod for pod in pods}
+    state.decisions.extend([ObservedPlacement("shop-1", "cpu-0"), ObservedPlacement("late", "", "no room")])
+    return state
 
 
-def text(scene: ClusterState, width: int = 100, height: int = 30, *, letters: bool = True) -> list[str]:
-    return [plain(line).rstrip() for line in draw(scene, CAPTION, 175.0, width, height, letters=letters)]
+def text(state: ClusterState, width: int = 100, height: int = 30, *, letters: bool = True) -> list[str]:
+    return [plain(line).rstrip() for line in draw(state, CAPTION, 175.0, width, height, letters=letters)]
 
 
 def row(lines: list[str], name: str) -> str:

@@ -1,4 +1,4 @@
-"""A small world, and how to put things into it."""
+"""A small simulation, and functions that create objects in it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -20,34 +20,36 @@ profiles:
 """
 
 
-def play(scenario: Callable[[Simulation], Awaitable[T]], log: DecisionLog | None = None, **laws: Any) -> T:
-    """A scenario in a world of its own, whose nodes are ready."""
+def play(scenario: Callable[[Simulation], Awaitable[T]], log: DecisionLog | None = None, **options: Any) -> T:
+    """Runs a scenario in a simulation of its own, whose nodes are ready."""
 
     async def whole() -> T:
-        laws.setdefault("without", ("TaintNodesByCondition",))
-        world = Simulation(load(CONFIGURATION, BUILT_IN), BUILT_IN, SimulationOptions(**laws), log or DecisionLog())
-        return await run_scenario(world, scenario)
+        options.setdefault("without", ("TaintNodesByCondition",))
+        simulation = Simulation(
+            load(CONFIGURATION, BUILT_IN), BUILT_IN, SimulationOptions(**options), log or DecisionLog()
+        )
+        return await run_scenario(simulation, scenario)
 
     return run(whole())
 
 
-def create(world: Simulation, resource: ApiResource, item: dict[str, Any], namespace: str = "") -> dict[str, Any]:
-    answer = world.api.now(verbs.create(resource, item, namespace))
+def create(simulation: Simulation, resource: ApiResource, item: dict[str, Any], namespace: str = "") -> dict[str, Any]:
+    answer = simulation.api.now(verbs.create(resource, item, namespace))
     assert answer.code == 201, answer.body
     return item
 
 
-def add_node(world: Simulation, name: str, cpu: str = "4") -> None:
+def add_node(simulation: Simulation, name: str, cpu: str = "4") -> None:
     capacity = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
-    create(world, kinds.NODES, {"metadata": {"name": name}, "status": {"capacity": capacity}})
+    create(simulation, kinds.NODES, {"metadata": {"name": name}, "status": {"capacity": capacity}})
 
 
-def add_pod(world: Simulation, name: str = "", cpu: str = "1") -> None:
+def add_pod(simulation: Simulation, name: str = "", cpu: str = "1") -> None:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     named = {"name": name} if name else {"generateName": "pod-"}
-    create(world, kinds.PODS, {"metadata": named, "spec": {"containers": [container]}}, "default")
+    create(simulation, kinds.PODS, {"metadata": named, "spec": {"containers": [container]}}, "default")
 
 
-def placed(world: Simulation) -> dict[str, str]:
+def placed(simulation: Simulation) -> dict[str, str]:
     """Where every pod is, as the API server has it."""
-    return {key: entry.spec.node_name for key, entry in world.roll.pods.items()}
+    return {key: entry.spec.node_name for key, entry in simulation.tracker.pods.items()}

@@ -19,13 +19,13 @@ def has_node(entry: TrackedPod) -> bool:
     return entry.placed
 
 
-async def ten_pods(world: Simulation) -> dict[str, str]:
+async def ten_pods(simulation: Simulation) -> dict[str, str]:
     for number in range(3):
-        add_node(world, f"n{number}")
+        add_node(simulation, f"n{number}")
     for _ in range(10):
-        add_pod(world)
-    assert await world.roll.until(list(world.roll.pods), has_node, 60) == []
-    return placed(world)
+        add_pod(simulation)
+    assert await simulation.tracker.until(list(simulation.tracker.pods), has_node, 60) == []
+    return placed(simulation)
 
 
 def test_pods_get_nodes() -> None:
@@ -45,11 +45,11 @@ def test_the_same_seed_gives_the_same_log() -> None:
 def test_a_refusal_is_a_decision_too() -> None:
     lines: list[str] = []
 
-    async def scenario(world: Simulation) -> None:
-        add_node(world, "small", cpu="1")
-        add_pod(world, "big", cpu="2")
-        await world.roll.until(["default/big"], lambda entry: entry.attempted, 60)
-        assert world.roll.pods["default/big"].why == "0/1 nodes are available: 1 Insufficient cpu."
+    async def scenario(simulation: Simulation) -> None:
+        add_node(simulation, "small", cpu="1")
+        add_pod(simulation, "big", cpu="2")
+        await simulation.tracker.until(["default/big"], lambda entry: entry.attempted, 60)
+        assert simulation.tracker.pods["default/big"].why == "0/1 nodes are available: 1 Insufficient cpu."
 
     log = DecisionLog(lines.append)
     play(scenario, log)
@@ -60,13 +60,13 @@ def test_a_refusal_is_a_decision_too() -> None:
 def test_an_hour_later_the_watches_still_tell() -> None:
     """They end every few minutes and are opened again."""
 
-    async def scenario(world: Simulation) -> tuple[dict[str, str], float]:
+    async def scenario(simulation: Simulation) -> tuple[dict[str, str], float]:
         await elapse(3600)
-        add_node(world, "late")
-        add_pod(world, "later")
-        left = await world.roll.until(["default/later"], has_node, 60)
+        add_node(simulation, "late")
+        add_pod(simulation, "later")
+        left = await simulation.tracker.until(["default/later"], has_node, 60)
         assert not left
-        return placed(world), world.seconds
+        return placed(simulation), simulation.seconds
 
     where, seconds = play(scenario)
     assert where == {"default/later": "late"}
@@ -74,35 +74,35 @@ def test_an_hour_later_the_watches_still_tell() -> None:
 
 
 def test_a_pod_that_waits_is_placed_when_there_is_room() -> None:
-    async def scenario(world: Simulation) -> float:
-        add_pod(world, "early")
-        assert await world.roll.until(["default/early"], has_node, 30) == ["default/early"]
-        add_node(world, "late")
-        assert await world.roll.until(["default/early"], has_node, 30) == []
-        return world.seconds
+    async def scenario(simulation: Simulation) -> float:
+        add_pod(simulation, "early")
+        assert await simulation.tracker.until(["default/early"], has_node, 30) == ["default/early"]
+        add_node(simulation, "late")
+        assert await simulation.tracker.until(["default/early"], has_node, 30) == []
+        return simulation.seconds
 
     assert 30 < play(scenario) < 45
 
 
 def test_a_call_takes_its_time() -> None:
-    async def scenario(world: Simulation) -> float:
-        add_node(world, "n")
-        add_pod(world, "p")
-        began = world.seconds
-        await world.roll.until(["default/p"], has_node, 30)
-        return world.seconds - began
+    async def scenario(simulation: Simulation) -> float:
+        add_node(simulation, "n")
+        add_pod(simulation, "p")
+        began = simulation.seconds
+        await simulation.tracker.until(["default/p"], has_node, 30)
+        return simulation.seconds - began
 
     assert play(scenario, latency=0.25) == pytest.approx(0.25)
     assert play(scenario, latency=0.0) == 0.0
 
 
 def test_a_task_that_breaks_ends_the_play() -> None:
-    async def scenario(world: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         def broken(*_: object) -> None:
             raise ZeroDivisionError("a mistake of ours")
 
-        world.scheduler.loop.run_burst = broken  # type: ignore[method-assign,assignment]
-        add_pod(world, "p")
+        simulation.scheduler.loop.run_burst = broken  # type: ignore[method-assign,assignment]
+        add_pod(simulation, "p")
         await elapse(3600)
 
     with pytest.raises(ExceptionGroup) as caught:
@@ -111,7 +111,7 @@ def test_a_task_that_breaks_ends_the_play() -> None:
 
 
 def test_what_fails_in_the_scenario_is_told_as_it_is() -> None:
-    async def scenario(world: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         raise LookupError("the scenario's own")
 
     with pytest.raises(LookupError, match="the scenario's own"):
@@ -121,14 +121,14 @@ def test_what_fails_in_the_scenario_is_told_as_it_is() -> None:
 def test_agents_run_pods_on_its_nodes() -> None:
     """The same agents that play kubelets on a real server: an hour of work takes no time."""
 
-    async def scenario(world: Simulation) -> dict[str, object]:
+    async def scenario(simulation: Simulation) -> dict[str, object]:
         agents = Agents(AgentSettings(run=3600.0, all_nodes=True))
-        working = asyncio.ensure_future(AgentRunner(world.api, agents, world.clock, rng=world.rng).run())
-        add_node(world, "n")
-        add_pod(world, "job")
+        working = asyncio.ensure_future(AgentRunner(simulation.api, agents, simulation.clock, rng=simulation.rng).run())
+        add_node(simulation, "n")
+        add_pod(simulation, "job")
         await elapse(3700)
         working.cancel()
-        answer = world.api.now(verbs.get(kinds.PODS, "default", "job"))
+        answer = simulation.api.now(verbs.get(kinds.PODS, "default", "job"))
         found: dict[str, object] = msgspec.json.decode(answer.body)["status"]
         return found
 
@@ -140,14 +140,14 @@ def test_agents_run_pods_on_its_nodes() -> None:
     [pytest.param(5, 5.0, id="its own grace period"), pytest.param(None, 30.0, id="the usual one")],
 )
 def test_a_deleted_pod_ends_when_its_grace_period_is_over(grace: int | None, seconds: float) -> None:
-    async def scenario(world: Simulation) -> None:
-        add_node(world, "n")
-        add_pod(world, "p")
-        (key,) = world.roll.pods
-        assert await world.roll.until([key], has_node, 60) == []
-        world.api.now(verbs.delete(kinds.PODS, "default", "p", "", grace_seconds=grace))
-        began = world.seconds
-        assert await world.roll.until([key], lambda entry: False, 60) == []
-        assert world.seconds - began == pytest.approx(seconds)
+    async def scenario(simulation: Simulation) -> None:
+        add_node(simulation, "n")
+        add_pod(simulation, "p")
+        (key,) = simulation.tracker.pods
+        assert await simulation.tracker.until([key], has_node, 60) == []
+        simulation.api.now(verbs.delete(kinds.PODS, "default", "p", "", grace_seconds=grace))
+        began = simulation.seconds
+        assert await simulation.tracker.until([key], lambda entry: False, 60) == []
+        assert simulation.seconds - began == pytest.approx(seconds)
 
     play(scenario)

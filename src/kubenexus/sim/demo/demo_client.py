@@ -27,8 +27,8 @@ class ExpectationFailed(Exception):
 class DemoClient:
     """`pace` scales the pauses for a human reader; 0: no pauses."""
 
-    def __init__(self, client: ApiClient, scene: ClusterState, patience: float, pace: float = 0.0) -> None:
-        self._client, self.scene, self._patience, self._pace = client, scene, patience, pace
+    def __init__(self, client: ApiClient, state: ClusterState, patience: float, pace: float = 0.0) -> None:
+        self._client, self.state, self._patience, self._pace = client, state, patience, pace
         self.moved = 0
 
     async def apply(self, *manifests: Manifest) -> None:
@@ -44,7 +44,7 @@ class DemoClient:
 
     async def drain(self, node: str) -> int:
         """Evicts the pods of a node, as `kubectl drain --ignore-daemonsets` does. Returns how many."""
-        leaving = [pod for pod in self.scene.on(node) if not owned_by(pod, "DaemonSet")]
+        leaving = [pod for pod in self.state.on(node) if not owned_by(pod, "DaemonSet")]
         for pod in leaving:
             await self._client.send(evict(NAMESPACE, pod.metadata.name, pod.metadata.uid))
         self.moved += len(leaving)
@@ -52,8 +52,8 @@ class DemoClient:
 
     async def end(self, app: str) -> float:
         """Deletes all pods of an app. Returns when this began."""
-        began = self.scene.now()
-        for pod in self.scene.of(app):
+        began = self.state.now()
+        for pod in self.state.of(app):
             meta = pod.metadata
             await self._client.send(delete(kinds.PODS, NAMESPACE, meta.name, meta.uid, grace_seconds=0))
         return began
@@ -64,7 +64,7 @@ class DemoClient:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
                 while saw():
-                    await self.scene.change()
+                    await self.state.change()
                 return
         if found := saw():
             raise ExpectationFailed(expected, f"{found} after {self._patience:g} s")

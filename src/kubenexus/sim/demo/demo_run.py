@@ -57,7 +57,7 @@ class DemoRun:
         screen: DemoOutput | None = None,
     ) -> None:
         self._plan, self._out, self._clock, self._screen = plan, out, clock or WallClock(), screen
-        self.scene = ClusterState(self._clock)
+        self.state = ClusterState(self._clock)
         self.told = False
 
     async def play(self, keep: asyncio.Event | None = None) -> None:
@@ -80,21 +80,21 @@ class DemoRun:
     @contextlib.asynccontextmanager
     async def _watched(self, box: EmbeddedCluster, rng: random.Random) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as stack:
-            for watch in self.scene.watches(box.client, rng):
+            for watch in self.state.watches(box.client, rng):
                 await stack.enter_async_context(run_in_background(watch.run()))
             yield
 
     async def _shown(self, box: EmbeddedCluster, scheduler: SchedulerProcess, join: str) -> None:
         plan = self._plan
         own = contextlib.nullcontext(self._screen) if self._screen else None
-        async with own or shown(self.scene, self._clock, self._out, draws=plan.draws) as screen:
+        async with own or shown(self.state, self._clock, self._out, draws=plan.draws) as screen:
             size = plan.nodes + demo_nodes.GPU_NODES
             screen.say(f"A cluster of {size} nodes; scheduler: {scheduler}. From another terminal:")
             screen.say(f"  {join}\n")
-            stage = DemoClient(box.client, self.scene, plan.patience, plan.pace)
-            await self._or_else(self._acts(screen, stage, join), scheduler)
+            client = DemoClient(box.client, self.state, plan.patience, plan.pace)
+            await self._or_else(self._acts(screen, client, join), scheduler)
             self.told = True
-            for line in summary(self.scene, stage.moved, self._clock.now()):
+            for line in summary(self.state, client.moved, self._clock.now()):
                 screen.say(line)
 
     async def _or_else(self, acts: Coroutine[Any, Any, None], scheduler: SchedulerProcess) -> None:
@@ -111,21 +111,21 @@ class DemoRun:
                 task.cancel()
             await asyncio.gather(story, gone, return_exceptions=True)
 
-    async def _acts(self, screen: DemoOutput, stage: DemoClient, join: str) -> None:
+    async def _acts(self, screen: DemoOutput, client: DemoClient, join: str) -> None:
         story, told = self._plan.story, list[str]()
-        await stage.until("nodes", lambda: "" if self.scene.nodes else "none")
+        await client.until("nodes", lambda: "" if self.state.nodes else "none")
         for number, act in enumerate(story, 1):
             screen.caption(Caption(tuple(told), f"{number}. {act.title}", number, len(story), join))
-            line = f"{number}. {act.title}: {await self._act(number, act, stage)}"
+            line = f"{number}. {act.title}: {await self._act(number, act, client)}"
             told.append(line)
             screen.say(line)
             screen.caption(Caption(tuple(told), "", number, len(story), join))
-            await stage.pause(READING)
+            await client.pause(READING)
 
-    async def _act(self, number: int, act: DemoStep, stage: DemoClient) -> str:
+    async def _act(self, number: int, act: DemoStep, client: DemoClient) -> str:
         if act.only and self._plan.scheduler == KUBE:
             return f"not told: {act.only}"
         try:
-            return await act.play(stage)
+            return await act.play(client)
         except ExpectationFailed as why:
             raise DemoFailed(f"act {number} ({act.title}) failed: {why}") from None

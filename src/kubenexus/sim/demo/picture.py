@@ -38,7 +38,7 @@ async def last_screen(plan: DemoOptions) -> list[Line]:
     clock, camera = WallClock(), FrameRecorder()
     show = DemoRun(plan, lambda _: None, clock, screen=camera)
     await show.play()
-    return draw(show.scene, camera.last, clock.now(), WIDTH, HEIGHT, letters=False)
+    return draw(show.state, camera.last, clock.now(), WIDTH, HEIGHT, letters=False)
 
 
 def svg(lines: Sequence[Line]) -> str:

@@ -44,8 +44,8 @@ class PlainOutput:
 class Screen:
     """A terminal. Lines are kept and printed when the screen is left, below the last picture."""
 
-    def __init__(self, out: TextIO, scene: ClusterState, clock: Clock, colour: bool) -> None:
-        self._out, self._scene, self._clock, self._colour = out, scene, clock, colour
+    def __init__(self, out: TextIO, state: ClusterState, clock: Clock, colour: bool) -> None:
+        self._out, self._state, self._clock, self._colour = out, state, clock, colour
         self._said: list[str] = []
         self._caption = Caption((), "", 0, 0, "")
 
@@ -58,7 +58,7 @@ class Screen:
     def frame(self) -> str:
         """Returns the whole screen for now."""
         width, height = shutil.get_terminal_size()
-        lines = draw(self._scene, self._caption, self._clock.now(), width, height - 1, letters=not self._colour)
+        lines = draw(self._state, self._caption, self._clock.now(), width, height - 1, letters=not self._colour)
         style = coloured if self._colour else plain
         return HOME + "".join(f"{style(line)}{REST_OF_LINE}\n" for line in lines) + REST
 
@@ -88,13 +88,13 @@ def can_draw(out: TextIO, env: Mapping[str, str] = os.environ) -> bool:
 
 @contextlib.asynccontextmanager
 async def shown(
-    scene: ClusterState, clock: Clock, out: Callable[[str], None], *, draws: bool
+    state: ClusterState, clock: Clock, out: Callable[[str], None], *, draws: bool
 ) -> AsyncIterator[DemoOutput]:
     """Yields the output within the `with`. The terminal is restored afterwards, also after an error."""
     if not draws:
         yield PlainOutput(out)
         return
-    screen = Screen(sys.stdout, scene, clock, colour="NO_COLOR" not in os.environ)
+    screen = Screen(sys.stdout, state, clock, colour="NO_COLOR" not in os.environ)
     screen.enter()
     task = asyncio.create_task(screen.run())
     try:

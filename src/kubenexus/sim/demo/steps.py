@@ -30,133 +30,133 @@ class DemoStep(NamedTuple):
 # ---- the steps -------------------------------------------------------------------------------------------------------
 
 
-async def a_deployment_spreads(stage: DemoClient) -> str:
-    scene = stage.scene
-    await stage.apply(manifests.service("shop"), manifests.deployment("shop", REPLICAS, "2"))
-    await stage.until(f"{REPLICAS} pods of deployment shop with a node", _unplaced(scene, "shop", REPLICAS))
-    await stage.until("deployment shop available", _unfulfilled(scene, f"{DEPLOYMENTS}/shop", "Available"))
-    zones = Counter(scene.nodes[pod.spec.node_name].metadata.labels[ZONE] for pod in scene.of("shop"))
+async def a_deployment_spreads(client: DemoClient) -> str:
+    state = client.state
+    await client.apply(manifests.service("shop"), manifests.deployment("shop", REPLICAS, "2"))
+    await client.until(f"{REPLICAS} pods of deployment shop with a node", _unplaced(state, "shop", REPLICAS))
+    await client.until("deployment shop available", _unfulfilled(state, f"{DEPLOYMENTS}/shop", "Available"))
+    zones = Counter(state.nodes[pod.spec.node_name].metadata.labels[ZONE] for pod in state.of("shop"))
     even = len(zones) == 2 and max(zones.values()) - min(zones.values()) <= 1
     expect(even, "them spread evenly over two zones", str(dict(zones)))
     per_zone = " and ".join(f"{number} in {zone}" for zone, number in sorted(zones.items()))
-    return f"{REPLICAS} pods on {_nodes_of(scene.of('shop'))} nodes, {per_zone}"
+    return f"{REPLICAS} pods on {_nodes_of(state.of('shop'))} nodes, {per_zone}"
 
 
-async def every_node_gets_its_daemon(stage: DemoClient) -> str:
-    scene = stage.scene
-    await stage.apply(manifests.daemon_set("logs"))
-    await stage.until("one ready pod of daemonset logs a node", _unready(scene, "logs", len(scene.nodes)))
-    places = _nodes_of(scene.of("logs"))
-    expect(places == len(scene.nodes), "no two of them on one node", f"{places} nodes with one")
+async def every_node_gets_its_daemon(client: DemoClient) -> str:
+    state = client.state
+    await client.apply(manifests.daemon_set("logs"))
+    await client.until("one ready pod of daemonset logs a node", _unready(state, "logs", len(state.nodes)))
+    places = _nodes_of(state.of("logs"))
+    expect(places == len(state.nodes), "no two of them on one node", f"{places} nodes with one")
     return f"{places} pods, one a node, GPU nodes and their taints included"
 
 
-async def a_batch_runs_through(stage: DemoClient) -> str:
-    scene, names = stage.scene, [f"batch-{number}" for number in range(BATCHES)]
+async def a_batch_runs_through(client: DemoClient) -> str:
+    state, names = client.state, [f"batch-{number}" for number in range(BATCHES)]
     for number, name in enumerate(names):
-        await stage.apply(manifests.job(name, "batch", SIZE, "2", seconds=1 + number % 2))
-        await stage.pause(0.4)
+        await client.apply(manifests.job(name, "batch", SIZE, "2", seconds=1 + number % 2))
+        await client.pause(0.4)
     for name in names:
-        await stage.until(f"job {name} complete", _unfulfilled(scene, f"{JOBS}/{name}", "Complete"))
-    done = sum(scene.workloads[f"{JOBS}/{name}"].status.succeeded for name in names)
+        await client.until(f"job {name} complete", _unfulfilled(state, f"{JOBS}/{name}", "Complete"))
+    done = sum(state.workloads[f"{JOBS}/{name}"].status.succeeded for name in names)
     expect(done == BATCHES * SIZE, f"{BATCHES * SIZE} pods succeeded", f"{done}")
     return f"{BATCHES} jobs, {done} pods of a second or two, all succeeded"
 
 
-async def a_database_starts_in_order(stage: DemoClient) -> str:
-    scene = stage.scene
-    await stage.apply(manifests.stateful_set("db", MEMBERS, "4"))
-    await stage.until(f"{MEMBERS} ready pods of statefulset db", _unready(scene, "db", MEMBERS))
-    pods = scene.of("db")
+async def a_database_starts_in_order(client: DemoClient) -> str:
+    state = client.state
+    await client.apply(manifests.stateful_set("db", MEMBERS, "4"))
+    await client.until(f"{MEMBERS} ready pods of statefulset db", _unready(state, "db", MEMBERS))
+    pods = state.of("db")
     expect(_nodes_of(pods) == MEMBERS, "each on a node of its own", f"{_nodes_of(pods)} nodes")
     for before, after in itertools.pairwise(pods):
-        in_order = scene.ready[before.metadata.uid] <= scene.born[after.metadata.uid]
+        in_order = state.ready[before.metadata.uid] <= state.born[after.metadata.uid]
         expect(in_order, f"{after.metadata.name} made when {before.metadata.name} was ready", "it made before")
     return f"{', '.join(pod.metadata.name for pod in pods)}, each when the one before was ready, each on its own node"
 
 
-async def gpus_go_to_who_asks(stage: DemoClient) -> str:
-    scene = stage.scene
-    await stage.apply(manifests.job("train", "train", 4, "16", gpu=8))
-    await stage.until("4 pods of job train with a node", _unplaced(scene, "train", 4))
-    nodes = sorted({pod.spec.node_name for pod in scene.of("train")})
+async def gpus_go_to_who_asks(client: DemoClient) -> str:
+    state = client.state
+    await client.apply(manifests.job("train", "train", 4, "16", gpu=8))
+    await client.until("4 pods of job train with a node", _unplaced(state, "train", 4))
+    nodes = sorted({pod.spec.node_name for pod in state.of("train")})
     whole = len(nodes) == 4 and all(node.startswith("h100-") for node in nodes)
     expect(whole, "each trainer on an H100 node of its own", ", ".join(nodes))
     return f"four trainers of eight GPUs on {', '.join(nodes)}"
 
 
-async def two_gangs_want_the_same_gpus(stage: DemoClient) -> str:
+async def two_gangs_want_the_same_gpus(client: DemoClient) -> str:
     """Twelve GPUs are free, and two gangs of eight arrive at once, their members interleaved."""
-    scene, names = stage.scene, ("red", "blue")
+    state, names = client.state, ("red", "blue")
     for pair in zip(*(manifests.gang(name, WORKERS, "2", gpu=1) for name in names), strict=True):
-        await stage.apply(*pair)
+        await client.apply(*pair)
 
     def unsettled() -> str:
         """Every member has a node or a condition with the reason."""
-        pods = [pod for name in names for pod in scene.of(name)]
+        pods = [pod for name in names for pod in state.of(name)]
         settled = sum(bool(pod.spec.node_name or _short_of(pod)) for pod in pods)
         return "" if settled == len(pods) == 2 * WORKERS else f"{settled} of {len(pods)}"
 
-    await stage.until("every member with a node, or told why not", unsettled)
-    first, second = sorted(names, key=lambda name: not scene.of(name)[0].spec.node_name)
-    counts = [sum(bool(pod.spec.node_name) for pod in scene.of(name)) for name in (first, second)]
+    await client.until("every member with a node, or told why not", unsettled)
+    first, second = sorted(names, key=lambda name: not state.of(name)[0].spec.node_name)
+    counts = [sum(bool(pod.spec.node_name) for pod in state.of(name)) for name in (first, second)]
     expect(counts == [WORKERS, 0], "one gang on its nodes and nobody of the other", f"{counts[0]} and {counts[1]} pods")
-    await stage.pause(1.5)
-    await stage.end(first)
-    await stage.until(f"{WORKERS} ready pods of gang {second}", _unready(scene, second, WORKERS))
-    await stage.end(second)
-    await stage.until("both gangs gone", lambda: "some" if scene.of(first) + scene.of(second) else "")
+    await client.pause(1.5)
+    await client.end(first)
+    await client.until(f"{WORKERS} ready pods of gang {second}", _unready(state, second, WORKERS))
+    await client.end(second)
+    await client.until("both gangs gone", lambda: "some" if state.of(first) + state.of(second) else "")
     return f"{first} ran as a whole and {second} held nothing meanwhile; then {second} ran as a whole"
 
 
-async def a_gang_is_told_what_it_lacks(stage: DemoClient) -> str:
-    scene = stage.scene
-    await stage.apply(manifests.pod("notebook", "4", gpu=4))
-    await stage.until("pod notebook with a node", _unplaced(scene, "notebook", 1))
-    await stage.apply(*manifests.gang("llama", SHARDS, "2", gpu=2))
+async def a_gang_is_told_what_it_lacks(client: DemoClient) -> str:
+    state = client.state
+    await client.apply(manifests.pod("notebook", "4", gpu=4))
+    await client.until("pod notebook with a node", _unplaced(state, "notebook", 1))
+    await client.apply(*manifests.gang("llama", SHARDS, "2", gpu=2))
     told: list[str] = []
 
     def untold() -> str:
         """All members have the refusal in their condition, and the first one the missing resources."""
-        told[:] = sorted(_short_of(pod) for pod in scene.of("llama"))
+        told[:] = sorted(_short_of(pod) for pod in state.of("llama"))
         numbers = sum("members fit" in each for each in told)
         return "" if all(told) and numbers == 1 else f"{sum(map(bool, told))} told, {numbers} with numbers"
 
-    await stage.until("all members of gang llama told that they wait", untold)
+    await client.until("all members of gang llama told that they wait", untold)
     why = next(each for each in told if "members fit" in each)
     exact = f"4 of at least {SHARDS} members fit in the whole cluster; 2 more need" in why and "4 nvidia.com/gpu" in why
     expect(exact, "gang llama told that it lacks 4 GPUs for 2 members", repr(why))
-    await stage.pause(1.5)
-    left = await stage.end("notebook")
-    await stage.until(f"{SHARDS} pods of gang llama with a node", _unplaced(scene, "llama", SHARDS))
-    seconds = max(scene.placed[pod.metadata.uid] for pod in scene.of("llama")) - left
-    await stage.end("llama")
+    await client.pause(1.5)
+    left = await client.end("notebook")
+    await client.until(f"{SHARDS} pods of gang llama with a node", _unplaced(state, "llama", SHARDS))
+    seconds = max(state.placed[pod.metadata.uid] for pod in state.of("llama")) - left
+    await client.end("llama")
     return f"{why} Somebody with 4 GPUs leaves, and {1000 * seconds:.0f} ms later all {SHARDS} have a node"
 
 
-async def a_node_is_drained(stage: DemoClient) -> str:
-    scene = stage.scene
-    crowd = Counter(pod.spec.node_name for app in ("shop", "db") for pod in scene.of(app))
+async def a_node_is_drained(client: DemoClient) -> str:
+    state = client.state
+    crowd = Counter(pod.spec.node_name for app in ("shop", "db") for pod in state.of(app))
     node = min(crowd, key=lambda name: (-crowd[name], name))
-    await stage.cordon(node)
-    await stage.pause(1.5)
-    moved = await stage.drain(node)
-    await stage.until(f"{REPLICAS} ready pods of deployment shop", _unready(scene, "shop", REPLICAS))
-    await stage.until(f"{MEMBERS} ready pods of statefulset db", _unready(scene, "db", MEMBERS))
-    left = [pod.metadata.name for pod in scene.of("shop") + scene.of("db") if pod.spec.node_name == node]
+    await client.cordon(node)
+    await client.pause(1.5)
+    moved = await client.drain(node)
+    await client.until(f"{REPLICAS} ready pods of deployment shop", _unready(state, "shop", REPLICAS))
+    await client.until(f"{MEMBERS} ready pods of statefulset db", _unready(state, "db", MEMBERS))
+    left = [pod.metadata.name for pod in state.of("shop") + state.of("db") if pod.spec.node_name == node]
     expect(not left, f"nothing but daemons on {node}", ", ".join(left))
-    expect(any(owned_by(pod, "DaemonSet") for pod in scene.on(node)), f"the daemon still on {node}", "none")
+    expect(any(owned_by(pod, "DaemonSet") for pod in state.on(node)), f"the daemon still on {node}", "none")
     return f"{moved} pods left {node}, which is cordoned, and run elsewhere; its daemon stays"
 
 
-async def a_hopeless_pod_is_told_why(stage: DemoClient) -> str:
-    scene = stage.scene
-    await stage.apply(manifests.pod("hopeless", "1", gpu=16))
+async def a_hopeless_pod_is_told_why(client: DemoClient) -> str:
+    state = client.state
+    await client.apply(manifests.pod("hopeless", "1", gpu=16))
 
     def why() -> str:
-        return next((refusal(pod) for pod in scene.of("hopeless")), "")
+        return next((refusal(pod) for pod in state.of("hopeless")), "")
 
-    await stage.until("pod hopeless told why it waits", lambda: "" if why() else "no word")
+    await client.until("pod hopeless told why it waits", lambda: "" if why() else "no word")
     expect("Insufficient nvidia.com/gpu" in why(), "it told that GPUs are lacking", repr(why()))
     return f"16 GPUs on one node? {why()}"
 
@@ -177,12 +177,12 @@ STORY = (
 # ---- predicates ------------------------------------------------------------------------------------------------------
 
 
-def _unplaced(scene: ClusterState, app: str, count: int) -> Callable[[], str]:
-    return lambda: _fewer(scene.of(app), count, lambda pod: bool(pod.spec.node_name), "with a node")
+def _unplaced(state: ClusterState, app: str, count: int) -> Callable[[], str]:
+    return lambda: _fewer(state.of(app), count, lambda pod: bool(pod.spec.node_name), "with a node")
 
 
-def _unready(scene: ClusterState, app: str, count: int) -> Callable[[], str]:
-    return lambda: _fewer(scene.of(app), count, is_ready, "ready")
+def _unready(state: ClusterState, app: str, count: int) -> Callable[[], str]:
+    return lambda: _fewer(state.of(app), count, is_ready, "ready")
 
 
 def _fewer(pods: list[Pod], count: int, good: Callable[[Pod], bool], what: str) -> str:
@@ -191,9 +191,9 @@ def _fewer(pods: list[Pod], count: int, good: Callable[[Pod], bool], what: str) 
     return "" if number == len(pods) == count else f"{number} of {len(pods)} {what}"
 
 
-def _unfulfilled(scene: ClusterState, workload: str, condition: str) -> Callable[[], str]:
+def _unfulfilled(state: ClusterState, workload: str, condition: str) -> Callable[[], str]:
     def saw() -> str:
-        found = scene.workloads.get(workload)
+        found = state.workloads.get(workload)
         if found is None:
             return "no such workload"
         return "" if found.says(condition) else f"its condition {condition} not true"

@@ -6,21 +6,21 @@ from kubenexus.sim.controllers.types import JOBS
 from kubenexus.sim.demo.cluster_state import ClusterState
 
 
-def summary(scene: ClusterState, moved: int, now: float) -> list[str]:
+def summary(state: ClusterState, moved: int, now: float) -> list[str]:
     """Returns how many pods got a node and how soon, measured from the watch event of the pod to that of its node.
 
     Pods created before the scheduler placed its first one are not counted in the times.
     """
-    if not scene.placed:
+    if not state.placed:
         return ["", "no pod got a node"]
-    first = min(scene.placed.values())
-    waits = sorted(when - scene.born[uid] for uid, when in scene.placed.items() if scene.born[uid] >= first)
-    done = sum(item.says("Complete") for key, item in scene.workloads.items() if key.startswith(JOBS))
+    first = min(state.placed.values())
+    waits = sorted(when - state.born[uid] for uid, when in state.placed.items() if state.born[uid] >= first)
+    done = sum(item.says("Complete") for key, item in state.workloads.items() if key.startswith(JOBS))
     return [
         "",
-        f"{len(scene.placed)} pods got a node; {_quickly(waits)}",
-        f"{done} jobs done, {moved} pods moved, {len(scene.waiting())} still waiting; "
-        f"the first pod had its node after {first - scene.began:.1f} s, the story took {now - scene.began:.1f} s",
+        f"{len(state.placed)} pods got a node; {_quickly(waits)}",
+        f"{done} jobs done, {moved} pods moved, {len(state.waiting())} still waiting; "
+        f"the first pod had its node after {first - state.began:.1f} s, the story took {now - state.began:.1f} s",
     ]
 
 

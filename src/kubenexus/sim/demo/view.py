@@ -29,26 +29,26 @@ class Caption(NamedTuple):
     join: str
 
 
-def draw(scene: ClusterState, caption: Caption, now: float, width: int, height: int, *, letters: bool) -> list[Line]:
+def draw(state: ClusterState, caption: Caption, now: float, width: int, height: int, *, letters: bool) -> list[Line]:
     """Returns lines within that width and height. `letters` draws bars with the letters of apps, for terminals without
     colours."""
-    head = [_head(scene, caption, now, width), _legend(letters), []]
+    head = [_head(state, caption, now, width), _legend(letters), []]
     tail = [[Span(caption.join, "dim")]]
     story = _story(caption)
-    queue = _queue(scene)
+    queue = _queue(state)
     capacity = height - len(head) - len(tail) - len(queue) - 2
-    nodes = _nodes(scene, width, max(min(capacity - 5, len(scene.nodes)), 2), letters)
+    nodes = _nodes(state, width, max(min(capacity - 5, len(state.nodes)), 2), letters)
     capacity -= len(nodes)
     told = story[-max(min(len(story), capacity - 2), 1) :]
-    decisions = _decisions(scene, max(capacity - len(told), 0))
+    decisions = _decisions(state, max(capacity - len(told), 0))
     lines = [*head, *nodes, [], *queue, *decisions, [], *told, *tail]
     return [cut(line, width) for line in lines[:height]]
 
 
-def _head(scene: ClusterState, caption: Caption, now: float, width: int) -> Line:
-    waiting = len(scene.waiting())
-    said = f"   {len(scene.nodes)} nodes   {scene.running()} pods running   {waiting} waiting"
-    minutes, seconds = divmod(int(now - scene.began), 60)
+def _head(state: ClusterState, caption: Caption, now: float, width: int) -> Line:
+    waiting = len(state.waiting())
+    said = f"   {len(state.nodes)} nodes   {state.running()} pods running   {waiting} waiting"
+    minutes, seconds = divmod(int(now - state.began), 60)
     right = f"act {caption.act} of {caption.acts}   {minutes}:{seconds:02}"
     left = padded([Span("KubeNexus", "bold"), Span(said)], width - len(right))
     return [*left, Span(right, "dim")]
@@ -66,14 +66,14 @@ def style_of(app: str) -> str:
 # ---- nodes -----------------------------------------------------------------------------------------------------------
 
 
-def _nodes(scene: ClusterState, width: int, rows: int, letters: bool) -> list[Line]:
+def _nodes(state: ClusterState, width: int, rows: int, letters: bool) -> list[Line]:
     """Arranges the nodes in columns; if not all fit, the last cell counts the rest."""
     columns = max(width // CELL, 1)
-    names = sorted(scene.nodes, key=_in_order)
+    names = sorted(state.nodes, key=_in_order)
     rows = min(rows, -(-len(names) // columns))
     shown = names[: rows * columns]
     word = " cordoned" if width // columns >= ROOMY else " off"
-    cells = [_node(scene.nodes[name], scene.on(name), word, letters) for name in shown]
+    cells = [_node(state.nodes[name], state.on(name), word, letters) for name in shown]
     if len(shown) < len(names):
         cells[-1] = [Span(f"... and {len(names) - len(shown) + 1} more nodes", "dim")]
     return [[span for cell in cells[row::rows] for span in padded(cell, width // columns)] for row in range(rows)]
@@ -108,17 +108,17 @@ def _bar(pods: Sequence[Pod], resource: str, size: int, letters: bool) -> Line:
 # ---- the rest --------------------------------------------------------------------------------------------------------
 
 
-def _queue(scene: ClusterState) -> list[Line]:
-    waiting = scene.waiting()
+def _queue(state: ClusterState) -> list[Line]:
+    waiting = state.waiting()
     names = ", ".join(pod.metadata.name for pod in waiting[:4]) + (", ..." if len(waiting) > 4 else "")
     lines: list[Line] = [[Span("waiting   ", "bold"), Span(names or "nobody", "" if names else "dim")]]
     why = next((refusal(pod) for pod in waiting if refusal(pod)), "")
     return [*lines, [Span(f"          {why}", "bad")]] if why else lines
 
 
-def _decisions(scene: ClusterState, most: int) -> list[Line]:
+def _decisions(state: ClusterState, most: int) -> list[Line]:
     lines: list[Line] = []
-    for number, each in enumerate(reversed(list(scene.decisions)[-most:] if most else [])):
+    for number, each in enumerate(reversed(list(state.decisions)[-most:] if most else [])):
         where = Span(f" -> {each.node}", "good") if each.node else Span(" waits", "bad")
         lines.append([Span("decided   " if not number else " " * 10, "bold"), Span(each.pod), where])
     return lines

@@ -17,8 +17,8 @@ _INTERVAL = 500  # milliseconds, the default of a churn
 class BackgroundOps:
     """Background tasks. `close` cancels them, and raises the error of a failed one."""
 
-    def __init__(self, world: Simulation, make: ObjectCreator) -> None:
-        self._world, self._make = world, make
+    def __init__(self, simulation: Simulation, make: ObjectCreator) -> None:
+        self._simulation, self._make = simulation, make
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, doing: Coroutine[Any, Any, None]) -> None:
@@ -60,6 +60,6 @@ class BackgroundOps:
 
     @property
     def _pods(self) -> Any:
-        found = self._world.server.core.registry.find(PODS.api_version, PODS.plural)
+        found = self._simulation.server.core.registry.find(PODS.api_version, PODS.plural)
         assert found is not None
         return found

@@ -35,8 +35,8 @@ _encode = msgspec.json.Encoder().encode
 class ObjectCreator:
     """Writes to the simulation's API server without latency. Raises CreateRejected."""
 
-    def __init__(self, world: Simulation) -> None:
-        self._api, self._registry = world.api, world.server.core.registry
+    def __init__(self, simulation: Simulation) -> None:
+        self._api, self._registry = simulation.api, simulation.server.core.registry
         self._namespaces: set[str] = set()
 
     def create(self, item: Item, namespace: str = "") -> str:

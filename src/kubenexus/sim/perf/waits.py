@@ -13,8 +13,8 @@ LOOK = 1.0  # virtual seconds between two checks
 class Waits:
     """The outcome of all waits of a run: how many pods had to get a node, how many did, and why one did not."""
 
-    def __init__(self, world: Simulation) -> None:
-        self._world = world
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
         self.wanted = self.got = 0
         self.problem = ""
 
@@ -30,16 +30,16 @@ class Waits:
     async def _until(self, keys: list[str], test: Test) -> list[str]:
         """Checks once a second, as scheduler_perf does, so that background operations proceed. Returns the remaining
         keys."""
-        began = self._world.seconds
-        left = await self._world.roll.until(keys, test, PATIENCE)
-        passed = self._world.seconds - began
+        began = self._simulation.seconds
+        left = await self._simulation.tracker.until(keys, test, PATIENCE)
+        passed = self._simulation.seconds - began
         if passed:
             await asyncio.sleep(math.ceil(passed / LOOK) * LOOK - passed)
         return left
 
     def _complain(self, left: list[str], what: str) -> None:
         if left:
-            entry = self._world.roll.pods.get(left[0])
+            entry = self._simulation.tracker.pods.get(left[0])
             why = entry.why if entry is not None else ""
             told = f": {why}" if why else ""
             self.problem = f"after {PATIENCE:g} s {left[0]} {what} ({len(left)} such pods){told}"

@@ -116,8 +116,8 @@ def run(
         return Result(trial.name, lacking=tuple(lacking))
     log = DecisionLog(write)
     began = stopwatch.now()
-    laws = SimulationOptions(seed=seed, without=WITHOUT)
-    result = loop.run(_played(trial, configuration, plugins, laws, log, placed))
+    options = SimulationOptions(seed=seed, without=WITHOUT)
+    result = loop.run(_played(trial, configuration, plugins, options, log, placed))
     ended = stopwatch.now()
     gc.collect()  # a simulation has reference cycles, and the next one needs its memory
     return msgspec.structs.replace(result, real=ended - began)
@@ -127,19 +127,19 @@ async def _played(
     trial: WorkloadRun,
     configuration: Configuration,
     plugins: Mapping[str, Factory],
-    laws: SimulationOptions,
+    options: SimulationOptions,
     log: DecisionLog,
     placed: Placed | None,
 ) -> Result:
-    world = Simulation(configuration, plugins, laws, log)
+    simulation = Simulation(configuration, plugins, options, log)
     if placed is not None:
-        world.roll.told = placed
+        simulation.tracker.told = placed
     if _gates(trial).get("GenericWorkload"):
-        serve_pod_groups(world.server)
-    player = WorkloadRunner(trial.case, trial.workload, world, TemplateCache(world.server.core.registry))
+        serve_pod_groups(simulation.server)
+    player = WorkloadRunner(trial.case, trial.workload, simulation, TemplateCache(simulation.server.core.registry))
     problem = ""
     try:
-        await run_scenario(world, lambda _: player.play())
+        await run_scenario(simulation, lambda _: player.play())
     except KubeNexusError as error:
         problem = " ".join(str(error).split())
     waits = player.waits
@@ -149,8 +149,8 @@ async def _played(
         nodes=player.nodes,
         wanted=waits.wanted,
         got=waits.got,
-        placed=world.roll.placed,
-        virtual=world.seconds,
+        placed=simulation.tracker.placed,
+        virtual=simulation.seconds,
         fingerprint=log.fingerprint,
     )
 

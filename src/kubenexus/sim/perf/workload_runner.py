@@ -38,15 +38,15 @@ AT_ONCE = 30  # concurrent creators, as in scheduler_perf
 class WorkloadRunner:
     """Executes one workload, once."""
 
-    def __init__(self, case: Case, workload: PerfWorkload, world: Simulation, templates: TemplateCache) -> None:
-        self._case, self._workload, self._world, self._templates = case, workload, world, templates
+    def __init__(self, case: Case, workload: PerfWorkload, simulation: Simulation, templates: TemplateCache) -> None:
+        self._case, self._workload, self._simulation, self._templates = case, workload, simulation, templates
         self._params = Params(workload.params, f"{case.name}/{workload.name}")
-        self._make = ObjectCreator(world)
-        self._backstage = BackgroundOps(world, self._make)
+        self._make = ObjectCreator(simulation)
+        self._background = BackgroundOps(simulation, self._make)
         self._paths: dict[str, Path] = {}
         self._pending: dict[str, list[str]] = {}  # pods that no operation has waited for yet, by namespace
         self.nodes = 0
-        self.waits = Waits(world)
+        self.waits = Waits(simulation)
         self._play: dict[type[AnyOp], Callable[[Any, int], Coroutine[Any, Any, None]]] = {
             CreateNodes: self._create_nodes,
             CreateNamespaces: self._create_namespaces,
@@ -73,7 +73,7 @@ class WorkloadRunner:
                 if self.waits.problem:
                     return
         finally:
-            await self._backstage.close()
+            await self._background.close()
 
     # ---- nodes and namespaces ----------------------------------------------------------------------------------------
 
@@ -159,10 +159,12 @@ class WorkloadRunner:
         return object_creation.with_claim(pod, claim["metadata"]["name"])
 
     async def _delete_pods(self, op: DeletePods, _: int) -> None:
-        keys = [key for key in self._world.roll.pods if key.startswith(f"{op.namespace}/")]
-        doing = self._backstage.delete(self._world.roll.matching(keys, op.label_selector), op.delete_pods_per_second)
+        keys = [key for key in self._simulation.tracker.pods if key.startswith(f"{op.namespace}/")]
+        doing = self._background.delete(
+            self._simulation.tracker.matching(keys, op.label_selector), op.delete_pods_per_second
+        )
         if op.skip_wait_to_completion:
-            self._backstage.start(doing)
+            self._background.start(doing)
         else:
             await doing
 
@@ -189,13 +191,13 @@ class WorkloadRunner:
         namespace = op.namespace or f"namespace-{index}"
         self._make.namespace(namespace)
         items = [self._item(path) for path in op.template_paths]
-        self._backstage.start(self._backstage.churn(op, items, namespace))
+        self._background.start(self._background.churn(op, items, namespace))
 
     # ---- waiting -----------------------------------------------------------------------------------------------------
 
     async def _barrier(self, op: Barrier, _: int) -> None:
         for namespace in op.namespaces or list(self._pending):
-            keys = self._world.roll.matching(self._pending.get(namespace, ()), op.label_selector)
+            keys = self._simulation.tracker.matching(self._pending.get(namespace, ()), op.label_selector)
             if op.stage_requirement == "Attempted":
                 await self.waits.until_tried(keys)
             else:
@@ -213,7 +215,7 @@ class WorkloadRunner:
     async def _pause(self, number: int) -> None:
         """Waits for the latency after each `AT_ONCE` objects."""
         if number % AT_ONCE == AT_ONCE - 1:
-            await asyncio.sleep(self._world.laws.latency)
+            await asyncio.sleep(self._simulation.options.latency)
 
     def _item(self, path: str, params: dict[str, Any] | None = None, number: int = 0, count: int = 1) -> Item:
         found = self._paths.get(path)

@@ -42,19 +42,19 @@ class Simulation:
         self,
         configuration: Configuration,
         plugins: Mapping[str, Factory],
-        laws: SimulationOptions,
+        options: SimulationOptions,
         log: DecisionLog,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
-        self.laws, self.log, self.clock = laws, log, LoopClock(self._loop)
+        self.options, self.log, self.clock = options, log, LoopClock(self._loop)
         self.rng = self._chance("scenario")
-        self.server = ApiServer(self.clock, self._chance("server"), without=laws.without)
-        self.roll = PodTracker(self.server.core.store)
-        self.api = InProcessClient(self.server, laws.latency)
+        self.server = ApiServer(self.clock, self._chance("server"), without=options.without)
+        self.tracker = PodTracker(self.server.core.store)
+        self.api = InProcessClient(self.server, options.latency)
         self.terminating = TerminatingPods(self.server.core.store, self.api)
         loop = LoopOptions(
-            on_decision=lambda decision: log.record(decision, self.seconds), seconds_per_decision=laws.pace
+            on_decision=lambda decision: log.record(decision, self.seconds), seconds_per_decision=options.pace
         )
         self.scheduler = Scheduler(
             configuration,
@@ -76,28 +76,28 @@ class Simulation:
 
     def _chance(self, whose: str) -> random.Random:
         """Returns a generator of its own for each part: a further draw of one must not change those of another."""
-        return random.Random(f"{self.laws.seed}/{whose}")
+        return random.Random(f"{self.options.seed}/{whose}")
 
 
-async def run_scenario(world: Simulation, scenario: Callable[[Simulation], Awaitable[T]]) -> T:
+async def run_scenario(simulation: Simulation, scenario: Callable[[Simulation], Awaitable[T]]) -> T:
     """Runs the scheduler while the scenario runs, and ends it afterwards. A failed task ends both."""
-    lives = [asyncio.ensure_future(world.scheduler.watch())]
+    scheduler_tasks = [asyncio.ensure_future(simulation.scheduler.watch())]
     try:
-        await _first(world.ready(), lives)
-        lives.append(asyncio.ensure_future(world.scheduler.schedule()))
-        return await _first(scenario(world), lives)
+        await _first(simulation.ready(), scheduler_tasks)
+        scheduler_tasks.append(asyncio.ensure_future(simulation.scheduler.schedule()))
+        return await _first(scenario(simulation), scheduler_tasks)
     finally:
-        await _ended(lives)
-        world.roll.close()
-        world.terminating.close()
+        await _ended(scheduler_tasks)
+        simulation.tracker.close()
+        simulation.terminating.close()
 
 
-async def _first(play: Awaitable[T], lives: Collection["asyncio.Future[None]"]) -> T:
+async def _first(play: Awaitable[T], scheduler_tasks: Collection["asyncio.Future[None]"]) -> T:
     playing = asyncio.ensure_future(play)
     try:
-        everybody: list[asyncio.Future[Any]] = [playing, *lives]
-        await asyncio.wait(everybody, return_when=asyncio.FIRST_COMPLETED)
-        for each in lives:
+        tasks: list[asyncio.Future[Any]] = [playing, *scheduler_tasks]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for each in scheduler_tasks:
             if each.done():
                 each.result()
         return await playing

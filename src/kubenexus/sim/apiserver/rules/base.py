@@ -47,7 +47,7 @@ class Rule(msgspec.Struct, frozen=True):
     default: Callable[[Json], None] = nothing
     # Sets what the server adds to a new object; may raise StatusError (priority classes).
     admit: Callable[[Json, ClusterReader], None] = nothing
-    # The same on an update: (new, old, reader).
+    # The same on an update: (new, old, cluster).
     admit_update: Callable[[Json, Json, ClusterReader], None] = nothing
     # Returns all errors of an object.
     check: Callable[[Json], list[FieldError]] = no_errors

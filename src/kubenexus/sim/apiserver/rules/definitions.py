@@ -44,10 +44,10 @@ def _check_versions(versions: list[Json]) -> list[FieldError]:
     return flaws
 
 
-def _admit(item: Json, world: ClusterReader) -> None:
+def _admit(item: Json, cluster: ClusterReader) -> None:
     """Accepts the names at once: conflicts between definitions are not modelled."""
     names = item["spec"]["names"]
-    now = world.now()
+    now = cluster.now()
     stored = [each["name"] for each in item["spec"].get("versions") or () if each.get("storage")]
     item["status"] = {
         "conditions": [

@@ -49,9 +49,9 @@ def _default_node(node: Json) -> None:
         node["spec"].setdefault("podCIDRs", [node["spec"]["podCIDR"]])
 
 
-def _admit_node(node: Json, world: ClusterReader) -> None:
+def _admit_node(node: Json, cluster: ClusterReader) -> None:
     """Taints a new node as not ready, regardless of its conditions. The node's agent removes the taint."""
-    if not world.admits("TaintNodesByCondition"):
+    if not cluster.admits("TaintNodesByCondition"):
         return
     taints = node["spec"].get("taints") or []
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -214,10 +214,10 @@ def _default_class(found: Json) -> None:
     fill(found, {"value": 0, "preemptionPolicy": "PreemptLowerPriority"})
 
 
-def _admit_class(found: Json, world: ClusterReader) -> None:
+def _admit_class(found: Json, cluster: ClusterReader) -> None:
     if found.get("globalDefault"):
         name = found["metadata"].get("name", "")
-        for each in world.all(_CLASSES.qualified):
+        for each in cluster.all(_CLASSES.qualified):
             if each.get("globalDefault") and each["metadata"]["name"] != name:
                 why = (
                     f"PriorityClass {each['metadata']['name']} is already marked as default. Only one default can exist"

@@ -31,10 +31,10 @@ def default(pod: Json) -> None:
         spec["terminationGracePeriodSeconds"] = 1
 
 
-def admit(pod: Json, world: ClusterReader) -> None:
+def admit(pod: Json, cluster: ClusterReader) -> None:
     spec = pod["spec"]
-    if world.admits("Priority"):
-        _priority(pod, spec, world)
+    if cluster.admits("Priority"):
+        _priority(pod, spec, cluster)
     _runtime(pod, spec)
     _tolerations(spec)
 
@@ -131,9 +131,9 @@ def _forget_gates(before: Json, after: Json, new: Json, old: Json) -> None:
 # ---- admission -------------------------------------------------------------------------------------------------------
 
 
-def _priority(pod: Json, spec: Json, world: ClusterReader) -> None:
+def _priority(pod: Json, spec: Json, cluster: ClusterReader) -> None:
     name = spec.get("priorityClassName", "")
-    found = _class(pod, name, world)
+    found = _class(pod, name, cluster)
     value = found.get("value", 0)
     if found and not name:
         spec["priorityClassName"] = found["metadata"]["name"]
@@ -164,15 +164,15 @@ def _runtime(pod: Json, spec: Json) -> None:
         raise forbidden_object(_PODS, pod["metadata"].get("name", ""), why)
 
 
-def _class(pod: Json, name: str, world: ClusterReader) -> Json:
+def _class(pod: Json, name: str, cluster: ClusterReader) -> Json:
     """Returns the class of that name; without a name the default class, or {} if there is none."""
     if name:
-        found = world.find(_CLASSES, name)
+        found = cluster.find(_CLASSES, name)
         if found is None:
             why = f"no PriorityClass with name {name} was found"
             raise forbidden_object(_PODS, pod["metadata"].get("name", ""), why)
         return found
-    defaults = [each for each in world.all(_CLASSES, holding=b'"globalDefault":true') if each.get("globalDefault")]
+    defaults = [each for each in cluster.all(_CLASSES, holding=b'"globalDefault":true') if each.get("globalDefault")]
     return min(defaults, key=lambda each: int(each["value"]), default={})
 
 

@@ -26,8 +26,8 @@ def _default_volume(item: Json) -> None:
 def _finalizer(name: str) -> Callable[[Json, ClusterReader], None]:
     """Returns an admission that adds the protection finalizer. Only a controller or a client removes it here."""
 
-    def admit(item: Json, world: ClusterReader) -> None:
-        if not world.admits("StorageObjectInUseProtection"):
+    def admit(item: Json, cluster: ClusterReader) -> None:
+        if not cluster.admits("StorageObjectInUseProtection"):
             return
         finalizers = item["metadata"].setdefault("finalizers", [])
         if name not in finalizers:
@@ -69,11 +69,11 @@ def _default_service(item: Json) -> None:
         fill(port, {"protocol": "TCP", "targetPort": port.get("port", 0)})
 
 
-def _address(item: Json, world: ClusterReader) -> None:
+def _address(item: Json, cluster: ClusterReader) -> None:
     """Sets a cluster IP. Nothing routes it; only its format matters."""
     spec = item["spec"]
     if "clusterIP" not in spec and spec["type"] != "ExternalName":
-        spec["clusterIP"] = f"10.96.{world.number(256)}.{1 + world.number(254)}"
+        spec["clusterIP"] = f"10.96.{cluster.number(256)}.{1 + cluster.number(254)}"
     if "clusterIP" in spec:
         spec["clusterIPs"] = [spec["clusterIP"]]
 
