@@ -14,6 +14,20 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z0-9-]+):", MAKEFILE, re.MULTILINE))
 # As a command at the start of a line or within backquotes, not the verb in a sentence.
 COMMAND = re.compile(r"(?:^|`|run )make ((?:[a-z0-9-]+ ?)+)", re.MULTILINE)
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "examples").rglob("*.md"),
+    *(ROOT / "deploy").rglob("*.md"),
+]
+# To a file, to a heading, or to a heading of a file; not to another site.
+LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)")
+
+
+def headings(page: Path) -> set[str]:
+    """The fragments by which links name the headings of a page: small letters, hyphens for blanks, no punctuation."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", ".ci/run"])
@@ -42,10 +56,12 @@ def test_every_make_target_is_explained_and_phony() -> None:
     assert explained == TARGETS == phony
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
-def test_every_link_to_a_file_leads_somewhere(document: str) -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text(encoding="utf-8"))
-    assert [link for link in links if not (ROOT / link).exists()] == []
+@pytest.mark.parametrize("document", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    links = [(document.parent / path if path else document, part) for path, part in LINK.findall(text)]
+    assert [str(path) for path, _ in links if not path.exists()] == []
+    assert [f"{path}#{part}" for path, part in links if part and part not in headings(path)] == []
 
 
 def test_the_module_is_the_command() -> None:
