@@ -1,4 +1,4 @@
-"""What the documents tell a person to type works: every command is a make target, every link leads somewhere."""
+"""The commands and links of the documents work: each command is a make target, each link leads to a file or heading."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The page of deliberate differences: every row names tests that exist; and those that had no better place are here."""
+"""The page of deliberate differences: every row names tests that exist. Tests without a better place are here."""
 
 import ast
 import re
@@ -59,7 +59,7 @@ def test_extenders_are_an_error_with_its_path() -> None:
             "pluginConfig: [{name: NodeAfinity}]",
             'profiles[0].pluginConfig[0].name: Invalid value: "NodeAfinity": plugin does not exist; '
             'did you mean "NodeAffinity"?',
-            id="arguments for nobody",
+            id="arguments for an unknown plugin",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What every file of the repository keeps to, whoever wrote it."""
+"""Rules for every file of the repository: docstrings, no machine paths, tidy line ends, API paths in one place."""
 
 import ast
 import re

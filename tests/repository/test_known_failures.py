@@ -1,4 +1,4 @@
-"""The page of other schedulers' failures and the tests named after its rows belong together."""
+"""Each row of the page of other schedulers' failures lists exactly the tests that are named after it."""
 
 import re
 from collections import defaultdict

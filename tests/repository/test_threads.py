@@ -17,7 +17,7 @@ BESIDE = {
     "observe/metrics.py": ["self.render"],
 }
 THREADS = {"app/election/leader_thread.py": {"threading"}}
-# One lock, held by nobody who waits for another: a login program is run once for all who need its word.
+# One lock, and its holder waits for no other: the credential plugin runs once for all calls that need a token.
 LOCKS = {"client/exec_plugin.py": ["asyncio.Lock"]}
 
 
@@ -56,13 +56,13 @@ def test_f63_what_runs_beside_the_loop_is_named_here() -> None:
 
 
 def test_f63_nobody_waits_while_placements_are_only_tried() -> None:
-    """Until an attempt is kept or rolled back, counters hold what no pod has: nobody else may have a turn."""
+    """Until a transaction is kept or rolled back, counters hold what no pod has: no other task may run."""
     tried = [
         (path, step)
         for path, tree in modules()
         for step in ast.walk(tree)
         if isinstance(step, ast.With)
-        and any(ast.unparse(each.context_expr).endswith(".attempt()") for each in step.items)
+        and any(ast.unparse(each.context_expr).endswith((".attempt()", ".transaction()")) for each in step.items)
     ]
     waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Yield, ast.YieldFrom)
     assert len(tried) > 3
