@@ -1,0 +1,43 @@
+"""The walk through the code in docs/architecture.md names functions that exist, and is short."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "kubenexus"
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| (\d+) \| `([\w/]+\.py)` : `([\w.]+)` \|", re.MULTILINE)
+
+
+def rows(title: str) -> list[tuple[int, str, str]]:
+    part = PAGE.partition(f"### {title}\n")[2].partition("\n#")[0]
+    return [(int(number), path, function) for number, path, function in ROW.findall(part)]
+
+
+POD, GANG = rows("One pod, from watch bytes to bind and back"), rows("What a gang adds")
+
+
+def functions(path: Path) -> set[str]:
+    found, tree = set(), ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
+            found |= {f"{node.name}.{each.name}" for each in methods}
+    return found
+
+
+@pytest.mark.parametrize(("path", "function"), sorted({(path, function) for _, path, function in [*POD, *GANG]}))
+def test_each_step_of_the_walk_is_a_function_that_exists(path: str, function: str) -> None:
+    assert function in functions(SOURCE / path)
+
+
+def test_the_steps_are_numbered_and_a_pod_takes_fewer_than_75() -> None:
+    assert [number for number, _, _ in POD] == [*range(1, len(POD) + 1)]
+    assert [number for number, _, _ in GANG] == [*range(1, len(GANG) + 1)]
+    assert 50 < len(POD) < 75
+    assert len(GANG) > 30
