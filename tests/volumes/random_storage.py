@@ -14,7 +14,6 @@ from kubenexus.api.storage import (
     StorageClass,
     StorageObject,
     VolumeAttachment,
-    object_key,
 )
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node
 from tests.volumes.builders import (
@@ -219,7 +218,7 @@ class RandomStorage(Random):
             ("upsert_storage", thing),
             ("upsert_storage", thing),
             ("upsert_storage", thing),
-            ("remove_storage", type(thing), object_key(thing)),
+            ("remove_storage", type(thing), thing.metadata.key),
             ("upsert_node", self.node(node)),
             ("remove_node", node),
             ("bound", pod, node),

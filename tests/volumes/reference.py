@@ -25,7 +25,6 @@ from kubenexus.api.storage import (
     StorageClass,
     StorageObject,
     VolumeAttachment,
-    object_key,
 )
 from kubenexus.framework.verdict import Code
 from tests.plugins.reference import label_holds, parses
@@ -65,11 +64,11 @@ class World:
     # --- events, as the ledger is told of them --------------------------------------------------------------------
 
     def upsert_storage(self, thing: StorageObject) -> None:
-        self.objects.setdefault(type(thing), {})[object_key(thing)] = thing
-        if isinstance(thing, PersistentVolumeClaim) and object_key(thing) in self.promises:
-            promise, noted = self.promises[object_key(thing)], SELECTED_NODE in thing.metadata.annotations
+        self.objects.setdefault(type(thing), {})[thing.metadata.key] = thing
+        if isinstance(thing, PersistentVolumeClaim) and thing.metadata.key in self.promises:
+            promise, noted = self.promises[thing.metadata.key], SELECTED_NODE in thing.metadata.annotations
             if thing.spec.volume_name not in ("", promise.volume) or (noted and not promise.volume):
-                del self.promises[object_key(thing)]
+                del self.promises[thing.metadata.key]
         if isinstance(thing, PersistentVolume) and thing.spec.claim_ref is not None:
             self.promises = {k: p for k, p in self.promises.items() if p.volume != thing.metadata.name}
 
@@ -158,7 +157,7 @@ def is_for(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 
 
 def not_for(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    return f"PVC {object_key(claim)} was not created for pod {pod.key} (pod is not owner)"
+    return f"PVC {claim.metadata.key} was not created for pod {pod.key} (pod is not owner)"
 
 
 def storage(amounts: Mapping[str, Any] | None) -> Any:
@@ -365,8 +364,8 @@ class NodeVolumeLimits:
         if not class_of(claim) or known is None:
             return "", ""
         if known.provisioner == EBS:
-            return (EBS_DRIVER, f"for {object_key(claim)}") if csi_node is not None else ("", "")
-        return known.provisioner, f"for {object_key(claim)}"
+            return (EBS_DRIVER, f"for {claim.metadata.key}") if csi_node is not None else ("", "")
+        return known.provisioner, f"for {claim.metadata.key}"
 
     def _inline(self, volume: Volume) -> bool:
         return volume.aws_elastic_block_store is not None or volume.gce_persistent_disk is not None
@@ -495,7 +494,7 @@ class VolumeBinding:
         return bound, waiting
 
     def _selected(self, claim: PersistentVolumeClaim, world: World) -> str | None:
-        promise = world.promises.get(object_key(claim))
+        promise = world.promises.get(claim.metadata.key)
         noted = claim.metadata.annotations.get(SELECTED_NODE)
         return promise.node if noted is None and promise is not None and not promise.volume else noted
 
@@ -551,7 +550,7 @@ class VolumeBinding:
     ) -> PersistentVolume | None:
         asked = storage(claim.spec.resources.requests)
         fitting = []
-        promise = world.promises.get(object_key(claim))
+        promise = world.promises.get(claim.metadata.key)
         kept = "" if promise is None else promise.volume  # of several that are meant for the claim, the promised one
         for volume in sorted(world.all(PersistentVolume), key=lambda v: (v.metadata.name != kept, v.metadata.name)):
             meant = self._meant(volume, claim) or (promise is not None and promise.volume == volume.metadata.name)
@@ -577,7 +576,7 @@ class VolumeBinding:
 
     def _meant(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
         refers = volume.spec.claim_ref
-        if refers is None or f"{refers.namespace}/{refers.name}" != object_key(claim):
+        if refers is None or f"{refers.namespace}/{refers.name}" != claim.metadata.key:
             return False
         return refers.uid in ("", claim.metadata.uid)
 
@@ -595,7 +594,7 @@ class VolumeBinding:
         asked = (claim.spec.resources.requests or {}).get("storage")
         if asked is None or driver is None or not driver.spec.storage_capacity:
             return None
-        for capacity in sorted(world.all(CSIStorageCapacity), key=object_key):
+        for capacity in sorted(world.all(CSIStorageCapacity), key=lambda each: each.metadata.key):
             largest = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
             where = capacity.node_topology
             if capacity.storage_class_name != known.metadata.name or largest is None or where is None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.api.core import Pod
-from kubenexus.api.storage import CSINode, CSIStorageCapacity, PersistentVolume, object_key
+from kubenexus.api.storage import CSINode, CSIStorageCapacity, PersistentVolume
 from tests.volumes.builders import DRIVER
 from tests.volumes.model import Model
 from tests.volumes.random_storage import CLASSES, EBS_DRIVER, PODS, RandomStorage
@@ -90,6 +90,6 @@ def assert_shelves(model: Model) -> None:
         free = [v for v in volumes if v.spec.claim_ref is None and v.status.phase == "Available"]
         assert on_shelf == {v.metadata.name for v in free if not v.metadata.deletion_timestamp} - promised
         capacities = [c for c in world.all(CSIStorageCapacity) if c.storage_class_name == name]
-        sized = {object_key(c) for c in capacities if (c.capacity or c.maximum_volume_size) is not None}
+        sized = {c.metadata.key for c in capacities if (c.capacity or c.maximum_volume_size) is not None}
         assert {thing.key for thing, *_ in shelf.capacities._things.values()} == sized
     assert stock._promises.keys() == world.promises.keys()

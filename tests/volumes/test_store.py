@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubenexus.api.storage import PersistentVolume, StorageObject, object_key
+from kubenexus.api.storage import PersistentVolume, StorageObject
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.state.ledger import Ledger
@@ -146,7 +146,7 @@ def relisted(ledger: Ledger, kind: type[StorageObject], things: Iterable[Storage
             ledger.upsert_storage(thing)
         except Malformed as problem:
             problems.append(problem)
-    for key in ledger.nodes.volumes.known(kind) - {object_key(thing) for thing in listed}:
+    for key in ledger.nodes.volumes.known(kind) - {thing.metadata.key for thing in listed}:
         ledger.remove_storage(kind, key)
     return problems
 

@@ -34,3 +34,8 @@ class ObjectMeta(ApiObject):
     owner_references: list[OwnerReference] = []
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the name alone if the object has no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name

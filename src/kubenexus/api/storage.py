@@ -169,12 +169,6 @@ StorageObject = (
 )
 
 
-def object_key(thing: StorageObject) -> str:
-    """Returns `namespace/name`, or the name alone if the object has no namespace."""
-    meta = thing.metadata
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
-
-
 def storage_class_of(thing: PersistentVolume | PersistentVolumeClaim) -> str:
     """Returns the class of a volume or a claim, "" if it has none."""
     noted = thing.metadata.annotations.get(BETA_STORAGE_CLASS)

@@ -26,7 +26,7 @@ from kubenexus.state.ledger import Ledger
 
 class KindHandler(NamedTuple):
     """The type that a kind is decoded into, and the ledger's methods for an object that was added or changed and for
-    one that is gone. The latter takes the object's key (`object_key`)."""
+    one that is gone. The latter takes the object's key (`ObjectMeta.key`)."""
 
     type: type[Any]
     seen: Callable[[Ledger, Any], object]
@@ -96,12 +96,6 @@ def kind_name(kind: str, group: str) -> str:
     """Returns the name in `KINDS` of a kind of an API group ("" for the core group)."""
     full = f"{kind}.{group}"
     return full if full in KINDS else kind
-
-
-def object_key(thing: Any) -> str:
-    """Returns `namespace/name`, or the name alone if the object has no namespace."""
-    meta = thing.metadata
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else str(meta.name)
 
 
 def apply_object(ledger: Ledger, kind: str, thing: Any) -> None:

@@ -25,7 +25,7 @@ from kubenexus.queue.gangs.gang_registry import LeavingMember
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.object_kinds import GROUP_KINDS, KINDS, object_key
+from kubenexus.state.object_kinds import GROUP_KINDS, KINDS
 from kubenexus.state.pods import PodHoldings, PodStage, is_finished
 
 # Kinds that some refused pod may wait for, and how events name them.
@@ -235,7 +235,7 @@ class EventHandlers:
             self.assembler.group_changed(kind, key)
 
     def on_object_update(self, kind: str, thing: Any) -> None:
-        key, known, selected = object_key(thing), self.cache.of(kind), self.ledger.nodes.pods.existing_terms_version
+        key, known, selected = thing.metadata.key, self.cache.of(kind), self.ledger.nodes.pods.existing_terms_version
         try:
             KINDS[kind].seen(self.ledger, thing)
         except Malformed as problem:
@@ -270,7 +270,7 @@ class EventHandlers:
 
     def _changed(self, kind: str, thing: Any) -> None:
         if kind == "PersistentVolumeClaim":
-            self._volumes.on_claim_changed(object_key(thing))
+            self._volumes.on_claim_changed(thing.metadata.key)
 
     def _tell_reread(self, selected: int) -> None:
         """Wakes all jobs if the labels of a namespace changed which affinity terms select its pods."""

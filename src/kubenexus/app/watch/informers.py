@@ -15,7 +15,7 @@ from kubenexus.client.kinds import LIVE_PODS_FIELD_SELECTOR, ApiResource
 from kubenexus.client.watch_events import DELETED, WatchEvent
 from kubenexus.client.watch_protocols import WatchProblem, WatchTarget
 from kubenexus.observe import logs
-from kubenexus.state.object_kinds import KINDS, kind_name, object_key
+from kubenexus.state.object_kinds import KINDS, kind_name
 
 # The kinds that define gangs.
 GROUP_KINDS = (kinds.POD_GROUPS, kinds.WORKLOADS, kinds.COSCHEDULING_POD_GROUPS, kinds.VOLCANO_POD_GROUPS)
@@ -77,7 +77,7 @@ class InformerHandler:
 
     def list_page(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
         for item in items:
-            self._listed.add(object_key(item))
+            self._listed.add(item.metadata.key)
             self._take(item, self._in_list)
         for bad in unreadable:
             self._bad(bad)
@@ -105,7 +105,7 @@ class InformerHandler:
             elif event.type != DELETED:
                 self._take(thing, self._seen)
             else:
-                self._drop(object_key(thing), thing)
+                self._drop(thing.metadata.key, thing)
         self._flush()
 
     def problem_changed(self, trouble: WatchProblem) -> None:

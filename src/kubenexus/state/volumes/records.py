@@ -16,7 +16,6 @@ from kubenexus.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
-    object_key,
     requested_storage,
     storage_class_of,
 )
@@ -174,13 +173,13 @@ def _selector(claim: PersistentVolumeClaim) -> tuple[Selector | None, str]:
     # It is matched against all volumes of the class.
     if claim.spec.selector is not None and claim.spec.selector.size > MOST_SELECTED:
         size = claim.spec.selector.size
-        return None, f"selector of claim {object_key(claim)} has {size} entries; at most {MOST_SELECTED} are read"
+        return None, f"selector of claim {claim.metadata.key} has {size} entries; at most {MOST_SELECTED} are read"
     if claim.spec.selector is None:
         return None, ""
     try:
         return compile_selector(claim.spec.selector), ""
     except Malformed as problem:
-        return None, f"error creating internal label selector for claim: {object_key(claim)}: {problem}"
+        return None, f"error creating internal label selector for claim: {claim.metadata.key}: {problem}"
 
 
 def volume_of(volume: PersistentVolume) -> VolumeRecord:
@@ -255,7 +254,7 @@ def capacity_of(capacity: CSIStorageCapacity) -> CapacityRecord | None:
     if largest is None:
         return None
     reach = topology_of_capacity(capacity.node_topology)
-    return CapacityRecord(object_key(capacity), capacity.storage_class_name, largest, room, reach)
+    return CapacityRecord(capacity.metadata.key, capacity.storage_class_name, largest, room, reach)
 
 
 def node_of(node: CSINode) -> NodeRecord:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kubenexus.api import storage
 from kubenexus.api.core import Pod
-from kubenexus.api.storage import StorageObject, object_key
+from kubenexus.api.storage import StorageObject
 from kubenexus.base.errors import Malformed
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.volumes import records
@@ -108,7 +108,7 @@ class VolumeStore:
     def seen(self, thing: StorageObject) -> ChangedRows | None:
         """Adds or updates an object. Returns the changed rows, or None if no field that is read has changed. Raises
         Malformed and then changes nothing."""
-        kind, key = self._kinds[type(thing)], object_key(thing)
+        kind, key = self._kinds[type(thing)], thing.metadata.key
         try:
             record = kind.read(thing)
         except Malformed as problem:
