@@ -42,10 +42,11 @@ from kubenexus.api.core import (
     Toleration,
     Volume,
 )
+from kubenexus.api.keys import network
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 
-HOSTNAME = "kubernetes.io/hostname"
+HOSTNAME = network.HOSTNAME.key
 ZONE = "topology.kubernetes.io/zone"
 GPU = "nvidia.com/gpu"
 

@@ -25,7 +25,7 @@ CLIQUE: Final = "clique"
 
 # From the inside out; a configuration may name others (`topologyLevels`).
 DEFAULT_LEVELS: Final[tuple[TopologyLevel, ...]] = (
-    TopologyLevel(HOSTNAME, ("kubernetes.io/hostname",)),
+    TopologyLevel(HOSTNAME, _labels(network.HOSTNAME)),
     TopologyLevel(CLIQUE, _labels(discovered.CLIQUE)),
     TopologyLevel("tor", _labels(network.SWITCH)),
     TopologyLevel("rack", _labels(network.RACK)),

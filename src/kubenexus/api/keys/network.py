@@ -27,6 +27,15 @@ FABRIC_ID = define_key(
     aliases=("fabric.kubenexus.io/domain",),
 )
 
+HOSTNAME = define_key(
+    "kubernetes.io/hostname",
+    on="Node",
+    values=Text("node-1"),
+    default=None,
+    kind=KeyKind.LABEL,
+    meaning="The node itself, the innermost level of the topology. Written by the kubelet.",
+)
+
 SWITCH = define_key(
     "topology.kubernetes.io/switch",
     on="Node",

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod, PodSpec, TopologySpreadConstraint
+from kubenexus.api.keys import network
 from kubenexus.api.node_selectors import node_selector_term, parse_required
 from kubenexus.api.selectors import Operator, Requirement, Selector, compile_selector
 from kubenexus.api.tolerations import untolerated
@@ -19,7 +20,7 @@ from kubenexus.state.topology import TopologyDomains, domains_of_label
 from kubenexus.state.view import Nodes
 
 DO_NOT_SCHEDULE, SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
-HOSTNAME = "kubernetes.io/hostname"
+HOSTNAME = network.HOSTNAME.key
 _NOWHERE = Selector(nothing=True)
 _FEW = 64  # domains
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kubenexus.api.keys import network
 from kubenexus.sim.demo.demo_nodes import GPU
 from kubenexus.sim.kubelets.annotations import RUN_SECONDS
 
@@ -28,7 +29,7 @@ def daemon_set(name: str) -> Manifest:
 
 def stateful_set(name: str, replicas: int, cpu: str) -> Manifest:
     """At most one of its pods runs on a node."""
-    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": name}}}
+    apart = {"topologyKey": network.HOSTNAME.key, "labelSelector": {"matchLabels": {"app": name}}}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
     spec = {"replicas": replicas, "serviceName": name, **_selecting(name)}
     spec["template"] = _template(name, _spec(cpu, affinity=affinity))

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from kubenexus.api.core import Taint
+from kubenexus.api.keys import network
 from kubenexus.api.resource_names import is_extended
 from kubenexus.base.timestamps import format_micro_time, format_time
 from kubenexus.client import kinds, verbs
@@ -13,7 +14,7 @@ from kubenexus.client.calls import STRATEGIC_PATCH, Call
 from kubenexus.sim.kubelets.annotations import AGENT
 from kubenexus.sim.kubelets.types import Node
 
-HOSTNAME = "kubernetes.io/hostname"
+HOSTNAME = network.HOSTNAME.key
 ZONE = "topology.kubernetes.io/zone"
 LEASES = "kube-node-lease"
 # The taints that the API server and the node lifecycle controller set on a node that is not ready.

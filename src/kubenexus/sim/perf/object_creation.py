@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from kubenexus.api.keys import network
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.client.calls import JSON, Call
 from kubenexus.client.status import status_error
@@ -12,7 +13,7 @@ from kubenexus.sim.perf.template_cache import Item
 from kubenexus.sim.virtual.simulation import Simulation
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace"}
-HOSTNAME = "kubernetes.io/hostname"
+HOSTNAME = network.HOSTNAME.key
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
+from kubenexus.api.keys import network
 from kubenexus.testing.fuzz.valid_objects import GPU, Json, container, node_name
 
 Way = Callable[[Random, Json], None]
@@ -100,7 +101,7 @@ def absurd_selector(rng: Random, thing: Json) -> None:
 def absurd_neighbours(rng: Random, thing: Json) -> None:
     """Sets pod affinity or spreading with senseless keys, selectors and numbers."""
     selector = rng.choice(({}, None, {"matchLabels": {"app": "app-1"}}, {"matchExpressions": [_requirement(rng)]}))
-    key = rng.choice(("zone", "kubernetes.io/hostname", "", "not a key!", "nowhere", None))
+    key = rng.choice(("zone", network.HOSTNAME.key, "", "not a key!", "nowhere", None))
     term = {"topologyKey": key, "labelSelector": selector, "namespaces": rng.choice(([], [""], None, ["team-1"] * 50))}
     skew = rng.choice((1, 0, -1, 2**31 - 1, 2**31))
     if rng.random() < 0.5:
@@ -178,7 +179,7 @@ def _amounts(rng: Random, thing: Json) -> list[Json]:
 
 
 def _requirement(rng: Random) -> Json:
-    key = rng.choice(("zone", "", "a/b/c", "kubernetes.io/hostname", "metadata.name", "x" * 64, None))
+    key = rng.choice(("zone", "", "a/b/c", network.HOSTNAME.key, "metadata.name", "x" * 64, None))
     return {"key": key, "operator": rng.choice(OPERATORS), "values": rng.choice(OPERANDS)}
 
 

@@ -7,6 +7,8 @@ return with another UID therefore occur by themselves.
 from random import Random
 from typing import Any, Final
 
+from kubenexus.api.keys import network
+
 Json = dict[str, Any]
 
 NODES: Final = 60
@@ -34,7 +36,7 @@ def node(rng: Random) -> Json:
         allocatable[GPU] = str(rng.randrange(1, 9))
     images = [{"names": [image], "sizeBytes": rng.randrange(10**9)} for image in IMAGES if rng.random() < 0.3]
     return {
-        "metadata": {"name": name, "uid": name, "labels": {"zone": rng.choice(ZONES), "kubernetes.io/hostname": name}},
+        "metadata": {"name": name, "uid": name, "labels": {"zone": rng.choice(ZONES), network.HOSTNAME.key: name}},
         "spec": {
             "unschedulable": rng.random() < 0.05,
             "taints": [dict(taint) for taint in TAINTS if rng.random() < 0.1],

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from kubenexus.api.keys import network
+
 Json = dict[str, Any]
 Grow = Callable[[Json, int], None]
 BYTES: Final = 1_500_000  # the limit of an API server for one object
@@ -219,7 +221,7 @@ def _resource_name(pod: Json, text: str) -> None:
 
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
-HOSTNAME: Final = "kubernetes.io/hostname"
+HOSTNAME: Final = network.HOSTNAME.key
 PODS: Final[dict[str, Grow]] = {
     "hard spread, keys no node has": _spread("example.com/k{}", "w", HARD),
     "hard spread, one key": _spread(HOSTNAME, "w{}", HARD),
