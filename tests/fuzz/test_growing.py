@@ -21,7 +21,7 @@ def test_a_few_rounds_leave_every_ordinary_pod_its_place() -> None:
     growing = GrowingRun(3, ANY)
     growing.run(range(4), NODES)
     assert growing.broken == []
-    assert sum(worst.scenes for worst in growing.worst.values()) > 20
+    assert sum(worst.scenarios for worst in growing.worst.values()) > 20
     assert any("what grew" in line for line in growing.report())
 
 
@@ -31,7 +31,7 @@ def test_a_round_follows_from_the_seed_and_its_number() -> None:
     for rounds in (range(2), range(1, 2), range(1, 2)):
         growing = GrowingRun(7, ANY)
         growing.run(rounds, NODES)
-        seen.append({key: (worst.scenes, worst.refused) for key, worst in growing.worst.items()})
+        seen.append({key: (worst.scenarios, worst.refused) for key, worst in growing.worst.items()})
     assert seen[1] == seen[2]
     assert seen[0].items() >= seen[1].items()
 
@@ -67,11 +67,11 @@ def test_every_scene_can_be_played_one_after_the_other() -> None:
     """On one stage, with forty entries each: whatever is left behind by one is met by the next."""
     played = list[tuple[str, str]]()
 
-    async def all_of_them(stage: LargeCluster) -> None:
+    async def all_of_them(cluster: LargeCluster) -> None:
         for about, dimension in dimensions():
-            scene = await play(stage, about, dimension, 40)
-            assert scene is not None
-            assert not stage.said_of(NAME)
+            scenario = await play(cluster, about, dimension, 40)
+            assert scenario is not None
+            assert not cluster.said_of(NAME)
             played.append((about, dimension))
 
     run_on_large_cluster(all_of_them, NODES)

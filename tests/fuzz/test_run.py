@@ -20,14 +20,14 @@ SEED = 20
 OBJECTS = 3000
 
 
-def broken(world: FuzzRun) -> list[str]:
-    return [f"{violation.law} (object {violation.number}): {violation.detail}" for violation in world.tally.violations]
+def broken(fuzz: FuzzRun) -> list[str]:
+    return [f"{violation.law} (object {violation.number}): {violation.detail}" for violation in fuzz.tally.violations]
 
 
 def test_three_thousand_objects_break_no_law() -> None:
-    world = FuzzRun(SEED)
-    tally = world.run(OBJECTS)
-    assert broken(world) == []
+    fuzz = FuzzRun(SEED)
+    tally = fuzz.run(OBJECTS)
+    assert broken(fuzz) == []
     assert tally.objects.total() >= OBJECTS
     for outcome in ("accepted", "refused", "quarantined, its node fenced", "deleted"):
         assert tally.objects["hostile", outcome] > 10
@@ -47,15 +47,15 @@ WAYS = [
 
 @pytest.mark.parametrize(("kind", "way"), WAYS)
 def test_every_way_to_spoil_an_object_breaks_no_law(kind: Any, way: Any) -> None:
-    world, rng = FuzzRun(SEED), Random(way.__name__)
+    fuzz, rng = FuzzRun(SEED), Random(way.__name__)
     for number in range(100):
         before = stream.event(SEED, number)
         if before.way == stream.GOOD:
-            world.step(before)
+            fuzz.step(before)
     for number in range(3 if "many" in way.__name__ or "megabyte" in way.__name__ else 10):
-        world.step(stream.spoiled(rng, kind, way, 32 * number))  # every 32nd object's work is counted
-    world.close_books()
-    assert broken(world) == []
+        fuzz.step(stream.spoiled(rng, kind, way, 32 * number))  # every 32nd object's work is counted
+    fuzz.close_books()
+    assert broken(fuzz) == []
 
 
 def test_the_same_seed_makes_the_same_objects_and_the_same_outcome() -> None:
@@ -68,7 +68,7 @@ def test_the_same_seed_makes_the_same_objects_and_the_same_outcome() -> None:
 
 
 def test_good_objects_are_all_accepted() -> None:
-    world, rng = FuzzRun(SEED), Random(1)
+    fuzz, rng = FuzzRun(SEED), Random(1)
     for number in range(300):
         kind: Any = rng.choice((Pod, Node, DeviceClass))
         thing = (
@@ -78,32 +78,32 @@ def test_good_objects_are_all_accepted() -> None:
             if kind is Node
             else valid_objects.device_class(rng)
         )
-        world.step(stream.FuzzEvent(number, kind, stream._dumped(rng, thing)))
-    world.close_books()
-    assert broken(world) == []
-    assert set(world.tally.objects) == {("good", "accepted")}
+        fuzz.step(stream.FuzzEvent(number, kind, stream._dumped(rng, thing)))
+    fuzz.close_books()
+    assert broken(fuzz) == []
+    assert set(fuzz.tally.objects) == {("good", "accepted")}
 
 
 # --- it can fail ---------------------------------------------------------------------------------------------------
 
 
-def found(world: FuzzRun, law: str) -> bool:
-    return any(law in violation.law for violation in world.tally.violations)
+def found(fuzz: FuzzRun, law: str) -> bool:
+    return any(law in violation.law for violation in fuzz.tally.violations)
 
 
 def test_a_ledger_that_forgets_its_fences_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ledger, "block_unreadable_pod", lambda self, key, node: set())
-    world = FuzzRun(SEED)
-    world.run(1500)
-    assert found(world, "the books: other nodes are fenced")
-    assert found(world, "a placement: put on")
+    fuzz = FuzzRun(SEED)
+    fuzz.run(1500)
+    assert found(fuzz, "the books: other nodes are fenced")
+    assert found(fuzz, "a placement: put on")
 
 
 def test_a_rule_that_lets_everything_in_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NodeResourcesFit, "filter", lambda self, pod, nodes, verdict: None)
-    world = FuzzRun(SEED)
-    world.run(1500)
-    assert found(world, "a placement: cpu on")
+    fuzz = FuzzRun(SEED)
+    fuzz.run(1500)
+    assert found(fuzz, "a placement: cpu on")
 
 
 def test_a_miscount_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,10 +115,10 @@ def test_a_miscount_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     forgotten = Ledger.remove_pod
     monkeypatch.setattr(Ledger, "remove_pod", careless)
-    world = FuzzRun(SEED)
-    world.run(600)
-    assert found(world, "the books")
-    assert found(world, "the digest")
+    fuzz = FuzzRun(SEED)
+    fuzz.run(600)
+    assert found(fuzz, "the books")
+    assert found(fuzz, "the digest")
 
 
 def test_an_exception_is_found_told_with_its_place_and_survived(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,11 +130,11 @@ def test_an_exception_is_found_told_with_its_place_and_survived(monkeypatch: pyt
         return decide(self, job, snapshot, now)
 
     monkeypatch.setattr(Planner, "decide", moody)
-    world = FuzzRun(SEED)
-    world.run(600)
-    assert found(world, "decide: ZeroDivisionError escaped")
-    assert world.tally.decisions["Success"] > 50
-    assert any("--seed 20 --object" in line for line in report(world.tally, SEED, 1.0))
+    fuzz = FuzzRun(SEED)
+    fuzz.run(600)
+    assert found(fuzz, "decide: ZeroDivisionError escaped")
+    assert fuzz.tally.decisions["Success"] > 50
+    assert any("--seed 20 --object" in line for line in report(fuzz.tally, SEED, 1.0))
 
 
 def test_a_warning_is_taken_for_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,9 +145,9 @@ def test_a_warning_is_taken_for_an_exception(monkeypatch: pytest.MonkeyPatch) ->
         return seen(self, node)
 
     monkeypatch.setattr(Ledger, "upsert_node", overflowing)
-    world = FuzzRun(SEED)
-    world.run(50)
-    assert found(world, "ledger: RuntimeWarning escaped")
+    fuzz = FuzzRun(SEED)
+    fuzz.run(50)
+    assert found(fuzz, "ledger: RuntimeWarning escaped")
 
 
 def test_work_beyond_the_allowance_is_stopped() -> None:

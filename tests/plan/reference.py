@@ -52,11 +52,11 @@ class Judgement(NamedTuple):
         return sum(SCORES[plugin][1] * normalized for plugin, (_, normalized) in self.feasible[node].items())
 
 
-def judge(pod: Pod, world: ReferenceCluster) -> Judgement:
+def judge(pod: Pod, cluster: ReferenceCluster) -> Judgement:
     only, by, message = _prefilter(pod)
     if message:
         return Judgement({}, {}, {}, message)
-    infos = world.infos()
+    infos = cluster.infos()
     looked_at = {name: info for name, info in infos.items() if only is None or name in only}
     first = {name: _refusal(pod, info) for name, info in looked_at.items()}
     first = {name: reasons for name, reasons in first.items() if reasons}
@@ -105,14 +105,14 @@ def _refusal(pod: Pod, info: NodeInfo) -> list[tuple[str, Code]]:
     name = info.node.metadata.name
     waiting = [
         other
-        for other in info.world.nominees(name)
+        for other in info.cluster.nominees(name)
         if other.spec.priority >= pod.spec.priority and other.metadata.uid != pod.metadata.uid
     ]
     if waiting:
         refused = _first(pod, info._replace(pods=(*info.pods, *waiting)))
         if refused:
             return refused
-    if name in info.world.unreadable.values():
+    if name in info.cluster.unreadable.values():
         return [(FENCED, Code.UNSCHEDULABLE)]
     return _first(pod, info)
 

@@ -34,16 +34,16 @@ def decided(pod: Pod, cluster: CheckedCluster) -> Decision:
 def test_a_decision_is_what_a_naive_scheduler_decides(cluster: CheckedCluster, pod: Pod, others: list[Pod]) -> None:
     """Pods that wait for a node count there, for everybody of no higher priority, as upstream counts them."""
     for other in others:
-        if other.key not in cluster.world.placed() and other.key not in cluster.world.unreadable:
+        if other.key not in cluster.reference.placed() and other.key not in cluster.reference.unreadable:
             cluster.tell("upsert_pod", other)
-    expected, decision = judge(pod, cluster.world), decided(pod, cluster)
+    expected, decision = judge(pod, cluster.reference), decided(pod, cluster)
     assert decision.placed == (bool(expected.feasible) and not (expected.failed and len(expected.feasible) > 1))
     if expected.failed and len(expected.feasible) > 1:
         assert decision.code is Code.ERROR
         return
     assert dict(decision.diagnosis.counts) == expected.counts
     assert decision.diagnosis.message == expected.message
-    assert decision.diagnosis.nodes == len(cluster.world.nodes)
+    assert decision.diagnosis.nodes == len(cluster.reference.nodes)
     if decision.placed and expected.failed:
         assert {p.node for p in decision.placements} == expected.feasible.keys()  # the only one: nothing to prefer
     elif decision.placed:
@@ -79,7 +79,7 @@ def _assert_the_nearest_is_near(decision: Decision, expected: Judgement, pod: Po
     assert sorted(nearest.reasons) == sorted(text for text, _ in expected.first[nearest.node])
     codes = {node: code_of(tuple(Reason(*reason) for reason in reasons)) for node, reasons in expected.first.items()}
     assert codes[nearest.node] is Code.UNSCHEDULABLE or Code.UNSCHEDULABLE not in codes.values()
-    info = cluster.world.infos()[nearest.node]
+    info = cluster.reference.infos()[nearest.node]
     asked, has = reference.asked(pod, status=False), reference.offered(info)
     free = {name: has.get(name, 0) - _capped(reference.taken(info, name)) for name in asked}
     lacking = {name: amount - free[name] for name, amount in asked.items()}
@@ -98,11 +98,11 @@ def _capped(amount: int) -> int:
 def test_counts_add_up_to_all_nodes_that_are_not_feasible(cluster: CheckedCluster, pod: Pod) -> None:
     """Each refused node under the plugin that refused it first; one that lacks two resources counts under both."""
     assume(readable(pod))
-    expected, decision = judge(pod, cluster.world), decided(pod, cluster)
+    expected, decision = judge(pod, cluster.reference), decided(pod, cluster)
     if expected.message or expected.failed:
         return
     refused = Counter(text for reasons in expected.first.values() for text, _ in reasons)
-    absent = len(cluster.world.nodes) - len(expected.first) - len(expected.feasible)
+    absent = len(cluster.reference.nodes) - len(expected.first) - len(expected.feasible)
     counted = dict(decision.diagnosis.counts)
     assert sum(counted.values()) == refused.total() + absent
     assert {reason: counted[reason] for reason in refused} == dict(refused)

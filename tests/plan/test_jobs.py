@@ -71,7 +71,7 @@ def test_a_gang_is_no_worse_than_its_members_one_by_one(
     cluster: CheckedCluster, gang: list[Pod], minimum: st.DataObject
 ) -> None:
     """Whoever finds a node alone, after those before it, finds one in the plan; and nothing is written for it."""
-    gang = [pod for pod in gang if pod.key not in cluster.world.placed()]
+    gang = [pod for pod in gang if pod.key not in cluster.reference.placed()]
     job = Job("default/gang", tuple(gang), minimum.draw(st.integers(1, max(len(gang), 1))))
     if not gang:
         return

@@ -302,7 +302,7 @@ class NodeResourcesFit:
 
 def needs_claims(name: str, info: NodeInfo) -> bool:
     """Where no device plugin offers a resource that a device class backs, DynamicResources judges."""
-    classes = info.world.device_classes.values()
+    classes = info.cluster.device_classes.values()
     backed = {c.spec.extended_resource_name for c in classes}
     backed |= {f"deviceclass.resource.kubernetes.io/{c.metadata.name}" for c in classes}
     return name in backed and offered(info).get(name, 0) == 0
@@ -361,9 +361,9 @@ class ImageLocality:
         names += [v.image.reference for v in spec.volumes if v.image is not None]
         total = 0
         for name in names:
-            state = info.world.images.get(name if ":" in name.rpartition("/")[2] else f"{name}:latest")
+            state = info.cluster.images.get(name if ":" in name.rpartition("/")[2] else f"{name}:latest")
             if state is not None and info.node.metadata.name in state.nodes:
-                total += int(float(state.size) * (float(len(state.nodes)) / float(len(info.world.nodes))))
+                total += int(float(state.size) * (float(len(state.nodes)) / float(len(info.cluster.nodes))))
         least, most = 23 << 20, (1000 << 20) * len(names)
         return 100 * (min(max(total, least), most) - least) // (most - least)
 

@@ -1,4 +1,4 @@
-"""The helper for naive twins finds what it is for, and its builders say what they were told."""
+"""The helper for references finds what it is for, and its builders say what they were told."""
 
 from typing import Any, ClassVar
 
@@ -43,7 +43,7 @@ class Small:
         np.minimum(room, free + (self.wrong == "has too much room"), out=room)
 
 
-class SmallTwin:
+class SmallReference:
     def filter_one(self, pod: Pod, info: NodeInfo) -> Any:
         return [("node(s) were too small", Code.UNRESOLVABLE)] if int(info.node.status.allocatable["cpu"]) < 4 else []
 
@@ -51,30 +51,32 @@ class SmallTwin:
         return int(info.node.status.allocatable["cpu"])
 
 
-class ReasonTwin:
+class ReasonReference:
     def filter_one(self, pod: Pod, info: NodeInfo) -> Reason | None:
         return Small.TOO_SMALL if info.node.metadata.name == "n1" else None
 
 
-def test_a_rule_that_agrees_with_its_twin_passes_and_floats_are_truncated() -> None:
+def test_a_rule_that_agrees_with_its_reference_passes_and_floats_are_truncated() -> None:
     cluster = CheckedCluster.of(NODES)
-    assert_matches_reference(Small(), SmallTwin(), POD, cluster)
-    assert_matches_reference(Small(), ReasonTwin(), POD, cluster)
-    assert_matches_reference(Small(), Small(), POD, cluster)  # a twin that is a plugin of its own
+    assert_matches_reference(Small(), SmallReference(), POD, cluster)
+    assert_matches_reference(Small(), ReasonReference(), POD, cluster)
+    assert_matches_reference(Small(), Small(), POD, cluster)  # a reference that is a plugin of its own
 
 
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        pytest.param(Small(least=5), r"refusals on all rows:\n  n2: .*too small.*its twin says", id="another reason"),
-        pytest.param(Small(wrong="is off by one"), r"scores on all rows:\n  n1: 3, its twin says 2", id="a score"),
+        pytest.param(
+            Small(least=5), r"refusals on all rows:\n  n2: .*too small.*its reference says", id="another reason"
+        ),
+        pytest.param(Small(wrong="is off by one"), r"scores on all rows:\n  n1: 3, its reference says 2", id="a score"),
         pytest.param(Small(wrong="skips"), r"\(fails, skips\) is \(False, True\)", id="not concerned"),
         pytest.param(Small(wrong="sees other rows"), "refusals on", id="a row's answer depends on other rows"),
     ],
 )
-def test_a_rule_that_differs_from_its_twin_is_told_where(rule: Small, said: str) -> None:
+def test_a_rule_that_differs_from_its_reference_is_told_where(rule: Small, said: str) -> None:
     with pytest.raises(AssertionError, match=said):
-        assert_matches_reference(rule, SmallTwin(), POD, CheckedCluster.of(NODES))
+        assert_matches_reference(rule, SmallReference(), POD, CheckedCluster.of(NODES))
 
 
 def test_room_that_is_not_there_is_found() -> None:

@@ -82,12 +82,12 @@ def test_no_node_is_ever_given_more_than_it_has(cluster: CheckedCluster, stream:
         if decision.placed:
             assert not one.spec.resource_claims
             commit(decision, Job.of(one), cluster.ledger, 0.0)
-            cluster.world.assume(one, decision.placements[0].node)
-            _assert_it_fits(one, decision.placements[0].node, cluster.world)
+            cluster.reference.assume(one, decision.placements[0].node)
+            _assert_it_fits(one, decision.placements[0].node, cluster.reference)
 
 
-def _assert_it_fits(pod: Pod, node: str, world: ReferenceCluster) -> None:
-    info = world.infos()[node]
+def _assert_it_fits(pod: Pod, node: str, cluster: ReferenceCluster) -> None:
+    info = cluster.infos()[node]
     has = reference.offered(info)
     assert len(info.pods) <= has.get("pods", 0)
     for name, amount in reference.asked(pod, status=False).items():
@@ -95,7 +95,7 @@ def _assert_it_fits(pod: Pod, node: str, world: ReferenceCluster) -> None:
             assert reference.taken(info, name) <= has.get(name, 0), name
     others = info._replace(pods=tuple(other for other in info.pods if other.key != pod.key))
     assert reference.NodePorts().filter_one(pod, others) == []
-    assert node not in world.unreadable.values()
+    assert node not in cluster.unreadable.values()
 
 
 def test_a_cluster_fills_up_to_the_last_millicore_and_no_further() -> None:

@@ -61,7 +61,7 @@ def test_f11_a_running_scheduler_decides_as_one_that_was_just_restarted(
     for i, (event, args) in enumerate(history):
         cluster.tell(event, *args)
         decided(planner, cluster.ledger, incoming[i % len(incoming)])
-    restarted = cluster.world.ledger()
+    restarted = cluster.reference.ledger()
     for pod in incoming:
         assert decided(planner, cluster.ledger, pod) == decided(Planner(RULES), restarted, pod)
 

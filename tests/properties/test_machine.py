@@ -60,7 +60,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.cluster = CheckedCluster(ReferenceCluster(), Ledger())
-        self.world, self.ledger = self.cluster
+        self.reference, self.ledger = self.cluster
         self.profile_plugins = RULES[TieBreak.SEEDED]
         self.planner = Planner(self.profile_plugins)
         self.events: list[tuple[set[int], bool]] = []  # the rows each one touched, and whether it concerned all of them
@@ -79,8 +79,8 @@ class Machine(RuleBasedStateMachine):
 
     def _of_the_cluster(self) -> Any:
         """What all rows' answers may depend on: how many nodes there are, and who has which image."""
-        images = {name: (state.size, frozenset(state.nodes)) for name, state in self.world.images.items()}
-        return frozenset(self.world.nodes), images
+        images = {name: (state.size, frozenset(state.nodes)) for name, state in self.reference.images.items()}
+        return frozenset(self.reference.nodes), images
 
     def _touch(self, rows: set[int], moved: bool = False) -> None:
         self.events.append((rows, moved))
@@ -95,22 +95,22 @@ class Machine(RuleBasedStateMachine):
     def a_good_node_is_added(self, name: str) -> None:
         self.tell("upsert_node", a_node(name, cpu=4, memory="8Gi", zone="a", resources={GPU: 2}))
 
-    @precondition(lambda self: self.world.nodes)
+    @precondition(lambda self: self.reference.nodes)
     @rule(data=st.data(), aspect=st.sampled_from(ASPECTS))
     def one_thing_about_a_node_changes(self, data: st.DataObject, aspect: str) -> None:
-        old = data.draw(st.sampled_from(list(self.world.nodes.values())))
+        old = data.draw(st.sampled_from(list(self.reference.nodes.values())))
         new = data.draw(nodes(old.metadata.name))
         parts = {
             part: _mixed(getattr(old, part), getattr(new, part), aspect) for part in ("metadata", "spec", "status")
         }
         self.tell("upsert_node", msgspec.structs.replace(old, **parts))
 
-    @precondition(lambda self: self.world.nodes)
+    @precondition(lambda self: self.reference.nodes)
     @rule(data=st.data())
     def a_node_says_again_what_it_said(self, data: st.DataObject) -> None:
         """Heartbeats touch nothing."""
         before = self.ledger.generation
-        self.tell("upsert_node", data.draw(st.sampled_from(list(self.world.nodes.values()))))
+        self.tell("upsert_node", data.draw(st.sampled_from(list(self.reference.nodes.values()))))
         assert self.ledger.generation == before
 
     @rule(name=places)
@@ -138,21 +138,21 @@ class Machine(RuleBasedStateMachine):
         """Bound by us or by others, new or changed, resized or finished, made again under a new UID."""
         self.tell("upsert_pod", data.draw(pods(name, node, running=True)))
 
-    @precondition(lambda self: any(p.spec.node_name for p in self.world.pods.values()))
+    @precondition(lambda self: any(p.spec.node_name for p in self.reference.pods.values()))
     @rule(data=st.data())
     def a_running_pod_changes(self, data: st.DataObject) -> None:
-        old = data.draw(st.sampled_from([p for p in self.world.pods.values() if p.spec.node_name]))
+        old = data.draw(st.sampled_from([p for p in self.reference.pods.values() if p.spec.node_name]))
         new = data.draw(pods(old.metadata.name, old.spec.node_name, running=True))
         self.tell("upsert_pod", msgspec.structs.replace(new, metadata=old.metadata))
 
     @rule(data=st.data(), name=names, node=places)
     def a_pod_waits_for_a_node(self, data: st.DataObject, name: str, node: str) -> None:
-        if not self.world.is_bound(f"default/{name}"):
+        if not self.reference.is_bound(f"default/{name}"):
             self.tell("upsert_pod", data.draw(pods(name, nominated=node)))
 
     @rule(data=st.data(), name=names)
     def a_pod_waits_for_no_node(self, data: st.DataObject, name: str) -> None:
-        if not self.world.is_bound(f"default/{name}"):
+        if not self.reference.is_bound(f"default/{name}"):
             self.tell("upsert_pod", data.draw(pods(name)))
 
     @rule(name=names)
@@ -162,8 +162,8 @@ class Machine(RuleBasedStateMachine):
     @rule(name=names, node=places, how=st.sampled_from(["cannot be counted", "cannot be decoded"]))
     def a_pod_cannot_be_read(self, name: str, node: str, how: str) -> None:
         key = f"default/{name}"
-        concerned = {node} | {pod.spec.node_name for each, pod in self.world.placed().items() if each == key}
-        concerned.add(self.world.unreadable.get(key, node))  # the node it was said to run on is opened again
+        concerned = {node} | {pod.spec.node_name for each, pod in self.reference.placed().items() if each == key}
+        concerned.add(self.reference.unreadable.get(key, node))  # the node it was said to run on is opened again
         if how == "cannot be counted":
             self.tell("upsert_pod", unreadable(name, node))
         else:
@@ -174,28 +174,28 @@ class Machine(RuleBasedStateMachine):
     def the_watch_had_a_gap(self, data: st.DataObject) -> None:
         """Everything is listed anew; some things went away, and some changed, while nobody looked."""
         kept = data.draw(st.sets(places, min_size=2))
-        listed = [node for name, node in self.world.nodes.items() if name in kept]
+        listed = [node for name, node in self.reference.nodes.items() if name in kept]
         fresh = data.draw(st.lists(nodes(), max_size=1))
         found = {node.metadata.name: node for node in [*listed, *fresh]}
-        left = {key: pod for key, pod in self.world.pods.items() if data.draw(st.booleans())}
+        left = {key: pod for key, pod in self.reference.pods.items() if data.draw(st.booleans())}
         bound = data.draw(st.lists(pods(node="n0", running=True), max_size=1))
         seen = left | {pod.key: pod for pod in bound}
         for node in found.values():
             self.tell("upsert_node", node)
         for pod in seen.values():
             self.tell("upsert_pod", pod)
-        for name in self.world.nodes.keys() - found.keys():
+        for name in self.reference.nodes.keys() - found.keys():
             self.tell("remove_node", name)
-        for key in {*self.world.pods, *self.world.promises, *self.world.unreadable} - seen.keys():
+        for key in {*self.reference.pods, *self.reference.promises, *self.reference.unreadable} - seen.keys():
             self.tell("remove_pod", key)
         self._touch(set(range(self.ledger.nodes.size)), moved=True)
 
     # --- what we do -----------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.world.nodes)
+    @precondition(lambda self: self.reference.nodes)
     @rule(data=st.data(), name=names, takes=st.sampled_from([(), (DeviceShare(0, 500, 1 << 30),), (DeviceShare(1),)]))
     def a_pod_is_assumed(self, data: st.DataObject, name: str, takes: Any) -> None:
-        node = data.draw(st.sampled_from(list(self.world.nodes)))
+        node = data.draw(st.sampled_from(list(self.reference.nodes)))
         pod = self._as_told(data.draw(pods(name)))
         if self._pending(pod):
             self.tell("assume", pod, node, 0.0, takes=takes)
@@ -205,22 +205,22 @@ class Machine(RuleBasedStateMachine):
     def its_bind_fails(self, name: str) -> None:
         self.tell("forget", f"default/{name}")
 
-    @precondition(lambda self: self.world.promises)
+    @precondition(lambda self: self.reference.promises)
     @rule(data=st.data(), elsewhere=st.booleans())
     def an_assumed_pod_is_bound(self, data: st.DataObject, elsewhere: bool) -> None:
-        promise = data.draw(st.sampled_from(list(self.world.promises.values())))
+        promise = data.draw(st.sampled_from(list(self.reference.promises.values())))
         node = data.draw(places) if elsewhere else promise.node
-        if not self.world.is_bound(promise.pod.key):
+        if not self.reference.is_bound(promise.pod.key):
             self.tell("upsert_pod", on_node(promise.pod, node))
 
-    @precondition(lambda self: self.world.nodes)
+    @precondition(lambda self: self.reference.nodes)
     @rule(data=st.data(), keep=st.booleans(), number=st.integers(1, 3))
     def several_pods_are_tried(self, data: st.DataObject, keep: bool, number: int) -> None:
         """Kept together, or taken back to the last byte."""
         tried = [data.draw(pods(f"t{i}")) for i in range(number)]
-        on = [data.draw(st.sampled_from(list(self.world.nodes))) for _ in tried]
+        on = [data.draw(st.sampled_from(list(self.reference.nodes))) for _ in tried]
         before, generation = bytes_of(self.ledger), self.ledger.generation
-        keep = keep and not any(pod.key in self.world.placed() for pod in tried)
+        keep = keep and not any(pod.key in self.reference.placed() for pod in tried)
         with self.ledger.transaction() as transaction:
             for pod, node in zip(tried, on, strict=True):
                 transaction.place(
@@ -231,7 +231,7 @@ class Machine(RuleBasedStateMachine):
         self._touch({self.ledger.nodes.row_of[node] for node in on})
         if keep:
             for pod, node in zip(tried, on, strict=True):
-                self.world.assume(pod, node)
+                self.reference.assume(pod, node)
         else:
             assert (bytes_of(self.ledger), self.ledger.generation) == (before, generation)
 
@@ -249,15 +249,15 @@ class Machine(RuleBasedStateMachine):
         self._touch({rows[node] for node in self.ledger.nominated_nodes if node in rows})
         if decision.placed:
             commit(decision, Job.of(pod), self.ledger, 0.0)
-            self.world.assume(pod, decision.placements[0].node)
+            self.reference.assume(pod, decision.placements[0].node)
             self._touch({rows[decision.placements[0].node]})
 
     def _as_told(self, pod: Pod) -> Pod:
         """We schedule what the API server showed us, if it did."""
-        return self.world.pods.get(pod.key, pod)
+        return self.reference.pods.get(pod.key, pod)
 
     def _pending(self, pod: Pod) -> bool:
-        return pod.key not in self.world.placed() and pod.key not in self.world.unreadable
+        return pod.key not in self.reference.placed() and pod.key not in self.reference.unreadable
 
     # --- the laws -------------------------------------------------------------------------------------------------
 
@@ -286,7 +286,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def the_ledger_is_a_rebuilt_ledger(self) -> None:
-        rebuilt = self.world.ledger()
+        rebuilt = self.reference.ledger()
         if digest(self.ledger) != digest(rebuilt):
             assert content_of(self.ledger) == content_of(rebuilt)
             raise AssertionError("the digests differ, though nothing else does")
@@ -301,7 +301,7 @@ class Machine(RuleBasedStateMachine):
             columns.usage_changes.mark,
             columns.cluster_version,
         )
-        assert [found for node in self.world.nodes.values() for found in self.ledger.audit(node)] == []
+        assert [found for node in self.reference.nodes.values() for found in self.ledger.audit(node)] == []
         assert [found for each in columns.pods.queries for found in self.ledger.audit_query(each)] == []
         after = (self.ledger.generation, columns.node_changes.mark, columns.usage_changes.mark, columns.cluster_version)
         assert after == before
@@ -310,13 +310,13 @@ class Machine(RuleBasedStateMachine):
     def images_are_where_they_are_reported_and_as_large(self) -> None:
         nodes = self.ledger.nodes
         found = [(name, size, node) for node, row in nodes.row_of.items() for name, size in nodes.images.of_row(row)]
-        images = self.world.images.items()
+        images = self.reference.images.items()
         assert sorted(found) == sorted((name, image.size, node) for name, image in images for node in image.nodes)
 
     @invariant()
     def every_counter_is_the_sum_of_its_pods(self) -> None:
         resources = self.ledger.nodes.resources
-        for name, info in self.world.infos().items():
+        for name, info in self.reference.infos().items():
             row = self.ledger.nodes.row_of[name]
             for resource, r in resources.index.items():
                 exact = len(info.pods) if resource == "pods" else reference.taken(info, resource)
@@ -332,7 +332,7 @@ class Machine(RuleBasedStateMachine):
         assert columns.resources.used.min(initial=0) >= 0
         assert columns.resources.nonzero.min(initial=0) >= 0
         assert columns.cordoned_count == int(columns.cordoned.sum())
-        assert columns.count == int(columns.alive.sum()) == len(self.world.nodes)
+        assert columns.count == int(columns.alive.sum()) == len(self.reference.nodes)
         assert not columns.resources.used[:, ~columns.alive].any()
 
     def teardown(self) -> None:

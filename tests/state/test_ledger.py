@@ -223,7 +223,7 @@ def test_a_node_is_closed_even_if_it_appears_after_the_pod() -> None:
 def test_a_pod_that_can_no_longer_be_read_is_to_the_ledger_what_it_is_to_one_built_from_scratch(before: Pod) -> None:
     cluster = CheckedCluster.of([a_node("n1")], [before])
     cluster.tell("upsert_pod", a_pod("web", cpu="a lot", node=before.spec.node_name, nominated="n1"))
-    assert digest(cluster.ledger) == digest(cluster.world.ledger())
+    assert digest(cluster.ledger) == digest(cluster.reference.ledger())
 
 
 # --- the digest -------------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def test_the_digest_is_that_of_a_ledger_built_from_scratch_after(
     cluster = CheckedCluster.of(nodes, pods)
     for event, thing in events:
         cluster.tell(event, thing)
-    assert digest(cluster.ledger) == digest(cluster.world.ledger())
+    assert digest(cluster.ledger) == digest(cluster.reference.ledger())
 
 
 CHANGES = {

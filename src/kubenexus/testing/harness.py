@@ -130,7 +130,7 @@ class NodeInfo(NamedTuple):
 
     node: Node
     pods: tuple[Pod, ...]
-    world: "ReferenceCluster"
+    cluster: "ReferenceCluster"
 
 
 class AssumedPod(NamedTuple):
@@ -170,7 +170,7 @@ class ReferenceCluster:
         """Returns the objects as JSON, suited to `kubectl`."""
         told = [*self.nodes.values(), *self.pods.values(), *self.placed().values(), *self.device_classes.values()]
         distinct = {encode(each).decode(): None for each in told}
-        return "\n".join(["World:", *distinct, f"unreadable: {self.unreadable}", f"devices: {self.devices}"])
+        return "\n".join(["Cluster:", *distinct, f"unreadable: {self.unreadable}", f"devices: {self.devices}"])
 
     def upsert_node(self, node: Node) -> None:
         known = self.nodes.get(node.metadata.name)
@@ -284,7 +284,7 @@ class ReferenceCluster:
 class CheckedCluster(NamedTuple):
     """A ledger and its reference, which receive the same events."""
 
-    world: ReferenceCluster
+    reference: ReferenceCluster
     ledger: Ledger
 
     @staticmethod
@@ -298,7 +298,7 @@ class CheckedCluster(NamedTuple):
 
     def tell(self, event: str, *args: Any, **options: Any) -> set[int]:
         """Sends an event, named by the ledger's method, to both. Returns the rows that the ledger touched."""
-        getattr(self.world, event)(*args, **options)
+        getattr(self.reference, event)(*args, **options)
         try:
             touched = getattr(self.ledger, event)(*args, **options)
         except Malformed:

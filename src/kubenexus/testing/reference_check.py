@@ -50,33 +50,37 @@ class Answers(NamedTuple):
     failed: bool = False
 
 
-def assert_matches_reference(plugin: Any, twin: Any, pod: Pod, cluster: CheckedCluster) -> None:
+def assert_matches_reference(plugin: Any, reference: Any, pod: Pod, cluster: CheckedCluster) -> None:
     """Raises AssertionError unless plugin and reference agree on every node, for every view: all rows, some, or one."""
-    if not cluster.world.nodes:
+    if not cluster.reference.nodes:
         return
-    of_its_own = hasattr(twin, "reads")
-    expected = plugin_answers(twin, pod, cluster.ledger) if of_its_own else reference_answers(twin, pod, cluster.world)
+    of_its_own = hasattr(reference, "reads")
+    expected = (
+        plugin_answers(reference, pod, cluster.ledger)
+        if of_its_own
+        else reference_answers(reference, pod, cluster.reference)
+    )
     for shown, view in _views(plugin, cluster.ledger):
         found = plugin_answers(plugin, pod, cluster.ledger, view)
-        _compare(plugin.name, "refusals", shown, found.refusals, expected.refusals, hasattr(twin, "filter_one"))
-        if hasattr(twin, "score_one"):
+        _compare(plugin.name, "refusals", shown, found.refusals, expected.refusals, hasattr(reference, "filter_one"))
+        if hasattr(reference, "score_one"):
             told, wanted = ((a.failed, a.scores or {}, a.scores is None) for a in (found, expected))
             _compare(plugin.name, "scores", shown, told[1], wanted[1], True)
             if (told[0], told[2]) != (wanted[0], wanted[2]):
                 raise AssertionError(
-                    f"{plugin.name} on {shown}: (fails, skips) is {told[::2]}, its twin's {wanted[::2]}"
+                    f"{plugin.name} on {shown}: (fails, skips) is {told[::2]}, its reference's {wanted[::2]}"
                 )
 
 
-def reference_answers(twin: Any, pod: Pod, world: ReferenceCluster) -> Answers:
+def reference_answers(reference: Any, pod: Pod, cluster: ReferenceCluster) -> Answers:
     """Returns the reference's answers, node by node."""
     refusals, scores, failed = {}, {}, False
-    for name, info in world.infos().items():
-        if hasattr(twin, "filter_one"):
-            refusals[name] = _refusal(_reasons(twin.filter_one(pod, info)))
-        if hasattr(twin, "score_one"):
+    for name, info in cluster.infos().items():
+        if hasattr(reference, "filter_one"):
+            refusals[name] = _refusal(_reasons(reference.filter_one(pod, info)))
+        if hasattr(reference, "score_one"):
             try:
-                scores[name] = twin.score_one(pod, info)
+                scores[name] = reference.score_one(pod, info)
             except Malformed:
                 failed = True
     concerned = not failed and None not in scores.values()
@@ -176,7 +180,13 @@ def _refusal(reasons: tuple[Reason, ...]) -> Refusal:
     return (code_of(reasons), tuple(sorted(reason.text for reason in reasons))) if reasons else ACCEPTED
 
 
-def _compare(plugin: str, aspect: str, shown: str, found: dict[str, Any], twin: dict[str, Any], asked: bool) -> None:
-    wrong = [f"  {n}: {found[n]}, its twin says {twin.get(n)}" for n in found if asked and found[n] != twin.get(n)]
+def _compare(
+    plugin: str, aspect: str, shown: str, found: dict[str, Any], reference: dict[str, Any], asked: bool
+) -> None:
+    wrong = [
+        f"  {n}: {found[n]}, its reference says {reference.get(n)}"
+        for n in found
+        if asked and found[n] != reference.get(n)
+    ]
     if wrong:
         raise AssertionError("\n".join([f"{plugin}'s {aspect} on {shown}:", *wrong]))

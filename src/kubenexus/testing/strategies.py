@@ -319,8 +319,8 @@ def clusters(draw: st.DrawFn, most: int = 10) -> CheckedCluster:
 def possible(cluster: CheckedCluster, event: str, args: tuple[Any, ...]) -> bool:
     """Whether the event can happen: a pod is assumed once, on an existing node, and a readable placed pod stays
     readable."""
-    world = cluster.world
+    reference = cluster.reference
     if event == "upsert_pod":
-        return readable(args[0]) or args[0].key not in world.placed()
-    known = event == "assume" and (args[0].key in world.placed() or args[0].key in world.unreadable)
-    return event != "assume" or (args[1] in world.nodes and not known)
+        return readable(args[0]) or args[0].key not in reference.placed()
+    known = event == "assume" and (args[0].key in reference.placed() or args[0].key in reference.unreadable)
+    return event != "assume" or (args[1] in reference.nodes and not known)

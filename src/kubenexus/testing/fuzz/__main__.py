@@ -17,10 +17,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told = _parser().parse_args(arguments)
     if told.grow:
         return _grow(told)
-    world, begin = FuzzRun(told.seed), time.perf_counter()
+    fuzz, begin = FuzzRun(told.seed), time.perf_counter()
     if told.object is not None:
-        return _one(world, told.object)
-    tally = world.run(told.objects)
+        return _one(fuzz, told.object)
+    tally = fuzz.run(told.objects)
     for line in report(tally, told.seed, time.perf_counter() - begin):
         print(line)
     return 1 if tally.broken else 0
@@ -37,18 +37,18 @@ def _grow(told: argparse.Namespace) -> int:
     return 1 if growing.broken else 0
 
 
-def _one(world: FuzzRun, number: int) -> int:
+def _one(fuzz: FuzzRun, number: int) -> int:
     """Runs all objects before this one without output, then this one."""
-    world.run(number)
-    heard = event(world.seed, number)
+    fuzz.run(number)
+    heard = event(fuzz.seed, number)
     print(f"object {number}: {heard.kind.__name__}, {heard.way}{', deleted' if heard.deleted else ''}")
     print(f"    {cut(heard.raw)}")
-    world.tally.violations.clear()
-    world.tally.broken.clear()
-    world.run(number + 1, first=number)
-    for violation in world.tally.violations:
-        print(*said(violation, world.seed, world.tally.broken[violation.law]), sep="\n")
-    return 1 if world.tally.broken else 0
+    fuzz.tally.violations.clear()
+    fuzz.tally.broken.clear()
+    fuzz.run(number + 1, first=number)
+    for violation in fuzz.tally.violations:
+        print(*said(violation, fuzz.seed, fuzz.tally.broken[violation.law]), sep="\n")
+    return 1 if fuzz.tally.broken else 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -17,10 +17,10 @@ from kubenexus.testing.fuzz.stream import FuzzEvent, Kind
 class EventDelivery:
     """`last` is the key of the last accepted pod; `way_of` has the mutation of each pod."""
 
-    def __init__(self, guard: ExceptionGuard, ledger: Ledger, twin: ReferenceLedger) -> None:
+    def __init__(self, guard: ExceptionGuard, ledger: Ledger, reference: ReferenceLedger) -> None:
         self._guard = guard
         self._ledger = ledger
-        self._twin = twin
+        self._reference = reference
         self.last = ""
         self.way_of: dict[str, str] = {}
 
@@ -44,13 +44,13 @@ class EventDelivery:
         """Delivers that an object was deleted, or that a pod finished."""
         if kind is Pod:
             self._guard.guarded("ledger", lambda: self._ledger.remove_pod(key))
-            self._twin.gone(key)
+            self._reference.gone(key)
         elif kind is Node:
             self._guard.guarded("ledger", lambda: self._ledger.remove_node(key))
-            self._twin.nodes.pop(key, None)
+            self._reference.nodes.pop(key, None)
         else:
             self._guard.guarded("ledger", lambda: self._ledger.remove_device_class(key))
-            self._twin.classes.pop(key, None)
+            self._reference.classes.pop(key, None)
 
     def _page(self, heard: FuzzEvent) -> None:
         page = self._guard.guarded("codec", lambda: decode_list(heard.raw, heard.kind))
@@ -71,9 +71,9 @@ class EventDelivery:
         except Malformed as error:
             known = message_invariants.Identity(found.metadata.namespace, found.metadata.name)
             self._guard.broken("a refusal", message_invariants.refusal(type(found).__name__, error, known))
-            self._refuse(error, fenced=isinstance(found, Pod) and bool(found.spec.node_name))
+            self._refuse(error, blocked=isinstance(found, Pod) and bool(found.spec.node_name))
             if isinstance(found, Pod):
-                self._twin.refused(found)
+                self._reference.refused(found)
             return
         if answer is not None:
             self._guard.tally.outcome(self._guard.event.way, "accepted")
@@ -90,13 +90,13 @@ class EventDelivery:
 
     def _believe(self, found: Pod | Node | DeviceClass) -> None:
         if isinstance(found, Pod):
-            self._twin.seen(found)
+            self._reference.seen(found)
             self.last = found.key
             self.way_of[found.key] = self._guard.event.way
         elif isinstance(found, Node):
-            self._twin.nodes[found.metadata.name] = found
+            self._reference.nodes[found.metadata.name] = found
         else:
-            self._twin.classes[found.metadata.name] = found
+            self._reference.classes[found.metadata.name] = found
 
     def _lost(self, found: Unreadable, *, deleted: bool) -> None:
         """Handles an object that could not be decoded: its readable parts decide whether a node must be blocked."""
@@ -106,10 +106,10 @@ class EventDelivery:
             self.gone(self._guard.event.kind, key)
         elif pod:
             self._guard.guarded("ledger", lambda: self._ledger.block_unreadable_pod(key, found.node))
-            self._twin.unreadable(key, found.node)
-        self._refuse(found.error, fenced=pod and bool(found.node) and not stopped)
+            self._reference.unreadable(key, found.node)
+        self._refuse(found.error, blocked=pod and bool(found.node) and not stopped)
 
-    def _refuse(self, error: Malformed, *, fenced: bool) -> None:
+    def _refuse(self, error: Malformed, *, blocked: bool) -> None:
         event, tally = self._guard.event, self._guard.tally
-        tally.outcome(event.way, "quarantined, its node fenced" if fenced else "refused")
+        tally.outcome(event.way, "quarantined, its node fenced" if blocked else "refused")
         tally.refusal(event.kind.__name__, error.field, error.problem)

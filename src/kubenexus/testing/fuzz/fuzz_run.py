@@ -23,10 +23,10 @@ class FuzzRun:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.ledger = Ledger()
-        self.twin = ReferenceLedger()
+        self.reference = ReferenceLedger()
         self._guard = ExceptionGuard()
-        self._hearing = EventDelivery(self._guard, self.ledger, self.twin)
-        self._deciding = FuzzScheduler(self._guard, self.ledger, self.twin)
+        self._delivery = EventDelivery(self._guard, self.ledger, self.reference)
+        self._scheduler = FuzzScheduler(self._guard, self.ledger, self.reference)
 
     @property
     def tally(self) -> FuzzResults:
@@ -48,29 +48,31 @@ class FuzzRun:
         """Processes one event, and sometimes a decision after it."""
         self._guard.event = heard
         rng, begin = Random(f"{self.seed}/{heard.number}/acts"), time.perf_counter()
-        self._hearing.hear(heard)
+        self._delivery.hear(heard)
         self._guard.spent(heard.way, begin)
-        if self.twin.waiting and rng.random() < DECISIONS:
-            self._deciding.decide(rng, self._hearing.last, self._hearing.way_of)
+        if self.reference.waiting and rng.random() < DECISIONS:
+            self._scheduler.decide(rng, self._delivery.last, self._delivery.way_of)
         self._tidy()
 
     def close_books(self) -> None:
         """Checks that the ledger equals its reference, and equals a ledger rebuilt from the accepted objects."""
-        for wrong in state_invariants.recount_differences(self.ledger, self.twin):
+        for wrong in state_invariants.recount_differences(self.ledger, self.reference):
             self._guard.broken("the books", wrong)
-        again = self._guard.guarded("rebuild", lambda: state_invariants.rebuilt_ledger(self.twin, Random(self.seed)))
+        again = self._guard.guarded(
+            "rebuild", lambda: state_invariants.rebuilt_ledger(self.reference, Random(self.seed))
+        )
         if again is not None:
             self._guard.broken("the digest", state_invariants.digests(self.ledger, again))
 
     def _tidy(self) -> None:
         """Deletes the oldest objects beyond a limit: objects with mutated names are never deleted by later events."""
         tables: tuple[tuple[Kind, dict[str, Any], int], ...] = (
-            (Pod, self.twin.waiting, 300),
-            (Pod, self.twin.placed, 500),
-            (Pod, self.twin.fenced, 20),
-            (Node, self.twin.nodes, 70),
-            (DeviceClass, self.twin.classes, 20),
+            (Pod, self.reference.waiting, 300),
+            (Pod, self.reference.placed, 500),
+            (Pod, self.reference.blocked, 20),
+            (Node, self.reference.nodes, 70),
+            (DeviceClass, self.reference.classes, 20),
         )
         for kind, table, most in tables:
             if len(table) > most:
-                self._hearing.gone(kind, next(iter(table)))
+                self._delivery.gone(kind, next(iter(table)))

@@ -32,7 +32,7 @@ class Bounds(msgspec.Struct, frozen=True):
 class Worst(msgspec.Struct):
     """The longest turn and the most memory of one dimension, with the number of entries."""
 
-    scenes: int = 0
+    scenarios: int = 0
     refused: int = 0  # the fewest entries that the budget refused; 0 if none
     seconds: float = 0.0
     step: str = ""
@@ -50,41 +50,41 @@ class GrowingRun:
         self._bounds = bounds or Bounds()
 
     def run(self, rounds: range, nodes: int = NODES) -> None:
-        async def all_rounds(stage: LargeCluster) -> None:
+        async def all_rounds(cluster: LargeCluster) -> None:
             for number in rounds:
-                await self._round(stage, number)
+                await self._round(cluster, number)
 
         gc_tuning.freeze_after_import()
         run_on_large_cluster(all_rounds, nodes)
 
-    async def _round(self, stage: LargeCluster, number: int) -> None:
+    async def _round(self, cluster: LargeCluster, number: int) -> None:
         rng = Random(f"{self.seed}/{number}/grow")
         about, dimension = rng.choice(list(dimensions()))
         extras = rng.sample(sorted(PODS), rng.choice((0, 0, 1, 2)))
         entries = rng.randrange(1, _FIRST)
         while True:
             try:
-                scene = await _played(stage, about, dimension, entries, extras)
+                scenario = await _played(cluster, about, dimension, entries, extras)
             except NotPlacedError as held:
                 self.broken.append((number, f"{about}, {entries} {dimension}: {held}"))
                 return
-            if scene is None:
+            if scenario is None:
                 return
-            self._judge(number, about, dimension, entries, scene)
-            if scene.refused:
+            self._judge(number, about, dimension, entries, scenario)
+            if scenario.refused:
                 return
             entries = int(entries * rng.uniform(*_FACTOR)) + 1
 
-    def _judge(self, number: int, about: str, dimension: str, entries: int, scene: LargeScenario) -> None:
-        worst, longest = self.worst.setdefault((about, dimension), Worst()), scene.longest
-        worst.scenes += 1
-        if scene.refused:
+    def _judge(self, number: int, about: str, dimension: str, entries: int, scenario: LargeScenario) -> None:
+        worst, longest = self.worst.setdefault((about, dimension), Worst()), scenario.longest
+        worst.scenarios += 1
+        if scenario.refused:
             worst.refused = min(entries, worst.refused or entries)
         if longest.seconds > worst.seconds:
             worst.seconds, worst.step, worst.number = longest.seconds, longest.step, entries
-        worst.megabytes = max(worst.megabytes, scene.largest.megabytes)
-        if longest.seconds > self._bounds.seconds or scene.largest.megabytes > self._bounds.megabytes:
-            took = f"{longest.seconds * 1000:.0f} ms when {longest.step}, {scene.largest.megabytes:.0f} MB"
+        worst.megabytes = max(worst.megabytes, scenario.largest.megabytes)
+        if longest.seconds > self._bounds.seconds or scenario.largest.megabytes > self._bounds.megabytes:
+            took = f"{longest.seconds * 1000:.0f} ms when {longest.step}, {scenario.largest.megabytes:.0f} MB"
             self.broken.append((number, f"{about}, {entries} {dimension}: {took}"))
 
     def report(self) -> Iterator[str]:
@@ -93,7 +93,7 @@ class GrowingRun:
         yield f"{'what grew':<64}" + "".join(f"{title:>12}" for title in head) + "  when"
         for (about, dimension), worst in sorted(self.worst.items(), key=lambda item: -item[1].seconds):
             refused = f"{worst.refused:,}" if worst.refused else "-"
-            cells = (f"{worst.scenes:,}", refused, f"{worst.number:,}")
+            cells = (f"{worst.scenarios:,}", refused, f"{worst.number:,}")
             figures = (f"{worst.seconds * 1000:.0f}", f"{worst.megabytes:.0f}")
             yield (
                 f"  {about + ': ' + dimension:<62}"
@@ -107,11 +107,11 @@ class GrowingRun:
 
 
 async def _played(
-    stage: LargeCluster, about: str, dimension: str, entries: int, extras: list[str]
+    cluster: LargeCluster, about: str, dimension: str, entries: int, extras: list[str]
 ) -> LargeScenario | None:
     """Runs the scenario with one field grown, on an object that also has entries in some other fields."""
     if dimension in OTHERS and about == "another object":
-        return await play(stage, about, dimension, entries)
+        return await play(cluster, about, dimension, entries)
     running = about == "a pod that runs"
     pod = grown(PODS[dimension], entries, at="node-1" if running else "", uid=f"-{entries}")
     if not fits(pod):
@@ -120,7 +120,7 @@ async def _played(
         _mixed(pod, extra, dimension)
     if not fits(pod):
         pod = grown(PODS[dimension], entries, at="node-1" if running else "", uid=f"-{entries}")
-    return await (runs(stage, pod) if running else waits(stage, pod))
+    return await (runs(cluster, pod) if running else waits(cluster, pod))
 
 
 def _mixed(pod: Json, extra: str, dimension: str) -> None:

@@ -36,7 +36,7 @@ class ReferenceLedger:
         self.placed: dict[str, ReferencePod] = {}
         self.waiting: dict[str, Pod] = {}
         self.nominated: dict[str, Pod] = {}
-        self.fenced: dict[str, str] = {}
+        self.blocked: dict[str, str] = {}
         self._on: dict[str, dict[str, ReferencePod]] = {}
 
     def seen(self, pod: Pod) -> None:
@@ -45,7 +45,7 @@ class ReferenceLedger:
         if pod.status.phase in ("Succeeded", "Failed"):
             return self.gone(key)
         self._other_uid(pod)
-        self.fenced.pop(key, None)
+        self.blocked.pop(key, None)
         self.nominated.pop(key, None)
         if pod.spec.node_name:
             self.place(pod, pod.spec.node_name)
@@ -69,12 +69,12 @@ class ReferenceLedger:
         held = self.placed.get(key)
         self.gone(key)
         if node:
-            self.fenced[key] = node
+            self.blocked[key] = node
         elif held is not None and held.ours:
             self.place(held.pod, held.node, ours=True)
 
     def gone(self, key: str) -> None:
-        for table in (self.waiting, self.nominated, self.fenced):
+        for table in (self.waiting, self.nominated, self.blocked):
             table.pop(key, None)
         self.take_off(key)
 

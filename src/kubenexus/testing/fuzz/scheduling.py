@@ -22,20 +22,20 @@ CACHE: Final = 4 << 20  # bytes of classes: so few that old classes are evicted 
 
 
 class FuzzScheduler:
-    def __init__(self, guard: ExceptionGuard, ledger: Ledger, twin: ReferenceLedger) -> None:
+    def __init__(self, guard: ExceptionGuard, ledger: Ledger, reference: ReferenceLedger) -> None:
         self._guard = guard
         self._ledger = ledger
-        self._twin = twin
+        self._reference = reference
         rules = profile_plugins()
         self._planner = Planner(rules, ClassCache(rules, cache_bytes=CACHE))
 
     def decide(self, rng: Random, last: str, way_of: dict[str, str]) -> None:
         """Decides for one waiting pod or a gang of a few; usually for the last accepted pod."""
-        waiting = list(self._twin.waiting)
+        waiting = list(self._reference.waiting)
         keys = rng.sample(waiting, min(len(waiting), rng.choice((1, 1, 1, 1, 3))))
-        if last in self._twin.waiting and rng.random() < 0.7:
+        if last in self._reference.waiting and rng.random() < 0.7:
             keys = [last]
-        pods = tuple(self._twin.waiting[key] for key in keys)
+        pods = tuple(self._reference.waiting[key] for key in keys)
         job = Job(key=keys[0], pods=pods, minimum=rng.randrange(1, len(pods) + 1))
         begin = time.perf_counter()
         answer = self._asked("decide", self._planner, job)
@@ -73,23 +73,23 @@ class FuzzScheduler:
             return
         for placed in answer.placements:
             pod = pods[placed.pod]
-            self._guard.broken("a placement", state_invariants.placement(placed, pod, self._twin))
-            self._twin.place(pod, placed.node, ours=True)
+            self._guard.broken("a placement", state_invariants.placement(placed, pod, self._reference))
+            self._reference.place(pod, placed.node, ours=True)
             self._confirm(pod, placed.node, rng.random())
 
     def _confirm(self, pod: Pod, node: str, chance: float) -> None:
         """Simulates the outcome of the bind: it fails, the pod is reported as bound, or nothing arrives yet."""
         if chance < 0.1:
             self._guard.guarded("forget", lambda: self._ledger.forget(pod.key))
-            self._twin.take_off(pod.key)
-            self._twin.waiting[pod.key] = pod
+            self._reference.take_off(pod.key)
+            self._reference.waiting[pod.key] = pod
         elif chance < 0.6:
             bound = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
             raw = encode(bound)
             found = self._guard.guarded("codec", lambda: read_object(raw, Pod), length=len(raw))
             if isinstance(found, Pod):
                 self._guard.guarded("confirm", lambda: self._ledger.upsert_pod(found), length=len(raw))
-                self._twin.seen(found)
+                self._reference.seen(found)
             else:
                 self._guard.broken("a bind", f"what was placed cannot be read when it comes back: {found}")
 

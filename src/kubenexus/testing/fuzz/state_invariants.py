@@ -19,14 +19,14 @@ from kubenexus.testing.fuzz.reference_ledger import ReferenceLedger, offered, wa
 _CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-def placement(placed: PodPlacement, pod: Pod, twin: ReferenceLedger) -> str:
+def placement(placed: PodPlacement, pod: Pod, reference: ReferenceLedger) -> str:
     """No pod is placed on a node that is missing, blocked, unwanted or full. Checked exactly, before the commit."""
-    node = twin.nodes.get(placed.node)
+    node = reference.nodes.get(placed.node)
     if node is None:
         return f"put on {truncated(placed.node)!r}, which does not exist"
-    if node.metadata.name in twin.fenced.values():
+    if node.metadata.name in reference.blocked.values():
         return f"put on {truncated(placed.node)}, which runs a pod that cannot be read"
-    return _unwanted(pod, node) or _too_large(pod, node, twin)
+    return _unwanted(pod, node) or _too_large(pod, node, reference)
 
 
 def _unwanted(pod: Pod, node: Node) -> str:
@@ -44,25 +44,27 @@ def _unwanted(pod: Pod, node: Node) -> str:
     return ""
 
 
-def _too_large(pod: Pod, node: Node, twin: ReferenceLedger) -> str:
-    has, taken = offered(node), twin.used(node.metadata.name)
+def _too_large(pod: Pod, node: Node, reference: ReferenceLedger) -> str:
+    has, taken = offered(node), reference.used(node.metadata.name)
     for name, amount in {**wanted(pod, status=False), "pods": 1}.items():
         if taken.get(name, 0) + amount > has.get(name, 0):
             return f"{truncated(name)} on {node.metadata.name}: {taken.get(name, 0)} + {amount} of {has.get(name, 0)}"
     return ""
 
 
-def recount_differences(ledger: Ledger, twin: ReferenceLedger) -> Iterator[str]:
+def recount_differences(ledger: Ledger, reference: ReferenceLedger) -> Iterator[str]:
     """Yields each node, amount and blocked node that differs from the reference, recounted with exact integers."""
-    if ledger.nodes.row_of.keys() != twin.nodes.keys():
-        yield f"other nodes: {sorted(map(truncated, ledger.nodes.row_of.keys() ^ twin.nodes.keys()))[:5]}"
+    if ledger.nodes.row_of.keys() != reference.nodes.keys():
+        yield f"other nodes: {sorted(map(truncated, ledger.nodes.row_of.keys() ^ reference.nodes.keys()))[:5]}"
         return
-    fences = {node: sorted(key for key, at in twin.fenced.items() if at == node) for node in twin.fenced.values()}
+    fences = {
+        node: sorted(key for key, at in reference.blocked.items() if at == node) for node in reference.blocked.values()
+    }
     if ledger.blocked_nodes != fences:
         yield "other nodes are fenced than should be"
     resources = ledger.nodes.resources
-    for name, node in twin.nodes.items():
-        row, has, taken = ledger.nodes.row_of[name], offered(node), twin.used(name)
+    for name, node in reference.nodes.items():
+        row, has, taken = ledger.nodes.row_of[name], offered(node), reference.used(name)
         for resource, r in resources.index.items():
             for array, exact in ((resources.alloc, has.get(resource, 0)), (resources.used, taken.get(resource, 0))):
                 if not _stands_for(array.item(r, row), exact):
@@ -75,22 +77,22 @@ def _stands_for(counted: int, exact: int) -> bool:
     return counted == exact if exact < AMOUNT_CAP - 1 else counted in (AMOUNT_CAP - 1, AMOUNT_CAP)
 
 
-def rebuilt_ledger(twin: ReferenceLedger, rng: Random) -> Ledger:
+def rebuilt_ledger(reference: ReferenceLedger, rng: Random) -> Ledger:
     """Returns a ledger built only from the accepted objects, in another order."""
     ledger = Ledger()
-    nodes, placed = _shuffled(twin.nodes.values(), rng), _shuffled(twin.placed.values(), rng)
-    absent = {held.node for held in placed if held.ours} - twin.nodes.keys()
+    nodes, placed = _shuffled(reference.nodes.values(), rng), _shuffled(reference.placed.values(), rng)
+    absent = {held.node for held in placed if held.ours} - reference.nodes.keys()
     for node in [*nodes, *(msgspec.structs.replace(Node(), metadata=_named(name)) for name in sorted(absent))]:
         ledger.upsert_node(node)
     for held in placed:
         ledger.assume(held.pod, held.node, 0.0) if held.ours else ledger.upsert_pod(held.pod)
-    for pod in _shuffled(twin.nominated.values(), rng):
+    for pod in _shuffled(reference.nominated.values(), rng):
         ledger.upsert_pod(pod)
     for name in absent:
         ledger.remove_node(name)
-    for key, node_name in twin.fenced.items():
+    for key, node_name in reference.blocked.items():
         ledger.block_unreadable_pod(key, node_name)
-    for device_class in _shuffled(twin.classes.values(), rng):
+    for device_class in _shuffled(reference.classes.values(), rng):
         ledger.upsert_device_class(device_class)
     return ledger
 

@@ -181,11 +181,11 @@ def run_on_large_cluster(play: Callable[[LargeCluster], Awaitable[None]], nodes:
     timed = _Timed()
 
     async def played() -> None:
-        stage = LargeCluster(timed)
-        await stage.open(nodes)
+        cluster = LargeCluster(timed)
+        await cluster.open(nodes)
         with timed.running():
-            await play(stage)
-        await stage.close()
+            await play(cluster)
+        await cluster.close()
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(played())

@@ -51,40 +51,40 @@ def fits(thing: Json) -> bool:
     return len(msgspec.json.encode(thing)) <= BYTES
 
 
-async def waits(stage: LargeCluster, pod: Json) -> LargeScenario:
+async def waits(cluster: LargeCluster, pod: Json) -> LargeScenario:
     """A pending pod: it is placed or refused, and retried after other events."""
-    turns = [await stage.seen("it comes", pod)]
-    refused = stage.refused_by(NAME) == (POD_LIMITS,)
-    turns += [turn async for turn in _others(stage)]
+    turns = [await cluster.seen("it comes", pod)]
+    refused = cluster.refused_by(NAME) == (POD_LIMITS,)
+    turns += [turn async for turn in _others(cluster)]
     pod["metadata"]["labels"]["changed"] = "yes"
-    if stage.node_of(NAME):
-        pod["spec"]["nodeName"] = stage.node_of(NAME)
-    turns.append(await stage.changed("it changes", pod))
-    turns.append(await stage.passes("it is tried again", 400.0))
-    turns.append(await stage.gone("it leaves", pod))
+    if cluster.node_of(NAME):
+        pod["spec"]["nodeName"] = cluster.node_of(NAME)
+    turns.append(await cluster.changed("it changes", pod))
+    turns.append(await cluster.passes("it is tried again", 400.0))
+    turns.append(await cluster.gone("it leaves", pod))
     return LargeScenario(tuple(turns), refused)
 
 
-async def runs(stage: LargeCluster, pod: Json) -> LargeScenario:
+async def runs(cluster: LargeCluster, pod: Json) -> LargeScenario:
     """A pod that another scheduler bound: it cannot be refused."""
-    turns = [await stage.seen("it comes", pod)]
-    turns += [turn async for turn in _others(stage)]
+    turns = [await cluster.seen("it comes", pod)]
+    turns += [turn async for turn in _others(cluster)]
     pod["metadata"]["labels"]["changed"] = "yes"
-    turns.append(await stage.changed("it changes", pod))
-    turns.append(await stage.gone("it leaves", pod))
+    turns.append(await cluster.changed("it changes", pod))
+    turns.append(await cluster.gone("it leaves", pod))
     return LargeScenario(tuple(turns))
 
 
-async def stands(stage: LargeCluster, dimension: str, number: int) -> LargeScenario:
+async def stands(cluster: LargeCluster, dimension: str, number: int) -> LargeScenario:
     """A node, or an object of another kind."""
     resource, make = OTHERS[dimension]
     thing = make(number)
-    turns = [await stage.seen("it comes", thing, resource)]
-    turns += [turn async for turn in _others(stage)]
+    turns = [await cluster.seen("it comes", thing, resource)]
+    turns += [turn async for turn in _others(cluster)]
     thing["metadata"].setdefault("annotations", {})["changed"] = "yes"
     thing["metadata"].setdefault("labels", {})["changed"] = "yes"
-    turns.append(await stage.changed("it changes", thing, resource))
-    turns.append(await stage.gone("it leaves", thing, resource))
+    turns.append(await cluster.changed("it changes", thing, resource))
+    turns.append(await cluster.gone("it leaves", thing, resource))
     return LargeScenario(tuple(turns))
 
 
@@ -95,24 +95,24 @@ def dimensions() -> Iterator[tuple[str, str]]:
     yield from (("another object", dimension) for dimension in OTHERS)
 
 
-async def play(stage: LargeCluster, about: str, dimension: str, number: int) -> LargeScenario | None:
+async def play(cluster: LargeCluster, about: str, dimension: str, number: int) -> LargeScenario | None:
     """Runs one scenario; None if the object is too large for an API server."""
     if about == "another object":
-        return await stands(stage, dimension, number) if fits(OTHERS[dimension].make(number)) else None
+        return await stands(cluster, dimension, number) if fits(OTHERS[dimension].make(number)) else None
     pod = grown(PODS[dimension], number, at=_HOME if about == "a pod that runs" else "", uid=f"-{number}")
     if not fits(pod):
         return None
-    return await (runs(stage, pod) if about == "a pod that runs" else waits(stage, pod))
+    return await (runs(cluster, pod) if about == "a pod that runs" else waits(cluster, pod))
 
 
-async def _others(stage: LargeCluster) -> AsyncIterator[LongestTurn]:
+async def _others(cluster: LargeCluster) -> AsyncIterator[LongestTurn]:
     """An ordinary pod arrives and is placed, a node is added and removed."""
-    yield await stage.seen("a pod comes", plain(BESIDE))
-    where = stage.node_of(BESIDE)
+    yield await cluster.seen("a pod comes", plain(BESIDE))
+    where = cluster.node_of(BESIDE)
     if not where:
-        raise NotPlacedError(f"an ordinary pod was not placed: {stage.said_of(BESIDE) or 'it was not tried'}")
+        raise NotPlacedError(f"an ordinary pod was not placed: {cluster.said_of(BESIDE) or 'it was not tried'}")
     more = node(1, "further")
-    yield await stage.seen("a node comes", more, kinds.NODES)
-    yield await stage.gone("a node leaves", more, kinds.NODES)
-    yield await stage.gone("a pod leaves", plain(BESIDE, where))
-    stage.server.bound.pop(BESIDE, None)
+    yield await cluster.seen("a node comes", more, kinds.NODES)
+    yield await cluster.gone("a node leaves", more, kinds.NODES)
+    yield await cluster.gone("a pod leaves", plain(BESIDE, where))
+    cluster.server.bound.pop(BESIDE, None)
