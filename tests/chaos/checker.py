@@ -40,7 +40,7 @@ class Checker:
         groups: str = "",
         deadline: float = 300.0,
     ) -> None:
-        self.world, self.breaches, self.gaps = ObservedCluster(), list[Breach](), 0
+        self.cluster, self.breaches, self.gaps = ObservedCluster(), list[Breach](), 0
         self._scheduler, self._laws, self._clock = scheduler, laws(deadline), WallClock()
         self._lock, self._over = threading.Lock(), threading.Event()
         leases, _, name = lease.rpartition("/")
@@ -73,52 +73,52 @@ class Checker:
     @property
     def bound(self) -> int:
         with self._lock:
-            return self.world.bound
+            return self.cluster.bound
 
     def unsettled(self) -> list[Breach]:
         """What would be wrong if nothing changed any more."""
         with self._lock:
-            return [breach for law in self._laws for breach in law.ended(self.world, self._scheduler)]
+            return [breach for law in self._laws for breach in law.ended(self.cluster, self._scheduler)]
 
     def pods(self) -> list[PodSeen]:
         with self._lock:
-            return list(self.world.pods.values())
+            return list(self.cluster.pods.values())
 
     def free(self) -> dict[str, Amounts]:
         """What is left on each node."""
         with self._lock:
-            return self.world.rooms()
+            return self.cluster.free_amounts()
 
     # --- what the watchers say ------------------------------------------------------------------------------------
 
     def _pod(self, kind: str, item: Mapping[str, Any], version: int) -> None:
         with self._lock:
-            world, uid = self.world, item["metadata"]["uid"]
-            world.now = self._clock.now()
-            old = world.pods.get(uid)
+            cluster, uid = self.cluster, item["metadata"]["uid"]
+            cluster.now = self._clock.now()
+            old = cluster.pods.get(uid)
             new = None if kind == "DELETED" else pod_seen(item, old)
-            world.put(uid, new)
+            cluster.put(uid, new)
             for law in self._laws:
-                self.breaches.extend(law.changed(world, old, new, version))
+                self.breaches.extend(law.changed(cluster, old, new, version))
 
     def _node(self, kind: str, item: Mapping[str, Any], version: int) -> None:
         with self._lock:
             node = node_seen(item)
             if kind == "DELETED":
-                self.world.nodes.pop(node.name, None)
+                self.cluster.nodes.pop(node.name, None)
             else:
-                self.world.nodes[node.name] = node
+                self.cluster.nodes[node.name] = node
 
     def _group(self, kind: str, item: Mapping[str, Any], version: int) -> None:
         with self._lock:
             meta, policy = item["metadata"], item["spec"].get("schedulingPolicy") or {}
             needed = 0 if kind == "DELETED" else (policy.get("gang") or {}).get("minCount", 0)
-            self.world.minimums[f"{meta['namespace']}/{meta['name']}"] = needed
+            self.cluster.minimums[f"{meta['namespace']}/{meta['name']}"] = needed
 
     def _lease(self, kind: str, item: Mapping[str, Any], version: int) -> None:
         with self._lock:
             holder = "" if kind == "DELETED" else item["spec"].get("holderIdentity") or ""
-            self.world.holders[version] = holder
+            self.cluster.holders[version] = holder
 
 
 class Watcher(threading.Thread):

@@ -15,9 +15,9 @@ PAUSE = 0.04
 
 
 class CompetingScheduler(threading.Thread):
-    def __init__(self, stage: SeedCluster, checker: Checker, count: int, seed: int) -> None:
+    def __init__(self, cluster: SeedCluster, checker: Checker, count: int, seed: int) -> None:
         super().__init__(name="rival", daemon=True)
-        self._stage, self._checker, self._count = stage, checker, count
+        self._cluster, self._checker, self._count = cluster, checker, count
         self._rng, self._over = Random(f"{seed}/rival"), threading.Event()
         self.bound = 0
 
@@ -36,8 +36,8 @@ class CompetingScheduler(threading.Thread):
         if ours and self._rng.random() < 0.1:
             name = self._rng.choice(ours)
         else:
-            self._stage.create(name, "1", RIVAL)
-        self._stage.bind(name, node)
+            self._cluster.create(name, "1", RIVAL)
+        self._cluster.bind(name, node)
         self.bound += 1
 
     def _waiting(self) -> list[str]:
@@ -45,5 +45,5 @@ class CompetingScheduler(threading.Thread):
         return sorted(pod.key.partition("/")[2] for pod in pods if pod.waits and pod.scheduler == SCHEDULER)
 
     def _roomy(self, name: str, free: Amounts) -> bool:
-        node = self._checker.world.nodes.get(name)
+        node = self._checker.cluster.nodes.get(name)
         return node is not None and free["cpu"] * 2 >= node.has["cpu"]

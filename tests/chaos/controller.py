@@ -29,16 +29,16 @@ class Gang:
 class Controller(threading.Thread):
     """Works until it is stopped. `gangs` may be added to, and taken from, at any time."""
 
-    def __init__(self, stage: SeedCluster, checker: Checker, seed: int) -> None:
+    def __init__(self, cluster: SeedCluster, checker: Checker, seed: int) -> None:
         super().__init__(name="controller", daemon=True)
-        self._stage, self._checker = stage, checker
+        self._cluster, self._checker = cluster, checker
         self._rng, self._over, self._lock = Random(f"{seed}/controller"), threading.Event(), threading.Lock()
         self._gangs: dict[str, Gang] = {}
         self.replaced = 0
 
     def add(self, gang: Gang) -> None:
         """From now on its members exist, all of them created at the same moment."""
-        self._stage.create_members(gang.name, gang.minimum, gang.cpu, gang.members())
+        self._cluster.create_members(gang.name, gang.minimum, gang.cpu, gang.members())
         with self._lock:
             self._gangs[gang.name] = gang
 
@@ -48,7 +48,7 @@ class Controller(threading.Thread):
             ending = self._rng.sample(sorted(self._gangs), min(count, len(self._gangs)))
             gangs = [self._gangs.pop(name) for name in ending]
         for gang in gangs:
-            self._stage.delete(gang.members())
+            self._cluster.delete(gang.members())
 
     def run(self) -> None:
         while not self._over.wait(PAUSE):
@@ -60,7 +60,7 @@ class Controller(threading.Thread):
                 missing = [name for name in gang.members() if name not in pods]
                 if missing:
                     self.replaced += len(missing)
-                    self._stage.create_members(gang.name, gang.minimum, gang.cpu, missing)
+                    self._cluster.create_members(gang.name, gang.minimum, gang.cpu, missing)
 
     def stop(self) -> None:
         self._over.set()
@@ -68,7 +68,7 @@ class Controller(threading.Thread):
             self.join(30)
 
     def _kubelet(self, pods: dict[str, PodSeen]) -> None:
-        self._stage.delete(name for name, pod in pods.items() if pod.leaving)
+        self._cluster.delete(name for name, pod in pods.items() if pod.leaving)
         for name, pod in pods.items():
             if pod.gang and pod.node and not pod.started and not pod.leaving and self._rng.random() < STARTS:
-                self._stage.start(name)
+                self._cluster.start(name)

@@ -1,6 +1,6 @@
 """What has to hold, whatever happens. A law looks at each change, and once more at the end.
 
-A new law is a class with these two methods, named in `laws`. What it remembers is in the world.
+A new law is a class with these two methods, named in `laws`. What it remembers is in the cluster.
 """
 
 from collections.abc import Iterator
@@ -27,11 +27,11 @@ class Law(Protocol):
     name: str
 
     def changed(
-        self, world: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
+        self, cluster: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
     ) -> Iterator[Breach]:
-        """A pod has come (`old` is None), changed, or gone (`new` is None); the world has the change already."""
+        """A pod has come (`old` is None), changed, or gone (`new` is None); the cluster has the change already."""
 
-    def ended(self, world: ObservedCluster, scheduler: str) -> Iterator[Breach]:
+    def ended(self, cluster: ObservedCluster, scheduler: str) -> Iterator[Breach]:
         """Nothing will change any more: what is wrong now stays wrong. `scheduler` is the one on trial."""
 
 
@@ -41,11 +41,11 @@ class Overbooked:
     name = "overbooked"
 
     def changed(
-        self, world: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
+        self, cluster: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
     ) -> Iterator[Breach]:
         if new is None or not new.node or (old is not None and old.node == new.node):
             return
-        node, there = world.nodes.get(new.node), world.on(new.node)
+        node, there = cluster.nodes.get(new.node), cluster.on(new.node)
         if node is None:
             return
         if lacking := over((pod.asks for pod in there), node.has):
@@ -55,7 +55,7 @@ class Overbooked:
             others = tuple(pod for pod in there if pod.uid != new.uid)
             yield Breach(self.name, text, new.bound_at, new, others, node.has)
 
-    def ended(self, world: ObservedCluster, scheduler: str) -> Iterator[Breach]:
+    def ended(self, cluster: ObservedCluster, scheduler: str) -> Iterator[Breach]:
         yield from ()
 
 
@@ -65,12 +65,12 @@ class Moved:
     name = "moved"
 
     def changed(
-        self, world: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
+        self, cluster: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
     ) -> Iterator[Breach]:
         if old is not None and new is not None and old.node and old.node != new.node:
             yield Breach(self.name, f"pod {new.key} went from {old.node} to {new.node or 'nowhere'}", version, new)
 
-    def ended(self, world: ObservedCluster, scheduler: str) -> Iterator[Breach]:
+    def ended(self, cluster: ObservedCluster, scheduler: str) -> Iterator[Breach]:
         yield from ()
 
 
@@ -84,14 +84,14 @@ class Lost:
     name = "lost"
 
     def changed(
-        self, world: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
+        self, cluster: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
     ) -> Iterator[Breach]:
         yield from ()
 
-    def ended(self, world: ObservedCluster, scheduler: str) -> Iterator[Breach]:
-        rooms = world.rooms()
-        for pod in world.waiting(scheduler):
-            node = next((name for name, capacity in rooms.items() if not over([pod.asks], capacity)), "")
+    def ended(self, cluster: ObservedCluster, scheduler: str) -> Iterator[Breach]:
+        free_amounts = cluster.free_amounts()
+        for pod in cluster.waiting(scheduler):
+            node = next((name for name, capacity in free_amounts.items() if not over([pod.asks], capacity)), "")
             if pod.gang:
                 if not pod.reason:
                     yield Breach(self.name, f"pod {pod.key} of gang {pod.gang} waits, and nothing says why", 0, pod)
@@ -100,16 +100,16 @@ class Lost:
             elif pod.reason != "Unschedulable":
                 says = f"it says {pod.reason}" if pod.reason else "nothing says why"
                 yield Breach(self.name, f"pod {pod.key} waits for room, and {says}", 0, pod)
-        yield from self._gangs(world, scheduler, rooms)
+        yield from self._gangs(cluster, scheduler, free_amounts)
 
-    def _gangs(self, world: ObservedCluster, scheduler: str, rooms: dict[str, Amounts]) -> Iterator[Breach]:
+    def _gangs(self, cluster: ObservedCluster, scheduler: str, free_amounts: dict[str, Amounts]) -> Iterator[Breach]:
         """Gangs whose members ask for the same: then counting tells exactly whether those that are missing fit."""
-        for gang, pods in world.crews.items():
+        for gang, pods in cluster.gangs.items():
             waiting = [pod for pod in pods.values() if pod.waits and pod.scheduler == scheduler and not pod.monster]
-            missing = world.needed(gang) - sum(bool(pod.node) for pod in pods.values())
+            missing = cluster.needed(gang) - sum(bool(pod.node) for pod in pods.values())
             if not 0 < missing <= len(waiting) or any(pod.asks != waiting[0].asks for pod in waiting):
                 continue
-            fit = sum(times(waiting[0].asks, capacity) for capacity in rooms.values())
+            fit = sum(times(waiting[0].asks, capacity) for capacity in free_amounts.values())
             if fit >= missing:
                 text = f"gang {gang} waits for {missing} members, and there is room for {fit}"
                 yield Breach(self.name, text, 0, waiting[0], tuple(waiting[1:]))
@@ -128,37 +128,37 @@ class Halved:
         self._deadline = deadline
 
     def changed(
-        self, world: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
+        self, cluster: ObservedCluster, old: PodSeen | None, new: PodSeen | None, version: int
     ) -> Iterator[Breach]:
         for gang in {pod.gang for pod in (old, new) if pod is not None and pod.gang}:
-            self._look_at(gang, world)
-        late = [gang for gang, since in world.begun.items() if world.now - since > self._deadline]
+            self._look_at(gang, cluster)
+        late = [gang for gang, since in cluster.begun.items() if cluster.now - since > self._deadline]
         for gang in late:
-            yield self._breach(gang, world, version)
-            world.begun[gang] = float("inf")  # said once
+            yield self._breach(gang, cluster, version)
+            cluster.begun[gang] = float("inf")  # said once
 
-    def ended(self, world: ObservedCluster, scheduler: str) -> Iterator[Breach]:
-        for gang in world.begun:
-            yield self._breach(gang, world, 0)
+    def ended(self, cluster: ObservedCluster, scheduler: str) -> Iterator[Breach]:
+        for gang in cluster.begun:
+            yield self._breach(gang, cluster, 0)
 
-    def _look_at(self, gang: str, world: ObservedCluster) -> None:
-        members, needed = world.crews[gang].values(), world.needed(gang)
+    def _look_at(self, gang: str, cluster: ObservedCluster) -> None:
+        members, needed = cluster.gangs[gang].values(), cluster.needed(gang)
         on_nodes = sum(bool(pod.node) for pod in members)
         if on_nodes >= needed:
-            world.whole.add(gang)
+            cluster.whole.add(gang)
         elif not on_nodes:
-            world.whole.discard(gang)
+            cluster.whole.discard(gang)
         runs = all(pod.started for pod in members if pod.node)
-        left_alone = gang in world.whole and (runs or not any(pod.waits for pod in members))
+        left_alone = gang in cluster.whole and (runs or not any(pod.waits for pod in members))
         if 0 < on_nodes < needed and not left_alone:
-            world.begun.setdefault(gang, world.now)
+            cluster.begun.setdefault(gang, cluster.now)
         else:
-            world.begun.pop(gang, None)
+            cluster.begun.pop(gang, None)
 
-    def _breach(self, gang: str, world: ObservedCluster, version: int) -> Breach:
-        members = list(world.crews[gang].values())
+    def _breach(self, gang: str, cluster: ObservedCluster, version: int) -> Breach:
+        members = list(cluster.gangs[gang].values())
         there = sum(bool(pod.node) for pod in members)
-        text = f"gang {gang} has {there} members on nodes and needs {world.needed(gang)}"
+        text = f"gang {gang} has {there} members on nodes and needs {cluster.needed(gang)}"
         return Breach(self.name, text, version, members[0], tuple(members[1:]))
 
 

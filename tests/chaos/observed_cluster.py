@@ -54,7 +54,7 @@ class ObservedCluster:
     history: list[PodSeen] = field(default_factory=list)  # every pod as it was when it got its node
     now: float = 0.0  # seconds, when the last change was seen
     minimums: dict[str, int] = field(default_factory=dict)  # members that gangs need, by the word of their PodGroups
-    crews: dict[str, dict[str, PodSeen]] = field(default_factory=dict)  # the members of each gang
+    gangs: dict[str, dict[str, PodSeen]] = field(default_factory=dict)  # the members of each gang
     begun: dict[str, float] = field(default_factory=dict)  # gangs that have too few on nodes, and since when
     whole: set[str] = field(default_factory=set)  # gangs that have had enough since their first bind
 
@@ -71,11 +71,11 @@ class ObservedCluster:
         if old is not None and old.node:
             del self.on_node[old.node][uid]
         if old is not None and old.gang:
-            del self.crews[old.gang][uid]
+            del self.gangs[old.gang][uid]
         if pod is not None:
             self.pods[uid] = pod
             if pod.gang:
-                self.crews.setdefault(pod.gang, {})[uid] = pod
+                self.gangs.setdefault(pod.gang, {})[uid] = pod
             if pod.node:
                 self.on_node.setdefault(pod.node, {})[uid] = pod
                 if old is None or not old.node:
@@ -87,14 +87,14 @@ class ObservedCluster:
 
     def needed(self, gang: str) -> int:
         """0 if nobody has said so yet."""
-        said = [pod.needs for pod in self.crews.get(gang, {}).values()]
+        said = [pod.needs for pod in self.gangs.get(gang, {}).values()]
         return max([self.minimums.get(gang, 0), *said])
 
     @property
     def bound(self) -> int:
         return sum(map(len, self.on_node.values()))
 
-    def rooms(self) -> dict[str, Amounts]:
+    def free_amounts(self) -> dict[str, Amounts]:
         """What is left on each node that takes pods."""
         return {node.name: self.free(node.name) for node in self.nodes.values() if node.usable}
 

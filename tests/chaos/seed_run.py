@@ -74,10 +74,10 @@ class SeedRun:
         self._plane, self._scenario, self._report = plane, scenario, report
         self._rng, self._never = Random(f"{scenario.seed}/leaving"), threading.Event()
         self._hands = stack.enter_context(ChaosClient(host, plane.token(), trust))
-        self._stage = SeedCluster(self._hands, namespace)
-        stack.callback(self._stage.clear)
-        self._stage.build(scenario.nodes, scenario.cpu)
-        lease = self._stage.lease
+        self._cluster = SeedCluster(self._hands, namespace)
+        stack.callback(self._cluster.clear)
+        self._cluster.build(scenario.nodes, scenario.cpu)
+        lease = self._cluster.lease
         self._checker = stack.enter_context(
             Checker(host, plane.token(), trust, scheduler=SCHEDULER, lease=lease, deadline=RELEASED)
         )
@@ -86,9 +86,9 @@ class SeedRun:
         stack.callback(self._proxy.close)
         self._replicas = Replicas(plane, self._proxy, namespace, scenario.replicas)
         stack.callback(self._replicas.stop)
-        self._rival = CompetingScheduler(self._stage, self._checker, scenario.rival, scenario.seed)
+        self._rival = CompetingScheduler(self._cluster, self._checker, scenario.rival, scenario.seed)
         stack.callback(self._rival.stop)
-        self._controller = Controller(self._stage, self._checker, scenario.seed)
+        self._controller = Controller(self._cluster, self._checker, scenario.seed)
         stack.callback(self._controller.stop)
         self._gangs = 0
 
@@ -111,10 +111,10 @@ class SeedRun:
         bound = sorted((pod for pod in self._checker.pods() if pod.node), key=lambda pod: pod.key)
         for path, how in wave.broken:
             self._proxy.break_kind(path, how)
-        self._stage.part(self._rng.sample(bound, min(wave.leave, len(bound))), self._rng)
+        self._cluster.part(self._rng.sample(bound, min(wave.leave, len(bound))), self._rng)
         if wave.leave and wave.gangs:
             self._controller.retire(1)
-        self._stage.touch_nodes(grow=wave is not self._scenario.waves[0])
+        self._cluster.touch_nodes(grow=wave is not self._scenario.waves[0])
         goal, deed = self._proxy.binds + (wave.deed.binds if wave.deed else 0), wave.deed
         if deed is not None and deed.kind == "kill":
             self._proxy.strike(deed.binds, self._kill)
@@ -135,11 +135,11 @@ class SeedRun:
 
     def _send(self, wave: Wave, sizes: Random) -> None:
         if wave.monsters:
-            self._stage.send_monsters(wave.monsters, sizes)
+            self._cluster.send_monsters(wave.monsters, sizes)
         for size, minimum in wave.gangs:
             self._gangs += 1
             self._controller.add(Gang(f"gang{self._gangs}", size, minimum, sizes.choice(("1", "1", "2"))))
-        self._stage.send(wave.pods, sizes)
+        self._cluster.send(wave.pods, sizes)
 
     def _lose(self, asked: Asked) -> None:
         """Called by the proxy before it passes on the bind of a pod. Other members of its gang, or if it is in none
@@ -148,7 +148,7 @@ class SeedRun:
         gang = next((pod.gang for pod in pods if pod.key == asked.pod), "")
         gang = gang or min((pod.gang for pod in pods if pod.gang and pod.waits), default="")
         waiting = sorted(pod.key for pod in pods if pod.gang == gang and gang and pod.waits and pod.key != asked.pod)
-        self._stage.delete(key.partition("/")[2] for key in waiting[::2])
+        self._cluster.delete(key.partition("/")[2] for key in waiting[::2])
         self._report.faults["outside: members deleted"] += len(waiting[::2])
 
     def _kill(self, asked: Asked) -> None:
@@ -165,7 +165,7 @@ class SeedRun:
         elif deed.kind == "etcd":
             self._paused(self._etcd(), deed.seconds)
         elif deed.kind == "steal":
-            self._stage.steal_lease(THIEF)
+            self._cluster.steal_lease(THIEF)
         elif leader and deed.kind == "term":
             self._replicas.signal(leader, signal.SIGTERM)
         elif leader and deed.kind == "pause":
@@ -223,7 +223,7 @@ class SeedRun:
         fence = fenced(journal, LEASE_SECONDS)
         report.breaches += [f"no lease: {text}" for text in fence.breaches]
         report.latest = fence.latest
-        seen = binds_under_another(journal, checker.world.history, checker.world.holders, {THIEF})
+        seen = binds_under_another(journal, checker.cluster.history, checker.cluster.holders, {THIEF})
         report.breaches += [f"not leading: {text}" for text in seen]
         if self._scenario.theme == "burst" and not report.kills:
             report.breaches.append("play: the kill never came")

@@ -1,4 +1,4 @@
-"""The checker's laws, on a world of a few lines: each can be broken, and each is kept by who does nothing wrong."""
+"""The checker's laws, on a cluster of a few lines: each can be broken, and each is kept by who does nothing wrong."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,14 +14,14 @@ VERSIONS = iter(range(1, 10**6))
 LAWS = laws(deadline=10.0)
 
 
-def a_world(*nodes: tuple[str, int]) -> ObservedCluster:
-    world = ObservedCluster()
+def a_cluster(*nodes: tuple[str, int]) -> ObservedCluster:
+    cluster = ObservedCluster()
     for name, cpu in nodes:
-        world.nodes[name] = node_seen(a_node(name, cpu))
-    return world
+        cluster.nodes[name] = node_seen(a_node(name, cpu))
+    return cluster
 
 
-def happens(world: ObservedCluster, name: str, cpu: str = "1", node: str = "", **more: Any) -> list[Breach]:
+def happens(cluster: ObservedCluster, name: str, cpu: str = "1", node: str = "", **more: Any) -> list[Breach]:
     """A pod is seen so; what that breaks."""
     version = next(VERSIONS)
     item = a_pod(name, cpu)
@@ -34,14 +34,14 @@ def happens(world: ObservedCluster, name: str, cpu: str = "1", node: str = "", *
     item["spec"] |= {"nodeName": node, **more.pop("spec", {})}
     item["status"] = more
     uid = item["metadata"]["uid"]
-    old = world.pods.get(uid)
+    old = cluster.pods.get(uid)
     new = pod_seen(item, old)
-    world.put(uid, new)
-    return [breach for law in LAWS for breach in law.changed(world, old, new, version)]
+    cluster.put(uid, new)
+    return [breach for law in LAWS for breach in law.changed(cluster, old, new, version)]
 
 
-def laws_at_the_end(world: ObservedCluster) -> Iterator[str]:
-    return (f"{breach.law}: {breach.text}" for law in LAWS for breach in law.ended(world, SCHEDULER))
+def laws_at_the_end(cluster: ObservedCluster) -> Iterator[str]:
+    return (f"{breach.law}: {breach.text}" for law in LAWS for breach in law.ended(cluster, SCHEDULER))
 
 
 def refused(reason: str = "Unschedulable") -> dict[str, Any]:
@@ -49,30 +49,30 @@ def refused(reason: str = "Unschedulable") -> dict[str, Any]:
 
 
 def test_a_full_node_is_no_breach_and_one_pod_more_is() -> None:
-    world = a_world(("n", 2))
-    assert happens(world, "a", node="n") == happens(world, "b", "1", "n") == []
-    (breach,) = happens(world, "c", "500m", "n")
+    cluster = a_cluster(("n", 2))
+    assert happens(cluster, "a", node="n") == happens(cluster, "b", "1", "n") == []
+    (breach,) = happens(cluster, "c", "500m", "n")
     assert breach.law == "overbooked"
     assert breach.text == "node n has 3 pods and too little cpu for them since ns/c"
     assert [pod.key for pod in breach.others] == ["ns/a", "ns/b"]
 
 
 def test_who_has_ended_takes_no_room() -> None:
-    world = a_world(("n", 1))
-    happens(world, "a", node="n")
-    happens(world, "a", node="n", phase="Succeeded")
-    assert happens(world, "b", node="n") == []
+    cluster = a_cluster(("n", 1))
+    happens(cluster, "a", node="n")
+    happens(cluster, "a", node="n", phase="Succeeded")
+    assert happens(cluster, "b", node="n") == []
 
 
 def test_who_is_told_again_is_not_counted_twice() -> None:
-    world = a_world(("n", 1))
-    assert happens(world, "a", node="n") == happens(world, "a", node="n", phase="Running") == []
+    cluster = a_cluster(("n", 1))
+    assert happens(cluster, "a", node="n") == happens(cluster, "a", node="n", phase="Running") == []
 
 
 def test_a_pod_stays_on_its_node() -> None:
-    world = a_world(("n", 4), ("m", 4))
-    happens(world, "a", node="n")
-    assert [breach.text for breach in happens(world, "a", node="m")] == ["pod ns/a went from n to m"]
+    cluster = a_cluster(("n", 4), ("m", 4))
+    happens(cluster, "a", node="n")
+    assert [breach.text for breach in happens(cluster, "a", node="m")] == ["pod ns/a went from n to m"]
 
 
 @pytest.mark.parametrize(
@@ -96,30 +96,30 @@ def test_a_pod_stays_on_its_node() -> None:
     ],
 )
 def test_who_is_lost(pod: dict[str, Any], said: list[str]) -> None:
-    world = a_world(("n", 2))
-    happens(world, "a", **pod)
-    assert list(laws_at_the_end(world)) == said
+    cluster = a_cluster(("n", 2))
+    happens(cluster, "a", **pod)
+    assert list(laws_at_the_end(cluster)) == said
 
 
 def test_a_node_that_takes_nobody_is_no_room() -> None:
-    world, cordoned = a_world(), a_node("n", 4)
+    cluster, cordoned = a_cluster(), a_node("n", 4)
     cordoned["spec"] = {"unschedulable": True}
-    world.nodes["n"] = node_seen(cordoned)
-    happens(world, "a", **refused())
-    assert list(laws_at_the_end(world)) == []
+    cluster.nodes["n"] = node_seen(cordoned)
+    happens(cluster, "a", **refused())
+    assert list(laws_at_the_end(cluster)) == []
 
 
 # --- gangs ----------------------------------------------------------------------------------------------------------
 
 
-def member(world: ObservedCluster, name: str, node: str = "", needs: int = 3, **more: Any) -> list[str]:
+def member(cluster: ObservedCluster, name: str, node: str = "", needs: int = 3, **more: Any) -> list[str]:
     meta = {"labels": {NAME: "llama", LEAST: str(needs)}, **more.pop("meta", {})}
-    return [f"{breach.law}: {breach.text}" for breach in happens(world, name, node=node, meta=meta, **more)]
+    return [f"{breach.law}: {breach.text}" for breach in happens(cluster, name, node=node, meta=meta, **more)]
 
 
-def leaves(world: ObservedCluster, name: str) -> list[Breach]:
-    old = world.put(f"uid-{name}", None)
-    return [breach for law in LAWS for breach in law.changed(world, old, None, next(VERSIONS))]
+def leaves(cluster: ObservedCluster, name: str) -> list[Breach]:
+    old = cluster.put(f"uid-{name}", None)
+    return [breach for law in LAWS for breach in law.changed(cluster, old, None, next(VERSIONS))]
 
 
 HALF = "halved: gang ns/llama has 2 members on nodes and needs 3"
@@ -127,24 +127,24 @@ HALF = "halved: gang ns/llama has 2 members on nodes and needs 3"
 
 def half_of_a_gang() -> ObservedCluster:
     """Two of three are bound, and the third waits."""
-    world = a_world(("n", 4))
-    assert member(world, "a", "n") == member(world, "b", "n") == member(world, "c", **refused()) == []
-    return world
+    cluster = a_cluster(("n", 4))
+    assert member(cluster, "a", "n") == member(cluster, "b", "n") == member(cluster, "c", **refused()) == []
+    return cluster
 
 
 def test_half_of_a_gang_may_be_there_until_its_deadline() -> None:
-    world = half_of_a_gang()
-    world.now = 10.0
-    assert member(world, "c", **refused()) == []
-    world.now = 10.1
-    assert member(world, "c", **refused()) == [HALF]
-    assert member(world, "c", **refused()) == [], "said once"
+    cluster = half_of_a_gang()
+    cluster.now = 10.0
+    assert member(cluster, "c", **refused()) == []
+    cluster.now = 10.1
+    assert member(cluster, "c", **refused()) == [HALF]
+    assert member(cluster, "c", **refused()) == [], "said once"
 
 
 def test_nobody_has_to_move_for_it_to_be_noticed() -> None:
-    world = half_of_a_gang()
-    world.now = 11.0
-    assert [breach.text for breach in happens(world, "somebody else")] == [HALF.partition(": ")[2]]
+    cluster = half_of_a_gang()
+    cluster.now = 11.0
+    assert [breach.text for breach in happens(cluster, "somebody else")] == [HALF.partition(": ")[2]]
 
 
 def test_half_of_a_gang_is_a_breach_at_the_end() -> None:
@@ -154,43 +154,43 @@ def test_half_of_a_gang_is_a_breach_at_the_end() -> None:
 
 @pytest.mark.parametrize("late", ["c", "d"], ids=["the third follows", "a replacement follows"])
 def test_a_gang_that_is_completed_in_time_is_no_breach(late: str) -> None:
-    world = half_of_a_gang()
-    member(world, late, "n")
-    world.now = 99.0
-    assert member(world, "x", **refused()) == []
-    assert not [said for said in laws_at_the_end(world) if said.startswith("halved")]
+    cluster = half_of_a_gang()
+    member(cluster, late, "n")
+    cluster.now = 99.0
+    assert member(cluster, "x", **refused()) == []
+    assert not [said for said in laws_at_the_end(cluster) if said.startswith("halved")]
 
 
 def test_a_gang_that_is_released_in_time_is_no_breach() -> None:
-    world = half_of_a_gang()
-    leaves(world, "a")
-    leaves(world, "b")
-    world.now = 99.0
-    assert member(world, "c", **refused()) == []
-    assert list(laws_at_the_end(world)) == []
+    cluster = half_of_a_gang()
+    leaves(cluster, "a")
+    leaves(cluster, "b")
+    cluster.now = 99.0
+    assert member(cluster, "c", **refused()) == []
+    assert list(laws_at_the_end(cluster)) == []
 
 
 def test_a_gang_that_ends_member_by_member_is_no_breach_and_one_that_is_not_refilled_is() -> None:
-    world = half_of_a_gang()
-    member(world, "c", "n")
-    leaves(world, "b")
-    world.now = 99.0
-    assert list(laws_at_the_end(world)) == []
-    assert member(world, "its replacement", **refused()) == []
-    world.now = 110.0
-    assert member(world, "its replacement", **refused()) == [HALF]
+    cluster = half_of_a_gang()
+    member(cluster, "c", "n")
+    leaves(cluster, "b")
+    cluster.now = 99.0
+    assert list(laws_at_the_end(cluster)) == []
+    assert member(cluster, "its replacement", **refused()) == []
+    cluster.now = 110.0
+    assert member(cluster, "its replacement", **refused()) == [HALF]
 
 
 def test_members_that_run_stay_when_their_gang_was_whole_and_go_when_it_never_was() -> None:
-    world = a_world(("n", 3))
+    cluster = a_cluster(("n", 3))
     for name in "ab":
-        member(world, name, "n", phase="Running")
-    member(world, "c", cpu="2", **refused())
-    assert list(laws_at_the_end(world)) == [HALF]
-    member(world, "c", "n", phase="Running")
-    leaves(world, "c")
-    member(world, "its replacement", cpu="2", **refused())
-    assert list(laws_at_the_end(world)) == []
+        member(cluster, name, "n", phase="Running")
+    member(cluster, "c", cpu="2", **refused())
+    assert list(laws_at_the_end(cluster)) == [HALF]
+    member(cluster, "c", "n", phase="Running")
+    leaves(cluster, "c")
+    member(cluster, "its replacement", cpu="2", **refused())
+    assert list(laws_at_the_end(cluster)) == []
 
 
 @pytest.mark.parametrize(
@@ -202,44 +202,44 @@ def test_members_that_run_stay_when_their_gang_was_whole_and_go_when_it_never_wa
     ],
 )
 def test_a_gang_is_lost_while_there_is_room_for_all_that_it_needs(cpus: tuple[int, int], said: list[str]) -> None:
-    world = a_world(("n", cpus[0]), ("m", cpus[1]))
+    cluster = a_cluster(("n", cpus[0]), ("m", cpus[1]))
     for name in "abc":
-        member(world, name, **refused())
-    assert list(laws_at_the_end(world)) == said
+        member(cluster, name, **refused())
+    assert list(laws_at_the_end(cluster)) == said
 
 
 def test_a_gang_of_which_members_are_missing_or_differ_is_not_counted() -> None:
-    world = a_world(("n", 9))
-    member(world, "a", **refused())
-    member(world, "b", **refused())
-    assert list(laws_at_the_end(world)) == []
-    member(world, "c", cpu="20", **refused())
-    assert list(laws_at_the_end(world)) == []
+    cluster = a_cluster(("n", 9))
+    member(cluster, "a", **refused())
+    member(cluster, "b", **refused())
+    assert list(laws_at_the_end(cluster)) == []
+    member(cluster, "c", cpu="20", **refused())
+    assert list(laws_at_the_end(cluster)) == []
 
 
 def test_a_monster_may_be_refused_beside_free_room_if_it_says_so() -> None:
-    world, monster = a_world(("n", 4)), {"labels": {MONSTER: "true"}}
-    happens(world, "a", meta=monster, **refused())
-    assert list(laws_at_the_end(world)) == []
-    happens(world, "b", meta=monster)
-    assert list(laws_at_the_end(world)) == ["lost: pod ns/b waits, and there is room for it on n"]
+    cluster, monster = a_cluster(("n", 4)), {"labels": {MONSTER: "true"}}
+    happens(cluster, "a", meta=monster, **refused())
+    assert list(laws_at_the_end(cluster)) == []
+    happens(cluster, "b", meta=monster)
+    assert list(laws_at_the_end(cluster)) == ["lost: pod ns/b waits, and there is room for it on n"]
 
 
 def test_the_number_may_be_a_pod_groups() -> None:
-    world = a_world(("n", 4))
-    world.minimums["ns/llama"] = 3
+    cluster = a_cluster(("n", 4))
+    cluster.minimums["ns/llama"] = 3
     group = {"schedulingGroup": {"podGroupName": "llama"}}
     for name in "ab":
-        happens(world, name, node="n", spec=group)
-    assert list(laws_at_the_end(world)) == [HALF]
+        happens(cluster, name, node="n", spec=group)
+    assert list(laws_at_the_end(cluster)) == [HALF]
 
 
 def test_a_member_may_wait_for_the_others_and_has_to_say_so() -> None:
-    world = a_world(("n", 4))
-    member(world, "a", **refused("SchedulingGated"))
-    assert list(laws_at_the_end(world)) == []
-    member(world, "b")
-    assert list(laws_at_the_end(world)) == ["lost: pod ns/b of gang ns/llama waits, and nothing says why"]
+    cluster = a_cluster(("n", 4))
+    member(cluster, "a", **refused("SchedulingGated"))
+    assert list(laws_at_the_end(cluster)) == []
+    member(cluster, "b")
+    assert list(laws_at_the_end(cluster)) == ["lost: pod ns/b of gang ns/llama waits, and nothing says why"]
 
 
 # --- amounts --------------------------------------------------------------------------------------------------------
