@@ -11,7 +11,7 @@ import pytest
 from kubenexus.api.core import Pod
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.bind.dispatcher import OUTAGE_PAUSE
-from kubenexus.client.calls import ApiError
+from kubenexus.client.calls import ApiError, Call
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.queue.queued_job import QueueState
@@ -22,6 +22,7 @@ from tests.api.gangs.builders import a_member
 from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
 from tests.async_helpers import wait_until
 from tests.bind.server import AWAY, FORBIDDEN, LOST, SILENT
+from tests.sim.virtual.virtual_time import elapse
 
 TOO_MANY = ApiError(429, "TooManyRequests")
 
@@ -389,5 +390,36 @@ def test_the_loop_wakes_for_a_gang_whose_growth_was_paced() -> None:
         job = fixture.queue.job("default/gang/llama")
         assert job is not None
         assert len(job.pods) == 2012
+
+    scheduler_test(life)
+
+
+def test_priority_decides_who_gets_capacity_while_many_namespaces_have_binds_under_way() -> None:
+    """Sixty namespaces with a webhook of a quarter of a second, and later pods of the same."""
+
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.nodes(*(a_node(f"n{i}", cpu=37, pods=1000) for i in range(20)))  # 740: 240 and 500
+        answer = fixture.server.send
+
+        async def send(call: Call, *, timeout: float = 10.0) -> bytes:
+            if call.path.endswith("/binding"):
+                await elapse(0.24 if call.namespace.startswith("evil") else 0.01)
+            return await answer(call, timeout=timeout)
+
+        fixture.server.send = send  # type: ignore[method-assign]
+
+        async def go_on(seconds: float) -> None:
+            for _ in range(round(seconds / 0.05)):
+                fixture.scheduler.loop.run_burst()
+                await elapse(0.05)
+                fixture.clock.advance(0.05)
+
+        fixture.pods(*(a_pod(f"early-{k}-{i}", namespace=f"evil{k}", cpu=1) for i in range(4) for k in range(60)))
+        await go_on(0.1)
+        fixture.pods(*(a_pod(f"urgent-{i}", namespace="good", cpu=1, priority=1000) for i in range(500)))
+        fixture.pods(*(a_pod(f"late-{k}-{i}", namespace=f"evil{k}", cpu=1) for i in range(9) for k in range(60)))
+        await go_on(6.0)
+        placed = Counter(name.partition("-")[0] for name in fixture.where())
+        assert placed == {"early": 240, "urgent": 500}
 
     scheduler_test(life)

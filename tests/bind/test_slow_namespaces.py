@@ -3,6 +3,7 @@ at most a moment."""
 
 import asyncio
 import random
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -268,6 +269,56 @@ def test_a_namespace_whose_binds_fail_is_told_why_its_jobs_wait_and_goes_on_once
     lives(server, life)
 
 
+class ManyWebhooks(PodServer):
+    """Binds of namespaces that begin with "evil" take so long (None: for ever), those of others a moment."""
+
+    def __init__(self, *pods: Pod, slowness: float | None) -> None:
+        super().__init__(*pods)
+        self.slowness = slowness
+
+    async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+        if call.path.endswith("/binding"):
+            evil = call.namespace.startswith("evil")
+            if evil and self.slowness is None:
+                await elapse(timeout)
+                raise Uncertain("no answer")
+            await elapse(self.slowness if evil and self.slowness else QUICK)
+        return await super().send(call, timeout=timeout)
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "slowness", "pods", "known", "seconds"),
+    [
+        pytest.param(30, 0.24, 1500, False, 1.0, id="thirty take a quarter of a second"),
+        pytest.param(63, 0.24, 1500, True, 1.0, id="as many as there are slots"),
+        pytest.param(63, 0.24, 1500, False, 1.0, id="as many as there are slots, and it was never answered before"),
+        pytest.param(63, 0.9, 1000, False, 2.0, id="they are just not late"),
+        pytest.param(400, None, 1600, True, 1.0, id="four hundred hang"),
+    ],
+)
+def test_namespaces_with_slow_webhooks_do_not_delay_the_binds_of_another(
+    namespaces: int, slowness: float | None, pods: int, known: bool, seconds: float
+) -> None:
+    evil = [a_pod(f"e{k}-{i}", namespace=f"evil{k}") for i in range(pods // namespaces) for k in range(namespaces)]
+    first, good = pods_of("good", 20, first=500), pods_of("good", 500)
+    server = ManyWebhooks(*evil, *first, *good, slowness=slowness)
+
+    async def life(dispatcher: Dispatcher) -> None:
+        for pod in first if known else ():
+            dispatcher.submit(committed(pod))
+        await elapse(1.0)
+        for pod in evil:
+            dispatcher.submit(committed(pod))
+        await elapse(2.0)
+        for pod in good:
+            dispatcher.submit(committed(pod))
+        await elapse(seconds)
+        assert sum(bool(server.pods[pod.key].spec.node_name) for pod in good) == 500
+        assert slowness is None or any(server.pods[pod.key].spec.node_name for pod in evil)
+
+    lives(server, life)
+
+
 # --- how far ahead --------------------------------------------------------------------------------------------------
 
 
@@ -275,8 +326,9 @@ def test_a_namespace_whose_binds_fail_is_told_why_its_jobs_wait_and_goes_on_once
     ("under_way", "allowance"),
     [
         pytest.param({}, MAX_UNDER_WAY, id="alone"),
-        pytest.param({"a": 5000}, MAX_UNDER_WAY // 2, id="another namespace has many"),
-        pytest.param({"a": 1, "b": 1, "c": 1}, MAX_UNDER_WAY // 4, id="equal parts, whatever the others use"),
+        pytest.param({"a": 5000}, MAX_UNDER_WAY - 5000, id="what another namespace leaves"),
+        pytest.param({"a": 1, "b": 1, "c": 1}, MAX_UNDER_WAY - 3, id="what other namespaces leave"),
+        pytest.param({"a": MAX_UNDER_WAY}, MAX_UNDER_WAY // 2, id="an equal share once all are under way"),
         pytest.param({f"n{i}": 1 for i in range(MAX_UNDER_WAY)}, FEW_BINDS, id="a few in any case"),
     ],
 )
@@ -291,6 +343,62 @@ def test_how_many_binds_a_namespace_may_have_under_way(under_way: dict[str, int]
         assert not backlog.admits("mine")
 
     lives(PodServer(), life)
+
+
+def test_a_namespace_that_is_answered_quickly_waits_only_with_all_others() -> None:
+    """If it were set aside for its number, jobs of less priority would pass it."""
+    good, evil = pods_of("good", 300), pods_of("evil", 60)
+    server = Webhooked(*good, *evil, slowness=0.24)
+
+    async def life(dispatcher: Dispatcher) -> None:
+        backlog, woken = dispatcher.backlog, list[bool]()
+        for pod in good[:100] + evil:
+            dispatcher.submit(committed(pod))
+        await elapse(3.0)
+        assert (dispatcher.open_count, dispatcher.backlog.full) == (0, False)
+        backlog.max_under_way = 120
+        for pod in good[100:]:
+            assert backlog.admits("good") is not dispatcher.resting
+            if dispatcher.resting:
+                break
+            dispatcher.submit(committed(pod))
+        assert dispatcher.open_count == 120, "whatever others have"
+        assert backlog.admits("evil"), "a slow namespace does not wait for quick ones, nor these for it"
+        dispatcher.on_capacity = lambda: woken.append(dispatcher.resting)
+        await elapse(2 * QUICK)
+        assert (woken[-1], dispatcher.resting) == (False, False), "it may go on"
+
+    lives(server, life)
+
+
+def test_what_the_bound_costs_does_not_depend_on_how_many_namespaces_hang() -> None:
+    evil = [a_pod(f"p{i}", namespace=f"evil-{i}") for i in range(300)]
+
+    class Hanging(PodServer):
+        async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
+            await elapse(timeout)
+            raise Uncertain("no answer")
+
+    async def life(dispatcher: Dispatcher) -> None:
+        for pod in evil:
+            dispatcher.submit(committed(pod))
+        await elapse(30.0)
+        backlog, queue = dispatcher.backlog, dispatcher._slots.queue
+        assert sum(queue.stuck(f"evil-{i}") for i in range(300)) > 100
+        looked = 0
+
+        def looks(frame: object, event: str, argument: object) -> None:
+            nonlocal looked
+            looked += event in ("call", "c_call")
+
+        sys.setprofile(looks)
+        try:
+            backlog.admits("good")
+        finally:
+            sys.setprofile(None)
+        assert looked < 30
+
+    lives(Hanging(*evil), life)
 
 
 def test_a_namespace_is_admitted_again_when_half_of_its_binds_have_landed() -> None:

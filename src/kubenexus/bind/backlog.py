@@ -1,13 +1,19 @@
-"""How far decisions may be ahead of the API server, for each namespace.
+"""`NamespaceBacklog`: how far decisions may be ahead of the API server.
 
-A bind counts from when it is handed over until it lands, except while it waits in a PreBind plugin. As in
-kube-scheduler decisions run far ahead, so that jobs are decided in the order of their priorities however slowly binds
-are answered; what bounds them is memory, a few kilobytes for each. The namespaces that have any share that bound.
+A bind is under way from when it is submitted until it lands, except while it waits in a PreBind plugin. As in
+kube-scheduler, decisions run far ahead of binds: jobs are decided in the order of their priorities, however slowly
+binds are answered. The bounds are there for memory, a few kilobytes for each bind.
 
-A namespace whose binds hang or fail has no more than twice its slots: its jobs would keep room on nodes, and come to
-nothing. A job that is admitted goes whole, however large it is.
+| namespaces of speed | binds under way                                                                           |
+|---------------------|-------------------------------------------------------------------------------------------|
+| QUICK               | `max_under_way` together; beyond that no job is decided at all (`full`)                   |
+| UNKNOWN, SLOW       | `max_under_way` together; beyond that each namespace has an equal share                   |
+| STUCK               | each namespace twice its slots: its jobs would keep capacity of nodes, and come to nothing |
 
-A namespace that reached its allowance is admitted again when half of that has landed, not for each bind.
+A quick namespace is never set aside: jobs of less priority would pass it and take the capacity that it needs. Their
+own webhooks, not other tenants, make namespaces slow or stuck, so others may pass these. A job that is admitted goes
+whole, however large it is. A namespace that reached its allowance is admitted again when half of that has landed, not
+for each bind.
 """
 
 from collections import Counter
@@ -15,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kubenexus.client.fair_queue import FairQueue
+from kubenexus.client.namespace_calls import Speed
 
 MAX_UNDER_WAY: Final = 16_384  # binds, of all namespaces that are answered
 FEW_BINDS: Final = 8  # binds that each namespace may have under way, however many namespaces have some
@@ -26,40 +33,51 @@ UNANSWERED = (
 )
 FAILING = "few binds of this namespace are tried at a time, since earlier ones failed: "
 
+QUICK, UNPROVEN, STUCK = "quick", "unproven", "stuck"
+_POOLS: Final = {Speed.QUICK: QUICK, Speed.UNKNOWN: UNPROVEN, Speed.SLOW: UNPROVEN, Speed.STUCK: STUCK}
+
 
 class NamespaceBacklog:
-    """`wake` is called when a namespace may be admitted again."""
+    """`wake` is called when a namespace that was not admitted may be, or when `full` has ended."""
 
     def __init__(self, slots: FairQueue[Any], wake: Callable[[], None], most: int = MAX_UNDER_WAY) -> None:
         self._slots, self._wake, self.max_under_way = slots, wake, most
         self._binds: Counter[str] = Counter()
+        self._pools: dict[str, str] = {}  # by namespace with binds: where these are counted
+        self._pool_binds: Counter[str] = Counter()
+        self._pool_sizes: Counter[str] = Counter()  # namespaces
         self._held: set[str] = set()  # namespaces with jobs that were not admitted
         self._freed: set[str] = set()  # of these, those that may be tried again
+        slots.speed_changed = lambda namespace, old, new: self._changed(namespace)
+
+    @property
+    def full(self) -> bool:
+        """Whether no job may be decided until some binds have landed. `wake` is called then."""
+        return self._pool_binds[QUICK] >= self.max_under_way
 
     def begun(self, namespace: str, binds: int) -> None:
-        self._binds[namespace] += binds
+        self._count(namespace, binds)
 
     def ended(self, namespace: str, binds: int) -> None:
-        self._binds[namespace] -= binds
-        if not self._binds[namespace]:
-            del self._binds[namespace]
-        if namespace in self._held and self.headroom(namespace):
-            self._freed.add(namespace)
-            self._wake()
+        was_full = self.full
+        self._count(namespace, -binds)
+        self._release(namespace, was_full=was_full)
 
     def admits(self, namespace: str) -> bool:
         """Whether another job of this namespace may be decided now."""
         return self._binds[namespace] < self._allowance(namespace)
 
     def hold(self, namespace: str) -> None:
-        """A job of the namespace was not admitted, and others are not tried: `take_freed` says when they may be. That
-        need not be the end of a bind: those that are tried next may come to none."""
+        """Records that a job of the namespace was not admitted, and others are not tried until `take_freed` returns
+        the namespace. That need not be the end of a bind: jobs that are tried next may come to none."""
         self._held.add(namespace)
         if self.headroom(namespace):
             self._freed.add(namespace)
 
     def headroom(self, namespace: str) -> int:
-        """How many of a namespace that was not admitted may be tried now."""
+        """How many jobs of a namespace that was not admitted may be tried now."""
+        if self._slots.speed(namespace) is Speed.QUICK:
+            return self.max_under_way  # `full` is the bound
         allowance, binds = self._allowance(namespace), self._binds[namespace]
         return allowance - binds if binds <= allowance // 2 else 0
 
@@ -69,14 +87,14 @@ class NamespaceBacklog:
         return bool(self._freed)
 
     def take_freed(self) -> list[str]:
-        """The namespaces of which jobs that were not admitted may be tried now. They are not held any more."""
+        """Returns the namespaces of which jobs that were not admitted may be tried now. They are no longer held."""
         freed, self._freed = sorted(self._freed), set()
         self._held.difference_update(freed)
         return freed
 
     def reason_not_to_send(self, namespace: str) -> str:
-        """Why a bind that was decided before its namespace began to fail is not to be sent: others of it are tried
-        first, and it would only keep its room meanwhile. "" if it is."""
+        """Why a bind that was decided before its namespace began to fail is not to be sent, "" if it is. Other binds of
+        the namespace are tried first, and this one would only keep its capacity meanwhile."""
         failing = self._slots.failing(namespace) and self._slots.waits(namespace) >= AHEAD
         return self.problem(namespace) if failing else ""
 
@@ -87,9 +105,42 @@ class NamespaceBacklog:
         why = self._slots.failing(namespace)
         return FAILING + why if why else UNANSWERED
 
+    # --- how many -------------------------------------------------------------------------------------------------
+
     def _allowance(self, namespace: str) -> int:
         if self._slots.stuck(namespace):
             return AHEAD * self._slots.share(namespace)
-        stuck = sum(each in self._binds for each in self._slots.stuck_namespaces)
-        others = len(self._binds) - stuck - (namespace in self._binds)
-        return max(FEW_BINDS, self.max_under_way // (others + 1))
+        pool, binds = _POOLS[self._slots.speed(namespace)], self._binds[namespace]
+        unused = self.max_under_way - self._pool_binds[pool]
+        if pool == QUICK:
+            return binds + max(0, unused)
+        others = self._pool_sizes[pool] - (self._pools.get(namespace) == pool)
+        return max(FEW_BINDS, self.max_under_way // (others + 1), binds + unused)
+
+    def _changed(self, namespace: str) -> None:
+        """Counts the binds of a namespace where they belong by its speed now."""
+        if namespace in self._pools or namespace in self._held:
+            was_full = self.full
+            self._count(namespace, 0)
+            self._release(namespace, was_full=was_full)
+
+    def _count(self, namespace: str, binds: int) -> None:
+        before, old = self._binds[namespace], self._pools.pop(namespace, None)
+        if old is not None:
+            self._pool_binds[old] -= before
+            self._pool_sizes[old] -= 1
+        after = before + binds
+        if after:
+            pool = self._pools[namespace] = _POOLS[self._slots.speed(namespace)]
+            self._binds[namespace] = after
+            self._pool_binds[pool] += after
+            self._pool_sizes[pool] += 1
+        else:
+            del self._binds[namespace]
+
+    def _release(self, namespace: str, *, was_full: bool) -> None:
+        freed = namespace in self._held and bool(self.headroom(namespace))
+        if freed:
+            self._freed.add(namespace)
+        if freed or (was_full and not self.full):
+            self._wake()

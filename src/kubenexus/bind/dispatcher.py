@@ -88,9 +88,9 @@ class Dispatcher:
 
     @property
     def resting(self) -> bool:
-        """Whether the loop should wait before it decides more, since the API server is away. `wake` is called
-        when it may go on."""
-        return self._resting
+        """Whether the loop should wait before it decides more: the API server is away, or as many binds are under way
+        as may be. `wake` is called when the loop may go on."""
+        return self._resting or self.backlog.full
 
     def crowded(self, pods: Sequence[Pod]) -> str:
         """Why a job, of one namespace, is not to be decided now: it may have to wait in a PreBind plugin in which as

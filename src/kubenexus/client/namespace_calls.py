@@ -1,0 +1,103 @@
+"""The state of a `FairQueue`: the calls of each namespace, and the groups of namespaces that share slots."""
+
+import asyncio
+import enum
+import heapq
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+TURNS: Final = 64  # entries in the heap of a group that are not worth a clean-up
+
+
+class Speed(enum.Enum):
+    """How the calls of a namespace are answered: see the table in `client.fair_queue`. The value is the weight of
+    the group."""
+
+    QUICK = 4.0
+    UNKNOWN = 2.0
+    SLOW = 2.5
+    STUCK = 1.0
+
+    __hash__ = object.__hash__
+
+
+class NamespaceCalls(Generic[T]):
+    """The calls of one namespace.
+
+    `doubt`: how many answers in time the namespace needs until it is no longer slow. `average`: seconds that its calls
+    take, as a moving average. `window`: how many may be in flight. `why`: the last failure. `tag`: the virtual time at
+    which its next call may begin. `turn`: the number of its entry in the heap of its group, 0 if there is none.
+    `counted`: its speed, flights and waiting calls as its group has counted them."""
+
+    __slots__ = (
+        "answered",
+        "average",
+        "counted",
+        "doubt",
+        "failing",
+        "failures",
+        "flights",
+        "late",
+        "resting",
+        "slow",
+        "slow_until",
+        "stalled_since",
+        "tag",
+        "turn",
+        "waiting",
+        "why",
+        "window",
+    )
+
+    def __init__(self, window: int, average: float | None) -> None:
+        self.waiting: OrderedDict[Hashable, T] = OrderedDict()  # a dict would be slow: the first is taken repeatedly
+        self.resting: dict[Hashable, tuple[asyncio.TimerHandle, T]] = {}
+        self.flights = self.late = self.doubt = self.failures = self.turn = 0
+        self.failing, self.slow, self.why, self.window = False, False, "", window
+        self.slow_until = self.tag = 0.0
+        self.answered, self.average = average is not None, average or 0.0
+        self.stalled_since: float | None = None
+        self.counted = self.speed, 0, 0
+
+    def __len__(self) -> int:
+        return len(self.waiting) + len(self.resting)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether its calls fail, or a call was not answered in time and too few were since."""
+        return self.failing or self.late > 0 or self.doubt > 0
+
+    @property
+    def speed(self) -> Speed:
+        if self.slow:
+            return Speed.STUCK if self.stuck else Speed.SLOW
+        return Speed.QUICK if self.answered else Speed.UNKNOWN
+
+
+class SpeedGroup(Generic[T]):
+    """All namespaces of one speed. `active`: how many of them have calls in flight or waiting. `virtual`: the virtual
+    time, in slot-seconds. `turns`: a heap of tag, turn and namespace, at most one valid entry of each namespace;
+    entries with another turn than the namespace's are of no effect."""
+
+    __slots__ = ("active", "flights", "turns", "virtual", "waiting", "weight")
+
+    def __init__(self, weight: float) -> None:
+        self.weight, self.virtual = weight, 0.0
+        self.active = self.flights = self.waiting = 0
+        self.turns: list[tuple[float, int, str, NamespaceCalls[T]]] = []
+
+    def add(self, flights: int, waiting: int) -> None:
+        self.flights += flights
+        self.waiting += waiting
+
+    def push(self, entry: "tuple[float, int, str, NamespaceCalls[T]]") -> None:
+        if len(self.turns) > 2 * self.active + TURNS:  # namespaces that go to and fro leave entries behind
+            valid = [each for each in self.turns if each[3].turn == each[1]]
+            self.turns = [each for each in valid if each[3].waiting]
+            for each in valid:
+                each[3].turn = each[1] if each[3].waiting else 0
+            heapq.heapify(self.turns)
+        heapq.heappush(self.turns, entry)
