@@ -188,6 +188,32 @@ def test_a_large_job_that_fails_bit_by_bit_is_not_looked_at_each_time() -> None:
     assert progress.short(SendChecks(still)) != ""
 
 
+@pytest.mark.parametrize("stops", [True, False], ids=["the first failure stops it", "each bind fails for itself"])
+def test_what_a_gang_needs_is_counted_a_few_times_however_many_of_its_binds_fail(stops: bool) -> None:
+    """The count goes through all members of the gang, so one for each bind would take their square."""
+    pods, counts = [a_pod(f"p{i}") for i in range(1000)], 0
+
+    def needs(job_binding: JobBinding) -> int:
+        nonlocal counts
+        counts += 1
+        return 1000 if stops else 1
+
+    def still(pod_binding: PodBinding) -> str:
+        return "" if stops or pod_binding.key == pods[-1].key else "it is gone"
+
+    async def life() -> None:
+        server, landed = PodServer(*pods), Landed()
+        server.outage = lambda: FORBIDDEN
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=1, hooks=SendChecks(still, needs))
+        pod_bindings = tuple(PodBinding(pod, "n") for pod in pods)
+        dispatcher.submit(JobBinding(pod_bindings, NOTHING, minimum=1))
+        await wait_until(lambda: dispatcher.open_count == 0)
+        assert [sorted(set(each)) for each in landed.fates] == [["never", "refused"]]
+
+    asyncio.run(life())
+    assert counts < 2 * LOOKS + 10
+
+
 # --- TERM ---------------------------------------------------------------------------------------------------------
 
 

@@ -272,11 +272,11 @@ class Dispatcher:
     def _why_not(self, pod_binding: PodBinding, progress: JobProgress) -> str:
         """Why this bind is not to be sent, "" if it is."""
         try:
-            if progress.stopped or not progress.under_way:
-                unwanted = self._unwanted(progress) or self.backlog.reason_not_to_send(
-                    pod_binding.pod.metadata.namespace
-                )
-                progress.stopped = progress.stopped or unwanted
+            if progress.stopped:
+                return progress.stopped
+            if not progress.under_way:
+                namespace = pod_binding.pod.metadata.namespace
+                progress.stopped = self._unwanted(progress) or self.backlog.reason_not_to_send(namespace)
                 return progress.stopped or self._hooks.still_wanted(pod_binding)
             return self._hooks.still_wanted(pod_binding) if self._guard.may_write() else NOT_LEADING
         except Exception as error:  # nothing was sent

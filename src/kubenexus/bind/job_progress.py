@@ -37,7 +37,7 @@ class SendChecks(NamedTuple):
 NO_CHECKS = SendChecks()
 
 
-LOOKS = 8  # at all members of a job; then only failures are counted, or 10,000 that fail one by one cost 10^8 looks
+LOOKS = 8  # checks of all members of a job; later ones count failures alone, or 10,000 that fail cost 10^8 checks
 
 
 class JobProgress:
@@ -48,7 +48,7 @@ class JobProgress:
         self._job_binding = job_binding
         self._sent: set[str] = set()  # UIDs
         self._failed: dict[str, str] = {}  # UIDs, and what was said
-        self._looks = 0
+        self._looks = self._least = 0
         self.stopped = ""
 
     @property
@@ -65,21 +65,26 @@ class JobProgress:
             self._failed[pod_binding.uid] = result.message or result.status.value
 
     def short(self, hooks: SendChecks) -> str:
-        """Why so few can be bound that none should be; "" if enough can."""
-        pod_bindings, least = self._job_binding.pod_bindings, hooks.needs(self._job_binding)
-        lost = self._lost(hooks)
-        left = len(pod_bindings) - len(lost)
+        """Why so few members can be bound that none should be; "" if enough can.
+
+        Called before each bind while none is under way. What the job needs is counted in the first `LOOKS` calls, then
+        whenever the number of calls has doubled: the count takes time in proportion to the gang."""
+        self._looks += 1
+        if self._looks <= LOOKS or self._looks & (self._looks - 1) == 0:
+            self._least = hooks.needs(self._job_binding)
+        pod_bindings, least = self._job_binding.pod_bindings, self._least
+        lost, why = self._lost(hooks)
+        left = len(pod_bindings) - lost
         if left >= max(1, least):
             return ""
         if len(pod_bindings) == 1 and lost:
-            return lost[0]
-        why = lost[0] if lost else "others of it are gone"
-        return f"{left} of at least {least} members can still be bound: {why}"
+            return why
+        return f"{left} of at least {least} members can still be bound: {why or 'others of it are gone'}"
 
-    def _lost(self, hooks: SendChecks) -> list[str]:
-        """Why each member that cannot be bound cannot."""
-        self._looks += 1
+    def _lost(self, hooks: SendChecks) -> tuple[int, str]:
+        """How many members cannot be bound, and why the first of them cannot."""
         if self._looks > LOOKS:
-            return list(self._failed.values())
-        whys = (self._failed.get(each.uid) or hooks.still_wanted(each) for each in self._job_binding.pod_bindings)
-        return [why for why in whys if why]
+            return len(self._failed), next(iter(self._failed.values()), "")
+        checks = (self._failed.get(each.uid) or hooks.still_wanted(each) for each in self._job_binding.pod_bindings)
+        whys = [why for why in checks if why]
+        return len(whys), whys[0] if whys else ""
