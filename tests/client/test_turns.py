@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from kubenexus.base.clock import VirtualClock
-from kubenexus.client.calls import Call, NoConnection, Uncertain
+from kubenexus.base.clock import Sleep, VirtualClock
+from kubenexus.client.calls import ApiError, Call, NoConnection, Uncertain
 from kubenexus.client.client_config import ClientConfig
 from kubenexus.client.credentials import StaticCredentials
 from kubenexus.client.dial import ServerAddress
 from kubenexus.client.fair_queue import LATE_SECONDS
+from kubenexus.client.fair_slots import FairSlots
 from kubenexus.client.http_response import HttpResponse
 from kubenexus.client.pool import ConnectionPool
 from kubenexus.client.rate_limiter import RateLimiter
@@ -40,15 +41,22 @@ class Line:
         self.open = False
 
 
-def a_client() -> ApiClient:
+class Refusing(Line):
+    """A connection on which all calls are answered with a 429 that asks for a second."""
+
+    async def request(self, request: bytes) -> HttpResponse:
+        return HttpResponse(429, {b"retry-after": b"1"}, b'{"kind":"Status","code":429,"message":"later"}')
+
+
+def a_client(line: type[Line] = Line, sleep: Sleep = asyncio.sleep) -> ApiClient:
     access, clock = (
         ClientConfig(ServerAddress("server", 80, tls=False), TlsContextFactory(), StaticCredentials("")),
         VirtualClock(),
     )
-    client = ApiClient(access, clock, rate_limiter=RateLimiter(clock, qps=-1.0), connections=SLOTS)
+    client = ApiClient(access, clock, rate_limiter=RateLimiter(clock, qps=-1.0), connections=SLOTS, sleep=sleep)
 
     async def dial() -> Any:
-        return Line()
+        return line()
 
     client._pool = ConnectionPool(dial, size=2 * SLOTS)
     return client
@@ -71,5 +79,26 @@ def test_calls_that_hang_leave_connections_to_other_namespaces() -> None:
         sent = SLOTS - SLOTS // 8  # all but those for namespaces that were answered, until it is known that they hang
         assert [type(each) for each in ends] == [Uncertain] * sent + [NoConnection] * (10 * SLOTS - sent)
         assert client._slots.queue.in_flight == 0
+
+    run(life())
+
+
+@pytest.mark.parametrize("in_line", [False, True], ids=["while it pauses", "while it waits for a connection again"])
+def test_a_call_whose_time_ends_after_a_429_ends_with_that_429(in_line: bool) -> None:
+    """A tenant's webhook may answer so. Unreachable would say that the server is away."""
+
+    async def life() -> None:
+        async def late(seconds: float) -> None:
+            if in_line:
+                client._slots = FairSlots(1)
+                await client._slots.acquire("other")
+            else:
+                await elapse(seconds + TIMEOUT)
+
+        client = a_client(Refusing, late)
+        with pytest.raises(ApiError, match="later") as caught:
+            await client.send(EVIL, timeout=TIMEOUT)
+        assert caught.value.code == 429
+        assert asyncio.get_running_loop().time() == pytest.approx(TIMEOUT)
 
     run(life())

@@ -33,11 +33,12 @@ class CallProgress:
     Its time is counted by the loop, which wakes the task that waits for it, and by the clock: the loop's time stands
     still while the machine is suspended, and a write that was begun before that is not to be sent afterwards."""
 
-    __slots__ = ("_clock", "_until", "deadline", "in_line", "sent")
+    __slots__ = ("_clock", "_until", "deadline", "in_line", "refusal", "sent")
 
     def __init__(self, timeout: float, clock: Clock) -> None:
         self.deadline = asyncio.get_running_loop().time() + timeout
         self.sent = self.in_line = False
+        self.refusal: ApiError | None = None  # the 429 after which the call is to be sent again
         self._clock, self._until = clock, clock.now() + timeout
 
     def left(self) -> float:
@@ -206,7 +207,7 @@ class ApiClient:
         """Wait as long as a 429 asks for; anything else, or too long a wait, is the answer."""
         if error.code != 429 or error.retry_after is None or error.retry_after >= attempt.left():
             raise error
-        attempt.sent = False  # refused before it was looked at
+        attempt.sent, attempt.refusal = False, error  # refused before it was looked at
         await self._sleep(error.retry_after)
 
     # One exchange.
@@ -273,7 +274,11 @@ def _common_fields(access: ClientConfig) -> str:
     return "".join(f"{name}: {value}\r\n" for name, value in [*fields, *access.headers])
 
 
-def _given_up(call: Call, attempt: CallProgress, why: str) -> Uncertain | Unreachable:
+def _given_up(call: Call, attempt: CallProgress, why: str) -> Uncertain | Unreachable | ApiError:
+    """The error of a call whose time is over. A call that waits after a 429 ends with that: the server was reached, and
+    Unreachable would stop the decisions for all tenants."""
     if attempt.sent:
         return Uncertain(f"{call}: {why}")
+    if attempt.refusal is not None:
+        return attempt.refusal
     return NoConnection(f"{call}: not sent, {why}") if attempt.in_line else Unreachable(f"{call}: not sent, {why}")
