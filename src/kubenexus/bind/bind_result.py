@@ -86,9 +86,7 @@ def result_of_pod(body: bytes, uid: str, node: str) -> BindResult | None:
 
 
 def _fate_of(code: int) -> BindStatus:
-    if code == 404:
-        return BindStatus.POD_GONE
-    if code == 409:
+    if code in (404, 409):  # an admission webhook may deny with 404, too: that the pod is gone is for a GET to say
         return BindStatus.CONFLICT
     if code >= 500:
         return BindStatus.UNKNOWN
