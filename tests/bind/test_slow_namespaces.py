@@ -319,6 +319,26 @@ def test_namespaces_with_slow_webhooks_do_not_delay_the_binds_of_another(
     lives(server, life)
 
 
+def test_less_urgent_calls_go_out_at_a_least_rate_while_binds_wait_for_minutes() -> None:
+    """Namespaces just not slow, so that their binds count as waiting."""
+    evil = [a_pod(f"e{k}-{i}", namespace=f"evil{k}") for i in range(120) for k in range(60)]
+    server = ManyWebhooks(*evil, slowness=0.045)
+
+    async def life(dispatcher: Dispatcher) -> None:
+        loop, times = asyncio.get_running_loop(), list[float]()
+        for pod in evil:
+            dispatcher.submit(committed(pod))
+        await elapse(0.5)
+        while loop.time() < 3.5:
+            await dispatcher.wait_for_quiet()
+            assert not dispatcher.calm
+            times.append(loop.time())
+        assert times[0] == pytest.approx(1.0, abs=0.1), "first they wait for a second"
+        assert len(times) >= 25, "each lets a batch of four or eight pass: at least 50 a second"
+
+    lives(server, life)
+
+
 # --- how far ahead --------------------------------------------------------------------------------------------------
 
 

@@ -51,6 +51,8 @@ LIMIT = 64  # binds in flight
 TRIES = 4  # binds without an answer before we believe a look that says "no node"
 LOOK = 5.0  # seconds that a look may take
 AFTER_AN_ERROR = 1.0  # seconds until a look, where the error was ours and may come again at once
+PATIENCE = 1.0  # seconds for which less urgent calls wait at most while binds do
+LEAST_PAUSE = 0.08  # seconds between them afterwards: four or eight calls each time, so 50 or 100 a second
 OUTAGE_PAUSE = 1.0  # seconds without decisions after the server could not be reached: they would only pile up
 
 ENDING = "this process is ending"
@@ -82,6 +84,7 @@ class Dispatcher:
         self._binding = 0  # in flight, or waiting for a slot
         self._calm = asyncio.Event()  # nobody waits for a slot
         self._calm.set()
+        self._busy_since = 0.0
         self._closing = self._resting = False
         self._pause: asyncio.Task[None] | None = None
         self.rest = OUTAGE_PAUSE
@@ -113,11 +116,14 @@ class Dispatcher:
         """Whether no bind waits for its turn."""
         return self._calm.is_set()
 
-    async def wait_for_quiet(self, patience: float = 1.0) -> None:
-        """For less urgent calls: returns when no bind waits for its turn, or after `patience` seconds."""
+    async def wait_for_quiet(self, patience: float = PATIENCE) -> None:
+        """For less urgent calls: returns when no bind waits for its turn, or after `patience` seconds. Once binds have
+        waited for that long it returns after `LEAST_PAUSE`: binds of one tenant may wait for minutes, and events and
+        status patches of all others must not."""
         if not self._calm.is_set():
+            waited = asyncio.get_running_loop().time() - self._busy_since
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(max(min(patience, LEAST_PAUSE), patience - waited)):
                     await self._calm.wait()
 
     def submit(self, job_binding: JobBinding) -> None:
@@ -255,6 +261,8 @@ class Dispatcher:
     def _moved(self) -> None:
         """Binds were begun or answered, or a namespace became slow, so that others need not wait for it."""
         if self._binding - self._slots.queue.late - self._slots.queue.held > self._limit:
+            if self._calm.is_set():
+                self._busy_since = asyncio.get_running_loop().time()
             self._calm.clear()
         else:
             self._calm.set()
