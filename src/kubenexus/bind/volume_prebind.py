@@ -25,6 +25,16 @@ Claims = Mapping[str, PersistentVolumeClaim]
 Volumes = Mapping[str, PersistentVolume]
 
 
+class _VolumeWait:
+    """A pod that waits for its claims. `left`: the claims that are not bound; `problem`: why it waits in vain."""
+
+    __slots__ = ("left", "over", "pod_binding", "problem", "wanted")
+
+    def __init__(self, pod_binding: PodBinding, wanted: Mapping[str, str]) -> None:
+        self.pod_binding, self.wanted, self.left, self.problem = pod_binding, wanted, set[str](), ""
+        self.over = asyncio.Event()
+
+
 class VolumePreBind:
     """A `PreBind` point. `claims` and `volumes` are the objects as the watch last told them; whoever keeps them calls
     `on_claim_changed` after each change."""
@@ -37,7 +47,7 @@ class VolumePreBind:
     ) -> None:
         self._api, self._guard, self._claims, self._volumes = api, guard, claims, volumes
         self._timeouts = timeouts or {}  # by the profile
-        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._waiting: dict[str, set[_VolumeWait]] = {}  # by claim
 
     def may_concern(self, pod: Pod) -> bool:
         mounts, namespace = pod_volumes(pod), pod.metadata.namespace
@@ -61,9 +71,17 @@ class VolumePreBind:
             return "binding volumes: timed out waiting for the condition"
 
     def on_claim_changed(self, claim: str) -> None:
-        """Something about this claim has changed."""
-        for event in self._waiting.get(claim, ()):
-            event.set()
+        """Checks this claim alone for each pod that waits for it: a thousand pods may share hundreds of claims."""
+        waits = self._waiting.get(claim)
+        bound = waits is not None and is_bound(self._claims.get(claim))
+        for wait in waits or ():
+            if bound:
+                wait.left.discard(claim)
+            else:
+                wait.left.add(claim)
+                wait.problem = wait.problem or self._given_up(wait.pod_binding, claim, wait.wanted[claim])
+            if wait.problem or not wait.left:
+                wait.over.set()
 
     # --- what is written ------------------------------------------------------------------------------------------
 
@@ -96,27 +114,23 @@ class VolumePreBind:
     # --- what is waited for ---------------------------------------------------------------------------------------
 
     async def _bound(self, pod_binding: PodBinding, wanted: Mapping[str, str]) -> str:
-        changed = asyncio.Event()
-        with self._listening(wanted, changed):
-            while True:
-                left = [key for key in wanted if not is_bound(self._claims.get(key))]
-                if not left:
-                    return ""
-                changed.clear()
-                await changed.wait()
-                problems = [self._given_up(pod_binding, key, wanted[key]) for key in left]
-                if any(problems):
-                    return next(filter(None, problems))
+        wait = _VolumeWait(pod_binding, wanted)
+        wait.left.update(key for key in wanted if not is_bound(self._claims.get(key)))
+        with self._listening(wait):
+            while wait.left and not wait.problem:
+                wait.over.clear()
+                await wait.over.wait()
+        return wait.problem
 
     @contextlib.contextmanager
-    def _listening(self, wanted: Mapping[str, str], changed: asyncio.Event) -> Any:
-        for key in wanted:
-            self._waiting.setdefault(key, set()).add(changed)
+    def _listening(self, wait: "_VolumeWait") -> Any:
+        for key in wait.wanted:
+            self._waiting.setdefault(key, set()).add(wait)
         try:
             yield
         finally:
-            for key in wanted:
-                self._waiting[key].discard(changed)
+            for key in wait.wanted:
+                self._waiting[key].discard(wait)
                 if not self._waiting[key]:
                     del self._waiting[key]
 
