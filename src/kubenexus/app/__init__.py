@@ -1,1 +1,1 @@
-"""The wiring: the loop, leader election, what the process serves over HTTP. Holds no rules."""
+"""The scheduler process: scheduling loop, leader election, HTTP endpoints, and the wiring of all other packages."""

@@ -1,4 +1,4 @@
-"""What was said on the command line, laid over the configuration: a flag wins over the file."""
+"""Command-line flags, and their effect on the configuration: a flag overrides the file."""
 
 from typing import Any
 
@@ -12,7 +12,8 @@ from kubenexus.config.validate_document import validate
 
 
 class Flags(msgspec.Struct, frozen=True, kw_only=True):
-    """None or "" means not said. `leader_election` has fields of the configuration's part of that name."""
+    """The command-line flags. None or "" means that the flag is not given. `leader_election` has the fields of
+    `leaderElection` in the configuration that are given as flags."""
 
     scheduler_name: str = ""
     leader_election: dict[str, Any] = {}
@@ -24,7 +25,7 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def apply_flags(configuration: Configuration, flags: Flags) -> Configuration:
-    """The configuration that holds. Raises KubeNexusError when a flag does not fit."""
+    """Returns the configuration with all flags applied. Raises KubeNexusError if a flag is invalid."""
     if flags.scheduler_name:
         configuration = _renamed(configuration, flags.scheduler_name)
     document = configuration.document

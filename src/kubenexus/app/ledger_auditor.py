@@ -1,9 +1,9 @@
-"""The auditor: the ledger is counted anew, a few nodes at a time, for as long as the process lives.
+"""Recounts the ledger in the background, a few nodes at a time, for as long as the process lives.
 
-All transitions of the ledger are tested; should one miscount all the same, a node would look full, or free, until
-somebody restarts the scheduler. Here it is found within a round, put right, and told to whoever reads the log.
+All transitions of the ledger are tested. If one miscounts all the same, a node would look full, or free, until the next
+restart. The auditor finds the miscount within one round, corrects and logs it.
 
-A step never comes in the middle of an attempt: decisions do not wait for anything, and everything is one thread.
+A step never runs in the middle of an attempt: decisions do not await, and both run in one thread.
 """
 
 import asyncio
@@ -21,27 +21,28 @@ from kubenexus.state.audit import Miscount
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pod_queries import PodQuery
 
-ROUND = 600.0  # seconds in which each node is looked at
-NODES = 5  # in one step, and one question about pods: everything else waits for a millisecond at most
-LONGEST = 10.0  # seconds between two steps: where there are few nodes, a round is shorter
-TOLD = 20  # counters in a line of the log
+ROUND = 600.0  # seconds in which each node is audited once
+NODES = 5  # nodes in one step, besides one pod query: a step takes a millisecond at most
+LONGEST = 10.0  # seconds between two steps: with few nodes a round is shorter
+TOLD = 20  # nodes and counters in one log line
 
 log = logs.get("ledger_auditor")
 
 
 class LedgerAuditor:
-    """`nodes` as they were last seen, by name. On a standby, too: it will lead with this ledger."""
+    """Audits the ledger against `nodes`, the nodes as last seen, by name. Runs on a standby too: it will lead with this
+    ledger."""
 
     def __init__(
         self, ledger: Ledger, nodes: Mapping[str, Node], queue: SchedulingQueue, metrics: Metrics, wakeup: Wakeup
     ) -> None:
         self._ledger, self._nodes, self._queue, self._metrics = ledger, nodes, queue, metrics
         self._wakeup = wakeup
-        self._names: deque[str] = deque()  # left of this round
+        self._names: deque[str] = deque()  # nodes still to be audited in this round
         self._questions: deque[PodQuery] = deque()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             await asyncio.sleep(self.pause)
             if self.step():
@@ -49,11 +50,12 @@ class LedgerAuditor:
 
     @property
     def pause(self) -> float:
-        """Seconds until the next step."""
+        """Returns the seconds until the next step."""
         return min(ROUND * NODES / max(len(self._nodes), 1), LONGEST)
 
     def step(self) -> bool:
-        """Whether anything was put right. Then whoever was refused is tried again: nobody knows what for."""
+        """Audits a few nodes and one pod query. Returns whether a count was corrected. Then all refused jobs are tried
+        again, since the correction does not show which of them it affects."""
         if not self._names:
             self._begin()
         found = [self._look(self._names.popleft()) for _ in range(min(NODES, len(self._names)))]
@@ -64,7 +66,7 @@ class LedgerAuditor:
         return any(found)
 
     def _begin(self) -> None:
-        """A round. Questions that were too many for the last one come first."""
+        """Begins a round. Pod queries that are left of the last round come first."""
         self._names.extend(self._nodes)
         if not self._questions:
             self._questions.extend(self._ledger.nodes.pods.queries)
@@ -77,7 +79,8 @@ class LedgerAuditor:
         return self._mended(partial(self._ledger.audit_query, question))
 
     def _mended(self, audit: Callable[[], list[Miscount]]) -> bool:
-        """An audit that breaks must not bring down what it looks after."""
+        """Runs one audit, logs what it corrected and returns whether there was anything. An exception in an audit is
+        logged, so that it does not end the process."""
         try:
             found = audit()
         except Exception as error:

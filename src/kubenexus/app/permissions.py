@@ -1,4 +1,7 @@
-"""What we have to be allowed, asked at the start: one clear line then instead of a refusal at three in the morning."""
+"""Checks at the start which permissions the process has, with one SelfSubjectAccessReview for each.
+
+A missing permission is then one clear message at the start, not a refused write hours later.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +21,7 @@ HELP = "deploy/kubenexus-scheduler.yaml has the roles that the scheduler needs"
 
 
 class Permission(NamedTuple):
-    """Something that one may be allowed to do."""
+    """A verb on a resource, optionally on a subresource (`part`), in one namespace, or on one object."""
 
     verb: str
     resource: ApiResource
@@ -39,7 +42,7 @@ class _Review(ApiObject):
     status: _Verdict = _Verdict()
 
 
-# Without these pods are bound all the same. The warning at the start says what is lost.
+# Pods are bound without these. The warning at the start names what does not work.
 OPTIONAL_PERMISSIONS: Mapping[Permission, str] = {
     Permission("get", kinds.PODS): "a bind without an answer keeps its room until the watch says what happened",
     Permission("patch", kinds.PODS, "status"): "pods do not say why they wait",
@@ -53,7 +56,8 @@ OPTIONAL_PERMISSIONS: Mapping[Permission, str] = {
 
 
 def required_permissions(watched: Iterable[ApiResource], terms: LeaseConfig | None) -> list[Permission]:
-    """What nothing works without."""
+    """Returns the permissions without which the scheduler cannot work: to read the watched kinds, to bind, to hold the
+    lease."""
     reads = [Permission(verb, kind) for kind in watched for verb in ("list", "watch")]
     return [*reads, Permission("create", kinds.PODS, "binding"), *_lease(terms)]
 
@@ -66,13 +70,14 @@ def _lease(terms: LeaseConfig | None) -> list[Permission]:
 
 
 async def missing_permissions(api: Api, deeds: Sequence[Permission]) -> list[Permission]:
-    """Those we may not do. A server that does not answer such questions is taken to allow them all."""
+    """Returns the permissions that the API server denies. If it does not answer a review, the permission counts as
+    granted."""
     allowed = await asyncio.gather(*(_may(api, deed) for deed in deeds))
     return [deed for deed, may in zip(deeds, allowed, strict=True) if not may]
 
 
 def losses(deeds: Iterable[Permission]) -> list[str]:
-    """What is lost without these, each loss once."""
+    """Returns what does not work without these permissions, each text once."""
     return list(dict.fromkeys(OPTIONAL_PERMISSIONS[deed] for deed in deeds if deed in OPTIONAL_PERMISSIONS))
 
 

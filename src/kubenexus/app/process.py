@@ -1,10 +1,10 @@
-"""The life of the process: reach the server, watch, lead, schedule, and end so that nothing is left half done.
+"""Runs the scheduler process from its start to its end.
 
-    reach ─▶ may we? ─▶ serve health ─▶ watch ─▶ lead ─▶ caught up ─▶ schedule ─▶ TERM: finish binds ─▶ release
+    connect ─▶ permissions ─▶ serve HTTP ─▶ watch ─▶ lead ─▶ catch up ─▶ schedule ─▶ SIGTERM ─▶ last binds ─▶ release
 
-Leadership lost ends it with an error, since whatever it believes may be outdated; so does a server that no longer knows
-us. Whoever starts us starts us again. The lease has a thread of its own (`app.election.leader_thread`), and the main
-loop shows life to it every second.
+The process ends with an error when it loses leadership, because its state may be outdated. It also does when the API
+server answers only 401. The kubelet then starts it again. The lease is renewed in its own thread
+(`app.election.leader_thread`), which checks every second that the main loop still runs.
 """
 
 import asyncio
@@ -44,16 +44,19 @@ from kubenexus.framework.profile import Factory
 from kubenexus.observe import logs
 from kubenexus.state.digest import digest
 
-UNKNOWN_FOR = 60.0  # seconds of nothing but 401 before we give up
-LAST_BINDS = 20.0  # seconds for jobs whose binds have begun when we are asked to end; kubelets kill after 30
-DRAIN_SECONDS = 2.0  # seconds for the last events
+UNKNOWN_FOR = 60.0  # seconds of only 401 answers until the process ends
+LAST_BINDS = 20.0  # seconds for jobs whose binds have begun at SIGTERM; kubelets kill after 30
+DRAIN_SECONDS = 2.0  # seconds to send the last events
 
 log = logs.get("app")
 
 
 class Process:
-    """One for each process. `identity` is ours alone among the candidates for leadership. `access` and `lease_access`
-    lead to the same server and share nothing: each is used in a thread of its own."""
+    """The scheduler process: API clients, leader election, HTTP endpoints and the scheduler. Created once.
+
+    `identity` must be unique among the candidates for leadership. `access` and `lease_access` address the same API
+    server and share nothing, because each is used in its own thread.
+    """
 
     def __init__(
         self,
@@ -73,8 +76,8 @@ class Process:
         self._client = ApiClient(
             access, clock, rate_limiter=RateLimiter(clock, qps=connection.qps, burst=connection.burst)
         )
-        # The lease has a client of its own: no burst of binds stands before a renewal. And a clock of its own: the
-        # seconds of a lease are not made longer by a clock that is put right.
+        # The lease has its own client, so that a burst of binds cannot delay a renewal. It has its own clock, on which
+        # `follow` is never called: a correction of the system time must not stretch a lease.
         self._lease_client, self._steady = ApiClient(lease_access, clock, connections=2), WallClock()
         self._elector = self._candidacy()
         self._leadership: LeaderElectionThread | None = None
@@ -86,28 +89,29 @@ class Process:
         self._stopping, self._news = False, asyncio.Event()
 
     def stop(self) -> None:
-        """Asked to end: finish what is under way."""
+        """Makes `run` finish the binds in flight and return. Called on SIGTERM."""
         self._stopping = True
         self._news.set()
 
     def log_digest(self) -> None:
-        """Asked what it believes (SIGUSR2): one line that can be held against what a list of the cluster gives."""
+        """Logs a digest of the ledger, to compare with the digest of a fresh list of the cluster. Called on SIGUSR2."""
         if self._scheduler is not None:
             ledger = self._scheduler.ledger
             log.info("Ledger", digest=digest(ledger), nodes=ledger.nodes.count, pods=len(ledger.pods))
 
     async def run(self) -> None:
-        """Until `stop`. Raises KubeNexusError when it has to end for another reason."""
+        """Runs until `stop` is called. Raises KubeNexusError if the process has to end for another reason."""
         try:
             await self._until_begun()
             await self._until_stopped()
         finally:
             await self._end()
 
-    # --- the beginning --------------------------------------------------------------------------------------------
+    # --- start -----------------------------------------------------------------------------------------------------
 
     async def _until_begun(self) -> None:
-        """Or until we are asked to end: a server that does not answer may take longer than a kubelet waits."""
+        """Waits until `_begin` has ended or `stop` is called. An API server that does not answer may take longer than
+        the kubelet's grace period."""
         beginning = asyncio.ensure_future(self._begin())
         beginning.add_done_callback(lambda _: self._news.set())
         try:
@@ -117,7 +121,7 @@ class Process:
             if not self._stopping:
                 beginning.result()
         finally:
-            self._news.set()  # of tasks that have ended meanwhile, too
+            self._news.set()  # so that `_until_stopped` also sees tasks that have ended by now
             await _cancelled([beginning])
 
     async def _begin(self) -> None:
@@ -153,7 +157,7 @@ class Process:
         self._start(self._lead(scheduler))
 
     async def _check_connection(self) -> None:
-        """Whether there is a server that knows us."""
+        """Raises KubeNexusError unless the API server answers and accepts the credentials."""
         try:
             await self._client.send(Call("GET", "/version"))
         except ApiError as error:
@@ -162,7 +166,7 @@ class Process:
             raise KubeNexusError(f"cannot reach {self._where()}: {error}") from None
 
     async def _check_lease_namespace(self, terms: LeaseConfig) -> None:
-        """A lease in a namespace that does not exist could be waited for in vain."""
+        """Raises KubeNexusError if the namespace of the lease does not exist: the lease could never be created."""
         try:
             await self._client.send(get(kinds.NAMESPACES, "", terms.namespace))
         except ApiError as error:
@@ -171,8 +175,8 @@ class Process:
                 raise KubeNexusError(f"{said}; make it, name another, or run with --leader-elect=false") from None
 
     async def _check_permissions(self) -> None:
-        """Raises when a right is missing that nothing works without, and warns of others. A kind that may not be read
-        is watched all the same: the right may be given later."""
+        """Raises KubeNexusError if a required permission is missing, and warns about optional ones. An optional kind
+        that may not be read is watched all the same: the permission may be granted later."""
         terms = None if self._elector is None else self._elector.terms
         if terms is not None:
             await self._check_lease_namespace(terms)
@@ -203,10 +207,11 @@ class Process:
         )
 
     def _note(self, now: float) -> str | None:
-        """What the lease is to say about slow jobs. Called in the lease thread."""
+        """Returns the annotation about slow jobs for the lease, None to leave it unchanged. Called in the lease
+        thread."""
         return None if self._scheduler is None else self._scheduler.loop.activity.note(now)
 
-    # --- the middle -----------------------------------------------------------------------------------------------
+    # --- leading and running --------------------------------------------------------------------------------------
 
     async def _lead(self, scheduler: Scheduler) -> None:
         if self._leadership is not None:
@@ -221,8 +226,9 @@ class Process:
         await scheduler.schedule()
 
     async def _caught_up(self, scheduler: Scheduler) -> None:
+        """Waits until all kinds are listed and the watches have reached the last write of the previous leader."""
         await scheduler.listed()
-        while self._elector is not None:  # alone, nobody has written since the lists began
+        while self._elector is not None:  # without election there is no previous leader
             try:
                 await scheduler.wait_until_current()
                 return
@@ -231,7 +237,8 @@ class Process:
                 await asyncio.sleep(1.0)
 
     async def _watch_authentication(self) -> None:
-        """A server that answers nothing but 401 will not come round: our account was made anew, or is gone."""
+        """Raises KubeNexusError after `UNKNOWN_FOR` seconds of only 401 answers. The service account was deleted or
+        created again, and the token will not become valid again."""
         while True:
             await asyncio.sleep(5.0)
             since = self._client.unauthorized_since
@@ -239,7 +246,7 @@ class Process:
                 raise KubeNexusError(f"{self._where()} has not known us for {UNKNOWN_FOR:g} s (401 Unauthorized)")
 
     async def _until_stopped(self) -> None:
-        """Until somebody asks us to end, or a task does."""
+        """Waits until `stop` is called. Raises the error of the first task that fails."""
         try:
             while not self._stopping:
                 await self._news.wait()
@@ -256,13 +263,13 @@ class Process:
         self._tasks.append(task)
         return task
 
-    # --- the end --------------------------------------------------------------------------------------------------
+    # --- shutdown --------------------------------------------------------------------------------------------------
 
     async def _end(self) -> None:
-        """Nothing new is decided; binds in flight end; then another may lead."""
+        """Cancels all decisions, waits for the binds in flight, and only then releases the lease."""
         scheduler, last = self._scheduler, [each for each in (self._beating, self._holding) if each is not None]
         await _cancelled([task for task in self._tasks if task not in last])
-        if scheduler is not None and self._beating is not None:  # it had begun
+        if scheduler is not None and self._beating is not None:  # `_begin` started the watches
             await self._finish(scheduler)
         await _cancelled([] if self._holding is None else [self._holding])
         if self._leadership is not None and self._leadership.elector.may_write():
@@ -271,10 +278,10 @@ class Process:
             await self._ports.close()
         await self._client.close()
         await (self._lease_client.close() if self._leadership is None else self._leadership.close(self._lease_client))
-        await _cancelled(last)  # the lease thread looks for signs of life until it ends
+        await _cancelled(last)  # last: the lease thread checks the heartbeat until it ends
 
     async def _finish(self, scheduler: Scheduler) -> None:
-        guard = scheduler.guard  # who does not lead has nothing to finish, only to wait for what is on its way
+        guard = scheduler.guard  # a standby only waits for writes that are already sent
         given_up = await scheduler.dispatcher.close(LAST_BINDS if guard.may_write() else guard.write_timeout + 1.0)
         log.info("Stopping", givenUp=given_up)
         if not scheduler.guard.may_write():
@@ -296,6 +303,6 @@ async def _cancelled(tasks: list[asyncio.Task[Any]]) -> None:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first cause in a group, however deep."""
+    """Returns the first exception in a group, or in its nested groups."""
     cause = group.exceptions[0]
     return _first(cause) if isinstance(cause, BaseExceptionGroup) else cause

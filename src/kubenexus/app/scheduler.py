@@ -1,7 +1,7 @@
-"""The scheduler: all parts of the live program, constructed in the order of the data's path.
+"""The scheduler: all its parts, constructed in the order of the data's path.
 
-It owns the state and the tasks that work on it. Leader election, HTTP endpoints and the end of the process are
-`app.process`, so a test or a simulation makes a whole scheduler in one call.
+It owns the state and the tasks that work on it. Leader election, HTTP endpoints and shutdown are in `app.process`, so a
+test or a simulation creates a whole scheduler in one call.
 """
 
 import asyncio
@@ -77,8 +77,8 @@ log = logs.get("scheduler")
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True):
-    """What is not in the configuration file. `host` names this process in events; `delay` returns the seconds for which
-    the client's rate limit holds back a call that is sent now."""
+    """Settings that are not in the configuration file. `host` names this process in events. `delay` returns the seconds
+    for which the client's rate limit would delay a call that is sent now."""
 
     host: str = "localhost"
     in_flight: int = LIMIT
@@ -88,7 +88,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True):
 
 
 class Scheduler:
-    """`guard` decides whether a write may start. Watches may run long before the loop does: a standby is warm."""
+    """All parts of the scheduler. `guard` decides whether a write may start. A standby runs the watches long before the
+    scheduling loop."""
 
     def __init__(
         self,
@@ -197,7 +198,7 @@ class Scheduler:
         self.ledger_auditor = LedgerAuditor(self.ledger, self.cache.nodes, self.queue, self.metrics, self.wakeup)
         self.metrics.add_source(lambda: self.metrics.read_queue(self.queue))
 
-    # --- what runs ------------------------------------------------------------------------------------------------
+    # --- running --------------------------------------------------------------------------------------------------
 
     async def watch(self) -> None:
         """Runs all watches, until cancelled."""
@@ -208,7 +209,7 @@ class Scheduler:
                 tasks.create_task(reflector.run())
 
     async def schedule(self) -> None:
-        """Decides and binds, until cancelled. Only after `wait_until_current`."""
+        """Decides and binds, until cancelled. Called after `wait_until_current`."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.loop.run())
             tasks.create_task(self.status_patcher.run(self.dispatcher.wait_for_quiet))
@@ -219,38 +220,39 @@ class Scheduler:
             tasks.create_task(self.stale_gangs.run())
 
     def postpone(self, jobs: Iterable[SlowJob]) -> None:
-        """These took too long to decide in a process before this one: they are tried after all others."""
+        """Moves these jobs behind all others: their decisions took too long in an earlier process."""
         for each in jobs:
             log.warning("Job took too long to decide before; trying it last", job=each.job, times=each.count)
             self.queue.postpone(each.job, each.until)
 
     @property
     def unsynced(self) -> list[str]:
-        """The kinds that have never been listed completely, and without which no decision may be made."""
+        """Returns the required kinds that have never been listed completely. No decision is made before they are."""
         return [str(each.resource) for each in self.reflectors if not each.synced and each.wanted not in OPTIONAL]
 
     def outdated(self, seconds: float = 0.0) -> list[str]:
-        """The kinds that decisions stand on, and that have not been heard of for so long, though they were listed: the
-        watch is down, for them or for all."""
+        """Returns the kinds that decisions depend on and whose watch has been down for `seconds`, though they were
+        listed."""
         lost = [each for each in self._decided_on if each.lost_since is not None]
         latest = self._clock.now() - seconds if lost else 0.0
         return [str(each.resource) for each in lost if each.lost_since is not None and each.lost_since <= latest]
 
     @property
     def missing(self) -> dict[str, str]:
-        """Optional kinds that cannot be listed or watched now, each with the problem. Pods that name one wait."""
+        """Returns the optional kinds that cannot be listed or watched now, each with the problem. Pods that name one
+        wait."""
         optional = [each for each in self.reflectors if each.wanted in OPTIONAL]
         return {str(each.wanted): each.missing for each in optional if each.missing}
 
     @property
     def plugin_failures(self) -> Counter[str]:
-        """How often each plugin failed, over all profiles."""
+        """Returns how often each plugin failed, over all profiles."""
         decisions = [planner.class_cache.work.failures for planner in self.planners.values()]
         return sum((*decisions, *[profile.failures for profile in self._profiles.values()]), Counter[str]())
 
     async def listed(self, look: float = 0.01) -> None:
-        """Until all kinds have been listed that decisions stand on, looking so often. The others get a moment, so that
-        at a normal start gangs that name a PodGroup stand in the queue before the first pod is placed."""
+        """Waits until all required kinds have been listed, checking every `look` seconds. Optional kinds get up to
+        `GRACE` seconds, so that at a normal start gangs with a PodGroup are queued before the first pod is placed."""
         looks, often = 0, round(SAID / look)
         while self.unsynced or (self.missing and looks * look < GRACE):
             looks += 1
@@ -262,12 +264,12 @@ class Scheduler:
             log.warning("Scheduling without some optional kinds; pods that name one wait", kinds=said)
 
     async def wait_until_current(self) -> None:
-        """Until every bind before this call is in the ledger, a predecessor's last one too: no decision may stand on
-        less. The other kinds are as old as their watches, as always."""
+        """Waits until every bind made before this call is in the ledger, also the previous leader's last one. Decisions
+        on an older state could use the same capacity twice. The other kinds are as old as their watches, as always."""
         written = [each for each in self.reflectors if each.resource in WRITTEN_KINDS]
         await asyncio.gather(*(each.wait_until_current(patience=0.2) for each in written))
 
-    # --- how it is put together -----------------------------------------------------------------------------------
+    # --- construction ---------------------------------------------------------------------------------------------
 
     def _make_queue(self, configuration: Configuration) -> SchedulingQueue:
         document = configuration.document
@@ -379,11 +381,11 @@ class Scheduler:
 
         return stalled
 
-    # --- what the parts ask for -----------------------------------------------------------------------------------
+    # --- callbacks of the parts -----------------------------------------------------------------------------------
 
     def _server_answers(self) -> None:
-        """One watch has come back: all others are tried at once. Else they would be back seconds apart, each after its
-        own backoff, and pods would be placed on an old state of the nodes."""
+        """Retries all watches at once, because one has come back. Otherwise they would come back seconds apart, each
+        after its own backoff, and pods would be placed on an old state of the nodes."""
         for reflector in self.reflectors:
             reflector.retry()
         self.wakeup.set()
@@ -394,7 +396,7 @@ class Scheduler:
         return None if watch is None else watch.version
 
     def _still_wanted(self, pod_binding: PodBinding) -> str:
-        """Returns why a bind is not to be sent any more, "" if it is."""
+        """Returns why a bind must not be sent any more, "" if it may."""
         record = self.ledger.pods.get(pod_binding.key)
         if record is None or record.uid != pod_binding.uid or record.node != pod_binding.node:
             return "the pod is gone, or somebody else has bound it"

@@ -32,9 +32,9 @@ from kubenexus.queue.queued_job import SchedulingAttempt
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
 
-BURST_BUDGET = 6400  # of a burst: a few milliseconds
-PER_DECISION = 100  # what a decision costs besides the rows it has to ask about
-LONGEST_BURST = 0.1  # seconds; no decision begins later, should they cost more than their rows
+BURST_BUDGET = 6400  # cost of a burst in rows: a few milliseconds
+PER_DECISION = 100  # cost of a decision besides the rows it evaluates
+LONGEST_BURST = 0.1  # seconds; no decision begins later, in case decisions cost more than their rows
 LONGEST = 60.0  # seconds until the loop checks again whether something is due
 SAID = 30.0  # seconds between two log lines about decisions that wait
 
@@ -42,9 +42,9 @@ log = logs.get("scheduling_loop")
 
 
 class LoopOptions(msgspec.Struct, frozen=True):
-    """`spent` is the clock by which decisions are judged to be slow: CPU seconds of this thread in a process that may
-    be stopped, throttled or migrated; by default the clock of the loop. `on_decision` is called with every decision;
-    each takes `seconds_per_decision` of virtual time in the simulator."""
+    """Options of the loop. `spent` is the clock that times decisions: CPU seconds of this thread in a process that may
+    be paused, throttled or migrated; by default the clock of the loop. `on_decision` is called with every decision. In
+    the simulator each decision takes `seconds_per_decision` of virtual time."""
 
     spent: Callable[[], float] | None = None
     on_decision: Callable[[Decision], None] | None = None
@@ -52,8 +52,8 @@ class LoopOptions(msgspec.Struct, frozen=True):
 
 
 class SchedulingLoop:
-    """`planners` by the name of their profile. `outdated` returns the kinds that decisions depend on and that the watch
-    does not deliver now: no decision is made while there are any."""
+    """The scheduling loop. `planners` are by profile name. `outdated` returns the kinds that decisions depend on and
+    whose watch is down: no decision is made while there are any."""
 
     def __init__(  # noqa: PLR0913 - its collaborators
         self,
@@ -83,7 +83,7 @@ class SchedulingLoop:
         self.decisions = 0
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             if self.idle:
                 await self._wait()
@@ -91,7 +91,7 @@ class SchedulingLoop:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to do before an event, or before its time."""
+        """Returns whether there is nothing to do until the next event or the next due time."""
         if self._pod_reporter.busy:
             return False
         ready = self._queue.has_ready or self._dispatcher.backlog.any_freed or self._gangs_due
@@ -148,7 +148,7 @@ class SchedulingLoop:
         return False
 
     def _blind(self, now: float) -> bool:
-        """Whether decisions have to wait. Logs when that begins, goes on, and ends."""
+        """Returns whether decisions have to wait because a watch is down. Logs when that begins, goes on, and ends."""
         kinds = self._outdated()
         if kinds and (kinds != self._waits_for or now >= self._said_at + SAID):
             log.warning("Decisions wait until these kinds are heard of again", kinds=kinds)
@@ -229,7 +229,7 @@ class SchedulingLoop:
                 self._queue.on_event(nomination_ended(pod))
 
     def _started(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
-        """A gang, or the rest of one, was placed."""
+        """Records the metrics of a gang, or the rest of one, that was placed."""
         now, profile = self._clock.now(), attempt.job.profile
         self._metrics.group_attempt(SCHEDULED, profile, now - began)
         if not attempt.job.bound_nodes:

@@ -1,11 +1,11 @@
-"""Wakes the scheduling loop."""
+"""The event that wakes the scheduling loop."""
 
 import asyncio
 import contextlib
 
 
 class Wakeup:
-    """Set by whatever gives the scheduling loop work: watches, bind results, the dispatcher, periodic tasks."""
+    """Set by all that gives the scheduling loop work: watches, bind results, the dispatcher, periodic tasks."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -17,7 +17,7 @@ class Wakeup:
         self._event.clear()
 
     async def wait(self, seconds: float) -> None:
-        """Returns when `set` was called since the last `clear`, or after so many seconds."""
+        """Returns when `set` was called since the last `clear`, or after `seconds`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._event.wait()

@@ -1,1 +1,1 @@
-"""What follows a bind: its result, and the check of binds that the watch does not confirm."""
+"""After a bind: its result is applied, and a bind that the watch does not confirm is verified."""

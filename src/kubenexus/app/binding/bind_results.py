@@ -28,7 +28,8 @@ log = logs.get("bind")
 
 
 class BindResultHandler:
-    """A `bind.job_binding.JobBoundCallback`, called once all binds of a job have an answer."""
+    """Applies the results of one job's binds. A `bind.job_binding.JobBoundCallback`, called once all of them have an
+    answer."""
 
     def __init__(  # noqa: PLR0913 - its collaborators
         self,
@@ -50,8 +51,8 @@ class BindResultHandler:
         self._dropping = False  # no bind could be sent since the last one that was answered
 
     def __call__(self, job_binding: JobBinding, results: Sequence[BindResult]) -> None:
-        """Each step fails alone: the attempt always ends, and a pod whose result could not be applied is
-        looked up later."""
+        """Applies all results. Each step fails alone: the attempt always ends, and a pod whose result could not be
+        applied is looked up later."""
         job, pairs = job_binding.attempt.job, list(zip(job_binding.pod_bindings, results, strict=True))
         for pod_binding, result in pairs:
             if not self._done(self._settled, pod_binding, result):
@@ -146,7 +147,7 @@ class BindResultHandler:
     # --- the job --------------------------------------------------------------------------------------------------
 
     def _complete(self, attempt: SchedulingAttempt) -> None:
-        """The job has its minimum bound."""
+        """Reports that the job has its minimum of members bound."""
         self._pod_reporter.on_job_scheduled(attempt.job)
         if attempt.job.is_gang and not attempt.job.bound_nodes:
             self._metrics.gang_completion.labels().observe(max(0.0, self._clock.now() - attempt.since))
@@ -160,7 +161,8 @@ class BindResultHandler:
         self._queue.done(attempt, _without(job_binding.decision, again) if again else job_binding.decision)
 
     def _add_again(self, attempt: SchedulingAttempt, again: set[str]) -> None:
-        """The queue failed to take the job back: removes it and adds it again. The assembler builds gangs again."""
+        """Removes the job and adds it again, because the queue failed to take it back. The assembler builds gangs
+        again."""
         pods, there = attempt.job.pods, self._queue.job(attempt.job.key)
         if there is None or there.pods[0].metadata.uid != pods[0].metadata.uid:
             return  # another pod has its name by now
@@ -169,7 +171,7 @@ class BindResultHandler:
             self._queue.add(attempt.job, attempt.since)
 
     def never_bound(self, pod: Pod) -> None:
-        """A GET showed that the pod does not have the node that it is counted on."""
+        """Removes the pod from the node it is counted on: a GET showed that it does not have that node."""
         if self._forget(pod):
             self._handlers.assembler.attempt_finished(pod.key)
 

@@ -42,6 +42,8 @@ class _Ended(ApiObject):
 
 
 class BindVerifier:
+    """Runs the checks, one pod at a time. Pods to check are in `recent_binds`."""
+
     def __init__(
         self,
         api: Api,
@@ -57,7 +59,7 @@ class BindVerifier:
         self._planners, self._node_backoff, self._wakeup = planners, node_backoff, wakeup
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         work = self._recent_binds.work
         while True:
             work.clear()
@@ -94,8 +96,8 @@ class BindVerifier:
                 self._never_bound(pod)
 
     def _never_bound(self, pod: Pod) -> None:
-        """The pod is counted on a node that it does not have: it is queued again. Not while a bind of it is in flight,
-        and not if the watch has shown a newer state."""
+        """Queues a pod again that is counted on a node it does not have. Not while a bind of it is in flight, and not
+        if the watch has shown a newer state."""
         handlers, known = self._handlers, self._handlers.cache.pods.get(pod.key)
         if handlers.queue.state(handlers.assembler.waiting.job_key(pod.key)) is QueueState.IN_FLIGHT:
             return
@@ -104,7 +106,7 @@ class BindVerifier:
             handlers.on_pod_update(pod)
 
     def _gone(self, late: UnconfirmedBind) -> None:
-        """Removes the pod, unless the ledger has another of its name."""
+        """Removes the pod, unless the ledger has another pod of its name."""
         record = self._handlers.ledger.pods.get(late.key)
         if record is not None and record.uid == late.uid:
             self._handlers.on_pod_delete(late.key)

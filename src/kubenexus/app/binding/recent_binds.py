@@ -15,7 +15,7 @@ MAX_VANISHED = 1024  # pods to be examined; beyond it the oldest are dropped, si
 
 
 class UnconfirmedBind(NamedTuple):
-    """A pod that the API server's answer says is bound. Names only: there may be thousands."""
+    """A pod that is bound according to the API server's answer. Names only: there may be thousands."""
 
     namespace: str
     name: str
@@ -31,8 +31,8 @@ class UnconfirmedBind(NamedTuple):
 
 
 class RecentBinds:
-    """Written by the bind results and the event handlers, read by the bind verifier. `vanished` are the pods that it
-    is to examine; `work` is set when there are some."""
+    """Pods that this process bound. Written by the bind results and the event handlers, read by the bind verifier.
+    `vanished` are the pods for it to examine; `work` is set when there are some."""
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self._ledger, self._clock = ledger, clock
@@ -54,13 +54,13 @@ class RecentBinds:
         return uid in self._bound
 
     def pod_vanished(self, pod: Pod) -> None:
-        """A bound pod ended before it ran. If this process bound it, its kubelet may have rejected it."""
+        """Records that a bound pod ended before it ran. If this process bound it, its kubelet may have rejected it."""
         if pod.metadata.uid in self:
             self.vanished.append(pod)
             self.work.set()
 
     def expect_confirmation(self, pod: UnconfirmedBind) -> None:
-        """The watch is to confirm this bind within `CONFIRMATION_TIMEOUT`."""
+        """Records a bind that the watch has to confirm within `CONFIRMATION_TIMEOUT`."""
         self._unconfirmed.append((self._clock.now() + CONFIRMATION_TIMEOUT, pod))
 
     def unconfirmed_too_long(self) -> list[UnconfirmedBind]:

@@ -1,12 +1,14 @@
-"""One candidate for leadership: what it saw, what it may do. No I/O and no clock; `app.election.leader` drives it.
+"""State of one candidate for leadership, without I/O and without a clock. `app.election.leader` drives it.
 
-As client-go's elector: another's lease is judged by how long *we* have seen it unchanged, never by the clock of the
-machine that wrote it, and a write carries the version it replaces.
+The rules are those of client-go's elector. The age of another holder's lease is the time for which this process has
+seen it unchanged, never a difference from the clock of the machine that wrote it. Each write carries the
+resourceVersion it replaces.
 
-The fence counts from when a renewal was *sent*. The server applied it later than that, others saw it later still, and
-they wait for the whole lease from there: so when they begin, every write of ours has ended (DESIGN, fault model).
+The write deadline counts from when a renewal was *sent*. The API server applied it later, other candidates saw it later
+still, and they wait for the whole lease from there. So every write of this process has ended when another begins
+(DESIGN, fault model).
 
-`renewed_at` is all that other threads look at: one reference, replaced as a whole, and read once for each question.
+Other threads read only `renewed_at`: one reference that is replaced as a whole, and read once in each method.
 """
 
 from collections.abc import Callable
@@ -19,8 +21,11 @@ Note = Callable[[float], str | None]
 
 
 class Candidate:
-    """`identity` is this process's alone: two that share one would both lead. `note` is asked with each write what the
-    lease is to say about slow jobs, with the time that is written down; None leaves what is there."""
+    """One candidate for leadership, and the last state of the lease it has seen.
+
+    `identity` must be unique: two processes that share one would both lead. `note` is called for each write, with the
+    time written to the lease, and returns the annotation about slow jobs; None leaves the annotation unchanged.
+    """
 
     def __init__(self, identity: str, terms: LeaseConfig, note: Note = lambda _: None) -> None:
         self.identity = identity
@@ -32,40 +37,42 @@ class Candidate:
 
     @property
     def leader(self) -> str:
-        """Who holds the lease, as far as we have seen; "" if nobody does."""
+        """Returns the holder of the lease as last seen, "" if there is none."""
         return "" if self._lease is None else self._lease.spec.holder
 
     def may_write(self, now: float) -> bool:
-        """Whether a write may start: we hold the lease, and renewed it recently enough. For any thread."""
+        """Returns whether a write may start: this candidate holds the lease and renewed it recently enough. For any
+        thread."""
         renewed_at = self.renewed_at  # read once: the lease thread may set it to None in between
         return renewed_at is not None and now < renewed_at + self.terms.renew
 
     def lease_left(self, now: float) -> float:
-        """Seconds until another may take the lease from us, at least 0. For any thread."""
+        """Returns the seconds until another candidate may take the lease, at least 0. For any thread."""
         renewed_at = self.renewed_at
         return 0.0 if renewed_at is None else max(0.0, renewed_at + self.terms.lease - now)
 
     @property
     def deadline(self) -> float:
-        """When the fence closes, unless the lease is renewed before."""
+        """Returns the time after which no write may start, unless the lease is renewed before."""
         return 0.0 if self.renewed_at is None else self.renewed_at + self.terms.renew
 
     @property
     def slow_jobs(self) -> str:
-        """What stands on the lease about slow jobs, as far as we have seen."""
+        """Returns the annotation about slow jobs on the lease as last seen."""
         return "" if self._lease is None else self._lease.slow_jobs
 
     # --- one round: read, then perhaps write ----------------------------------------------------------------------
-    # `wall` is the time that is written down, where it is not `now`, by which the lease is judged.
+    # `now` is the time by which the age of the lease is judged, `wall` the time that is written to it.
 
     def renewal(self, wall: float) -> Call | None:
-        """For who leads: renew without reading first, trusting that nobody else wrote."""
+        """Returns the write that renews the lease without reading it first; None if this candidate does not hold it."""
         if self._lease is None or self.renewed_at is None or self.leader != self.identity:
             return None
         return leases.update_call(self.terms, self._lease, self._mine(wall), self._note(wall))
 
     def on_read(self, lease: Lease | None, now: float, wall: float | None = None) -> Call | None:
-        """The lease as it is (None: there is none). Returns what to write, or None: it is somebody else's."""
+        """Takes in the lease as read (None: it does not exist). Returns the write that acquires it, None if another
+        holds it."""
         wall = now if wall is None else wall
         if lease is None:
             return self._create(now, wall)
@@ -79,27 +86,28 @@ class Candidate:
         return leases.update_call(self.terms, lease, self._mine(wall), self._note(wall))
 
     def on_written(self, lease: Lease, sent_at: float, now: float) -> None:
-        """The server took what we sent at `sent_at`: we lead."""
+        """Records that the API server accepted the write sent at `sent_at`: this candidate leads."""
         self._lease, self._seen_at, self.renewed_at = lease, now, sent_at
 
-    # --- the end --------------------------------------------------------------------------------------------------
+    # --- release --------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """No write starts from now on. The first step of giving up the lease."""
+        """Forbids all further writes. The first step of releasing the lease."""
         self.renewed_at = None
 
     def release(self, lease: Lease, wall: float) -> Call | None:
-        """Give the lease up, as it was read just now; None if it is not ours. Only after `close`, and when the last
-        write has ended: another may begin at once."""
+        """Returns the write that releases the lease as just read; None if another holds it. Call it only after `close`
+        and when the last write has ended: another candidate may begin at once."""
         if lease.spec.holder != self.identity:
             return None
         return leases.update_call(self.terms, lease, leases.released_spec(wall, lease.spec), self._note(wall))
 
-    # --- how it judges --------------------------------------------------------------------------------------------
+    # --- rules ----------------------------------------------------------------------------------------------------
 
     def _create(self, now: float, wall: float) -> Call | None:
-        # A deleted lease was not given up: its holder may still write until it would have expired. No replica of this
-        # configuration writes for longer than our own lease lasts, whatever duration stood on the deleted one.
+        # A deleted lease was not released: its holder may still write until it would have expired. No replica with this
+        # configuration writes for longer than its own lease lasts, so a longer duration on the deleted lease does not
+        # count.
         until = self._seen_at + min(self._lasts, self.terms.lease)
         if self._lease is not None and self.leader not in ("", self.identity) and now <= until:
             return None

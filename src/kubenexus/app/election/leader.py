@@ -1,10 +1,12 @@
-"""Leader election: of all replicas one writes. Which one is settled on a Lease, as with kube-scheduler.
+"""Leader election on a Lease, as in kube-scheduler: of all replicas only the leader writes.
 
-`app.election.leader_thread` awaits `acquire`, then `hold`, in a thread with a loop of its own: when that raises
-`LeadershipLost` the process ends with an error, since whatever it believes may be outdated. Each writer asks `fence`
-first and gives up after `write_timeout`; these and `check` may be called from any thread, and read one reference.
+`app.election.leader_thread` awaits `acquire`, then `hold`, in a thread with its own event loop. When `hold` raises
+`LeadershipLost` the process ends with an error, because its state may be outdated.
 
-Hand in a client that nobody else uses up: a renewal that waits for its turn behind binds comes too late.
+Each writer calls `may_write` first and gives up after `write_timeout`. These two and `check` may be called from any
+thread: they read one reference.
+
+The elector needs an API client of its own. A renewal that waits behind binds for a connection comes too late.
 """
 
 import asyncio
@@ -20,25 +22,26 @@ from kubenexus.base.clock import Clock, Sleep
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
 
-JITTER: Final = 1.2  # client-go's: candidates ask at most this much later than the period, so that they do not march
-LAST_CHANCE: Final = 0.1  # seconds; with less left no answer would come in time
-TOLERANCE: Final = 20.0  # after the lease's end, before the process is reported sick
+JITTER: Final = 1.2  # periods of jitter, as client-go: so that candidates do not retry in step
+LAST_CHANCE: Final = 0.1  # seconds; with less than this left no answer would come in time
+TOLERANCE: Final = 20.0  # seconds after the end of the lease until the process is reported as unhealthy
 
 Report = Callable[[str], None]
 
 
 class LeadershipLost(KubeNexusError):
-    """The lease could not be renewed in time, or somebody else has it."""
+    """The lease could not be renewed in time, or another candidate holds it."""
 
 
 class NotLeaderError(KubeNexusError):
-    """A write that must not start: we do not lead, or cannot be sure that we do."""
+    """A write must not start: this process does not lead, or cannot be sure that it does."""
 
 
 class LeaderElector:
-    """`on_problem` hears why the lease cannot be had, `on_leader` who has it, each when it changes.
+    """Acquires, renews and releases the lease for one candidate.
 
-    `clock` counts the seconds of the lease and must not be adjusted; `wall` is the time that is written down.
+    `clock` measures the lease and must not be adjusted; `wall` is the time written to the lease. `on_problem` is called
+    with the reason why the lease cannot be acquired or renewed, `on_leader` with the holder, each when it changes.
     """
 
     def __init__(
@@ -68,45 +71,46 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """Who leads, as far as we have seen."""
+        """Returns the holder of the lease as last seen."""
         return self._candidate.leader
 
     @property
     def slow_jobs(self) -> str:
-        """What the lease says about slow jobs: after `acquire`, what the leader before us noted."""
+        """Returns the annotation about slow jobs. After `acquire` it is that of the previous leader."""
         return self._candidate.slow_jobs
 
     @property
     def write_timeout(self) -> float:
-        """No write that is sent now may take longer than this many seconds: it has to end with the lease. A process
-        that was stopped since it asked `may_write` has none left."""
+        """Returns the seconds that a write sent now may take: it has to end with the lease. 0.0 in a process that was
+        paused for longer than the lease after it called `may_write`."""
         return min(self.terms.write_timeout, self._candidate.lease_left(self._clock.now()))
 
     def may_write(self, now: float | None = None) -> bool:
-        """Whether a write may start now. Cheap; asked before each one."""
+        """Returns whether a write may start now. Cheap; called before each write."""
         return self._candidate.may_write(self._clock.now() if now is None else now)
 
     def require_leadership(self) -> None:
-        """As `may_write`, for who would rather be stopped."""
+        """Raises NotLeaderError unless `may_write`."""
         if not self.may_write():
             raise NotLeaderError("this process does not lead, or has not been able to renew its lease")
 
     def check(self) -> str | None:
-        """For `/livez`: a leader that should have ended long ago, but has not."""
+        """Returns the problem for `/livez`, or None. A leader is unhealthy if it still runs long after its lease has
+        ended."""
         renewed, now = self._candidate.renewed_at, self._clock.now()
         if renewed is not None and now > renewed + self.terms.lease + TOLERANCE:
             return f"failed election to renew leadership on lease {self.terms.name}"
         return None
 
-    # --- what `app` awaits ----------------------------------------------------------------------------------------
+    # --- awaited by the lease thread ------------------------------------------------------------------------------
 
     async def acquire(self) -> None:
-        """Returns when we lead. Asks every two to four seconds until then, for as long as it takes."""
+        """Returns when this process leads. Tries every two to four seconds, without an end."""
         while not await self._round(self.terms.renew / 3):
             await self._sleep(self.terms.retry * (1 + JITTER * self._rng.random()))
 
     async def hold(self) -> NoReturn:
-        """Renews until that fails for too long; then raises LeadershipLost."""
+        """Renews the lease until that fails for too long, then raises LeadershipLost."""
         while True:
             await self._sleep(min(self.terms.retry, max(0.0, self._left() / 2)))  # sooner when there is little left
             if self._left() < LAST_CHANCE:
@@ -116,8 +120,9 @@ class LeaderElector:
                 raise LeadershipLost(f"lease {self.terms.name} is held by {self.leader or 'nobody'}")
 
     async def release(self) -> bool:
-        """Give the lease up, so that another need not wait for its end. Call it when the last write has ended; from
-        here on none may start. Tries for a few seconds and says whether it worked; never raises."""
+        """Releases the lease, so that another candidate need not wait for its end. No write may start from here on, so
+        call it when the last write has ended. Tries for a few seconds and returns whether it succeeded; never
+        raises."""
         self._candidate.close()
         end = self._clock.now() + self.terms.renew / 2
         while (left := end - self._clock.now()) > 0:
@@ -130,7 +135,7 @@ class LeaderElector:
     # --- one round ------------------------------------------------------------------------------------------------
 
     async def _round(self, timeout: float) -> bool:
-        """Try once to take or renew the lease. False: not this time."""
+        """Tries once to acquire or renew the lease, and returns whether this process leads."""
         done = await self._attempt(self._renew(timeout))
         if done is False:
             done = await self._attempt(self._read_and_take(timeout))
@@ -138,7 +143,8 @@ class LeaderElector:
         return bool(done)
 
     async def _renew(self, timeout: float) -> bool:
-        """False: there is nothing to renew, or somebody wrote meanwhile; read first."""
+        """Renews the lease without reading it. Returns False if there is nothing to renew, or another write came
+        between."""
         now = self._clock.now()
         call = self._candidate.renewal(self._wall.now())
         try:
@@ -175,17 +181,17 @@ class LeaderElector:
         return True
 
     async def _attempt(self, doing: Awaitable[bool]) -> bool | None:
-        """None when it failed; `_failure` says why."""
+        """Awaits one attempt. Returns None if it failed, with the reason in `_failure`."""
         self._failure = ""
         try:
             return await doing
         except (ApiError, Unreachable, Uncertain, msgspec.MsgspecError) as error:
-            if not (isinstance(error, ApiError) and error.code == 409):  # somebody was faster: no problem at all
+            if not (isinstance(error, ApiError) and error.code == 409):  # another candidate was faster: no failure
                 self._failure = str(error)
             return None
 
     def _report(self) -> None:
-        """What changed since it was last told."""
+        """Calls `on_problem` and `on_leader` for what has changed since their last call."""
         if self._failure != self._problem:
             self._problem = self._failure
             if self._problem:
@@ -195,5 +201,5 @@ class LeaderElector:
             self._on_leader(self._leader)
 
     def _left(self) -> float:
-        """Seconds until the fence closes."""
+        """Returns the seconds until the write deadline."""
         return self._candidate.deadline - self._clock.now()

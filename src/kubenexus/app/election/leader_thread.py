@@ -1,12 +1,15 @@
-"""Leader election in a thread of its own: leadership does not hang on a decision (ADR 10).
+"""Leader election in its own thread, so that a slow decision does not cost the lease (ADR 10).
 
-The lease is acquired, renewed and given up in this thread, by an event loop and a client that nothing else uses, so a
-main loop that is busy for seconds keeps its lease. Without a main loop the lease is worth nothing: when that has shown
-no life for half a minute the thread gives the lease up, so that another process can begin at once, and ends this one.
+The lease is acquired, renewed and released in this thread, by an event loop and an API client that nothing else uses.
+So a main loop that is busy for seconds keeps its lease. When the main loop has shown no heartbeat for half a minute,
+the thread releases the lease, so that another process can begin at once, and ends this process.
 
-What the two threads share: `Candidate.renewed_at`, which the lease thread writes and the fence of the main loop reads;
-`LoopActivity` and its slow jobs, which the main loop writes and the lease thread reads. Each is one reference that is
-replaced as a whole. Everything else crosses over as a coroutine that one loop hands to the other.
+The two threads share two things:
+
+- `Candidate.renewed_at`: the lease thread writes it, `may_write` in the main loop reads it.
+- `LoopActivity` and its slow jobs: the main loop writes them, the lease thread reads them.
+
+Each is one reference that is replaced as a whole. All else crosses over as a coroutine handed from loop to loop.
 """
 
 import asyncio
@@ -23,22 +26,20 @@ from kubenexus.base.clock import Clock, Sleep
 from kubenexus.client.transport import ApiClient
 from kubenexus.observe import logs
 
-STOP_SECONDS: Final = (
-    10.0  # seconds to give the lease up and to write the last line; then the process ends without them
-)
-MAX_FRAMES: Final = 4  # of the main thread's stack that the last line names
+STOP_SECONDS: Final = 10.0  # seconds to release the lease and write the last log line, then the process ends anyway
+MAX_FRAMES: Final = 4  # frames of the main thread in the last log line
 
 T = TypeVar("T")
 log = logs.get("lease")
 
 
 class LeaderElectionThread:
-    """Made and called in the main loop; `elector` and the client behind it are used in the thread alone, but for what
-    `LeaderElector` offers to every thread.
+    """The lease thread, as seen from the main loop. `elector` and its API client are used only in the thread, except
+    for the methods of `LeaderElector` that are for any thread.
 
         acquire ──▶ hold ──▶ release ──▶ close
-                     │ the main loop stands still
-                     └──▶ lease given up, one line, `exit(1)`
+                     │ no heartbeat of the main loop
+                     └──▶ lease released, one log line, `exit(1)`
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class LeaderElectionThread:
         self.elector = elector
         self._activity, self._clock, self._sleep = activity, clock, sleep
         self._exit, self._grace = exit, grace
-        # Each write of a loop that stands still has to be over before another may lead.
+        # All writes of a stalled loop have to be over before another process may lead.
         self._patience = max(MAX_STALL_SECONDS, elector.terms.write_timeout + 5.0)
         self._main = threading.get_ident()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -65,20 +66,21 @@ class LeaderElectionThread:
     # --- called in the main loop ----------------------------------------------------------------------------------
 
     async def acquire(self) -> str:
-        """Returns when we lead, with what the lease says about slow jobs. From here on the lease is renewed."""
+        """Returns the annotation about slow jobs as soon as this process leads. From then on the lease is renewed."""
         return await self._there(self._acquire())
 
     async def hold(self) -> NoReturn:
-        """Waits until the lease could not be renewed for too long; then raises LeadershipLost. After `acquire`."""
+        """Waits until the lease could not be renewed for too long, then raises LeadershipLost. Called after
+        `acquire`."""
         await self._there(self._hold())
         raise LeadershipLost("the lease is no longer renewed")
 
     async def release(self) -> bool:
-        """Ends `hold` and gives the lease up. Call it when the last write has ended. Says whether it worked."""
+        """Ends `hold` and releases the lease. Call it when the last write has ended. Returns whether it succeeded."""
         return await self._there(self._release())
 
     async def close(self, client: ApiClient) -> None:
-        """Closes the client that the election uses, and ends the thread; it may never have begun."""
+        """Closes the API client of the election and ends the thread, if it was started."""
         loop, thread = self._loop, self._thread
         if loop is None or thread is None:
             await client.close()
@@ -89,9 +91,10 @@ class LeaderElectionThread:
         self._loop = self._thread = None
 
     async def _there(self, doing: Coroutine[Any, Any, T]) -> T:
-        """Run this in the thread. Cancelling here cancels it there."""
+        """Runs a coroutine in the lease thread, and starts the thread on first use. Cancelling the caller cancels the
+        coroutine."""
         if self._loop is None:
-            # The standard one: a call in two seconds needs no uvloop, and login programs (exec plugins) may be run.
+            # The standard event loop: one call in two seconds needs no uvloop, and exec plugins may start programs.
             self._loop = loop = asyncio.SelectorEventLoop()
             self._thread = threading.Thread(target=_run, args=(loop,), name="lease", daemon=True)
             self._thread.start()
@@ -103,7 +106,7 @@ class LeaderElectionThread:
         await self.elector.acquire()
         noted = self.elector.slow_jobs
         self._watching = asyncio.ensure_future(self._watch())
-        # At once: the main loop may be long in calling `hold`.
+        # At once: the main loop may call `hold` much later.
         self._holding = asyncio.ensure_future(self.elector.hold())
         return noted
 
@@ -130,7 +133,7 @@ class LeaderElectionThread:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _watch(self) -> None:
-        """Looks every second whether the main loop shows life, from when we lead to the end."""
+        """Checks the heartbeat of the main loop every second, from the acquisition of the lease to the end."""
         stillness, still = StallDetector(self._activity, self._clock.now()), 0.0
         while still <= self._patience:
             await self._sleep(HEARTBEAT_SECONDS)
@@ -138,9 +141,9 @@ class LeaderElectionThread:
         await self._give_up(still)
 
     async def _give_up(self, still: float) -> None:
-        """The last thing that the process does: the main thread cannot be interrupted, so nothing is left to tidy up.
-        If the log cannot be written (the main thread may stand still because its pipe is full, and hold the log's lock)
-        the process ends all the same."""
+        """Releases the lease, logs where the main loop is stuck and ends the process. The main thread cannot be
+        interrupted, so there is no cleanup. A timer ends the process if the log line cannot be written: the main thread
+        may be stuck on a full pipe and hold the lock of the log."""
         guard = threading.Timer(self._grace, self._exit, (1,))
         guard.daemon = True
         guard.start()
@@ -156,7 +159,7 @@ class LeaderElectionThread:
             guard.cancel()
 
     def _busy_with(self) -> tuple[str, str]:
-        """The job under way, "" if there is none, and where in the code the main thread is, the innermost first."""
+        """Returns the key of the job being decided, "" for none, and the innermost frames of the main thread."""
         deciding = self._activity.deciding
         frame, found = sys._current_frames().get(self._main), list[str]()
         while frame is not None and len(found) < MAX_FRAMES:

@@ -1,6 +1,6 @@
-"""The Lease that candidates for leadership compete for (`coordination.k8s.io/v1`), and the calls on it as data.
+"""The Lease that candidates for leadership compete for (`coordination.k8s.io/v1`), and the API calls on it as data.
 
-The object is kept as it came, so that labels and whatever else others put on it survive our updates.
+The object is kept as received, so that labels and other fields that are not ours survive an update.
 """
 
 import math
@@ -21,10 +21,10 @@ Raw = dict[str, Any]
 
 
 class LeaseConfig(msgspec.Struct, frozen=True, gc=False):
-    """How long a lease lasts, in seconds, and where it lies.
+    """Name and namespace of the Lease, and its durations in seconds.
 
-    A leader that has not renewed for `renew` starts no more writes, and each write ends within `write_timeout`: so all
-    have ended after `lease`, when others may begin.
+    A leader that has not renewed for `renew` seconds starts no more writes, and each write ends within `write_timeout`.
+    So all its writes have ended after `lease` seconds, when another candidate may begin.
     """
 
     namespace: str
@@ -35,8 +35,9 @@ class LeaseConfig(msgspec.Struct, frozen=True, gc=False):
 
     @staticmethod
     def of(wanted: LeaderElection) -> "LeaseConfig":
-        """From the configuration. A lease lasts whole seconds, as the API has it, so a fraction is rounded up. Its last
-        second (the last third of a lease under 3 s) is for writes: a later renew deadline is cut to where it begins."""
+        """Returns the durations of the configuration, adjusted. `lease` is rounded up, because the API has whole
+        seconds. The last second of a lease (the last third, if it is shorter than 3 s) is reserved for writes: a later
+        renew deadline is cut to where that begins."""
         lease = math.ceil(wanted.lease_duration.seconds)
         return LeaseConfig(
             namespace=wanted.resource_namespace,
@@ -52,7 +53,7 @@ class LeaseConfig(msgspec.Struct, frozen=True, gc=False):
 
 
 class LeaseSpec(ApiObject):
-    """Who holds it. Others may have written anything, so everything may be missing."""
+    """The `spec` of a Lease. Other programs write it too, so every field may be missing."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -66,14 +67,14 @@ class LeaseSpec(ApiObject):
 
 
 class Lease(msgspec.Struct, frozen=True, gc=False):
-    """`raw` is the whole object, `spec` what we read of it."""
+    """A Lease: `raw` is the whole object, `spec` the part that the election reads."""
 
     raw: Raw
     spec: LeaseSpec
 
     @staticmethod
     def read(body: bytes) -> "Lease":
-        """Raises `msgspec.MsgspecError` when this is no lease."""
+        """Decodes a Lease. Raises `msgspec.MsgspecError` if the body is none."""
         try:
             raw = msgspec.json.decode(body, type=Raw)
         except (RecursionError, UnicodeDecodeError):  # `managedFields` may be nested deeply, with keys of any bytes
@@ -82,12 +83,13 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def slow_jobs(self) -> str:
-        """What a leader noted on it (`app.election.slow_jobs`)."""
+        """Returns the annotation that a leader wrote about slow jobs (`app.election.slow_jobs`), "" for none."""
         said = self._annotations().get(SLOW_JOBS.key)
         return said if isinstance(said, str) else ""
 
     def with_spec(self, spec: LeaseSpec, slow_jobs: str | None = None) -> Raw:
-        """The object to write: with this spec, and with this note if it is not None; "" takes the note away."""
+        """Returns the object to write, with this spec. `slow_jobs` replaces the annotation, "" removes it, None leaves
+        it."""
         changed = self.raw | {"spec": (self.raw.get("spec") or {}) | msgspec.to_builtins(spec)}
         if slow_jobs is None or slow_jobs == self.slow_jobs:
             return changed
@@ -107,7 +109,7 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
 
 
 def acquired_spec(identity: str, terms: LeaseConfig, now: float, old: LeaseSpec | None) -> LeaseSpec:
-    """The record with which `identity` takes the lease or, if it has it already, renews it."""
+    """Returns the spec with which `identity` acquires the lease, or renews it if it holds the lease already."""
     mine = old is not None and old.holder == identity
     transitions = 0 if old is None else (old.lease_transitions or 0) + (not mine)
     return LeaseSpec(
@@ -120,7 +122,7 @@ def acquired_spec(identity: str, terms: LeaseConfig, now: float, old: LeaseSpec 
 
 
 def released_spec(now: float, old: LeaseSpec) -> LeaseSpec:
-    """Held by nobody, from now on."""
+    """Returns the spec of a lease without a holder, released at `now`."""
     return LeaseSpec(
         holder_identity="",
         lease_duration_seconds=1,
@@ -145,5 +147,6 @@ def create_call(terms: LeaseConfig, spec: LeaseSpec) -> Call:
 
 
 def update_call(terms: LeaseConfig, lease: Lease, spec: LeaseSpec, slow_jobs: str | None = None) -> Call:
-    """Carries the version we saw: if somebody was faster, the server refuses it."""
+    """Returns a PUT with the resourceVersion that was read: after a concurrent write the API server refuses it with
+    409."""
     return update(LEASES, terms.namespace, terms.name, lease.with_spec(spec, slow_jobs))

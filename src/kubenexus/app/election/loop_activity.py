@@ -1,8 +1,7 @@
-"""What the main loop is doing, for the thread that renews the lease.
+"""What the main loop is doing now, for the thread that renews the lease.
 
-The main loop writes it and the lease thread reads it. Each attribute of `LoopActivity`, and the `entries` of its slow
-jobs, is one reference that is replaced as a whole: the reader has the old value or the new one, never half of one, so
-no lock is needed.
+The main loop writes it and the lease thread reads it, without a lock. Each attribute of `LoopActivity`, and `entries`
+of its slow jobs, is one reference that is replaced as a whole: the reader gets the old value or the new one.
 """
 
 import asyncio
@@ -12,13 +11,13 @@ from typing import Final, NoReturn
 from kubenexus.app.election.slow_jobs import SlowJobs
 from kubenexus.base.clock import Sleep
 
-HEARTBEAT_SECONDS: Final = 1.0  # seconds between two signs of life
-MAX_STALL_SECONDS: Final = 30.0  # seconds without one before the loop counts as standing still
+HEARTBEAT_SECONDS: Final = 1.0  # seconds between two heartbeats
+MAX_STALL_SECONDS: Final = 30.0  # seconds without a heartbeat until the loop counts as stalled
 
 
 class LoopActivity:
-    """`beats` counts signs of life; `deciding` is the job that is being decided, and since when; `slow_jobs` are those
-    that took too long."""
+    """`beats` counts heartbeats of the main loop. `deciding` is the key of the job being decided and when that began.
+    `slow_jobs` are the jobs whose decisions took too long."""
 
     __slots__ = ("beats", "deciding", "slow_jobs")
 
@@ -28,11 +27,11 @@ class LoopActivity:
         self.slow_jobs = SlowJobs()
 
     def note(self, now: float) -> str | None:
-        """What the lease is to say about slow jobs. For the lease thread."""
+        """Returns the annotation about slow jobs for the lease. Called in the lease thread."""
         return self.slow_jobs.annotation(self.deciding, now)
 
     async def beat(self, each: Callable[[], None], sleep: Sleep = asyncio.sleep) -> NoReturn:
-        """Shows life every second, in the main loop, until cancelled; calls `each` as often."""
+        """Counts a heartbeat and calls `each`, every second, until cancelled. Runs in the main loop."""
         while True:
             self.beats += 1
             each()
@@ -40,10 +39,10 @@ class LoopActivity:
 
 
 class StallDetector:
-    """How long the loop has stood still, as far as the looking thread can tell.
+    """Measures in the lease thread for how long the main loop has shown no heartbeat.
 
-    Only time in which that thread itself ran counts: a process that was stopped, or a machine that was suspended, has
-    nothing to hold against its main loop.
+    Only time in which the lease thread itself ran is counted. Otherwise a process that was paused, or a machine that
+    was suspended, would look stalled.
     """
 
     def __init__(self, activity: LoopActivity, now: float) -> None:
@@ -51,7 +50,7 @@ class StallDetector:
         self._beats, self._looked, self._seconds = activity.beats, now, 0.0
 
     def seconds_stalled(self, now: float) -> float:
-        """Seconds without a sign of life. Called every `HEARTBEAT_SECONDS` seconds; a longer time between two looks
+        """Returns the seconds without a heartbeat. Called every `HEARTBEAT_SECONDS`; a longer time between two calls
         counts as twice that."""
         passed, self._looked = min(now - self._looked, 2 * HEARTBEAT_SECONDS), now
         beats = self._activity.beats

@@ -1,1 +1,1 @@
-"""Gangs while they are bound and after: reservations, holds for lost members, eviction of stale gangs."""
+"""Gangs that wait or are bound: reservations, capacity held for lost members, eviction of stale gangs."""

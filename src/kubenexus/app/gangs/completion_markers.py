@@ -22,7 +22,8 @@ log = logs.get("gangs")
 
 
 class CompletionMarkers:
-    """`status_patcher` is run by the scheduler; `stalled` is called when its writes do not go through."""
+    """Writes the conditions through `status_patcher`, which the scheduler runs. `stalled` is called when the writes of
+    a namespace do not go through."""
 
     def __init__(
         self, api: Api, guard: WriteGuard, registry: GangRegistry, clock: Clock, stalled: Callable[[str, int], None]

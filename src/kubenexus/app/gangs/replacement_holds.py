@@ -1,11 +1,15 @@
-"""The hole that a lost member of a gang leaves on its node is held for its replacement for a while: pods that are no
-more urgent go elsewhere. Kept in the ledger as pods nominated to a node are.
+"""Holds the capacity of a lost gang member on its node for its replacement, for up to two minutes.
 
-A hole costs its tenant no quota, so it is never worth more than what was paid for it: only a member that ran in a gang
-that was complete leaves one, for no longer than the member was on its node, and a gang has no more of them than members
-that it lacks. Every decision looks at all holes: that is what the limits by namespace and for all are for.
+Pods of the same or a lower priority go elsewhere meanwhile. A hold is kept in the ledger, like a pod nominated to a
+node. It is not persisted: after a restart nothing is held, and a replacement is placed like any other pod.
 
-Not written anywhere: a scheduler that has just started holds nothing, and the replacement is placed as any other pod.
+A hold counts against no quota, so it must not be worth more than the tenant paid for it:
+
+- Only a member that ran, in a gang that was complete, leaves a hold.
+- The hold lasts no longer than the member was on its node.
+- A gang has no more holds than members that it lacks.
+
+Every decision checks all holds, so their number is limited, by namespace and in total.
 """
 
 from typing import NamedTuple
@@ -21,39 +25,43 @@ from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodRecord, PodStage
 
-HOLD_SECONDS = 120.0  # seconds
-GONE_BY = 3600.0  # seconds; a pod that ends more slowly than that may leave a hole after all
-SHORTEST = 5.0  # seconds; holes end every five seconds, and one that lasts twice as long as it should is enough
-MOST = 128  # holes; each adds 0.05 ms to every decision: 6 ms in all
-MOST_OF_NAMESPACE = 32  # holes; four tenants have to pay for the most there can be
-MOST_RELEASED = 10_000  # members that had to go, and that are remembered
+HOLD_SECONDS = 120.0  # seconds that a hold lasts at most
+GONE_BY = 3600.0  # seconds for which an evicted member is remembered; one that ends later may leave a hold after all
+SHORTEST = 5.0  # seconds; holds are expired every five seconds, so one of five may last twice as long
+MOST = 128  # holds; each adds 0.05 ms to every decision: 6 ms in all
+MOST_OF_NAMESPACE = 32  # holds; four namespaces reach the limit together
+MOST_RELEASED = 10_000  # evicted members that are remembered
 
 
 class ReplacementHold(NamedTuple):
+    """The capacity held for one lost member: its gang, the member as it was, and when the hold ends."""
+
     gang: str
     pod: Pod
     until: float
 
 
 class ReplacementHolds:
+    """All replacement holds. The event handlers add them, the assembler and the stale-gang evictor end them."""
+
     def __init__(self, ledger: Ledger, queue: SchedulingQueue, clock: Clock) -> None:
         self._ledger, self._queue, self._clock = ledger, queue, clock
         self._holes: dict[str, ReplacementHold] = {}
-        self._released: dict[str, float] = {}  # UIDs of members that had to go, and for how long that is remembered
+        self._released: dict[str, float] = {}  # UIDs of evicted members, and until when each is remembered
 
     def keys_of(self, gang: str) -> tuple[str, ...]:
-        """The keys under which the ledger has what is held for a gang."""
+        """Returns the keys of the ledger's records for the holds of a gang."""
         return tuple([key for key, hole in self._holes.items() if hole.gang == gang]) if self._holes else ()
 
     def hold(self, leaving: LeavingMember, lacks: int, pod: Pod, record: PodRecord) -> None:
-        """A member is gone from its node, and its gang lacks so many now. Called before any other pod can take the
-        room."""
+        """Holds the capacity of a member that is gone from its node. `lacks` is how many members the gang lacks now.
+        Called before another pod can take the capacity."""
         now = self._clock.now()
         stayed = now - leaving.since
         if not leaving.started or stayed < SHORTEST or pod.metadata.uid in self._released:
             return
         name = hold_name(record.name)
-        # Without terms: to lay those of a hundred holes would cost every decision more than the room is worth.
+        # Without affinity terms: those of a hundred holds would cost every decision more than the capacity is worth.
         hole = msgspec.structs.replace(
             record, name=name, stage=PodStage.NOMINATED, device_shares=(), terms=(), volume_choices=(), slot=-1
         )
@@ -66,18 +74,19 @@ class ReplacementHolds:
         self._holes[hole.key] = ReplacementHold(leaving.gang, pod, now + min(HOLD_SECONDS, stayed))
 
     def release(self, gang: str, uid: str) -> None:
-        """This member has to go since its gang holds what it cannot use: nothing is held for the gang."""
+        """Ends all holds of a gang of which a member is evicted, because the gang is stale. No hold is made for that
+        member later."""
         if len(self._released) < MOST_RELEASED:
             self._released[uid] = self._clock.now() + GONE_BY
         self.release_gang(gang)
 
     def release_gang(self, gang: str) -> None:
-        """The gang is whole again, or gone."""
+        """Ends all holds of a gang that is complete again, or gone."""
         for key in self.keys_of(gang):
             self._end(key)
 
     def expire(self) -> None:
-        """End what has been held long enough."""
+        """Ends the holds whose time is over. Called every five seconds."""
         now = self._clock.now()
         for key in [key for key, hole in self._holes.items() if hole.until <= now]:
             self._end(key)

@@ -1,10 +1,12 @@
-"""The first gang in line that lacks room keeps what it has come to: one gang a profile, as the planner says.
+"""Reserves capacity for the first gang that lacks it: one gang for each profile, on the nodes that the planner chooses.
 
-Nothing is written anywhere and no pod stands for it: a scheduler that has just started knows as much after its first
-refusal. First is who has the highest priority of its own, however long others have waited; then the namespace that has
-not had its turn, or had it longest ago; then the oldest. A reservation ends when the gang is placed, gone or
-incomplete, when it waits for no room that will be free, when another gang comes before it, or when it has come no
-closer for `patience` seconds. Then all reservations of the profile rest (`reservation_account`).
+Reservations are not persisted: after a restart the first refusal makes them again. The first gang is the one with the
+highest priority of its own, without aging. Among equals it is that of the namespace whose last turn is the longest ago,
+or that never had one; then the oldest gang.
+
+A reservation ends when the gang is placed, gone or incomplete, when it waits for something other than capacity, when
+another gang comes before it, or when it has come no closer for `patience` seconds. Then all reservations of the profile
+rest (`reservation_account`).
 """
 
 from collections.abc import Mapping
@@ -24,15 +26,15 @@ from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.snapshot import Snapshot
 
-_MOST_NAMESPACES = 1000  # whose turns are remembered, in a profile
-_HAIR = 1e-9  # what fractions may lose
+_MOST_NAMESPACES = 1000  # namespaces of a profile whose turns are remembered
+_HAIR = 1e-9  # tolerance for rounding
 
 log = logs.get("reservations")
 
 
 class ActiveReservation(msgspec.Struct, gc=False):
-    """`best`: the largest part of the members that room was found for, when it last came closer. `asked`: the most of
-    each resource that this gang has kept room for since it holds."""
+    """A reservation and its progress. `best` is the largest fraction of the members that there was capacity for.
+    `asked` is the most of each resource that was reserved for this gang since it holds the reservation."""
 
     reservation: Reservation
     best: float
@@ -44,7 +46,8 @@ class ActiveReservation(msgspec.Struct, gc=False):
 
 
 class GangReservations:
-    """`patience` by profile, in seconds; 0: nothing is reserved there. Called by the loop alone."""
+    """The reservations of all profiles. `patience` is by profile, in seconds; 0 turns reservations off there. Called
+    only by the scheduling loop."""
 
     def __init__(
         self, queue: SchedulingQueue, assembler: JobAssembler, clock: Clock, patience: Mapping[str, float]
@@ -52,12 +55,12 @@ class GangReservations:
         self._queue, self._assembler, self._clock = queue, assembler, clock
         self._accounts = {name: ReservationAccount(seconds) for name, seconds in patience.items() if seconds}
         self._held: dict[str, ActiveReservation] = {}
-        self._had_turn: dict[str, dict[str, float]] = {}  # by profile and namespace: when its turn ended in vain
+        self._had_turn: dict[str, dict[str, float]] = {}  # by profile and namespace: when its last turn in vain ended
 
     def ahead_of(self, job: Job) -> Reservation | None:
-        """What this job has to respect: it comes after the gang, by its own priority and age. Members that a gang lacks
-        which has begun are jobs like any other, but for the room that its lost members left
-        (`plan.gang.replacement`)."""
+        """Returns the reservation that this job has to leave free, if the job comes after that gang by its own priority
+        and age. Missing members of a started gang are jobs like any other, except for the capacity that lost members
+        left (`plan.gang.replacement`)."""
         held = self._held.get(job.profile) if self._held else None
         if held is None or held.gang == job.key:
             return None
@@ -67,12 +70,12 @@ class GangReservations:
         return held.reservation
 
     def held(self, profile: str) -> Reservation | None:
-        """What is kept there now."""
+        """Returns the reservation of a profile."""
         held = self._held.get(profile)
         return None if held is None else held.reservation
 
     def refused(self, job: Job, decision: Decision, planner: Planner, snapshot: Snapshot) -> None:
-        """A job was refused; if it is the first gang in line that lacks room, it keeps what there is from now on."""
+        """Takes in a refusal. If the job is the first gang that lacks capacity, it reserves what there is."""
         profile, now = job.profile, self._clock.now()
         account, held = self._accounts.get(profile), self._held.get(profile)
         if account is None:
@@ -84,7 +87,7 @@ class GangReservations:
         gang_diagnosis = decision.gang_diagnosis
         if not job.is_gang or gang_diagnosis is None or not is_capacity_shortage(gang_diagnosis):
             if held is not None and held.gang == job.key:
-                self._end(profile)  # it waits for something else by now
+                self._end(profile)  # it waits for something other than capacity now
             return
         if account.is_resting(now) or (held is not None and self._comes_before(held.gang, job.key, profile)):
             return
@@ -107,10 +110,10 @@ class GangReservations:
             account.hand_over(now)
         self._held[profile] = ActiveReservation(reservation, best, asked)
         if held is not None and held.reservation.covers() != reservation.covers():
-            self._queue.on_event(RESERVATION_ENDED)  # what was kept until now is not any more
+            self._queue.on_event(RESERVATION_ENDED)  # part of the old reservation is free now
 
     def _comes_before(self, holder: str, gang: str, profile: str) -> bool:
-        """Whether the gang that holds goes on doing so."""
+        """Returns whether the gang that holds the reservation goes on holding it."""
         first, second = self._queue.rank(holder), self._queue.rank(gang)
         if holder == gang or first is None or second is None:
             return holder != gang and first is not None
@@ -119,9 +122,9 @@ class GangReservations:
         return (first[0], one, first[1]) < (second[0], other, second[1])
 
     def placed(self, job: Job, decision: Decision) -> None:
-        """A job was given nodes. If it is the gang that holds, its turn is over: well spent if it took no less than
-        was kept for it, else in vain. A gang that shrinks until it fits has made others wait for room that it did not
-        need, and without a rest the next one could do the same at once."""
+        """Takes in a placement, and ends the turn if the job holds the reservation. The turn was in vain if the gang
+        took less than was reserved for it. Such a gang made others wait for capacity that it did not need, and without
+        a rest the next one could do the same at once."""
         profile, held = job.profile, self._held.get(job.profile)
         if held is None or held.gang != job.key:
             return
@@ -134,11 +137,11 @@ class GangReservations:
         self._lift(profile)
 
     def expire(self) -> None:
-        """End what has no reason any more. Called before each burst of decisions."""
+        """Ends reservations that have no reason any more. Called before each burst of decisions."""
         if not self._held:
             return
         now = self._clock.now()
-        self._assembler.build_changed()  # so that a gang that is incomplete by now is held
+        self._assembler.build_changed()  # gates gangs that have become incomplete
         for profile, held in list(self._held.items()):
             due = self._accounts[profile].due
             if self._queue.state(held.gang) in (QueueState.GONE, QueueState.GATED):
@@ -149,12 +152,12 @@ class GangReservations:
 
     @property
     def due(self) -> float | None:
-        """When `expire` will have something to end."""
+        """Returns when `expire` will have a reservation to end."""
         times = (self._accounts[profile].due for profile in self._held)
         return min((time for time in times if time is not None), default=None)
 
     def _end(self, profile: str) -> None:
-        """The gang was not placed, or is no longer what the room was kept for."""
+        """Ends a reservation whose gang was not placed, or no longer waits for capacity."""
         now = self._clock.now()
         self._remember_turn(profile, self._held[profile], now)
         self._accounts[profile].ended_in_vain(now)
@@ -165,7 +168,7 @@ class GangReservations:
         self._queue.on_event(RESERVATION_ENDED)
 
     def _remember_turn(self, profile: str, held: ActiveReservation, now: float) -> None:
-        """A namespace that has had half a turn in vain lets others go first; what is over is nobody's advantage."""
+        """Records that a namespace has had half a turn or more in vain: gangs of other namespaces come first now."""
         account, turns = self._accounts[profile], self._had_turn.setdefault(profile, {})
         if account.held_for(now) < account.stall / 2:
             return

@@ -1,15 +1,17 @@
-"""The keeper of gangs: one that stays incomplete after its first bind is released, so that it does not hold for ever
-what it cannot use.
+"""Evicts members of gangs that stay incomplete after their first bind, so that they do not hold unusable capacity for
+ever.
 
-A bind cannot be undone. Of a gang that never was complete all members go, running or not: they wait for others that do
-not come. One that was complete once, or of which no member waits for a node, keeps its running members and loses those
-that have not started. Only members with
-a controller are evicted, since it makes them again; then the gang is whole again, waiting. Bare pods are never deleted:
-such a gang is stuck, and an event says so. Pods of other schedulers are not looked at.
+A bind cannot be undone, so members are evicted:
 
-A step evicts a bounded number of members. Namespaces take turns, and within one its gangs: a gang of thousands, or one
-that a budget protects from eviction, delays no other tenant's. Nor do evictions that hang: a step does not wait longer
-for them than the time to the next, which asks no more members of their namespaces to go.
+- Of a gang that never was complete: all members, running or not, since they wait for others that do not come.
+- Of a gang that was complete once, or of which no member waits for a node: only members that have not started.
+
+Only members with a controller are evicted, since the controller creates them again and the gang then waits as a whole.
+Bare pods are never deleted: such a gang is stuck, and an event reports that. Pods of other schedulers are ignored.
+
+A step evicts a bounded number of members, in turn over namespaces and over the gangs of each. So a gang of thousands,
+or one that a PodDisruptionBudget protects, does not delay other tenants. A step waits for its evictions no longer than
+until the next step, which chooses no further members of namespaces whose evictions hang.
 """
 
 import asyncio
@@ -30,10 +32,10 @@ from kubenexus.observe.recorder import EventRecorder
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 
 PERIOD = 5.0
-AGAIN = 30.0  # seconds until a member that is still there is asked to go once more
-A_STEP = 256  # members that are asked to go in one step: 3,000 a minute
-AT_ONCE = 8  # of these
-SEND = 5.0  # seconds for one eviction
+AGAIN = 30.0  # seconds until a member that still exists is evicted again
+A_STEP = 256  # evictions in one step: 3,000 a minute
+AT_ONCE = 8  # evictions in flight
+SEND = 5.0  # timeout of one eviction, in seconds
 
 T = TypeVar("T")
 
@@ -41,8 +43,8 @@ log = logs.get("stale_gangs")
 
 
 class StaleGangEvictor:
-    """`incomplete` returns the gangs that lack members now, with the members of our profiles; `deadline` the seconds
-    that a gang may be incomplete if it states none."""
+    """Runs the periodic steps. `incomplete` returns the gangs that lack members now, with their members of this
+    process's profiles. `deadline` returns the seconds for which a gang may be incomplete, unless it sets that."""
 
     def __init__(
         self,
@@ -59,14 +61,14 @@ class StaleGangEvictor:
         self._api, self._incomplete, self._deadline = api, incomplete, deadline
         self._replacement_holds, self._recorder, self._metrics = replacement_holds, recorder, metrics
         self._clock, self._wakeup = clock, wakeup
-        self._late: set[tuple[str, float]] = set()  # gangs whose time is over, and since when they are incomplete
-        self._last = ""  # the namespace that had the last turn
+        self._late: set[tuple[str, float]] = set()  # overdue gangs, and since when each is incomplete
+        self._last = ""  # the namespace of the last chosen member
         self._slots = FairSlots(AT_ONCE)
-        self._evictions: dict[asyncio.Task[None], str] = {}  # those that have not ended, and their namespaces
-        self._asked: dict[str, float] = {}  # members by UID that were asked to go, or told that they are stuck
+        self._evictions: dict[asyncio.Task[None], str] = {}  # evictions in progress, and their namespaces
+        self._asked: dict[str, float] = {}  # evicted or stuck members by UID, and until when they are not chosen
 
     async def run(self) -> None:
-        """Until cancelled. Holds end in time, however long evictions take."""
+        """Runs until cancelled. Holds expire in time, however long evictions take."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._expire())
@@ -88,6 +90,8 @@ class StaleGangEvictor:
             self._wakeup.set()
 
     async def step(self) -> None:
+        """Chooses members of all overdue gangs, starts their evictions, and waits for these for at most `PERIOD`
+        seconds."""
         self._replacement_holds.expire()
         late = [gang for gang in self._incomplete() if self._is_late(gang)]
         members = {each.uid for gang in late for each in gang.bound}
@@ -103,7 +107,8 @@ class StaleGangEvictor:
                 task.result()
 
     def _begin(self, gang: IncompleteGang, member: BoundMember) -> asyncio.Task[None]:
-        """A member that is chosen is not chosen again before its time, however long it waits for its turn."""
+        """Starts the eviction of a member. The member is not chosen again for `AGAIN` seconds, however long it waits
+        for a slot."""
         self._asked[member.uid] = self._clock.now() + AGAIN
         task = asyncio.get_running_loop().create_task(self._in_turn(gang, member))
         self._evictions[task] = member.pod.metadata.namespace
@@ -113,13 +118,13 @@ class StaleGangEvictor:
     async def _in_turn(self, gang: IncompleteGang, member: BoundMember) -> None:
         slot = await self._slots.acquire(member.pod.metadata.namespace)
         try:
-            if (gang.key, gang.noticed) in self._late:  # it may have become whole while this waited
+            if (gang.key, gang.noticed) in self._late:  # the gang may be complete by now
                 await self._release(gang, member)
         finally:
             self._slots.release(slot)
 
     def _chosen(self, late: list[IncompleteGang]) -> list[tuple[IncompleteGang, BoundMember]]:
-        """Whom to ask to go in this step."""
+        """Returns the members to evict in this step."""
         gangs: dict[str, list[Iterator[tuple[IncompleteGang, BoundMember]]]] = {}
         hanging = set(self._evictions.values())
         for gang in late:
@@ -127,7 +132,7 @@ class StaleGangEvictor:
             if namespace not in hanging:
                 gangs.setdefault(namespace, []).append(self._leaving(gang))
         order = sorted(gangs)
-        begin = bisect_right(order, self._last)  # after the namespace that was the last to have a turn
+        begin = bisect_right(order, self._last)  # begin after the namespace that was last in the last step
         chosen = list(islice(_in_turn([_in_turn(gangs[each]) for each in order[begin:] + order[:begin]]), A_STEP))
         if chosen:
             self._last = chosen[-1][1].pod.metadata.namespace
@@ -146,7 +151,7 @@ class StaleGangEvictor:
     async def _release(self, gang: IncompleteGang, member: BoundMember) -> None:
         pod, profile = member.pod, member.pod.spec.scheduler_name
         if not member.has_controller:
-            self._asked[member.uid] = float("inf")  # told once
+            self._asked[member.uid] = float("inf")  # reported once
             self._recorder.record(events.gang_stuck(pod, gang.title, gang.minimum), profile)
             log.error("A gang is stuck: no controller would make its pods again", gang=gang.title, pod=pod)
             return
@@ -155,14 +160,14 @@ class StaleGangEvictor:
         self._replacement_holds.release(gang.key, member.uid)
         try:
             await self._api.send(evict(meta.namespace, meta.name, meta.uid), timeout=SEND)
-        except Exception as problem:  # an unexpected one, too, must not keep other gangs from being released
+        except Exception as problem:  # all errors: none may keep other gangs from being released
             log.error("Cannot release a member of an incomplete gang yet", problem, gang=gang.title, pod=pod)  # noqa: PLE1205 - our own log
         else:
             self._recorder.record(events.gang_released(pod, gang.title, gang.minimum), profile)
 
 
 def _in_turn(several: list[Iterator[T]]) -> Iterator[T]:
-    """One of each, then the next of each, until all are at their end."""
+    """Yields one item of each iterator, then the next of each, until all are exhausted."""
     left = several
     while left:
         still = []

@@ -1,1 +1,1 @@
-"""What the process serves: health, metrics, debug pages, authorization, certificates."""
+"""The HTTP endpoints of the process: health, metrics, debug pages, authorization, certificates."""

@@ -1,9 +1,11 @@
-"""Who may read what we serve: the API server is asked, as Kubernetes' components do it.
+"""Authorizes HTTP requests through the API server, as other Kubernetes components do.
 
-A bearer token is shown to the API server (TokenReview), a client certificate was checked against the cluster's
-authority while connecting, and who shows nothing is `system:anonymous`. Then the API server is asked whether that user
-may `get` the path (SubjectAccessReview). Answers hold for ten seconds. Strangers cost the API server little: few
-reviews run at a time, a few more wait, and the rest are sent away.
+A bearer token is authenticated with a TokenReview. A client certificate was verified against the cluster's CA during
+the TLS handshake. A request with neither is `system:anonymous`. A SubjectAccessReview then decides whether the user may
+`get` the path.
+
+Answers are cached for ten seconds. To limit the load of unknown clients on the API server, 4 reviews run at a time, 32
+requests may wait, and further ones get 429.
 """
 
 import asyncio
@@ -22,7 +24,7 @@ from kubenexus.client.kinds import ACCESS_REVIEWS, TOKEN_REVIEWS, ApiResource
 from kubenexus.client.verbs import create
 
 ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
-LASTS: Final = 10.0  # seconds that an answer holds
+LASTS: Final = 10.0  # seconds for which an answer is cached
 REMEMBERED: Final = 1024
 AT_A_TIME: Final = 4
 WAITING: Final = 32
@@ -31,7 +33,7 @@ Value = TypeVar("Value")
 
 
 class RequestUser(msgspec.Struct, frozen=True):
-    """As a TokenReview describes it."""
+    """A user, as a TokenReview describes it."""
 
     username: str = ""
     uid: str = ""
@@ -47,7 +49,7 @@ ANONYMOUS: Final = RequestUser("system:anonymous", groups=("system:unauthenticat
 
 
 class AuthFailure(NamedTuple):
-    """A `Status` of the kind that clients of Kubernetes understand."""
+    """Why a request is refused. `body` is the `Status` object that Kubernetes clients expect."""
 
     code: int
     reason: str
@@ -67,7 +69,8 @@ TOO_MANY: Final = AuthFailure(
 
 
 class RequestAuthorizer:
-    """Asked by the server before each page. `allowed` are paths that need no asking; one may end in `*`."""
+    """Authorizes requests to the HTTP server, which calls `authorize` before each page. `allowed` are paths that need
+    no authorization; a path may end in `*`."""
 
     def __init__(self, api: Api, clock: Clock, allowed: Sequence[str] = ALWAYS_ALLOWED) -> None:
         if wrong := [path for path in allowed if "*" in path[:-1]]:
@@ -80,13 +83,14 @@ class RequestAuthorizer:
         self._waiting = 0
 
     def is_always_allowed(self, path: str) -> bool:
-        """Whether everybody may read this."""
+        """Returns whether the path needs no authorization."""
         return any(path.startswith(each[:-1]) if each.endswith("*") else path == each for each in self._allowed)
 
     async def authorize(
         self, path: str, verb: str, token: str = "", known: RequestUser | None = None
     ) -> AuthFailure | None:
-        """None: come in. `known` is who the client certificate names; a token counts first."""
+        """Returns why the request is refused, None if it is allowed. `known` is the user of the client certificate; a
+        token takes precedence."""
         if self.is_always_allowed(path):
             return None
         if self._waiting >= WAITING:
@@ -105,7 +109,7 @@ class RequestAuthorizer:
                 return UNAUTHORIZED
             problem = await self._right(user, path, verb)
         except (ApiError, Unreachable, Uncertain, msgspec.MsgspecError):
-            # Why is ours to know: the answer goes to somebody who has not shown who he is.
+            # Without the cause: the client is not authenticated.
             return AuthFailure(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", "the API server could not be asked")
         if problem is None:
             return None
@@ -121,7 +125,7 @@ class RequestAuthorizer:
         return self._users.get(key)
 
     async def _right(self, user: RequestUser, path: str, verb: str) -> str | None:
-        """None if the user may; else why not, or ""."""
+        """Returns None if the user may read the path, otherwise the reason, which may be ""."""
         key = b"\0".join((user.key, verb.encode(), path.encode(errors="replace")))
         if key not in self._rights:
             wanted = {"user": user.username, "groups": user.groups, "uid": user.uid, "extra": user.extra}
@@ -139,7 +143,7 @@ class RequestAuthorizer:
 
 
 class TtlCache(Generic[Value]):
-    """Answers that still hold, and no more than `REMEMBERED` of them."""
+    """A cache whose entries are valid for `LASTS` seconds, with at most `REMEMBERED` entries."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -160,7 +164,7 @@ class TtlCache(Generic[Value]):
 
 
 def user_of_certificate(certificate: dict[str, Any] | None) -> RequestUser | None:
-    """Who a client certificate names: the common name is the user, organisations are its groups."""
+    """Returns the user of a client certificate: the common name, with the organisations as groups."""
     parts = [pair for group in (certificate or {}).get("subject", ()) for pair in group]
     names = [value for kind, value in parts if kind == "commonName"]
     groups = tuple(value for kind, value in parts if kind == "organizationName")

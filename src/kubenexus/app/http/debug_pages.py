@@ -1,4 +1,4 @@
-"""What the process says about itself besides its health: `/statusz`, `/version`, `/configz`."""
+"""The debug pages `/statusz`, `/version` and `/configz`."""
 
 import platform
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ WARNING: Final = (
 
 
 def statusz(component: str, started: float, now: float, paths: Sequence[str]) -> str:
-    """As upstream's, with Python in the place of Go."""
+    """Returns the page that Kubernetes components serve, with the version of Python in place of that of Go."""
     up = max(0, int(now - started))
     began = datetime.fromtimestamp(started, UTC).strftime("%a %b %e %H:%M:%S UTC %Y")
     return f"""
@@ -37,7 +37,7 @@ Paths: {" ".join(paths)}
 
 
 def version() -> bytes:
-    """The fields of Kubernetes' own `/version` that mean something here."""
+    """Returns the fields of Kubernetes' own `/version` that apply here."""
     major, minor, *_ = __version__.split(".")
     said = {
         "major": major,
@@ -51,6 +51,6 @@ def version() -> bytes:
 
 
 def configz(configuration: KubeSchedulerConfiguration) -> bytes:
-    """The configuration as it is in effect, defaults included."""
+    """Returns the configuration in effect, with all defaults."""
     said: dict[str, Any] = {CONFIGURATION: as_data(configuration)}
     return msgspec.json.encode(said)

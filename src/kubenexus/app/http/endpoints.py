@@ -1,4 +1,4 @@
-"""The two ports of the process: everything over HTTPS for those who may, health in plain HTTP for probes."""
+"""The two ports of the process: all pages over HTTPS with authorization, and health in plain HTTP for probes."""
 
 import asyncio
 import importlib
@@ -18,6 +18,8 @@ log = logs.get("serving")
 
 
 class HttpEndpoints:
+    """Opens and closes the ports that the flags name. Called by `app.process`."""
+
     def __init__(self, document: KubeSchedulerConfiguration, flags: Flags, client: ApiClient, clock: Clock) -> None:
         self._document, self._flags, self._client, self._clock = document, flags, client, clock
         self._server: object = None
@@ -27,13 +29,13 @@ class HttpEndpoints:
         return bool(self._flags.secure_port or self._flags.health_bind_address)
 
     async def load(self) -> None:
-        """Import the web server, which a process without ports has no need of. It takes a tenth of a second that is
-        best spent while the API server has to be waited for."""
+        """Imports the web server in a worker thread, if there is a port to serve. The import takes a tenth of a second,
+        which is spent while the process waits for the API server."""
         if self.any:
             await asyncio.to_thread(importlib.import_module, "kubenexus.app.http.server")
 
     async def open(self, scheduler: Scheduler, elector: LeaderElector | None) -> None:
-        """Raises KubeNexusError when a port is taken or a certificate cannot be used."""
+        """Opens the ports. Raises KubeNexusError if a port is taken or a certificate cannot be used."""
         flags = self._flags
         if not self.any:
             return

@@ -1,7 +1,7 @@
-"""Health as Kubernetes' components tell it: named checks behind `/livez`, `/readyz` and `/healthz`.
+"""Health checks in the format of Kubernetes components: named checks under `/livez`, `/readyz` and `/healthz`.
 
-A check is a function without arguments that returns None, or what is wrong. It is called in the loop for each request,
-so it looks at something and does nothing. Ready means that the caches are filled, not that we lead: a standby is ready.
+A check is a function without arguments that returns None or the problem. It is called in the event loop for each
+request, so it only reads state. Ready means that the caches are filled, not that the process leads: a standby is ready.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 Check = Callable[[], str | None]
 Checks = Mapping[str, Check]
-Warnings = Callable[[], Iterable[str]]  # what is not well, and no reason to fail
+Warnings = Callable[[], Iterable[str]]  # problems that do not fail the check
 
 
 class HealthResponse(NamedTuple):
@@ -19,14 +19,15 @@ class HealthResponse(NamedTuple):
 
 
 def ping() -> None:
-    """Well as long as it answers."""
+    """The check of a path without other checks: it succeeds as long as the process answers."""
 
 
 def root_page(
     name: str, checks: Checks, excluded: Iterable[str] = (), *, verbose: bool = False, warnings: Warnings = tuple
 ) -> HealthResponse:
-    """`/readyz`: all checks, those in `excluded` passed over. What failed is named, why is not: anybody may ask. A
-    warning has a line of its own, as kube-apiserver's have, and fails nothing."""
+    """Returns the page of `/readyz` and its like: all checks except those in `excluded`. It names the checks that
+    failed without the reason, because any client may read it. A warning has its own line, as in kube-apiserver, and
+    fails nothing."""
     unknown, lines, failed = set(excluded), [], False
     for check, look in (checks or {"ping": ping}).items():
         if check in unknown:
@@ -47,7 +48,7 @@ def root_page(
 
 
 def check_page(look: Check) -> HealthResponse:
-    """`/readyz/informer-sync`: one check, and what is wrong with it."""
+    """Returns the page of one check, such as `/readyz/informer-sync`, with its problem."""
     wrong = run_check(look)
     if wrong is None:
         return HealthResponse(HTTPStatus.OK, "ok")
@@ -55,7 +56,7 @@ def check_page(look: Check) -> HealthResponse:
 
 
 def run_check(look: Check) -> str | None:
-    """What a check says. One that cannot even look has failed."""
+    """Returns the problem that a check reports. A check that raises has failed."""
     try:
         return look()
     except Exception as error:

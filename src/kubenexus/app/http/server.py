@@ -1,7 +1,7 @@
-"""What the process serves: health, metrics and pages about itself, over HTTPS; health in plain HTTP for probes.
+"""The HTTP server: health, metrics and debug pages over HTTPS, and health in plain HTTP for probes.
 
-`app` makes one `HttpServer`, starts the ports it wants and stops it at the end. Everything but health is behind
-`RequestAuthorizer`.
+`app.http.endpoints` creates one `HttpServer`, starts its ports and stops it at the end. All pages but health require
+authorization by `RequestAuthorizer`.
 """
 
 import ssl
@@ -27,8 +27,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ServedContent(msgspec.Struct, frozen=True):
-    """What there is to serve. `checks` and `warnings` by place: livez, readyz, healthz; `metrics` answers an `Accept`
-    header."""
+    """What the server serves. `checks` and `warnings` are by path: livez, readyz, healthz. `metrics` is called with the
+    `Accept` header and returns the body and its content type."""
 
     checks: Mapping[str, Checks]
     metrics: MetricsText
@@ -40,7 +40,7 @@ class ServedContent(msgspec.Struct, frozen=True):
 
 
 class HttpServer:
-    """`doors=None` leaves every door open: for tests and for `--insecure-local`, never on a network."""
+    """Serves the pages on up to two ports. With `authorizer=None` requests are not authorized: for tests only."""
 
     def __init__(self, content: ServedContent, authorizer: RequestAuthorizer | None) -> None:
         self._content = content
@@ -48,15 +48,17 @@ class HttpServer:
         self._runners: list[web.AppRunner] = []
 
     async def start_secure(self, host: str, port: int, context: ssl.SSLContext | None) -> int:
-        """All pages on `--bind-address` and `--secure-port`. Returns the port, chosen by the system if it was 0."""
+        """Serves all pages on `--bind-address` and `--secure-port`. Returns the port, which the system chooses if
+        `port` is 0."""
         return await self._start(self._everything(), host, port, context)
 
     async def start_health(self, host: str, port: int) -> int:
-        """The health paths alone, in plain HTTP and for everybody: `--health-bind-address`."""
+        """Serves only the health paths, in plain HTTP and without authorization, on `--health-bind-address`. Returns
+        the port."""
         return await self._start(self._health(web.Application()), host, port, None)
 
     async def stop(self) -> None:
-        """Closes the ports and lets answers on their way finish."""
+        """Closes the ports, after responses in progress are sent."""
         for runner in self._runners:
             await runner.cleanup()
         self._runners.clear()
@@ -106,7 +108,7 @@ class HttpServer:
     async def _version(self, request: web.Request) -> web.Response:
         return _json(debug_pages.version())
 
-    # --- the door -------------------------------------------------------------------------------------------------
+    # --- authorization --------------------------------------------------------------------------------------------
 
     @web.middleware
     async def _at_the_door(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -130,7 +132,7 @@ class HttpServer:
 
 
 def parse_host_port(text: str) -> tuple[str, int]:
-    """`host:port` of `--health-bind-address`, `[::1]:10251` too; a missing host is every address."""
+    """Parses the `host:port` of `--health-bind-address`, also `[::1]:10251`. Without a host it is all addresses."""
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > 65535:
         raise KubeNexusError(f'--health-bind-address: "{text}" is not host:port')

@@ -1,7 +1,7 @@
-"""What the secure port shows: a certificate from files, taken anew when they change, or one we make ourselves.
+"""The certificate of the secure port: from files, which are read again when they change, or self-signed.
 
-A certificate of our own is made by the `openssl` program, or by the `cryptography` package if that is there; neither
-comes with us. It is good for encryption and for nothing else: nobody can check it.
+A self-signed certificate is made by the `openssl` program, or by the `cryptography` package if that is installed;
+neither is a dependency. It serves for encryption only: no client can verify it.
 """
 
 import asyncio
@@ -40,10 +40,11 @@ class _ConfigMap(ApiObject):
 
 
 class ReloadingCertificate:
-    """A certificate and its key in two files, as cert-manager and kubelets renew them: read again when they change.
+    """A certificate and its key in two files that are read again when they change, as cert-manager and kubelets renew
+    them.
 
-    Hand `context` to the server. It looks at the files when somebody connects; files that cannot be used (half written,
-    not matching) are reported once and the old certificate stays.
+    `context` is for the server. The files are checked at each new connection. Files that cannot be used (half written,
+    not matching) are reported once, and the old certificate stays.
     """
 
     def __init__(
@@ -77,7 +78,8 @@ class ReloadingCertificate:
 
 
 def server_context(certificate: str | Path, key: str | Path, authority: str = "") -> ssl.SSLContext:
-    """TLS 1.2 or newer. With an authority (PEM), clients may show certificates of it; without, none are asked for."""
+    """Returns a TLS context, 1.2 or newer. With `authority` (PEM), clients may present certificates that it signed;
+    without, no client certificate is requested."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -92,14 +94,16 @@ def server_context(certificate: str | Path, key: str | Path, authority: str = ""
 
 
 async def self_signed(host: str, authority: str = "") -> ssl.SSLContext:
-    """A certificate for this start only. Raises KubeNexusError with what to do when there is no way to make one."""
+    """Returns a context with a certificate for this process only. Raises KubeNexusError with the remedy if none can be
+    made."""
     pem = await asyncio.to_thread(_make, host)
     with _as_file(pem) as path:
         return server_context(path, path, authority)
 
 
 async def client_authority(api: Api) -> str:
-    """Who signs client certificates in this cluster, as PEM; "" when we may not know. Tokens work without."""
+    """Returns the CA for client certificates in this cluster as PEM, "" if it cannot be read. Tokens work without
+    it."""
     try:
         found = from_json(await api.send(get(CONFIG_MAPS, *AUTHORITY)), _ConfigMap)
         return found.data.get("client-ca-file", "")
@@ -108,7 +112,7 @@ async def client_authority(api: Api) -> str:
 
 
 def _make(host: str) -> bytes:
-    """Key and certificate, one after the other."""
+    """Returns key and certificate as PEM, one after the other."""
     program = shutil.which("openssl")
     if program is not None:
         return _by_program(program, host)
@@ -136,7 +140,7 @@ def _by_program(program: str, host: str) -> bytes:
 
 
 def _common_name(host: str) -> str:
-    """No longer than a certificate takes, and nothing that `-subj` would read as its own."""
+    """Returns the host without characters that `-subj` interprets, cut to the length that a certificate allows."""
     return "".join(c if c.isalnum() or c in "-." else "-" for c in host)[:60] or "localhost"
 
 
@@ -150,8 +154,8 @@ def _names(host: str) -> str:
 
 @contextlib.contextmanager
 def _as_file(pem: bytes) -> Iterator[str]:
-    """`ssl` reads keys from files only. In memory where that is possible, so that it works on a read-only disk and
-    the key never lies on one."""
+    """Yields a path to the PEM, because `ssl` reads keys only from files. The file is in memory where possible: this
+    works on a read-only disk, and the key is never on one."""
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("certificate"), "wb") as file:
             file.write(pem)
@@ -165,15 +169,15 @@ def _as_file(pem: bytes) -> Iterator[str]:
 
 
 def self_signed_by_cryptography(host: str, days: int) -> bytes:
-    """Returns key and certificate as PEM, one after the other. The `cryptography` package is optional: it is
-    imported by name, and its types are not known."""
+    """Returns key and certificate as PEM, one after the other. The `cryptography` package is optional, so it is
+    imported by name and has no types here."""
     x509: Any = import_module("cryptography.x509")
     hashes: Any = import_module("cryptography.hazmat.primitives.hashes")
     forms: Any = import_module("cryptography.hazmat.primitives.serialization")
     ec: Any = import_module("cryptography.hazmat.primitives.asymmetric.ec")
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host[:60])])
-    now = datetime.fromtimestamp(WallClock().now(), UTC)  # others judge it by theirs
+    now = datetime.fromtimestamp(WallClock().now(), UTC)  # wall time: clients compare it with their own
     names = x509.SubjectAlternativeName([x509.DNSName(host), x509.DNSName("localhost")])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number()).add_extension(names, critical=False)

@@ -1,1 +1,1 @@
-"""What users see of decisions: pod events and conditions, PodGroup conditions, metrics."""
+"""Reports of decisions to users: pod events and conditions, PodGroup conditions, metrics."""

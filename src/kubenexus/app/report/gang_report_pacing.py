@@ -1,11 +1,14 @@
-"""Who of a gang is told what, and how often: so that a gang of N costs O(N) writes in all, and O(1) a minute.
+"""Decides which members of a gang get a report and when: a gang of N costs O(N) writes in all, and O(1) a minute.
 
-Each member is told once what its gang waits for, in words without numbers. The whole sentence, with its numbers, goes
-to the first member alone (and to the gang's PodGroup), again at most once a minute; to one that is new at once, since
-the others name it as the one that says why. When the gang waits for something
-else, all are told: three times at once, since a gang that is completed and then refused is no rarity, and then after
-1, 2, 4, ... 60 minutes. If all were told each number, members that come one by one would cost N^2 writes, and one that
-comes and goes N each time.
+Each member gets one short report of what its gang waits for, without numbers. The full sentence with numbers goes only
+to the first member and to the PodGroup of the gang, at most once a minute. A new first member gets it at once, because
+the reports of the others name it.
+
+When the gang waits for something else, all members get a report: three times at once, since a gang is often completed
+and then refused, and then after 1, 2, 4, ... 60 minutes.
+
+If all members got every number, members that arrive one by one would cost N^2 writes, and one that comes and goes N
+each time.
 """
 
 import heapq
@@ -20,13 +23,14 @@ from kubenexus.base.clock import Clock
 from kubenexus.framework.job import Job
 
 MINUTE: Final = 60.0
-UNPACED_CHANGES: Final = 3  # changes that all members are told of at once
-MAX_INTERVAL: Final = 3600.0  # seconds between two further ones; a gang that kept still for longer starts over
-_FORGET: Final = 1024  # gangs that are remembered before it is worth looking for those that are gone
+UNPACED_CHANGES: Final = 3  # changes that are reported to all members at once
+MAX_INTERVAL: Final = 3600.0  # seconds between two further changes; after a longer pause the count starts again
+_FORGET: Final = 1024  # gangs that are remembered until those that are gone are removed
 
 
 class LastReport(msgspec.Struct, frozen=True, gc=False):
-    """What a pod was last told: of a gang's member also what its gang waited for, and whether it was told in full."""
+    """The last report to a pod. For a member of a gang also what the gang waited for (`kind`), and whether the report
+    had the full sentence."""
 
     uid: str
     sentence: str
@@ -35,8 +39,9 @@ class LastReport(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Gang(msgspec.Struct, gc=False):
-    """What all members were told last (`kind`), how often that changed and when; when the gang last waited for another
-    thing than that; and when the first member was last told in full."""
+    """The reports to one gang. `kind` is what the gang waits for, as last reported to all members; `changes` and
+    `changed` are how often and when that changed. `restless` is when the gang last waited for something else. `told` is
+    when the first member last got the full sentence."""
 
     kind: str
     changes: int = 0
@@ -46,7 +51,7 @@ class _Gang(msgspec.Struct, gc=False):
 
     @property
     def may_change(self) -> float:
-        """From when on the members may be told of something else."""
+        """Returns from when on all members may get a report of another kind."""
         further = self.changes - UNPACED_CHANGES
         return -math.inf if further < 0 else self.changed + min(MINUTE * 2.0 ** min(further, 10), MAX_INTERVAL)
 
@@ -56,21 +61,23 @@ class _Gang(msgspec.Struct, gc=False):
 
 
 class GangReportPacing:
-    """Called by the herald alone. `is_there`: whether a job, by key, still waits."""
+    """Paces the reports to gangs for `PodReporter`, its only caller. `is_there` returns whether a job still waits, by
+    key."""
 
     def __init__(self, clock: Clock, is_there: Callable[[str], bool]) -> None:
         self._clock, self._is_there = clock, is_there
         self._gangs: dict[str, _Gang] = {}
         self._most = _FORGET
-        self._later: set[str] = set()  # gangs of which something has yet to be told, by key
+        self._later: set[str] = set()  # keys of gangs with a postponed report
         self._order: list[tuple[float, str]] = []  # the same as a heap
 
     @property
     def due(self) -> float | None:
+        """Returns when `take_due` will have a gang, None for never."""
         return self._order[0][0] if self._order else None
 
     def take_due(self) -> list[str]:
-        """The keys of gangs that may be told now what they could not be told before."""
+        """Returns the keys of gangs whose postponed reports may be made now. Each is returned once."""
         found, now = [], self._clock.now()
         while self._order and self._order[0][0] <= now:
             found.append(heapq.heappop(self._order)[1])
@@ -80,8 +87,8 @@ class GangReportPacing:
     def members_to_report(
         self, job: Job, kind: str, sentence: str, last_report: Mapping[str, LastReport]
     ) -> list[tuple[Pod, bool]]:
-        """The members to tell something now, each with whether in full. `kind` is what the gang waits for, whatever the
-        numbers in the `sentence`; `last_report` what each pod was last told, by key."""
+        """Returns the members that get a report now, each with whether it is the full sentence. `kind` is what the gang
+        waits for, independent of the numbers in `sentence`. `last_report` has the last report to each pod, by key."""
         now, gang, first = self._clock.now(), self._gang(job.key, kind), job.pods[0]
         changing = gang.kind != kind and gang.may_change <= now
         if changing:
@@ -120,5 +127,6 @@ def _is_new(pod: Pod, last_report: LastReport | None) -> bool:
 
 
 def _outdated(last_report: LastReport, kind: str, first: bool) -> bool:
-    """Whether it was told something else, or has the numbers though another is the first now."""
+    """Returns whether the last report was of another kind, or was a full sentence though another member is the first
+    now."""
     return last_report.kind != kind or (last_report.full and not first)

@@ -1,4 +1,5 @@
-"""What is cheaper to look up when somebody reads `/metrics` than to follow all the time."""
+"""Metrics that are read from the scheduler's state when `/metrics` is scraped, because that is cheaper than to update
+them at every change."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,14 +16,14 @@ PERIOD = 1.0
 
 
 def _follow(family: Counter, counts: Mapping[str, int]) -> None:
-    """A counter of what is counted elsewhere."""
+    """Raises each counter to a count that is kept elsewhere."""
     for label, count in counts.items():
         child = family.labels(label)
         child.add(count - child.value)
 
 
 class GaugeCollector:
-    """Added to the scheduler's metrics as a source."""
+    """A source of the scheduler's metrics: `read` is called at each scrape."""
 
     def __init__(self, scheduler: Scheduler, elector: LeaderElector | None, clock: Clock) -> None:
         self._scheduler, self._elector, self._clock = scheduler, elector, clock
@@ -51,7 +52,7 @@ class GaugeCollector:
         _follow(metrics.plugin_failures, scheduler.plugin_failures)
 
     async def measure_loop_lag(self) -> NoReturn:
-        """How late the loop is, once a second."""
+        """Measures once a second how late the event loop wakes this task. Runs until cancelled."""
         lag = self._scheduler.metrics.loop_lag.labels()
         while True:
             asked = self._clock.now()

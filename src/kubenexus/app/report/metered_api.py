@@ -1,4 +1,4 @@
-"""Calls, counted and timed by what they are for: `async_api_call_execution_total` and its like."""
+"""Counts and times API writes by purpose, for `async_api_call_execution_total` and related metrics."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ GROUP_STATUS: Final = "podgroup_status_patch"  # kube-scheduler does not count t
 
 
 class MeteredApi:
-    """An `Api` whose writes are all for one purpose. Reads go through uncounted."""
+    """An `Api` that counts and times all its writes under one purpose. Reads are not counted."""
 
     def __init__(self, api: Api, purpose: str, metrics: Metrics, clock: Clock) -> None:
         self._api, self._purpose, self._metrics, self._clock = api, purpose, metrics, clock

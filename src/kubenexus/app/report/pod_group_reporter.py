@@ -1,7 +1,7 @@
-"""The registrar writes on Kubernetes' own PodGroups what became of them: scheduled, or why not yet.
+"""Writes conditions to Kubernetes' own PodGroups: scheduled, or why not yet.
 
-Nothing is written again while it is the same, and nothing more once a group was scheduled. A group of which each member
-goes by itself (policy `basic`) is scheduled as soon as one of them is.
+A condition is written only when it changes, and never again once the group was scheduled. A group whose members are
+scheduled one by one (policy `basic`) counts as scheduled as soon as one of them is.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,15 @@ log = logs.get("pod_groups")
 
 
 class LastCondition(msgspec.Struct, frozen=True, gc=False):
-    """What was last written on a group, or is to be."""
+    """The condition that was last written to a group, or waits to be written."""
 
     uid: str
     condition: Condition
 
 
 class PodGroupReporter:
-    """`form` is how the server knows PodGroups now. `status_patcher` is run by the scheduler; `stalled` is theirs."""
+    """Writes the conditions through `status_patcher`, which the scheduler runs. `form` returns the version of PodGroups
+    that the API server has now. `stalled` is called when the writes of a namespace do not go through."""
 
     def __init__(
         self,
@@ -52,13 +53,13 @@ class PodGroupReporter:
         )
 
     def refused(self, job: Job, code: Code, sentence: str) -> None:
-        """A job was tried and has no node, or the attempt failed."""
+        """Reports that a job was tried and has no node, or that the attempt failed."""
         group = self._group(job)
         if group is not None:
             self._say(group, group_conditions.unschedulable_condition(code, sentence, self._form()))
 
     def scheduled(self, job: Job) -> None:
-        """As many of its members as it needs have a node, by the server's word."""
+        """Reports that the API server confirmed binds for as many members as the job needs."""
         group = self._group(job)
         if group is not None:
             self._say(group, group_conditions.scheduled_condition(self._form()))
@@ -81,9 +82,8 @@ class PodGroupReporter:
         if call is not None:
             self.status_patcher.submit(group, call)
         else:
-            self.status_patcher.cancel(
-                group.metadata.uid
-            )  # what waits to be written is no longer so, and this is said already
+            # The patch that waits is outdated, and the group has this condition already.
+            self.status_patcher.cancel(group.metadata.uid)
 
     def _group(self, job: Job) -> PodGroup | None:
         pod = job.pods[0]

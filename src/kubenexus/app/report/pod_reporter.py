@@ -26,20 +26,20 @@ from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 
 PORTION = 256
-MOMENT = 1.0  # seconds without a new member until it is reported that a gang waits for others
-PATIENCE = 10.0  # seconds until it is reported although members still come
+MOMENT = 1.0  # seconds without a new member until a gang is reported as incomplete
+PATIENCE = 10.0  # seconds until that is reported although members still come
 
 
 class HeldSince(msgspec.Struct, frozen=True, gc=False):
-    """Since when a job is held, and when that is to be reported."""
+    """Since when a job is held, and when a report of that is due."""
 
     since: float
     due: float
 
 
 class PodReporter:
-    """`waiting` has the newest version of each pod: what its status has already is not patched again. The
-    `pod_group_reporter` reports what concerns a job as a whole."""
+    """Reports to pods. `waiting` has the newest version of each pod: a condition that its status has already is not
+    patched again. `pod_group_reporter` reports what concerns a job as a whole."""
 
     def __init__(
         self,
@@ -73,33 +73,33 @@ class PodReporter:
     # --- what is reported ---------------------------------------------------------------------------------------------
 
     def report_unschedulable(self, key: str, decision: Decision) -> None:
-        """The job was tried and has no node. All jobs of its class are reported by and by."""
+        """Reports that the job was tried and has no node. All jobs of its class are reported in later portions."""
         job = self._queue.job(key)
         if job is not None:
             self._tell(job, decision.code, decision.sentence(job.namespace), again=True)
         self._waiting.update(dict.fromkeys(other for other in self._queue.same_class(key) if other != key))
 
     def report_error(self, job: Job, message: str) -> None:
-        """The decision failed with an error."""
+        """Reports that the decision failed with an error."""
         self._tell(job, Code.ERROR, message, again=True)
 
     def held(self, job: Job, message: str) -> None:
-        """The job is set aside because binds of its namespace hang or fail."""
+        """Reports that the job is set aside because binds of its namespace hang or fail."""
         self._tell(job, Code.ERROR, message, again=False)
 
     def report_bind_failure(self, pod: Pod, message: str) -> None:
-        """The pod was placed, but could not be bound."""
+        """Reports that the pod was placed, but could not be bound."""
         self._say(pod, Code.ERROR, LastReport(pod.metadata.uid, message), again=True)
 
     def on_pod_queued(self, pod: Pod, state: QueueState) -> None:
-        """A pod that is its own job was queued or updated."""
+        """Handles a pod that is its own job and was queued or updated."""
         if state is QueueState.GATED:
             self._gated(pod.key, self._queue.gate_verdict(pod.key))
         elif state in (QueueState.UNSCHEDULABLE, QueueState.BACKOFF) and pod.key not in self._last_report:
             self._waiting[pod.key] = None  # its class was refused, and that still holds: it is not tried itself
 
     def on_gang_queued(self, key: str, state: QueueState) -> None:
-        """A gang was queued or updated, or a job is held."""
+        """Handles a gang that was queued or updated, or a job that is held."""
         verdict, now = self._queue.gate_verdict(key), self._clock.now()
         if state in (QueueState.UNSCHEDULABLE, QueueState.BACKOFF):
             self._waiting[key] = None
@@ -110,16 +110,16 @@ class PodReporter:
             self._gated(key, verdict)
 
     def on_job_scheduled(self, job: Job) -> None:
-        """The job has its minimum of members bound."""
+        """Reports that the job has its minimum of members bound."""
         self._pod_group_reporter.scheduled(job)
 
     def forget(self, pod: Pod) -> None:
-        """The pod was placed or is gone: drops its last report and a patch that waits."""
+        """Drops the last report of a pod that was placed or is gone, and its patch if that waits."""
         self._last_report.pop(pod.key, None)
         self._status_patcher.cancel(pod.metadata.uid)
 
     def report_some(self, most: int = PORTION) -> None:
-        """Makes reports that wait, until they concern `most` pods."""
+        """Makes waiting reports until they concern `most` pods."""
         told = 0
         while self._waiting and told < most:
             key = next(iter(self._waiting))
@@ -132,7 +132,7 @@ class PodReporter:
         self._tell_held(most - told)
 
     def on_patch_failed(self, pod: Pod) -> None:
-        """The status patch could not be written: the next report writes it again."""
+        """Forgets the last report, because its status patch could not be written: the next report writes it again."""
         self._last_report.pop(pod.key, None)
 
     def _tell_held(self, most: int) -> None:
@@ -154,7 +154,8 @@ class PodReporter:
     # --- how it is reported -------------------------------------------------------------------------------------------
 
     def _tell(self, job: Job, code: Code, sentence: str, *, again: bool, held: bool = False) -> None:
-        """`held`: the job was not tried. More nodes would not help, so autoscalers must not see it as unschedulable."""
+        """Reports to all members of a job that are due. `held` means that the job was not tried: more nodes would not
+        help, so autoscalers must not see it as unschedulable."""
         if len(job.pods) == 1 and not job.is_gang:
             self._tell_in_full(job, job.pods[0], code, sentence, again=again, held=held)
             return

@@ -1,1 +1,1 @@
-"""From watches to the ledger and the queue: informers, event handlers, the object cache."""
+"""Informers, event handlers and the object cache: from the watches to the ledger and the queue."""

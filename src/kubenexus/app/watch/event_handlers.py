@@ -45,8 +45,9 @@ log = logs.get("event_handlers")
 
 
 class EventHandlers:
-    """`profiles` are the names of this process's schedulers. `pods_version` returns the resourceVersion that the watch
-    of pods has reached, "" while no list is complete, None without a watch."""
+    """Applies watch events to the ledger and the queue. `profiles` are the scheduler names of this process.
+    `pods_version` returns the resourceVersion that the watch of pods has reached, "" while no list is complete, None
+    without a watch."""
 
     def __init__(  # noqa: PLR0913 - its collaborators
         self,
@@ -67,10 +68,10 @@ class EventHandlers:
         self._holds, self._pod_reporter, self._recent_binds = holds, pod_reporter, recent_binds
         self._volumes, self._pods_version = volumes, pods_version
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
-        self._looked_up: set[str] = set()  # pods that were read one by one while a list is under way
+        self._looked_up: set[str] = set()  # pods from a GET while a list is under way
         self._leaving: dict[str, LeavingMember] = {}  # bound members of complete gangs that are being deleted
         self._complained: dict[str, str] = {}
-        self.unusable: Counter[str] = Counter()  # complaints by kind
+        self.unusable: Counter[str] = Counter()  # logged problems by kind
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
@@ -101,8 +102,8 @@ class EventHandlers:
             self._waits(old, with_shared_parts(pod, slim))
 
     def pod_listed(self, pod: Pod) -> None:
-        """A pod of a list. A bound pod without a node here lost it in a restore of the API server's store and is queued
-        again, unless the bind is younger than the list."""
+        """Handles a pod of a list. A bound pod without a node here lost it in a restore of the API server's store and
+        is queued again, unless the bind is younger than the list."""
         record = self.ledger.pods.get(pod.key)
         bound = record is not None and record.stage is PodStage.BOUND and record.uid == pod.metadata.uid
         if bound and not pod.spec.node_name and pod.key not in self._looked_up:
@@ -110,7 +111,8 @@ class EventHandlers:
         self.on_pod_update(pod)
 
     def on_pod_looked_up(self, pod: Pod) -> None:
-        """A pod from a GET. It is dropped if the watch has shown a newer state: a deletion would not be shown again."""
+        """Handles a pod from a GET. It is dropped if the watch has shown a newer state: a deletion would not be shown
+        again."""
         version = self._pods_version()
         if version == "":  # it may be younger than the list that is under way
             self._looked_up.add(pod.key)
@@ -119,7 +121,7 @@ class EventHandlers:
             self.on_pod_update(pod)
 
     def on_pod_delete(self, key: str, last: Pod | None = None) -> None:
-        """The pod was deleted or has ended. `last` is its last state, if the watch sent it."""
+        """Handles a pod that was deleted or has ended. `last` is its last state, if the watch sent it."""
         old, record, before = self.cache.pods.pop(key, None), self.ledger.pods.get(key), self.ledger.held_by(key)
         leaving = self._leaving.pop(key, None)
         self._unread.pop(key, None)
@@ -227,8 +229,8 @@ class EventHandlers:
         return {*self.cache.of(kind), *self.ledger.groups.unreadable_keys(kind)}
 
     def unreadable(self, kind: str, bad: Unreadable) -> None:
-        """An object that is no pod and cannot be decoded: its cached state stays. Pods that name it are held with that
-        reason."""
+        """Handles an object other than a pod that cannot be decoded: its cached state stays. Pods that name it are held
+        with that reason."""
         self.log_bad_object(bad.subject, str(bad.error))
         key = f"{bad.namespace}/{bad.name}"
         if kind in GROUP_KINDS and bad.identified and self.ledger.groups.unreadable(kind, key, bad.error):
@@ -280,12 +282,13 @@ class EventHandlers:
     # --- kinds that cannot be listed ------------------------------------------------------------------------------
 
     def unlisted(self, kind: str) -> None:
-        """The objects of this kind are unknown, or no longer known. Gangs that name one are held with that reason."""
+        """Records that the objects of this kind are not known, or no longer. Gangs that name one are held with that
+        reason."""
         if kind in GROUP_KINDS and self.ledger.groups.unlisted(kind):
             self.assembler.kind_changed(kind)
 
     def listed(self, kind: str) -> None:
-        """A list of this kind is complete."""
+        """Records that a list of this kind is complete."""
         if kind == "Pod":
             self._looked_up.clear()
         if kind in GROUP_KINDS and self.ledger.groups.listed(kind):

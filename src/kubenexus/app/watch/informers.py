@@ -20,7 +20,7 @@ from kubenexus.state.object_kinds import KINDS, kind_name
 # The kinds that define gangs.
 GROUP_KINDS = (kinds.POD_GROUPS, kinds.WORKLOADS, kinds.COSCHEDULING_POD_GROUPS, kinds.VOLCANO_POD_GROUPS)
 
-# Pods last: what a pod refers to is better known before it.
+# Pods last, so that the objects a pod refers to are mostly known before it.
 WATCHED_KINDS = (
     kinds.NODES,
     kinds.NAMESPACES,
@@ -42,8 +42,8 @@ WATCHED_KINDS = (
     kinds.PODS,
 )
 
-# Pods are placed without them: an older cluster does not serve them, or its roles do not name them. Where one cannot be
-# listed, only pods that name such an object wait for it. No decision stands on budgets and priority classes.
+# Pods are placed without these kinds: an older cluster does not serve them, or its roles do not name them. Where one
+# cannot be listed, only pods that name such an object wait for it. No decision depends on budgets and priority classes.
 OPTIONAL = frozenset({kinds.DEVICE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.PRIORITY_CLASSES, *GROUP_KINDS})
 
 # Other forms of a kind, for servers that do not know the newest.
@@ -90,7 +90,7 @@ class InformerHandler:
         self._flush()
 
     def unlisted(self) -> None:
-        """The kind has yet to be listed, or cannot be listed now."""
+        """Records that the kind has yet to be listed, or cannot be listed now."""
         self._handlers.unlisted(self._kind)
         self._flush()
 
@@ -123,14 +123,16 @@ class InformerHandler:
     # No handler below may raise: the task that runs a watch ends with it, and the process with the task.
 
     def _take(self, thing: Any, seen: Callable[[Any], None]) -> None:
-        """An object whose handler raises is treated as one that cannot be decoded: the watch goes on."""
+        """Calls the handler for an object. An object whose handler raises is treated as one that cannot be decoded: the
+        watch goes on."""
         try:
             seen(thing)
         except Exception as error:
             self._bad(as_unreadable(thing, Malformed(f"{type(error).__name__}: {error}")))
 
     def _bad(self, bad: Unreadable) -> None:
-        """The cached state stays, except for a pod: it may take an unknown amount, so its node is blocked."""
+        """Handles an object that cannot be decoded. Its cached state stays, except for a pod: that may use an unknown
+        amount, so its node is blocked."""
         self._listed.add(_key(bad))
         try:
             if self._kind == "Pod":
@@ -141,7 +143,7 @@ class InformerHandler:
             log.error("Failed to set an object aside; going on", error, object=bad.subject)  # noqa: PLE1205 - our own log
 
     def _drop(self, key: str, last: Any = None) -> None:
-        """An object is gone; `last` is its last state, if the watch sent it."""
+        """Removes an object that is gone; `last` is its last state, if the watch sent it."""
         try:
             if isinstance(last, Pod):
                 self._handlers.on_pod_delete(key, last)
@@ -151,7 +153,7 @@ class InformerHandler:
             log.error("Failed to remove an object; going on", error, object=f"{self._kind} {key}")  # noqa: PLE1205 - our own log
 
     def _flush(self) -> None:
-        """Bring changed gangs into the queue and wake the loop."""
+        """Builds changed gangs into the queue and wakes the loop."""
         self._handlers.assembler.build_changed()
         self._wakeup.set()
 

@@ -1,7 +1,7 @@
-"""What the watches last said: needed to tell what an update changed, and what a deleted object was.
+"""The last state of each watched object, to find out what an update changed and what a deleted object was.
 
-Pods are kept slim. A hundred thousand of them come from a few hundred templates, so their parts are shared, and what no
-rule asks about a pod that runs is dropped.
+Pods are stored in reduced form. A hundred thousand pods come from a few hundred templates, so equal parts are shared.
+Fields of a running pod that no rule reads are dropped.
 """
 
 from typing import Any
@@ -10,14 +10,14 @@ import msgspec
 
 from kubenexus.api.core import Node, Pod, PodStatus, Volume
 
-SHARED = 2048  # parts of a few kilobytes; beyond that sharing begins again
-USUAL = 32 << 10  # bytes; two thousand parts of a megabyte each would be too many to hold
+SHARED = 2048  # parts of a few kilobytes; beyond that the table is cleared
+USUAL = 32 << 10  # bytes; larger parts are not shared: two thousand of a megabyte each would be too much
 
-_encode = msgspec.json.encode  # which has numbers of any size: a quantity may be one
+_encode = msgspec.json.encode  # JSON has numbers of any size, and a quantity may be one
 
 
 class ObjectCache:
-    """`objects` are all other kinds, by kind and key."""
+    """`pods` and `nodes` by key, and in `objects` all other kinds, by kind and key."""
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
@@ -29,7 +29,7 @@ class ObjectCache:
         return self.objects.setdefault(kind, {})
 
     def stripped_pod(self, pod: Pod) -> Pod:
-        """The pod as far as events and hints look at it."""
+        """Returns the pod with only the fields that events and queueing hints read, and with shared parts."""
         meta, spec, status = pod.metadata, pod.spec, pod.status
         owners: Any = self._shared(meta.owner_references) if meta.owner_references else []
         template = msgspec.structs.replace(spec, node_name="", volumes=[v for v in spec.volumes if _matters(v)])
@@ -53,9 +53,9 @@ _NEW = PodStatus(phase="Pending")
 
 
 def with_shared_parts(pod: Pod, slim: Pod) -> Pod:
-    """The whole pod, for one that waits, with what is slim of it where that says the same: members of a gang, held
-    against each other, are then mostly told apart at a glance. Of its volumes all go or none: decisions name them by
-    their places."""
+    """Returns a waiting pod in full, with the shared parts of `slim` where they are equal. Members of a gang can then
+    mostly be compared by identity. The spec of `slim` is used only if all volumes were dropped or none, because
+    decisions name volumes by index."""
     spec, status = slim.spec, slim.status
     if spec.volumes and len(spec.volumes) != len(pod.spec.volumes):
         spec = pod.spec
@@ -63,10 +63,10 @@ def with_shared_parts(pod: Pod, slim: Pod) -> Pod:
 
 
 def stripped_node(node: Node) -> Node:
-    """Without its images: no event is about them, and they are most of a node."""
+    """Returns the node without its images: no event depends on them, and they are most of its size."""
     return msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, images=[]))
 
 
 def _matters(volume: Volume) -> bool:
-    """Not one of the many that only mount something from the pod's own namespace."""
+    """Returns whether any rule reads the volume: not if it is an emptyDir, a ConfigMap, a Secret and the like."""
     return volume != Volume(name=volume.name)
