@@ -1,1 +1,1 @@
-"""Whole jobs: `decide`. No I/O."""
+"""Decisions about whole jobs: `decide`, gang planning, reservations, and backoff from nodes. No I/O."""

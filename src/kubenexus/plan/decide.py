@@ -1,7 +1,7 @@
 """`decide(job, snapshot, now) -> Decision`: pure, deterministic, all or nothing.
 
-A single pod is a job of one and gets the best node; a gang is planned as one thing (`plan.gang`), on a private attempt
-that is taken back. Committing a decision is another step (`commit`).
+`PodPlacer` finds the best node for a single pod. `GangPlanner` plans a gang as a whole, in a transaction that is rolled
+back. `commit` writes a decision into the ledger.
 """
 
 from collections.abc import Sequence
@@ -28,8 +28,10 @@ from kubenexus.state.snapshot import Snapshot, StaleSnapshot
 
 
 class Planner:
-    """One for each profile. Its only memory are caches, the bench's and what was counted of the last reservation, which
-    change no answer."""
+    """Decides for one profile.
+
+    It keeps only caches, which change no result: the class cache, and what it counted for the last reservation.
+    """
 
     def __init__(
         self,
@@ -38,19 +40,21 @@ class Planner:
         levels: Sequence[TopologyLevel] = DEFAULT_LEVELS,
     ) -> None:
         self.profile_plugins = profile_plugins
-        self.class_cache = (
-            ClassCache(profile_plugins) if class_cache is None else class_cache
-        )  # one without classes is false
+        # Not `or`: an empty cache is false.
+        self.class_cache = ClassCache(profile_plugins) if class_cache is None else class_cache
         self._pod_placer = PodPlacer(self.class_cache)
         self._levels = levels
         self._gangs = GangPlanner(self.class_cache, self._pod_placer, levels)
         self._reservation_check: ReservationCheck | None = None
 
     def decide(self, job: Job, snapshot: Snapshot, now: float, reserved: Reservation | None = None) -> Decision:
-        """As many members as fit if they are at least `job.minimum`; else none, with the first refusal's reasons.
-        `reserved` is what a gang before this job waits for: it is not to be pushed back.
+        """Returns placements for as many members as fit, if these are at least `job.minimum`; else the reasons.
 
-        Called by the loop, the simulator, `explain` and tests. Changes nothing; `now` is the only clock it has.
+        `reserved` is the reservation of a gang before this job. If the best placements would delay that gang, `decide`
+        looks for others that do not, and refuses the job if there are none.
+
+        Called by the scheduling loop, the simulator, `explain` and tests. Changes nothing, and reads no clock but
+        `now`.
         """
         decision = self._decide(job, snapshot, now)
         if reserved is None or not decision.placed or self._pinned(job, snapshot):
@@ -66,7 +70,7 @@ class Planner:
             other = self._decide(job, snapshot, now, within)
             if other.placed and not reservation_check.is_delayed_by(other, job):
                 return other
-        if job.minimum <= len(job.hold_keys) < len(job.pods):  # those that the gang can do without wait by themselves
+        if job.minimum <= len(job.hold_keys) < len(job.pods):  # members beyond the minimum may wait by themselves
             needed = msgspec.structs.replace(job, pods=job.pods[: len(job.hold_keys)])
             other = self._decide(needed, snapshot, now, reservation_check.own(job))
             if other.placed and not reservation_check.is_delayed_by(other, job):
@@ -82,13 +86,16 @@ class Planner:
         return Decision(job.key, Code.UNSCHEDULABLE, snapshot.generation, now, diagnosis=diagnosis)
 
     def reserve(self, job: Job, gang_diagnosis: GangDiagnosis, snapshot: Snapshot) -> Reservation:
-        """What a gang waits for that was just refused."""
+        """Returns the reservation for a gang that `decide` just refused."""
         return reserve(job, gang_diagnosis, self.class_cache, snapshot, self._levels)
 
     def _pinned(self, job: Job, snapshot: Snapshot) -> bool:
-        """A daemon has no other node to go to, and its node is not the same without it. Any pod may name a node, so
-        that alone does not count. An owner reference can be forged, too, where no admission rule forbids it: such a pod
-        takes what it asks for on the one node that it names, and the tenant has to delete and make pods to go on."""
+        """Whether the job is a DaemonSet's pod on its node: a reservation does not hold it back.
+
+        Such a pod has no other node, and the node is incomplete without it. Any pod may name a node, so that alone is
+        not enough. An owner reference can be forged where no admission rule forbids it. Such a pod takes its requests
+        on the one node that it names, and the tenant has to delete and create pods to go on.
+        """
         only = len(job.pods) == 1 and of_daemon_set(job.pods[0])
         return only and self.class_cache.lookup(job.pods[0], snapshot.nodes).node_names is not None
 
@@ -100,9 +107,8 @@ class Planner:
         if len(job.pods) > 1 or job.topology != NO_TOPOLOGY_REQUEST:
             return self._gang(job, snapshot, now, within)
         view = JobView(counted_keys=frozenset(job.hold_keys)) if job.hold_keys else SINGLE_POD_VIEW
-        result = self._pod_placer.place(
-            job.pods[0], snapshot, view, within
-        )  # nobody after it has to see it: no need to write
+        # Without a transaction: no other member follows that would have to see the placement.
+        result = self._pod_placer.place(job.pods[0], snapshot, view, within)
         placements = () if result.placement is None else (result.placement,)
         return Decision(job.key, result.code, snapshot.generation, now, placements, result.diagnosis, result.error)
 
@@ -129,8 +135,10 @@ class Planner:
 
 
 def commit(decision: Decision, job: Job, ledger: Ledger, now: float) -> list[PodRecord]:
-    """Every placement of the decision becomes Assumed, in one step. Called right after `decide`, before any other
-    transition of the ledger: a decision on an older state is refused."""
+    """Writes all placements of the decision into the ledger as Assumed, in one transaction, and returns the records.
+
+    Called right after `decide`. Raises StaleSnapshot if the ledger has changed since the decision's snapshot.
+    """
     if decision.generation != ledger.generation:
         raise StaleSnapshot(f"decision of generation {decision.generation}, ledger at {ledger.generation}")
     pods = {pod.key: pod for pod in job.pods}

@@ -1,7 +1,7 @@
-"""Nodes whose kubelet refused a pod: its class, in its namespace, stays away from there for a while, longer each time.
+"""Backoff from nodes whose kubelet rejected a pod: 60 s for its class in its namespace, doubled each time up to 600 s.
 
-A kubelet that says OutOfcpu knows something that we do not. The pod has failed for good, its controller makes another,
-and without a memory that one would go to the same node, and so on for ever.
+A kubelet that reports OutOfcpu knows something that the scheduler does not. The pod has failed for good and its
+controller creates another. Without a backoff that pod would go to the same node, again and again.
 """
 
 import math
@@ -18,7 +18,7 @@ LEAST, MOST = 60.0, 600.0
 REMEMBERED = 4096
 PER_NAMESPACE = 512
 
-# How a kubelet says that it does not take a pod: these words, and `OutOf` with a resource behind it.
+# The reasons of a kubelet that rejects a pod: these, and `OutOf` followed by a resource.
 _WORDS = frozenset(
     {
         "NodeAffinity",
@@ -38,35 +38,38 @@ _WORDS = frozenset(
 
 
 def is_kubelet_rejection(reason: str) -> bool:
-    """Whether a failed pod's reason says that it was never let in."""
+    """Whether the reason of a failed pod means that the kubelet never admitted it."""
     return reason.startswith("OutOf") or reason in _WORDS
 
 
 class _AvoidedNode(NamedTuple):
-    """A class (its signature), and the node that refused it."""
+    """The signature of a class, and the node whose kubelet rejected it."""
 
     signature: bytes
     node: str
 
 
 class NodeBackoff:
-    """By namespace, class (its signature) and node: a signature may be that of pods of other tenants, too, and what a
-    kubelet refuses may be a field that is not in it. Bounded: a namespace's oldest are forgotten first, and those of
-    the namespace with the most."""
+    """The backoffs by namespace, class signature and node.
+
+    By namespace, since pods of other tenants may have the same signature, and the kubelet may have rejected a field
+    that is not in the signature. Bounded: a namespace that has PER_NAMESPACE entries drops its oldest one, and beyond
+    REMEMBERED entries in all, the namespace with the most does.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._times: dict[str, OrderedDict[_AvoidedNode, tuple[float, float]]] = {}  # until when, how long
+        self._times: dict[str, OrderedDict[_AvoidedNode, tuple[float, float]]] = {}  # end and length of each backoff
         self._nodes: dict[tuple[str, bytes], set[str]] = {}
         self._count = 0
-        self.namespaces: frozenset[str] = frozenset()  # of these pods stay away from nodes, or did lately
-        self._due = math.inf  # nothing is over before then
+        self.namespaces: frozenset[str] = frozenset()  # namespaces with a backoff, or a recent one
+        self._due = math.inf  # no backoff ends before then
 
     def __bool__(self) -> bool:
         return bool(self._nodes)
 
     def add(self, namespace: str, signature: bytes, node: str) -> float:
-        """It was refused there. Returns until when it stays away."""
+        """Starts the backoff of a class from a node, and returns its end."""
         if namespace not in self._times:
             self._times[namespace] = OrderedDict()
             self.namespaces = frozenset(self._times)
@@ -87,8 +90,10 @@ class NodeBackoff:
         return sorted(self._nodes.get((namespace, signature), ()))
 
     def expire(self) -> bool:
-        """Forget what is over; whether anything was. Asked before every burst of decisions. How long it lasted is
-        remembered for as long again, so that a node that still refuses is left alone for longer."""
+        """Ends backoffs that are over, and returns whether there were any. Called before every burst of decisions.
+
+        The length of a backoff is kept for as long again, so that a node that still rejects pods gets a longer one.
+        """
         now, ended = self._clock.now(), False
         if now < self._due:
             return False
@@ -115,7 +120,7 @@ class NodeBackoff:
             self.namespaces = frozenset(self._times)
 
     def _forget(self, namespace: str, place: _AvoidedNode) -> bool:
-        """Its class may go there again; whether it might not before."""
+        """Ends one backoff, and returns whether it was still in force."""
         held = self._nodes.get((namespace, place.signature), set())
         if place.node not in held:
             return False
@@ -126,8 +131,10 @@ class NodeBackoff:
 
 
 def exclude_nodes(pod: Pod, nodes: list[str]) -> Pod:
-    """The pod as it would be if it did not want these nodes. NodeAffinity keeps it from them, with a reason of its own
-    for nodes that the pod itself would take."""
+    """Returns the pod with a node affinity that excludes these nodes.
+
+    NodeAffinity then rejects them, with a reason of its own for nodes that the pod itself would take.
+    """
     names = [NodeSelectorRequirement(key=REFUSING_FIELD, operator="NotIn", values=[node]) for node in nodes]
     affinity = pod.spec.affinity or Affinity()
     of_nodes = affinity.node_affinity or NodeAffinity()
@@ -139,7 +146,7 @@ def exclude_nodes(pod: Pod, nodes: list[str]) -> Pod:
 
 
 def _without(term: NodeSelectorTerm, names: list[NodeSelectorRequirement], *, keep_empty: bool) -> NodeSelectorTerm:
-    """An empty term matches nothing, and must not begin to match."""
+    """Returns the term without these nodes. An empty term matches no node, and must not match any afterwards."""
     if not keep_empty and not term.match_expressions and not term.match_fields:
         return term
     return msgspec.structs.replace(term, match_fields=[*term.match_fields, *names])

@@ -1,4 +1,4 @@
-"""A seat for one member: the best node for this pod on the columns as they are now, or why there is none."""
+"""The best node for one pod on the columns as they are now, or the reasons against all nodes."""
 
 from typing import Any
 
@@ -20,11 +20,11 @@ from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.view import Nodes
 
-MAX_ASSIGN_TRIES = 64  # rows on which `assign` may change its mind before the decision is refused
+MAX_ASSIGN_TRIES = 64  # rows on which `assign` may refuse before the pod is refused
 
 
 class PodResult(msgspec.Struct, gc=False):
-    """Where one member would go (`placement`, `row`), or why it cannot."""
+    """The node of one pod (`placement`, `row`), or why there is none."""
 
     code: Code
     diagnosis: Diagnosis
@@ -34,15 +34,17 @@ class PodResult(msgspec.Struct, gc=False):
 
 
 class PodPlacer:
-    """Finds seats. Pure but for the bench's cache. `depends_on_job`: some rule looks at where the job's other members
-    went."""
+    """Places single pods. Pure, but for the class cache.
+
+    `depends_on_job`: some plugin reads where the job's other members went.
+    """
 
     def __init__(self, class_cache: ClassCache) -> None:
         self._class_cache = class_cache
         self.depends_on_job = any(traits.job for traits in class_cache.profile_plugins.traits.values())
 
     def place(self, pod: Pod, snapshot: Snapshot, job: JobView, within: Any = None) -> PodResult:
-        """`within`: a mask over the rows it may choose from, if not from all."""
+        """Returns the best row for the pod among those of the mask `within`, or among all."""
         columns = snapshot.nodes
         try:
             classified = self._class_cache.lookup(pod, columns)
@@ -68,7 +70,7 @@ class PodPlacer:
             return self.failed(failure, columns)
 
     def failed(self, failure: PluginError, columns: NodeColumns) -> PodResult:
-        """A plugin failed. It is counted: whoever runs it should know before its users ask."""
+        """Returns the result for a plugin that failed, and counts the failure for metrics."""
         self._class_cache.work.failures[failure.plugin] += 1
         return _failed(columns, failure.sentence)
 
@@ -107,12 +109,12 @@ class PodPlacer:
         rows = _candidates(classified, columns, yielding, turned_down)
         if within is not None:
             rows = rows[within[rows]]
-        if nominated in rows:  # room was made there for this very pod
+        if nominated in rows:  # capacity was made there for this pod
             rows = np.array([nominated])
         return select_best_of(table, rows, columns)
 
     def _assign(self, classified: ClassifiedPod, row: int, columns: NodeColumns) -> Assignment | Verdict:
-        """All that the pod would take on this row, or the verdict of the plugin that cannot give it."""
+        """Returns all that the pod would take on this row, or the Verdict of the first plugin that refuses the row."""
         taken = NO_ASSIGNMENT
         for plugin in classified.table.plugins.assigns:
             trusted = self._class_cache.profile_plugins.traits[plugin.name].trusted
@@ -129,7 +131,7 @@ class PodPlacer:
 def _candidates(
     classified: ClassifiedPod, columns: NodeColumns, yielding: NominatedResult | None, turned_down: dict[int, Verdict]
 ) -> Any:
-    """The feasible rows of this very pod."""
+    """Returns the feasible rows of this pod, which may be fewer than those of its class."""
     if classified.node_names is not None:
         named = (columns.row_of.get(name, -1) for name in classified.node_names)
         rows = np.array(sorted(row for row in named if row >= 0), np.int64)
@@ -165,8 +167,11 @@ def _seated(
 
 
 def _others(classified: ClassifiedPod, columns: NodeColumns, yielding: NominatedResult | None) -> Diagnosis:
-    """Why the other nodes were refused. Kept with the class while no row's answer changes: most placements change
-    none, and a nearly full cluster should not be counted anew for each pod."""
+    """Returns why the other nodes were refused.
+
+    Cached with the class while no row's result changes: most placements change none, and in a nearly full cluster
+    counting again for each pod would be expensive.
+    """
     if classified.node_names is not None or yielding is not None:
         return diagnose(classified, columns, yielding)[0]
     stamp = (classified.table.version, columns.count)

@@ -1,7 +1,12 @@
-"""Gangs: all members planned together, on the columns.
+"""Gang planning: all members placed together, computed on the columns.
 
-`crews` sorts members into classes (`kinds` tells which are alike) and counts how many each node can take; `axes` are
-the levels of the topology; `sites` finds the tightest domain that holds the gang; `fill` takes the fewest nodes of it.
-Gangs of several classes are packed by `mixed`: in a few orders at first, then by `beam`, which looks for a way to place
-all, and by `table`, which knows the most that can be. What only asking after each member can tell is left to `search`.
+member_classes   groups members by pod class, and counts how many each node takes (`class_matcher` avoids signing)
+topology         the topology levels that the gang may use
+domain_choice    the tightest domain that holds the gang
+fill             the fewest nodes of that domain
+solver           one gang: one class (`packing`, `spread_packing`), several, or member by member
+multi_class      several classes on shared nodes: a few orders first, then a beam search, then the exact maximum
+backtracking     member by member, where plugins have to be called again after each
+gang_limits      the work that one decision may take
+reservation      capacity kept for the first gang that waits
 """

@@ -1,5 +1,8 @@
-"""Member by member, for gangs whose members limit each other in ways that only asking again can tell: affinity between
-different pods, several spread constraints, volumes. Tries again with other choices, within a counted budget."""
+"""Places a gang member by member, and backtracks within a counted budget.
+
+For gangs whose members limit each other so that plugins have to be called again after each member: affinity between
+different pods, several spread constraints, volumes.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,14 +20,14 @@ from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.state.pods import PodRecord, PodStage, pod_record
 from kubenexus.state.snapshot import Snapshot
 
-_DEEPEST = 48  # members up to which choices are taken back one by one
+_DEEPEST = 48  # members up to which the search backtracks
 
 
-Taken = tuple[tuple[int, int], ...]  # which crew sits on which row, sorted
+Taken = tuple[tuple[int, int], ...]  # pairs of member class and row, sorted
 
 
 class MemberError(KubeNexusError):
-    """A rule failed for a member: nobody knows what it would have said, so the gang is not placed."""
+    """A plugin failed for a member. Its result is not known, so the gang is not placed."""
 
     def __init__(self, result: PodResult) -> None:
         super().__init__(result.error)
@@ -32,7 +35,7 @@ class MemberError(KubeNexusError):
 
 
 class SearchResult(msgspec.Struct, gc=False):
-    """Who sits where. `refusal` is that of the first member without a seat; `exhausted`: not everything was tried."""
+    """The members that were placed. `refusal` is that of the first one that was not; `exhausted`: more may fit."""
 
     results: list[PodResult]
     refusal: PodResult | None = None
@@ -40,18 +43,19 @@ class SearchResult(msgspec.Struct, gc=False):
 
 
 class BacktrackingSearch:
-    """For one decision. The columns are written to and restored. `reserved_nodes` are nominated pods that count on
-    their nodes already: nobody need make room for them once more."""
+    """The search for one decision. It writes to the columns, and restores them.
+
+    `promised` are the keys of nominated pods that are in the columns already, and must not be counted again.
+    """
 
     def __init__(self, pod_placer: PodPlacer, snapshot: Snapshot, promised: frozenset[str] = frozenset()) -> None:
         self._pod_placer, self._snapshot, self._promised = pod_placer, snapshot, promised
         self._left = self.keep = 0
-        self._followed = pod_placer.depends_on_job or bool(
-            snapshot.nominees()
-        )  # does anybody ask where the others sit?
+        # Whether a plugin, or the check of nominated pods, reads where the other members are.
+        self._followed = pod_placer.depends_on_job or bool(snapshot.nominees())
 
     def allow(self, seats: int, keep: int) -> None:
-        """So many seats may be looked for, however often the search starts again; `keep` of them not yet."""
+        """Sets how many pods the search may place in all its attempts; `keep` of them are not to be used yet."""
         self._left, self.keep = seats, keep
 
     @property
@@ -59,8 +63,10 @@ class BacktrackingSearch:
         return self._left <= self.keep
 
     def place(self, member_classes: Sequence[MemberClass], minimum: int, within: Any) -> SearchResult:
-        """As many members as can be found seats for on the rows of `within` (None: on all); all, if some order does
-        it."""
+        """Returns placements for as many members as the search finds on the rows of `within` (None: on all).
+
+        Tries up to three orders of the classes, then backtracks.
+        """
         best = SearchResult([])
         orders = [
             list(member_classes),
@@ -76,10 +82,10 @@ class BacktrackingSearch:
         rest = self._thorough(orders[1] if len(member_classes) > 1 else orders[0], within)
         return best if rest is None or not rest.results else rest
 
-    # --- straight on ----------------------------------------------------------------------------------------------
+    # --- without backtracking -------------------------------------------------------------------------------------
 
     def _greedy(self, pods: list[Pod], minimum: int, within: Any) -> SearchResult:
-        """Each takes the best seat there is when its turn comes; who finds none stays behind."""
+        """Places each member on the best node in turn; members that find none are left out."""
         found = SearchResult([])
         with self._snapshot.attempt() as transaction:
             for i, pod in enumerate(pods):
@@ -97,10 +103,10 @@ class BacktrackingSearch:
                     break
         return found
 
-    # --- with second thoughts -------------------------------------------------------------------------------------
+    # --- with backtracking ----------------------------------------------------------------------------------------
 
     def _thorough(self, member_classes: Sequence[MemberClass], within: Any) -> SearchResult | None:
-        """All members or none: where one finds no seat, those before it try their next best."""
+        """Places all members or none: where one finds no node, the members before it try their next best ones."""
         pods = [(i, pod) for i, member_class in enumerate(member_classes) for pod in member_class.pods]
         if len(pods) > _DEEPEST:
             return None
@@ -147,13 +153,13 @@ class BacktrackingSearch:
 
 
 def job_view(results: list[PodResult], size: int, promised: frozenset[str] = frozenset()) -> JobView:
-    """What a rule may know of the members before this one; and who waits for a node no longer, besides them."""
+    """Returns what a plugin gets of the members before this one. `promised` are other pods that are counted already."""
     keys = promised.union(result.placement.pod for result in results if result.placement is not None)
     return JobView(size, tuple(result.row for result in results), keys)
 
 
 def member_record(pod: Pod, placement: PodPlacement) -> PodRecord:
-    """A member as it would count on its node."""
+    """Returns the record of a member on the node of its placement."""
     record = pod_record(pod, placement.node, PodStage.ASSUMED, placement.footprint)
     record.device_shares, record.volume_choices = placement.assignment.device_shares, placement.assignment.volumes
     return record

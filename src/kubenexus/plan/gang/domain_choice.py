@@ -1,7 +1,8 @@
-"""The site of a gang: the tightest domain of the lowest level that holds it.
+"""The choice of a domain for a gang: the tightest domain of the lowest level that holds it.
 
-Objective, in this order: as many members as can be; the lowest level; the domain with the least room to spare; within
-the level above the one with the least room to spare, and so on, so that what is whole stays whole; the name.
+Objective, in this order: the most members; the lowest level; the domain with the least free capacity; the domain whose
+surrounding domain on the next level has the least free capacity, and so on, so that large free domains stay whole; the
+name.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from kubenexus.state.topology import TopologyDomains
 
 
 class DomainCandidate(msgspec.Struct, gc=False):
-    """A domain and how many members it can take. `below` groups its rows by the next lower level."""
+    """A domain, and how many members it takes. `below` has the codes of its rows on the next lower level."""
 
     level: TopologyDomains
     code: int
@@ -33,8 +34,11 @@ class DomainCandidate(msgspec.Struct, gc=False):
 
 
 class DomainChooser:
-    """The levels a gang may choose from, lowest first; the last is the outermost. `near`: rows of members that have
-    their place already, whose domains the others join: of the outermost level only if that holds them."""
+    """Chooses among the domains of `levels`, the lowest level first, the outermost last.
+
+    `near` are the rows of members that are bound already. The others join their domains; on the outermost level only if
+    that domain holds them.
+    """
 
     def __init__(
         self, packing: Packing, levels: Sequence[TopologyDomains], rank: IntColumn, near: list[int] | None = None
@@ -44,14 +48,14 @@ class DomainChooser:
         self._held: dict[int, IntColumn] = {}
 
     def largest(self) -> DomainCandidate:
-        """The domain of the outermost level that holds most members; "no domain" (code 0) if there is none."""
+        """Returns the domain of the outermost level that holds most members; code 0 if no domain holds any."""
         last = len(self._levels) - 1
         holds = self._holds(last)
         codes = np.flatnonzero(holds == holds.max())
         return self._site(last, self._choose(codes[codes > 0] if len(codes) > 1 else codes, last))
 
     def tightest(self, members: int) -> DomainCandidate | None:
-        """The best domain of the lowest level that holds so many."""
+        """Returns the best domain of the lowest level that holds so many members, or None."""
         for i in range(len(self._levels)):
             holds = self._holds(i)
             enough = self._nearer(np.flatnonzero(holds >= members), i)
@@ -61,8 +65,11 @@ class DomainChooser:
         return None
 
     def in_order(self, members: int, loose: Callable[[TopologyDomains], Any], most: int) -> list[DomainCandidate]:
-        """Domains that may hold so many, best first, some of each level: for gangs where room alone does not tell.
-        `loose` says how loosely they would sit in each domain."""
+        """Returns up to `most` domains of each level that may hold so many members, the best first.
+
+        For gangs where capacity alone does not decide. `loose` returns for each domain of a level how much it is larger
+        than the gang.
+        """
         found = []
         for i in range(len(self._levels)):
             enough = np.flatnonzero(self._holds(i) >= members)
@@ -72,7 +79,7 @@ class DomainChooser:
         return found
 
     def outermost(self, most: int) -> list[DomainCandidate]:
-        """Domains of the outermost level, those that may hold most members first."""
+        """Returns up to `most` domains of the outermost level, those that may hold most members first."""
         last = len(self._levels) - 1
         holds, names = self._holds(last), self._levels[last].names
         codes = sorted(np.flatnonzero(holds).tolist(), key=lambda code: (-int(holds[code]), names[code]))
@@ -93,12 +100,12 @@ class DomainChooser:
         return {code for code in self._levels[i].codes[self._near].tolist() if code} if self._near else set()
 
     def _nearer(self, codes: Any, i: int) -> Any:
-        """Those with members in them, if any is."""
+        """Returns the domains with bound members, or all if there are none."""
         there = np.isin(codes, list(self._near_codes(i))) if self._near else np.zeros(len(codes), np.bool_)
         return codes[there] if there.any() else codes
 
     def _choose(self, codes: Any, i: int) -> int:
-        """Among domains with equal room: by the room of the domains they are in, then by rank or name."""
+        """Returns one of the domains of equal capacity: by that of the surrounding domains, then by rank or name."""
         level = self._levels[i]
         some_row = np.zeros(level.size, np.int64)
         some_row[level.codes] = np.arange(len(level.codes))

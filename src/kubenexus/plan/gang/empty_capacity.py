@@ -1,5 +1,8 @@
-"""Whether a gang could ever be placed on the nodes there are, were nothing else running. And what those wait for that
-were refused as a whole: the names stand beside those of plugins in a diagnosis."""
+"""Whether a gang would fit on the nodes if they were empty.
+
+Also the events that help gangs which were refused as a whole. TOO_LARGE, TOPOLOGY and GANG_LIMITS take the place of
+plugin names in a diagnosis.
+"""
 
 from typing import Any, Final, NamedTuple
 
@@ -28,13 +31,15 @@ EVENTS_TO_REGISTER: Final = {
     GANG_LIMITS: (
         ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE),
         ClusterEventWithHint(EventResource.UNSCHEDULED_POD, ActionType.DELETE),
-    ),  # of its own
+    ),  # of a member
 }
 
 
 class EmptyCapacity(NamedTuple):
-    """`never`: even empty nodes would hold fewer than the minimum. `endless`: they would hold enough, but not beside
-    the pods that never end by themselves (`state.pods.endless`), so that waiting is in vain."""
+    """What waiting can bring. `never`: even empty nodes hold fewer members than the minimum.
+
+    `endless`: empty nodes hold enough, but not beside the pods that never end by themselves (`state.pods.endless`).
+    """
 
     never: bool = False
     endless: bool = False
@@ -43,7 +48,7 @@ class EmptyCapacity(NamedTuple):
 def empty_capacity(
     member_classes: list[MemberClass], minimum: int, outermost: TopologyDomains, columns: NodeColumns
 ) -> EmptyCapacity:
-    """Only what is sure is said: crews are counted as if each had the nodes to itself."""
+    """Returns only what is certain: each class is counted as if it had the nodes to itself."""
     rooms, sizes = (
         [capacity_if_empty(member_class, columns) for member_class in member_classes],
         [member_class.size for member_class in member_classes],
@@ -63,7 +68,7 @@ def _fewer(rooms: list[Any], sizes: list[int], outermost: TopologyDomains, minim
 
 
 def _beside_endless(member_class: MemberClass, room: Any, columns: NodeColumns) -> None:
-    """Lowers what each empty row would take to what it takes beside those of its pods that never end."""
+    """Lowers the capacity of each empty row to that beside its pods that never end."""
     view = Nodes(columns)
     for name, amount in member_amounts(member_class, columns).items():
         left = allocatable_rows(name, view) - view.endless(name)
@@ -71,7 +76,7 @@ def _beside_endless(member_class: MemberClass, room: Any, columns: NodeColumns) 
 
 
 def capacity_if_empty(member_class: MemberClass, columns: NodeColumns) -> Any:
-    """How many of the class each row could take if it were empty."""
+    """Returns how many members of the class each row could take if it were empty."""
     view, table = Nodes(columns), member_class.classified.table
     room: Any = np.where(columns.alive[: columns.size], 1 if table.pod.ports else UNLIMITED, 0)
     for name, amount in member_amounts(member_class, columns).items():

@@ -1,4 +1,4 @@
-"""So many members on the fewest rows."""
+"""Places a number of members on the fewest rows."""
 
 from typing import Any
 
@@ -6,16 +6,17 @@ import numpy as np
 
 from kubenexus.base.arrays import IntColumn
 
-_RANKS = 44  # bits of a rank: a score above a lot
+_RANKS = 44  # bits of a rank: a score above the tie break
 
 
 def fill_fewest_rows(
     rows: Any, capacity: IntColumn, rank: IntColumn, members: int, groups: Any
 ) -> list[tuple[int, int]]:
-    """The largest rows first. Where equal ones are left to choose from: those whose group has most of them, so that few
-    groups are touched, then the best in rank. The last members go where they just fit.
+    """Returns pairs of row and members, the largest rows first.
 
-    Called with rows that do hold the members. There are few sizes, however many rows: they are counted, not sorted.
+    Among rows of equal size those of the group with most of them come first, so that few groups are touched, then those
+    of the best rank. The last members go to the smallest row that holds them. The caller passes rows that hold all
+    members. There are few sizes, even with many rows, so sizes are counted instead of sorting rows.
     """
     size = np.minimum(capacity, members)
     held = np.bincount(size, minlength=members + 1) * np.arange(members + 1)
@@ -34,7 +35,7 @@ def fill_fewest_rows(
 
 
 def _first(equal: Any, number: int, rank: IntColumn, groups: Any) -> Any:
-    """So many of these."""
+    """Returns `number` of these rows."""
     if number >= len(equal):
         return equal
     if not number:
@@ -48,7 +49,7 @@ def _first(equal: Any, number: int, rank: IntColumn, groups: Any) -> Any:
 
 
 def _snug(size: IntColumn, rest: int, rank: IntColumn) -> int:
-    """Where the last ones go: the smallest row that holds them, the best of those."""
+    """Returns the smallest row that holds the last members, the best ranked of those."""
     holding = np.flatnonzero(size >= rest)
     smallest = holding[size[holding] == size[holding].min()]
     return int(smallest[rank[smallest].argmax()])

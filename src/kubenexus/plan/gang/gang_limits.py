@@ -1,12 +1,12 @@
-"""How much work one decision about a gang may take. It is counted, since `decide` has no clock, in cells: a cell is
-what a look at one row of one table costs, about 30 ns.
+"""The limit on the work of one decision about a gang, counted in cells, since `decide` has no clock.
 
-Everything that grows with a gang is paid for from one budget (`ground.WorkBudget`, about 100 ms): signing members, a
-table of all nodes for each kind of them, and the search for places with what is left. A gang that would need more is
-refused with the limit named. It waits for a change of its own, or for the flush: no other event would help it.
+A cell is what reading one row of one table costs, about 30 ns. All work that grows with a gang is charged to one budget
+(`packing_problem.WorkBudget`, about 100 ms): signing members, a table of all nodes for each class, and the search with
+what is left. A gang that would need more is refused with a message that names the limit. Only a change of the gang or
+the periodic flush of the queue makes the scheduler try it again: no other event would help.
 
-Prices were measured at 1,000 and 5,000 nodes. At 5,000 a table takes 0.5 ms with all that is asked of it, a member that
-is asked about by itself 0.25 ms; a signature takes 15 us anywhere.
+Prices were measured at 1,000 and 5,000 nodes. At 5,000 a table takes 0.5 ms with all calls of the planner, and a member
+that is placed by itself 0.25 ms; a signature takes 15 us at any size.
 """
 
 from collections.abc import Iterator
@@ -16,22 +16,25 @@ from kubenexus.api.core import NodeSelectorTerm, Pod, PodAffinity
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.plan.gang.multi_class.packing_problem import BUDGET, WorkBudget
 
-GANG_LIMITS: Final = "GangLimits"  # stands for a plugin in a diagnosis
-MAX_MEMBERS: Final = 5_000  # that one decision places: to commit one takes 15 us
-CLASS_BUDGET: Final = BUDGET * 2 // 3  # for telling kinds apart, and their tables; the rest is for the search
+GANG_LIMITS: Final = "GangLimits"  # in place of a plugin name in a diagnosis
+MAX_MEMBERS: Final = 5_000  # members that one decision places; to commit one takes 15 us
+CLASS_BUDGET: Final = BUDGET * 2 // 3  # for grouping members and for tables; the rest is for the search
 _SIGNATURE, MEMBER = 500, 50
-_TABLE, _SEAT, ORDER = 3_000, 3_500, 2_000  # of a kind, of a member, of a kind again; besides what each row costs
+_TABLE, _SEAT, ORDER = 3_000, 3_500, 2_000  # of a class, of a member, of an order of classes; besides the cost of rows
 _KEY_ROW = 4  # to read a label from a node
-_BYTES = 256  # of a signature, for which a table costs as much again: a spread constraint has 90
+_BYTES = 256  # of a signature, for which a table costs as much again; a spread constraint has 90
 
 
 class GangLimitError(KubeNexusError):
-    """The gang would take more work than one decision may. The text is for users."""
+    """The gang would need more work than one decision may take. The message is for users."""
 
 
 class MemberClassCosts:
-    """Adds up what the kinds of one gang cost, at so many rows. Raises once that is more than kinds may: how many more
-    there are is not counted, for that is what costs."""
+    """Charges the classes of one gang to the budget, at so many rows.
+
+    Raises GangLimitError at the first class beyond the limit. The number of further classes is not counted, since to
+    count them is the work that the limit is for.
+    """
 
     def __init__(self, rows: int, budget: WorkBudget) -> None:
         self._rows, self._budget = rows, budget
@@ -39,23 +42,23 @@ class MemberClassCosts:
         self._left = CLASS_BUDGET
 
     def sign(self, signature: bytes) -> None:
-        """A member had to be signed, of a kind that may be known."""
+        """Charges the signature of one member, whose class may be known already."""
         self._signed += 1
         if not self._spend(_SIGNATURE + len(signature)):
             raise self._beyond()
 
     def add(self, pod: Pod, signature: bytes) -> None:
-        """It is of a kind that was not known."""
+        """Charges the table of a new class."""
         keys = {key for key in node_keys(pod) if key not in self._keys}
         self._keys |= keys
-        self._left -= ORDER + self._rows  # what placing it once costs is left in the budget for that
+        self._left -= ORDER + self._rows  # stays in the budget, for placing the class once
         if not self._spend(table_cells(signature, self._rows) + _KEY_ROW * self._rows * len(keys)):
             raise self._beyond()
         self._known += 1
 
     def _beyond(self) -> GangLimitError:
         known, signed = self._known, self._signed - 1
-        if signed > 2 * known:  # it is not their number: they come in turns, with labels that plugins ask for
+        if signed > 2 * known:  # not too many classes: members alternate, with labels that plugins read
             return GangLimitError(
                 f"gang has more than {signed} members to be told apart one by one, which is the limit"
             )
@@ -68,23 +71,26 @@ class MemberClassCosts:
 
 
 def max_member_classes(signature: bytes, rows: int) -> int:
-    """How many kinds like this one gang may have."""
+    """Returns how many classes like this one gang may have."""
     return CLASS_BUDGET // (_SIGNATURE + len(signature) + table_cells(signature, rows) + ORDER + rows)
 
 
 def table_cells(signature: bytes, rows: int) -> int:
-    """What the table of a class costs, and all that the planner asks of it. A signature has all that plugins look at
-    (constraints, terms, tolerations, containers, resources), so that its length tells how much there is of it."""
+    """Returns the cells for the table of a class, and for all calls of the planner with it.
+
+    A signature has all that plugins read (constraints, terms, tolerations, containers, resources), so its length is the
+    measure of their work.
+    """
     return (_TABLE + rows * 5 // 4) * (_BYTES + len(signature)) // _BYTES
 
 
 def placement_cells(signature: bytes, rows: int) -> int:
-    """What it costs to find a place for one member of a class, with the others where they are by then."""
+    """Returns the cells for placing one member of a class after the others."""
     return (_SEAT + rows) * (8 * _BYTES + len(signature)) // (8 * _BYTES)
 
 
 def node_keys(pod: Pod) -> Iterator[str]:
-    """The labels of nodes that a pod names. Each is read from all nodes when it is first asked for."""
+    """Yields the node labels that a pod names. Each becomes a column over all nodes at its first use."""
     spec = pod.spec
     yield from spec.node_selector
     yield from (each.topology_key for each in spec.topology_spread_constraints)

@@ -1,4 +1,4 @@
-"""Members sorted into crews: those of one class, which can stand in for each other, and how many each node can take."""
+"""Groups the members of a gang by pod class, and counts how many of each class every node takes."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any, Protocol, TypeGuard
@@ -27,13 +27,19 @@ _ANY_AMOUNT = 1 << 60
 
 class MeasuresPods(Plugin, Protocol):
     def amounts(self, pod: PodClass) -> Mapping[str, int]:
-        """What a pod takes of which resource, from a filter that refuses rows for want of these alone (and of ports):
-        so that pods of several classes can be counted together. Where a filter with `room` lacks this, the members of
-        a gang of several classes are asked about one by one."""
+        """Called by the gang planner. Returns what a pod takes of each resource.
+
+        For a filter that rejects rows only for lack of these resources, and of host ports: so the planner can count
+        pods of several classes together. If a filter with `capacity` lacks this method, the planner places the members
+        of a gang of several classes one by one.
+        """
 
 
 class MemberClass(msgspec.Struct, gc=False):
-    """`classified` stands for all of `pods`. `capacity` is how many more each row can take, as if they were alone."""
+    """Members of one class, which can replace each other. `classified` is one of `pods`.
+
+    `capacity` is how many more of them each row takes if no other class is placed.
+    """
 
     classified: ClassifiedPod
     pods: list[Pod]
@@ -45,7 +51,7 @@ class MemberClass(msgspec.Struct, gc=False):
 
     @property
     def limiting_plugins(self) -> set[str]:
-        """The plugins that limit where its members go: what they wait for may help."""
+        """The plugins that limit where the members go; their registered events may help."""
         if self.classified.rejection is not None:
             return {self.classified.rejection.plugin, *self.classified.node_names_by}
         columns = self.classified.table.filters
@@ -58,8 +64,11 @@ class MemberClass(msgspec.Struct, gc=False):
 def group_members(
     pods: tuple[Pod, ...], class_cache: ClassCache, columns: NodeColumns, budget: WorkBudget | None = None
 ) -> list[MemberClass]:
-    """All members, by class, in the order in which the first of each comes. Raises as `ClassCache.lookup` does, and
-    GangLimitError before any table is made if there are more kinds than the budget allows."""
+    """Returns the members by class, in the order of the first member of each.
+
+    Raises as `ClassCache.lookup` does, and GangLimitError before it builds any table if the budget does not allow for
+    so many classes.
+    """
     member_classes: dict[tuple[int, frozenset[str] | None], MemberClass] = {}
     for alike in _sorted(pods, class_cache, columns, budget or WorkBudget()):
         classified = class_cache.lookup(alike[0], columns)
@@ -74,7 +83,7 @@ def group_members(
 def _sorted(
     pods: tuple[Pod, ...], class_cache: ClassCache, columns: NodeColumns, budget: WorkBudget
 ) -> list[list[Pod]]:
-    """By what they are signed with, and the nodes they are pinned to."""
+    """Groups pods by signature and by the nodes that PinsNodes plugins name."""
     found: dict[tuple[bytes, Hashable], list[Pod]] = {}
     class_matcher, prices = (
         ClassMatcher[list[Pod]](class_cache, columns),
@@ -97,7 +106,7 @@ def _sorted(
 
 
 def _pins(pod: Pod, class_cache: ClassCache) -> Hashable:
-    """What plugins say of this very pod. One that fails says so again when the pod is looked at."""
+    """Returns the results of PinsNodes plugins for this pod. A failure is reported by the lookup of the pod."""
     if pod.spec.affinity is None or not class_cache.profile_plugins.pins:
         return None
     try:
@@ -109,8 +118,10 @@ def _pins(pod: Pod, class_cache: ClassCache) -> Hashable:
 
 
 def count_capacity(member_class: MemberClass, columns: NodeColumns, freely: set[str]) -> None:
-    """How many more of the class each row can take, were its members the only ones to come. What the plugins named in
-    `freely` have against a row now does not count: that changes with every member."""
+    """Sets how many more members of the class each row takes if no other class is placed.
+
+    Rejections by the plugins in `freely` do not count: these change with every member.
+    """
     table, view = member_class.classified.table, Nodes(columns)
     if member_class.classified.rejection is not None:
         member_class.capacity = np.zeros(columns.size, np.int64)
@@ -122,12 +133,12 @@ def count_capacity(member_class: MemberClass, columns: NodeColumns, freely: set[
         if has_capacity_point(column.plugin):
             room = _lowered(column, table.pod, view, room)
         elif column.traits.usage:
-            np.minimum(room, 1, out=room)  # the second one is asked about when the first is there
+            np.minimum(room, 1, out=room)  # the plugin has to be called again after the first member
     member_class.capacity = room
 
 
 def _lowered(column: FilterColumn, pod: PodClass, view: Nodes, capacity: IntColumn) -> IntColumn:
-    """What a filter leaves of the room; one from outside is given a copy, and checked."""
+    """Returns the capacity after the plugin lowered it. A plugin that is not built in gets a copy, and is checked."""
     plugin: Any = column.plugin
     if column.traits.trusted:
         call_plugin(plugin, plugin.capacity, pod, view, capacity)
@@ -147,8 +158,10 @@ def _ok(filters: list[FilterColumn], columns: NodeColumns, freely: set[str]) -> 
 
 
 def member_amounts(member_class: MemberClass, columns: NodeColumns) -> dict[str, int]:
-    """What a member takes of each resource that a rule counts; a configuration may have some ignored. Who asks for more
-    than any node has may as well ask for one more than that: such numbers can be added up."""
+    """Returns what a member takes of each resource that a plugin counts; a configuration may ignore some.
+
+    Amounts are capped at one more than any node has, so that sums cannot overflow.
+    """
     found: dict[str, int] = {"pods": 1}
     for column in member_class.classified.table.filters:
         if _measures(column.plugin):
@@ -161,13 +174,13 @@ def member_amounts(member_class: MemberClass, columns: NodeColumns) -> dict[str,
 
 
 def allocatable_rows(resource: str, view: Nodes) -> Any:
-    """What each row has of a resource, whoever uses it: any amount where claims stand in for it, which others judge."""
+    """Returns the allocatable amount on each row; unlimited where device claims provide the resource instead."""
     alloc = view.alloc(resource)
     return np.where(alloc == 0, _ANY_AMOUNT, alloc) if view.is_device_class_resource(resource) else alloc
 
 
 def member_constraints(member_classes: list[MemberClass], columns: NodeColumns) -> list[MemberConstraint]:
-    """How the members limit each other, besides the room they take. Empty: not at all."""
+    """Returns how the members limit each other besides the capacity they take; empty: not at all."""
     found: list[MemberConstraint] = []
     peers = (
         [pod for member_class in member_classes for pod in member_class.pods]
@@ -188,8 +201,10 @@ def member_constraints(member_classes: list[MemberClass], columns: NodeColumns) 
 
 
 def _takes_more(pod: PodClass) -> bool:
-    """Whether a member takes more of its node than it asks for, as one whose status tells of more than its spec does:
-    what it leaves to the others is only known when it is there."""
+    """Whether a member takes more of its node than it requests, because its status has more than its spec.
+
+    What it leaves for others is only known when it is placed.
+    """
     if pod.footprint.amounts == pod.demand.amounts:
         return False
     asked = dict(pod.demand.amounts)
@@ -197,11 +212,11 @@ def _takes_more(pod: PodClass) -> bool:
 
 
 def _counted(plugin: Plugin, crews: int) -> bool:
-    """Whether counting tells what members leave of a row to each other."""
+    """Whether counting is enough to know what members leave of a row for each other."""
     return has_capacity_point(plugin) and (crews == 1 or _measures(plugin))
 
 
-# What `isinstance` would say, which takes its time with protocols.
+# Instead of `isinstance`, which is slow with protocols.
 def has_capacity_point(plugin: Plugin) -> TypeGuard[Capacity]:
     return hasattr(plugin, "capacity")
 

@@ -1,5 +1,8 @@
-"""How many members of one crew a set of rows holds, and on which of them they go: with room as the only limit, or with
-at most one in a domain of a label. Evenly over its domains: `even`."""
+"""How many members of one class a set of rows holds, and on which rows they go.
+
+With capacity as the only limit, or with at most one member in each domain of a label. `spread_packing` spreads them
+evenly over the domains of a label.
+"""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -11,25 +14,25 @@ from kubenexus.state.topology import TopologyDomains
 
 
 class RowShare(NamedTuple):
-    """So many members on this row."""
+    """A number of members on one row."""
 
     row: int
     members: int
 
 
 class Packing(Protocol):
-    constraint: str  # what limits the members besides room, in words
+    constraint: str  # what limits the members besides capacity, for users
 
     def capacity(self, level: TopologyDomains) -> IntColumn:
-        """How many members each domain of a level can take; none in "no domain" (code 0)."""
+        """Returns how many members each domain of a level takes; 0 for code 0, which is no domain."""
 
     def fill(self, rows: Any, members: int, groups: Any) -> list[RowShare]:
-        """So many members, which the rows do hold, on the fewest of them; `groups` are codes that had better not be
-        mixed where there is a choice."""
+        """Places members on the fewest of these rows, which hold them. Where there is a choice, it touches few of the
+        `groups`, which are codes by row."""
 
 
 class UnconstrainedPacking:
-    """Room is all that counts."""
+    """Capacity is the only limit."""
 
     constraint = ""
 
@@ -49,7 +52,7 @@ class UnconstrainedPacking:
 
 
 class AntiAffinityPacking:
-    """At most one member in a domain of a label; nodes without the label do not matter to each other."""
+    """At most one member in each domain of a label; nodes without the label are independent of each other."""
 
     def __init__(self, capacity: IntColumn, rank: IntColumn, domains: TopologyDomains) -> None:
         self._capacity, self._rank, self._domains = capacity, rank, domains
@@ -69,12 +72,12 @@ class AntiAffinityPacking:
         order = np.flatnonzero((codes != 0) & (self._capacity[rows] > 0))
         order = order[np.argsort(-self._rank[rows][order], kind="stable")]
         _, first = np.unique(codes[order], return_index=True)
-        capacity[order[first]] = 1  # the best row of each domain stands for it
+        capacity[order[first]] = 1  # the best row of each domain takes its member
         return [RowShare(*each) for each in fill_fewest_rows(rows, capacity, self._rank[rows], members, groups[rows])]
 
 
 class CombinedCapacity:
-    """Several crews. What each finds alone is a bound for what they find together: the rest is tried out."""
+    """Several classes. The sum of what each could place alone is an upper bound for all together."""
 
     constraint = ""
 
@@ -89,8 +92,11 @@ class CombinedCapacity:
         return total
 
     def loose(self, level: TopologyDomains) -> Any:
-        """How large each domain is for the crews: the least is the tightest. Summed over the crews first, so that a
-        level costs one look at the rows however many there are; rounded, since the order of rows says nothing."""
+        """Returns how large each domain is for the classes; the smallest is the tightest.
+
+        Summed over the classes first, so that each level reads the rows once. Rounded, so that the order of rows has no
+        effect on the sum.
+        """
         if self._shares is None:
             self._shares = sum(capacity / count for capacity, count in zip(self._rooms, self._counts, strict=True))
         if level.is_node_level:
@@ -102,7 +108,7 @@ _NONE = np.zeros(1, np.int64)
 
 
 def sum_by_domain(codes: Any, capacity: IntColumn, size: int) -> IntColumn:
-    """Sums for each code, but for code 0, which is no domain."""
+    """Returns the sums by code, with 0 for code 0, which is no domain."""
     sums: IntColumn = np.bincount(codes, weights=capacity, minlength=size).astype(np.int64)
     sums[0] = 0
     return sums

@@ -1,5 +1,4 @@
-"""A whole gang at once: how many members each node can take, the site that holds them, the fewest nodes there; or why
-not, with a certificate."""
+"""Plans a whole gang: counts how many members each node takes, and lets `GangSolver` choose a domain and nodes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,7 +23,7 @@ from kubenexus.state.snapshot import Snapshot
 
 
 class GangPlanner:
-    """One for each profile; keeps nothing between two gangs. `levels` from the inside out."""
+    """Plans the gangs of one profile, without state. `levels` are the topology levels, the innermost first."""
 
     def __init__(
         self, class_cache: ClassCache, pod_placer: PodPlacer, levels: Sequence[TopologyLevel] = DEFAULT_LEVELS
@@ -32,8 +31,10 @@ class GangPlanner:
         self._class_cache, self._pod_placer, self._levels = class_cache, pod_placer, levels
 
     def plan(self, job: Job, snapshot: Snapshot, within: Any = None) -> GangResult:
-        """Called by `Planner.decide`. The columns are as before when it returns. `within`: a mask over the rows it may
-        choose from, if not from all."""
+        """Returns placements for at least the minimum of members, or a diagnosis. Called by `Planner.decide`.
+
+        Restores the columns before it returns. `within` is a mask over the rows that it may use; None: all.
+        """
         try:
             return self._within_limits(job, snapshot, within)
         except GangLimitError as limit:
@@ -41,7 +42,7 @@ class GangPlanner:
             return GangResult(refusal=PodResult(Code.UNSCHEDULABLE, diagnosis))
 
     def _within_limits(self, job: Job, snapshot: Snapshot, within: Any) -> GangResult:
-        """Of more members than one decision places the first ones: the others follow in the next."""
+        """Plans the first MAX_MEMBERS members; the next decisions place the others."""
         if job.minimum > MAX_MEMBERS:
             raise too_many_members(job.minimum)
         if len(job.pods) > MAX_MEMBERS:
@@ -49,7 +50,7 @@ class GangPlanner:
         with snapshot.attempt() as transaction:
             promised: set[str] = set()
             for row, nominee in _waiting(job, snapshot):
-                transaction.add_pod(row, nominee)  # room that was promised to others is not there
+                transaction.add_pod(row, nominee)  # capacity that is promised to other pods is not free
                 promised.add(nominee.key)
             try:
                 return self._plan(job, snapshot, within, frozenset(promised))
@@ -84,7 +85,7 @@ class GangPlanner:
     def _failure(
         self, member_classes: Sequence[MemberClass], snapshot: Snapshot, promised: frozenset[str]
     ) -> PodResult | None:
-        """A rule that fails for one member fails the gang: what it would have said is not known."""
+        """Returns the error of a plugin that fails for a member: it fails the gang, since the result is not known."""
         for member_class in member_classes:
             table = member_class.classified.table
             if table.may_fail or table.score_error is not None or member_class.classified.rejection is not None:
@@ -96,8 +97,10 @@ class GangPlanner:
     def _hopeless(
         self, job: Job, member_classes: Sequence[MemberClass], snapshot: Snapshot, promised: frozenset[str]
     ) -> PodResult | None:
-        """Members that are refused whatever room there is, where too few others are left: what it is that refuses them
-        is the gang's answer. It lacks no room, and none is kept for it."""
+        """Returns the refusal of members that no capacity would help, if too few others are left for the minimum.
+
+        The gang lacks no capacity, so none is reserved for it.
+        """
         refused = [member_class for member_class in member_classes if member_class.classified.rejection is not None]
         if (
             not refused
@@ -110,7 +113,7 @@ class GangPlanner:
 
 
 def _waiting(job: Job, snapshot: Snapshot) -> Iterator[tuple[int, PodRecord]]:
-    """Pods nominated to a node, with its row, that no member may push aside."""
+    """Yields the nominated pods, with the row of their node, whose capacity no member may take."""
     waiting, rows = snapshot.nominees(), snapshot.nodes.row_of
     if not waiting:
         return

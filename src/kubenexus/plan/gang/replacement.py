@@ -1,8 +1,8 @@
-"""What a gang may take although room is kept for another one: the room that its own lost members left, and no more.
+"""The capacity that a gang may use in spite of another gang's reservation: that of its own lost members.
 
-The ledger holds that room for the gang for a while (`app.gangs.replacement_holds`), on the nodes where the members
-were. A replacement that goes there takes nothing that the other gang could count on. To have members on nodes is no
-reason to pass by itself: a pod of one millicore that names its node would let any number of others pass.
+The ledger holds this capacity for a while on the nodes where the members were (`app.gangs.replacement_holds`). A
+replacement that goes there takes nothing that the other gang could count on. Bound members alone are no reason to pass
+a reservation: a pod of one millicore that names its node would let any number of others pass.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ Amounts = dict[str, int]
 
 
 def held_for(job: Job, snapshot: Snapshot) -> Mapping[str, Amounts]:
-    """How much of each resource is held for the job, by node; `pods` is one for each lost member."""
+    """Returns how much of each resource is held for the job, by node; `pods` counts the lost members."""
     held: dict[str, Amounts] = {}
     nominees = snapshot.nominees() if job.hold_keys else {}
     for node, records in nominees.items():
@@ -28,7 +28,7 @@ def held_for(job: Job, snapshot: Snapshot) -> Mapping[str, Amounts]:
 
 
 def replacements(placements: Sequence[PodPlacement], held: Mapping[str, Amounts]) -> set[str]:
-    """The UIDs of those that take no more than what is held, all of them together."""
+    """Returns the UIDs of the placements that together take no more than what is held."""
     left = {node: dict(amounts) for node, amounts in held.items()}
     found = set()
     for each in placements if left else ():

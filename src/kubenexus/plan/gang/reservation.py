@@ -1,8 +1,8 @@
-"""Room that the first gang in line waits for, and whether a decision for somebody else would push it back.
+"""Reservations: the capacity that the first waiting gang needs, and whether a decision for another job would delay it.
 
-A reservation is data: no pod stands for it on any node (docs/adr/0008). It covers what room there is for members now,
-and as many more nodes as the rest of them needs: those that come closest. Who comes after the gang goes elsewhere, or
-where it does no harm, or waits. Asked by `Planner.decide`; pure.
+A reservation is data: it adds no pod to any node (docs/adr/0008). It covers the capacity for members that is free now,
+and as many more nodes as the other members need, those that come closest. Jobs behind the gang go to other nodes, or
+where they do not delay it, or wait. Pure; called by `Planner.decide`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,8 +39,8 @@ from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.topology import TopologyDomains
 from kubenexus.state.view import Nodes
 
-RESERVED: Final = "GangReservation"  # who refused, in a diagnosis
-MOST_SORTS: Final = 8  # of members that room is kept for: each is looked at with each decision for another job
+RESERVED: Final = "GangReservation"  # the plugin name in a diagnosis
+MOST_SORTS: Final = 8  # member classes that capacity is reserved for; each costs time in every decision for other jobs
 RESERVATION_ENDED: Final = ClusterEvent(EventResource.POD_GROUP, ActionType.UPDATE, name="GangReservationEnd")
 _MORE: Final = (
     ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
@@ -48,7 +48,7 @@ _MORE: Final = (
 EVENTS_TO_REGISTER: Final = {
     RESERVED: (
         ClusterEventWithHint(EventResource.POD_GROUP, ActionType.UPDATE),
-        # A pod that comes may take what was kept: then to keep the rest has no sense, or another place does no harm.
+        # A new pod may take reserved capacity: then the reservation may end, or another node does no harm.
         ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.ALL),
         ClusterEventWithHint(EventResource.NODE, _MORE),
         ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE),
@@ -57,10 +57,16 @@ EVENTS_TO_REGISTER: Final = {
 
 
 class Reservation(msgspec.Struct, frozen=True, gc=False):
-    """A gang (the key of its job) and the domain where it comes closest, both names empty for the whole cluster.
-    `member_counts`: a member of each sort, and how many of it are needed. `reserved_nodes`: for each sort the nodes
-    that are to be cleared for it, and for how many. `ready`: for which part of the members there is room now, from 0 to
-    1, by the sort that lacks most of it; `needed` of them make the gang."""
+    """The reservation for one gang.
+
+    gang            the key of its job
+    member_counts   a member of each class, and how many of that class are needed
+    topology        the topology request of the gang
+    level, domain   the domain where it comes closest; empty for the whole cluster
+    reserved_nodes  for each class the nodes that are to become free for it, and for how many members
+    needed          the minimum of the gang
+    ready           the part of the members that there is capacity for now (0 to 1), of the class that lacks most
+    """
 
     gang: str
     member_counts: tuple[tuple[Pod, int], ...]
@@ -81,26 +87,28 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
         return display_name(self.gang)
 
     def covers(self) -> tuple[Any, ...]:
-        """What others have to keep off: if it changes, those that wait for it may find a place."""
+        """Returns what other jobs have to avoid. If it changes, jobs that wait because of it may fit."""
         return self.gang, self.level, self.domain, self.reserved_nodes
 
     def asks(self) -> dict[str, int]:
-        """What all that room is kept for asks for together: resources, and places for pods."""
+        """Returns the sum of what the members request, by resource; `pods` is their number."""
         return total((footprint_of(pod), count) for pod, count in self.member_counts)
 
     def sentence(self) -> str:
-        """For everybody: neither the gang nor the domain is named."""
+        """Returns the text for users of any namespace: it names neither the gang nor the domain."""
         return "the room that is left is kept for a gang that comes first"
 
     def detail(self) -> str:
-        """For readers of the gang's own namespace, and for operators."""
+        """Returns the text for users of the gang's namespace, and for operators."""
         where = f" in {self.level} {truncated(self.domain)}" if self.domain else ""
         return f"the room that is left{where} is kept for gang {truncated_key(self.display_name)}, which comes first"
 
 
 class ReservationCheck:
-    """What a reservation comes to on the columns of one generation. What it has counted is kept: of many jobs that are
-    refused one after the other, only the first pays for it."""
+    """Checks decisions against a reservation, on the columns of one generation.
+
+    It caches what it counted: of many jobs that are refused one after the other, only the first pays for it.
+    """
 
     def __init__(
         self, reservation: Reservation, class_cache: ClassCache, snapshot: Snapshot, levels: Sequence[TopologyLevel]
@@ -109,13 +117,15 @@ class ReservationCheck:
         self._columns, self._now = snapshot.nodes, list[MemberClass]()
 
     def still(self, reservation: Reservation, snapshot: Snapshot) -> bool:
-        """Whether what it has counted holds for this reservation and snapshot."""
+        """Whether the cached counts hold for this reservation and snapshot."""
         same = self._snapshot.generation == snapshot.generation and self._columns is snapshot.nodes
         return same and self._reservation is reservation
 
     def is_delayed_by(self, decision: Decision, job: Job) -> bool:
-        """Whether fewer of the gang's members would find room if this were done, now or when their nodes are clear.
-        What replaces lost members in the room that is held for them is there before all else."""
+        """Whether fewer of the gang's members would fit after this decision, now or when their nodes are free.
+
+        Replacements of lost members, within the capacity that is held for them, never delay the gang.
+        """
         rows, pods = self._snapshot.nodes.row_of, {pod.metadata.uid: pod for pod in job.pods}
         again = replacements(decision.placements, held_for(job, self._snapshot))
         taken = [(rows[each.node], each) for each in decision.placements if each.uid not in again]
@@ -137,8 +147,8 @@ class ReservationCheck:
             return self._fit(self._counted()) < before
 
     def alternative_rows(self, decision: Decision, job: Job) -> Iterator[Any]:
-        """Masks of rows to try instead: those where one member more of the job does no harm, or where room is held for
-        it; then those of which the gang wants nothing."""
+        """Yields masks of rows to try instead: first the rows where one pod of the job does no harm, or where capacity
+        is held for the job; then the rows that the reservation does not use."""
         member_classes, size = self._before(), self._snapshot.nodes.size
         wanted = [
             self._wanted(member_class, promised, size) for member_class, promised in self._promises(member_classes)
@@ -151,15 +161,15 @@ class ReservationCheck:
         yield ~np.logical_or.reduce([number > 0 for number in wanted])
 
     def own(self, job: Job) -> Any:
-        """The rows where room of its lost members is held for the job."""
+        """Returns the rows where the ledger holds capacity of lost members for the job."""
         rows = np.zeros(self._snapshot.nodes.size, np.bool_)
         rows[[self._snapshot.nodes.row_of[node] for node in held_for(job, self._snapshot)]] = True
         return rows
 
-    # --- how much room there is -----------------------------------------------------------------------------------
+    # --- free capacity --------------------------------------------------------------------------------------------
 
     def _before(self) -> list[MemberClass]:
-        """As it is while nothing more is placed."""
+        """Returns the capacity before the decision, cached."""
         if not self._now:
             self._now = self._counted()
         return self._now
@@ -172,7 +182,7 @@ class ReservationCheck:
         ]
 
     def _counted(self) -> list[MemberClass]:
-        """How many members each row of the site takes, none outside."""
+        """Returns the classes with the number of members that each row of the domain takes, 0 outside."""
         columns, member_classes = self._snapshot.nodes, self._crews()
         ties = member_constraints(member_classes, columns)
         site = self._site(ties)
@@ -196,7 +206,7 @@ class ReservationCheck:
         return np.isin(level.codes, [code for code, name in enumerate(level.names) if code and name == held.domain])
 
     def _axis(self, ties: list[MemberConstraint]) -> TopologyDomains:
-        """The level that the reservation names."""
+        """Returns the level that the reservation names."""
         together = [constraint.topology for constraint in ties if constraint.tie is MemberRelation.AFFINITY]
         levels = candidate_levels(self._reservation.topology, together, self._levels, self._snapshot.nodes)
         return next((each for each in levels if each.level == self._reservation.level), levels[-1])
@@ -204,11 +214,12 @@ class ReservationCheck:
     def _fit(self, member_classes: list[MemberClass]) -> int:
         return sum(min(member_class.size, int(member_class.capacity.sum())) for member_class in member_classes)
 
-    # --- nodes that are to be cleared -----------------------------------------------------------------------------
+    # --- nodes that are to become free ----------------------------------------------------------------------------
 
     def with_reserved_nodes(self) -> Reservation:
-        """The reservation with its promises: for each sort the nodes that come closest to holding those who lack room,
-        and how many each is to hold. Where no domain holds anybody yet, the one that comes closest is chosen."""
+        """Returns the reservation with `reserved_nodes`: for each class the nodes that come closest to holding the
+        members without capacity, and for how many each. If no domain holds a member yet, it chooses the one that comes
+        closest."""
         held, member_classes = self._reservation, self._counted()
         if held.level and not held.domain:
             self._reservation = held = msgspec.structs.replace(held, domain=self._nearest_domain(member_classes))
@@ -218,7 +229,7 @@ class ReservationCheck:
         return msgspec.structs.replace(held, reserved_nodes=promised, ready=min(ready, held.ready))
 
     def _nearest_domain(self, member_classes: list[MemberClass]) -> str:
-        """Of those that would hold all if they were empty, the one with the most that is of use."""
+        """Returns the domain with the most usable capacity, of those that would hold all members if they were empty."""
         columns = self._snapshot.nodes
         level = self._axis(member_constraints(member_classes, columns))
         near, holds = np.zeros(level.size), np.ones(level.size, np.bool_)
@@ -245,7 +256,7 @@ class ReservationCheck:
         return {columns.names[row]: int(aim[row]) for row in rows[:enough].tolist()}
 
     def _closed(self, member_class: MemberClass) -> Any:
-        """The rows that something else than room keeps members from: clearing them would be in vain."""
+        """Returns the rows that are rejected for other reasons than capacity: to free them would not help."""
         closed = np.zeros(self._snapshot.nodes.size, np.bool_)
         for column in member_class.classified.table.filters:
             if column.bits is not None and not has_capacity_point(column.plugin):
@@ -253,7 +264,7 @@ class ReservationCheck:
         return closed
 
     def _nearness(self, member_class: MemberClass, aim: Any) -> Any:
-        """How much of what so many members need each row has free, from 0 to 1 for each resource."""
+        """Returns the part of what `aim` members need that each row has free: 0 to 1, summed over the resources."""
         view, total = Nodes(self._snapshot.nodes), np.zeros(len(aim))
         for name, amount in member_class.classified.table.pod.demand.amounts:
             if amount:
@@ -267,7 +278,7 @@ class ReservationCheck:
     def _spoils(
         self, member_class: MemberClass, promised: Mapping[str, int], taken: list[tuple[int, PodPlacement]]
     ) -> bool:
-        """Whether somebody takes on a promised node what the members will need there."""
+        """Whether the decision takes what the members will need on a reserved node."""
         view, sums = Nodes(self._snapshot.nodes), dict[tuple[int, str], int]()
         numbers = {row: promised[each.node] for row, each in taken if each.node in promised}
         for row, each in taken if numbers else ():
@@ -279,10 +290,10 @@ class ReservationCheck:
             for name, amount in member_class.classified.table.pod.demand.amounts
         )
 
-    # --- where else -----------------------------------------------------------------------------------------------
+    # --- other rows -----------------------------------------------------------------------------------------------
 
     def _wanted(self, member_class: MemberClass, promised: Mapping[str, int], size: int) -> Any:
-        """How many members each row is to hold."""
+        """Returns how many members each row is to hold."""
         wanted, rows = np.zeros(size, np.int64), self._snapshot.nodes.row_of
         for node, number in promised.items():
             if node in rows:
@@ -290,7 +301,7 @@ class ReservationCheck:
         return np.maximum(wanted, member_class.capacity)
 
     def _harmed(self, member_class: MemberClass, wanted: Any, largest: Mapping[str, int]) -> Any:
-        """The rows that would no longer hold so many with somebody so large there, too."""
+        """Returns the rows that would no longer hold `wanted` members beside a pod of size `largest`."""
         view, harmed = Nodes(self._snapshot.nodes), np.zeros(len(wanted), np.bool_)
         for name, amount in (*member_class.classified.table.pod.demand.amounts, ("pods", 1)):
             if largest.get(name):
@@ -305,8 +316,10 @@ def reserve(
     snapshot: Snapshot,
     levels: Sequence[TopologyLevel],
 ) -> Reservation:
-    """For a gang that was just refused for want of room. Of one with many sorts of members, for those that ask for
-    most."""
+    """Returns the reservation for a gang that was just refused for lack of capacity.
+
+    With more than MOST_SORTS classes, it is for those that request most.
+    """
     member_classes = group_members(job.pods, class_cache, snapshot.nodes)
     most = gang_diagnosis.needed if len(member_classes) == 1 else len(job.pods)
     if len(member_classes) > MOST_SORTS:
@@ -322,7 +335,7 @@ def reserve(
 
 
 def _weight(member_class: MemberClass, columns: NodeColumns) -> float:
-    """How much its members ask for, in parts of the largest node there is."""
+    """Returns what the members request, in units of the largest node."""
     index, largest = columns.resources.index, columns.resources.max_allocatable
     asked = [
         amount / max(largest[index[name]], 1)
@@ -333,7 +346,7 @@ def _weight(member_class: MemberClass, columns: NodeColumns) -> float:
 
 
 def total(parts: Iterable[tuple[Footprint, int]]) -> dict[str, int]:
-    """What so many of each ask for together; `pods` says how many they are."""
+    """Returns the sum of the footprints, each multiplied by its count; `pods` is the number of pods."""
     sums = {"pods": 0}
     for footprint, count in parts:
         for name, amount in (*footprint.amounts, ("pods", 1)):
@@ -342,8 +355,11 @@ def total(parts: Iterable[tuple[Footprint, int]]) -> dict[str, int]:
 
 
 def is_capacity_shortage(gang_diagnosis: GangDiagnosis) -> bool:
-    """Whether it is room that a gang waits for. Not if no room would do, or none that will ever be free; and where
-    members limit each other, only once some have found their place: whether the others lack room is not known."""
+    """Whether the gang waits for capacity.
+
+    Not if no capacity would do, or none that will ever be free. Where members limit each other, only if some of them
+    fit: otherwise it is not known whether the others lack capacity.
+    """
     if gang_diagnosis.exceeds_cluster or gang_diagnosis.endless or gang_diagnosis.unlabelled:
         return False
     if gang_diagnosis.spread and not gang_diagnosis.short_domains:
@@ -352,7 +368,7 @@ def is_capacity_shortage(gang_diagnosis: GangDiagnosis) -> bool:
 
 
 def _largest(decision: Decision) -> Mapping[str, int]:
-    """The most that one of the members takes of each resource."""
+    """Returns the most that one placement takes of each resource."""
     most = {"pods": 1}
     for footprint in {id(each.footprint): each.footprint for each in decision.placements}.values():
         for name, amount in footprint.amounts:

@@ -1,4 +1,4 @@
-"""One gang's search for a site, in the way that suits what ties its members to each other."""
+"""Finds a domain and nodes for one gang: by counting, by packing several classes, or member by member."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,14 +25,16 @@ from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.topology import TopologyDomains, domains_of_label
 from kubenexus.state.view import Nodes
 
-_SITES = 12  # domains of a level that are tried where room alone does not tell
-_LAST = 3  # domains of the outermost level that members are asked about one by one
+_SITES = 12  # domains of a level that are tried where capacity alone does not decide
+_LAST = 3  # domains of the outermost level that are searched member by member
 _WIDE = 1 << 20  # cells of a table of domains by domains
 
 
 class GangResult(msgspec.Struct, gc=False):
-    """Placements for enough members, or a certificate; `refusal` is that of one member that found no node,
-    `unschedulable_plugins` are the plugins that limit the members."""
+    """Placements for enough members, or a diagnosis.
+
+    `refusal` is that of one member that found no node. `unschedulable_plugins` are the plugins that limit the members.
+    """
 
     placements: tuple[PodPlacement, ...] = ()
     gang_diagnosis: GangDiagnosis | None = None
@@ -41,8 +43,10 @@ class GangResult(msgspec.Struct, gc=False):
 
 
 class GangSolver:
-    """`levels` are the levels that it may choose from, the outermost last. `allowed_rows`: a mask over the rows that
-    may be chosen from, if not all may."""
+    """Solves one gang. `levels` are the levels that it may choose from, the outermost last.
+
+    `allowed_rows` is a mask over the rows that it may use; None: all.
+    """
 
     def __init__(
         self,
@@ -62,10 +66,10 @@ class GangSolver:
         for member_class in member_classes if self._outside.any() else ():
             member_class.capacity[self._outside] = 0
 
-    # --- one crew -------------------------------------------------------------------------------------------------
+    # --- one class ------------------------------------------------------------------------------------------------
 
     def fill_one_class(self, ties: list[MemberConstraint]) -> GangResult:
-        """Members that can stand in for each other: counting is enough."""
+        """Places members of one class, by counting. `ties` are their constraints besides affinity."""
         member_class, levels = self._member_classes[0], self._levels
         packing = self._packing(
             member_class,
@@ -92,7 +96,7 @@ class GangSolver:
         )
 
     def _uneven(self, candidate: DomainCandidate, packing: SpreadPacking) -> GangResult:
-        """Room for those who are missing is not enough: it has to be in the right domains of the label."""
+        """Returns the refusal of a spread gang: the capacity has to be in certain domains of the label."""
         short_domains = packing.missing_capacity(candidate.rows, self._job.minimum) if candidate.code else ()
         short = [sum(shortage.members for shortage in short_domains)]
         return self._refused(
@@ -107,16 +111,16 @@ class GangSolver:
             return SpreadPacking(member_class.capacity, self._rank, domains, constraint)
         return AntiAffinityPacking(member_class.capacity, self._rank, domains)
 
-    # --- several crews --------------------------------------------------------------------------------------------
+    # --- several classes ------------------------------------------------------------------------------------------
 
     def pack_classes(self) -> GangResult:
-        """Crews that share rows, with room as the only limit."""
+        """Places members of several classes that share rows, with capacity as the only limit."""
         counts = [member_class.size for member_class in self._member_classes]
         mixed = MultiClassPacker(self._member_classes, self._columns, self._budget)
         jointly = CombinedCapacity([member_class.capacity for member_class in self._member_classes], counts)
         chooser = self._sites(jointly, self._levels)
         best, where = PackingPlan([[] for _ in counts], exhausted=True), chooser.largest()
-        self._budget.keep(2 * mixed.price(len(where.rows)))  # whatever the narrower sites take
+        self._budget.keep(2 * mixed.price(len(where.rows)))  # so that the narrower domains cannot spend it
         for candidate in chooser.in_order(sum(counts), jointly.loose, _SITES):
             if candidate.level is self._levels[-1]:
                 self._budget.release()
@@ -134,13 +138,13 @@ class GangSolver:
         short = self._short(behind, best.members)
         return self._refused(where, best.members, short, exhausted=best.exhausted)
 
-    # --- anything else --------------------------------------------------------------------------------------------
+    # --- member by member -----------------------------------------------------------------------------------------
 
     def search_members(self, search: BacktrackingSearch) -> GangResult:
-        """Members that have to be asked about one after the other."""
+        """Places members one after the other, where plugins have to be called again after each."""
         counts = [member_class.size for member_class in self._member_classes]
         search.allow(self._affordable(), keep=sum(counts))
-        # What a row holds now says little: a member may open it for the next.
+        # The capacity of a row now is no bound: one member may make it feasible for the next.
         anywhere = CombinedCapacity([np.where(self._outside, 0, count) for count in counts], counts)
         chooser = self._sites(anywhere, self._levels[1:])
         best, where = SearchResult([]), chooser.largest()
@@ -157,7 +161,7 @@ class GangSolver:
         return self._refused(where, fit, short, said, exhausted=True, refusal=best.refusal)
 
     def _affordable(self) -> int:
-        """How many seats the budget is enough for. Raises if these are fewer than the gang needs."""
+        """Returns how many pods the budget allows to place. Raises GangLimitError if the minimum is more."""
         rows = self._columns.count
         price = max(
             placement_cells(member_class.classified.table.pod.signature, rows) for member_class in self._member_classes
@@ -168,8 +172,11 @@ class GangSolver:
         return most
 
     def _in_turn(self, search: BacktrackingSearch, candidates: list[DomainCandidate]) -> Iterator[DomainCandidate]:
-        """One seat for each member is kept for the outermost domains, those with most room first: where members fit
-        anywhere they fit there, and no gang is refused because its seats were spent on narrower ones."""
+        """Yields the candidates while the search has budget.
+
+        It keeps one placement for each member for the outermost domains, those with most capacity first. A gang that
+        fits anywhere fits there, so none is refused because narrower domains spent the budget.
+        """
         last = 0
         for candidate in candidates:
             if candidate.level is self._levels[-1]:
@@ -183,7 +190,7 @@ class GangSolver:
         return -np.bincount(level.codes, weights=rooms, minlength=level.size)
 
     def _mask(self, candidate: DomainCandidate) -> Any:
-        """None if that is everywhere, which is quicker to look through."""
+        """Returns the rows of a candidate, or None for all rows, which is faster."""
         mask = np.zeros(self._columns.size, np.bool_)
         mask[candidate.rows] = True
         mask &= ~self._outside
@@ -195,7 +202,7 @@ class GangSolver:
             sum(pod.metadata.uid not in seated for pod in member_class.pods) for member_class in self._member_classes
         ]
 
-    # --- what comes of it -----------------------------------------------------------------------------------------
+    # --- results --------------------------------------------------------------------------------------------------
 
     def _sites(self, packing: Any, levels: list[TopologyDomains]) -> DomainChooser:
         return DomainChooser(packing, levels, self._rank, self._near)
@@ -209,14 +216,14 @@ class GangSolver:
             )
             taken = [names[row] for row, members in own for _ in range(members)]
             placements += [
-                # Without keywords, and without what no gang has: a thousand of them are most of what is left to do.
+                # Positional, for speed: making a thousand placements is most of the time that is left.
                 PodPlacement(pod.key, pod.metadata.uid, node, footprint, NO_ASSIGNMENT, (), 0, None, feasible)
                 for pod, node in zip(member_class.pods, taken, strict=False)
             ]
         return tuple(placements)
 
     def _short(self, behind: list[int], fit: int) -> list[int]:
-        """For how many of each crew room is missing, given how many of it found no place."""
+        """Returns for how many members of each class capacity is missing; `behind` are those that were not placed."""
         missing, short = self._job.minimum - fit, []
         for left in behind:
             short.append(min(left, missing))
@@ -233,7 +240,7 @@ class GangSolver:
         refusal: PodResult | None = None,
         **more: Any,
     ) -> GangResult:
-        """`short`: for how many of each crew room is missing; `more` is said in the certificate, too."""
+        """Returns the refusal. `short` is the result of `_short`; `more` are further fields of the diagnosis."""
         outer = self._levels[-1]
         if outer.level and not outer.codes.any():
             unlabelled = GangDiagnosis(self._job.minimum, 0, outer.level, unlabelled=True)
@@ -255,13 +262,13 @@ class GangSolver:
         )
 
     def _not_built(self) -> str:
-        """What keeps members from nodes because its plugin is not built yet."""
+        """Returns the reason of a plugin that stands in for one that is not built yet, if it rejects nodes."""
         columns = (column for member_class in self._member_classes for column in member_class.classified.table.filters)
         refusing = (c for c in columns if stands_in(c.plugin) and c.bits is not None)
         return next((column.reasons.reasons[0].text for column in refusing if column.reasons.reasons), "")
 
     def _blamed(self, never: bool) -> frozenset[str]:
-        """Whose events may help."""
+        """Returns the plugins whose registered events may help."""
         if never:
             return frozenset({TOO_LARGE})
         limits = {TOPOLOGY} if self._levels[-1].level else set[str]()

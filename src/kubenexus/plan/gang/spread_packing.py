@@ -1,4 +1,4 @@
-"""Members of one crew evenly over the domains of a label: how many rows hold, where they go, and what they lack."""
+"""Spreads members of one class over the domains of a label: how many rows hold, where they go, and what is missing."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _TALL = 1 << 40  # higher than any domain
 
 
 class SpreadPacking:
-    """Domains of a label may differ by so many members; see `MemberConstraint`."""
+    """Packing with a limit on how many pods the domains of a label may differ by (`MemberConstraint`)."""
 
     def __init__(
         self, capacity: IntColumn, rank: IntColumn, domains: TopologyDomains, constraint: MemberConstraint
@@ -30,7 +30,7 @@ class SpreadPacking:
         self.constraint = f"spread over {domains.level} by at most {constraint.skew}"
 
     def suits(self, level: TopologyDomains, most: int) -> bool:
-        """Whether a table of the level's domains by the label's would be small enough."""
+        """Whether a table of the level's domains by the label's domains has at most `most` cells."""
         return level.size * self._domains.size <= most
 
     def capacity(self, level: TopologyDomains) -> IntColumn:
@@ -51,14 +51,14 @@ class SpreadPacking:
         return shares
 
     def _reach(self, capacity: IntColumn) -> IntColumn:
-        """How many each domain can get: none rises above the lowest that the emptiest can come to, and the skew."""
+        """Returns how many members each domain can get: up to the skew above the height that the emptiest can reach."""
         heights = (self._counts + capacity)[self._present]
         least = 0 if self._constraint.floor or not len(heights) else int(heights.min())
         top: IntColumn = np.clip(least + self._constraint.skew - self._counts, 0, capacity)
         return top
 
     def _poured(self, capacity: IntColumn, members: int) -> IntColumn:
-        """Like water: the emptiest domains first, up to one level."""
+        """Distributes members like water: into the emptiest domains first, up to one height."""
         most = self._reach(capacity)
         low, high = 0, int((self._counts + most).max(initial=0))
         while low < high:
@@ -73,11 +73,13 @@ class SpreadPacking:
             poured[code] -= 1
         return poured
 
-    # --- what is missing ------------------------------------------------------------------------------------------
+    # --- missing capacity -----------------------------------------------------------------------------------------
 
     def missing_capacity(self, rows: Any, members: int) -> tuple[DomainShortage, ...]:
-        """The least room that would have to come to which domains for so many members on these rows, which do not hold
-        them; empty if none would do: domains that have no row among these stay as they are."""
+        """Returns the least additional capacity, by domain, with which these rows would hold so many members.
+
+        Empty if no capacity would do: domains without a row among these cannot change.
+        """
         codes, size = self._domains.codes[rows], len(self._counts)
         capacity = sum_by_domain(codes, self._capacity[rows], size)
         inside = self._present & (np.bincount(codes, minlength=size) > 0)
@@ -86,8 +88,11 @@ class SpreadPacking:
         return tuple(sorted(named, key=lambda shortage: shortage.domain))
 
     def _least_more(self, capacity: IntColumn, inside: Any, members: int) -> IntColumn:
-        """A domain that all others have to wait for gets the first of it. Up to the lowest height from which enough
-        members fit, each step asks for no more in sum than the one before; beyond that it does."""
+        """Returns the least additional capacity of each domain.
+
+        Domains that limit all others get theirs first. Up to the lowest height at which enough members fit, each step
+        needs no more in sum than the one before; beyond it each needs more.
+        """
         low, high = self._heights(capacity, inside, members)
         while low < high:
             height = (low + high) // 2
@@ -100,7 +105,7 @@ class SpreadPacking:
         return min(possible, key=lambda more: int(more.sum()), default=np.zeros_like(capacity))
 
     def _heights(self, capacity: IntColumn, inside: Any, members: int) -> tuple[int, int]:
-        """Between which heights the emptiest domain may come to be."""
+        """Returns the lowest and the highest height that the emptiest domain may reach."""
         if self._constraint.floor:
             return 0, 0
         least = int((self._counts + capacity)[self._present].min(initial=_TALL))
@@ -108,7 +113,7 @@ class SpreadPacking:
         return least, max(least, min(fixed, int(self._counts.max(initial=0)) + members))
 
     def _fits_at(self, height: int, capacity: IntColumn, inside: Any) -> int:
-        """How many members, with all domains raised to that height."""
+        """Returns how many members fit with all domains raised to that height."""
         return int(
             np.clip(
                 height + self._constraint.skew - self._counts, 0, capacity + self._raised(height, capacity, inside)
@@ -120,7 +125,7 @@ class SpreadPacking:
         return raised if not self._constraint.floor else np.zeros_like(capacity)
 
     def _more_at(self, height: int, capacity: IntColumn, inside: Any, members: int) -> IntColumn | None:
-        """What each domain needs for so many members if the emptiest comes to that height; None: no room would do."""
+        """Returns what each domain needs if the emptiest reaches that height; None: no capacity would do."""
         more = self._raised(height, capacity, inside)
         behind = members - self._fits_at(height, capacity, inside)
         top = np.where(inside, np.maximum(height + self._constraint.skew - self._counts - capacity - more, 0), 0)

@@ -1,9 +1,8 @@
-"""All members of several crews on the rows, or nobody: row by row, following the most promising ways to have come so
-far.
+"""Beam search: places all members of several classes, row by row, or none. It follows the most promising states.
 
-How far one has come is how many of each crew are left, whoever sits where: rows that are alike, and orders that come to
-the same, are one state. A state is hopeless if the members that are left are worth more than the rows to come can earn,
-by any price list of the `outlook`; how close it is to that says how promising it is.
+A state is how many members of each class are left, no matter which rows the others are on. So equal rows, and orders
+with the same result, are one state. A state is hopeless if the members left are worth more than the remaining rows can
+earn, by any price list of `SearchBounds`. The further a state is from that limit, the more promising it is.
 """
 
 from typing import Any, Final
@@ -14,20 +13,20 @@ from kubenexus.plan.gang.multi_class.packing_problem import PackingPlan, Packing
 from kubenexus.plan.gang.multi_class.search_bounds import STATES, SearchBounds, tightness
 from kubenexus.plan.gang.packing import RowShare
 
-WIDTHS: Final = (16, 64, 256)  # states that are followed, in one attempt after the other
-_ROW, _STATE = 4000, 12  # cells that a look at a row costs, and a state with each of the row's ways
+WIDTHS: Final = (16, 64, 256)  # states that are followed, in one try after the other
+_ROW, _STATE = 4000, 12  # cells for a row, and for a state with each filling of the row
 
-Trail = list[tuple[Any, Any]]  # for each row: from which state each state came, and by which way
+Trail = list[tuple[Any, Any]]  # for each row: the previous state of each state, and its filling
 
 
 class BeamSearch:
-    """For one ground. `sure`: when nothing was found, there is nothing."""
+    """The search for one problem. `sure`: if it found nothing, there is no solution."""
 
     def __init__(self, problem: PackingProblem, budget: WorkBudget) -> None:
         self._problem, self._budget, self.sure = problem, budget, False
 
     def place(self) -> PackingPlan | None:
-        """Every member, or None."""
+        """Returns a plan with every member, or None."""
         usable = np.flatnonzero(self._problem.room.any(axis=0))
         if not self._problem.suffices():
             self.sure = True
@@ -47,7 +46,7 @@ class BeamSearch:
         return None
 
     def _follow(self, width: int) -> Trail | None:
-        """The last state of the trail has nobody left."""
+        """Returns a trail to a state with no members left, or None."""
         left, trail, lost = self._problem.counts[None, :], Trail(), not self._bounds.complete
         for step, sort in enumerate(self._bounds.sorts.tolist()):
             ways = self._bounds.ways[sort]
@@ -67,14 +66,14 @@ class BeamSearch:
         return None
 
     def _distinct(self, after: Any) -> Any:
-        """One of each; the one where nobody is left comes first."""
+        """Returns one index of each distinct state; the state with no members left comes first."""
         key, span = np.zeros(len(after), np.int64), 1
         for i, count in enumerate(self._problem.counts.tolist()):
             key, span = key + after[:, i] * span, span * (count + 1) % STATES
         return np.unique(key, return_index=True)[1]
 
     def _promising(self, after: Any, which: Any, step: int, width: int) -> tuple[Any, bool]:
-        """Those that are not hopeless, and of these so many; whether some were dropped."""
+        """Returns the best `width` states that are not hopeless, and whether others were dropped."""
         worth, caps = after[which] @ self._bounds.prices, self._bounds.caps[step]
         fair = (worth <= caps).all(axis=1)
         which, worth = which[fair], worth[fair]
@@ -83,7 +82,7 @@ class BeamSearch:
         return which[np.argsort(tightness(worth, caps), kind="stable")[:width]], True
 
     def _traced(self, trail: Trail) -> PackingPlan:
-        """Back from the end to who sits where, then on from the beginning: the last seats of a way may stay empty."""
+        """Returns the plan of a trail, traced from its end. The last fillings may have more members than are left."""
         bounds, at, taken = self._bounds, 0, list[tuple[int, list[int]]]()
         for step in reversed(range(len(trail))):
             origins, by = trail[step]

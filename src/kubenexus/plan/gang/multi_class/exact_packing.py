@@ -1,5 +1,8 @@
-"""As many members of several crews as the rows hold, exactly: row by row, for each number of members of the smaller
-crews the most of the largest crew that can still be placed."""
+"""Exact packing: the most members of several classes that the rows hold.
+
+Dynamic programming, row by row: for each number of members of the smaller classes, the most members of the largest
+class that fit beside them.
+"""
 
 import math
 from typing import Any
@@ -10,11 +13,11 @@ from kubenexus.base.arrays import IntColumn
 from kubenexus.plan.gang.multi_class.packing_problem import PackingPlan, PackingProblem, WorkBudget, fits_count
 from kubenexus.plan.gang.packing import RowShare
 
-_STEP = 400  # what a step costs besides its cells
+_STEP = 400  # cells for a step, besides those of its table
 
 
 class ExactPacker:
-    """For one ground."""
+    """The maximum for one problem."""
 
     def __init__(self, problem: PackingProblem, budget: WorkBudget) -> None:
         self._problem, self._budget = problem, budget
@@ -22,7 +25,7 @@ class ExactPacker:
         self._known: dict[bytes, tuple[Any, Any]] = {}
 
     def most(self) -> PackingPlan | None:
-        """None if that would take too long."""
+        """Returns a plan with the most members, or None if that would exceed the budget."""
         problem, small, large = self._problem, self._small, self._large
         if not self._affords(problem.counts) or not all(self._affords(room) for room in problem.room.T):
             return None
@@ -40,20 +43,22 @@ class ExactPacker:
         return self._traced(most, steps)
 
     def _affords(self, numbers: IntColumn) -> bool:
-        """Asked before a table is made for every combination up to these: with many kinds it would be larger than any
-        memory."""
+        """Whether a table of all combinations up to these numbers is within the budget.
+
+        Checked before the table is allocated: with many classes it would exceed the memory.
+        """
         combinations: int = math.prod(numbers[i].item() + 1 for i in self._small)
         return combinations <= self._budget.left
 
     def _usable(self) -> list[int]:
-        """Columns with room, the largest first."""
+        """Returns the columns with capacity, the largest first."""
         room = self._problem.room.sum(axis=0)
         found: list[int] = np.argsort(-room, kind="stable")[: int(np.count_nonzero(room))].tolist()
         return found
 
     def _patterns(self, column: int) -> tuple[Any, Any]:
-        """The ways to put members of the smaller crews on a row, and how many of the largest each leaves room for.
-        Rows that are alike are looked at once."""
+        """Returns the numbers of members of the smaller classes that fit on a row, and for each how many of the largest
+        class fit beside them. Equal rows are computed once."""
         free, room = self._problem.free[:, column], self._problem.room[:, column]
         key = free.tobytes() + room.tobytes()
         if key not in self._known:
@@ -81,7 +86,7 @@ class ExactPacker:
         return bad
 
     def _traced(self, most: Any, steps: list[Any]) -> PackingPlan:
-        """Back from the best end to who went where."""
+        """Returns the plan, traced from the best end."""
         totals = np.where(most >= 0, most + sum(np.indices(most.shape)), -1)
         at = np.unravel_index(int(totals.argmax()), most.shape)
         shares: list[list[RowShare]] = [[] for _ in range(self._problem.crews)]
@@ -98,7 +103,7 @@ class ExactPacker:
 
 
 def _extended(most: Any, patterns: Any, gains: Any, cap: int) -> tuple[Any, Any]:
-    """With one row more: the most of the large crew for each number of the small ones, and the pattern that gave it."""
+    """Returns the table with one row more: the most of the large class, and the pattern that gives it."""
     best, chosen = np.full(most.shape, -1, np.int64), np.zeros(most.shape, np.int32)
     for k, (pattern, gain) in enumerate(zip(patterns.tolist(), gains.tolist(), strict=True)):
         to = tuple(slice(n, None) for n in pattern)

@@ -1,7 +1,7 @@
-"""Gangs of several crews that share rows: drivers and workers, say. Room for one is no longer room for the other.
+"""Packs gangs of several classes on shared rows, such as drivers and workers: one class takes capacity from another.
 
-First quickly, in a few orders that usually work. If that fails, `beam` looks for a way to place all of them, and
-`table` for the most that can be, if the gang is small enough. A decision that ran out of its budget says so.
+First a few greedy orders, which usually succeed. Then `BeamSearch` looks for a way to place all members, and
+`ExactPacker` for the maximum, if the gang is small enough. A plan that ran out of budget is marked `exhausted`.
 """
 
 from itertools import islice, permutations
@@ -25,7 +25,7 @@ _MOST_ORDERS = 6
 
 
 class MultiClassPacker:
-    """For one decision, which has this budget left."""
+    """Packs the classes of one gang, in one decision, within the budget that is left."""
 
     def __init__(self, member_classes: list[MemberClass], columns: NodeColumns, budget: WorkBudget) -> None:
         self._member_classes, self._budget = member_classes, budget
@@ -45,7 +45,7 @@ class MultiClassPacker:
         self._tried: dict[bytes, PackingPlan] = {}
 
     def place_all(self, rows: Any, groups: Any) -> PackingPlan | None:
-        """Every member on these rows; None if no way was found, or the budget is spent."""
+        """Returns a plan with every member on these rows; None if it found none, or the budget is spent."""
         if not self._budget.spend(len(rows) * len(self._member_classes) // 4):
             return None
         problem = self._ground(rows)
@@ -57,8 +57,8 @@ class MultiClassPacker:
         return BeamSearch(problem, self._budget).place()
 
     def place_most(self, rows: Any, groups: Any) -> PackingPlan:
-        """As many members as these rows hold, if that can be found out within the budget. Asked when `place_all` found
-        no place for them anywhere."""
+        """Returns a plan with as many members as these rows hold, if the budget allows to compute that. Called when
+        `place_all` found no plan on any rows."""
         problem = self._ground(rows)
         best = self._quickly(problem, groups)
         exact = ExactPacker(problem, self._budget).most()
@@ -69,12 +69,11 @@ class MultiClassPacker:
     def _ground(self, rows: Any) -> PackingProblem:
         return PackingProblem(rows, self._free[:, rows], self._room[:, rows], self._demand, self._clash, self._counts)
 
-    # --- quickly --------------------------------------------------------------------------------------------------
+    # --- greedy orders --------------------------------------------------------------------------------------------
 
     def _quickly(self, problem: PackingProblem, groups: Any) -> PackingPlan:
-        """One crew after the other: on the fewest rows, or where those that come later lose least, for as long as the
-        budget lasts: of dozens of crews each order takes its time. Rows that were tried are not tried again, unless
-        the budget allowed for nothing."""
+        """Returns the best greedy plan within the budget: one class after the other, on the fewest rows or where later
+        classes lose least. The result is cached by rows, unless the budget allowed for nothing."""
         key = problem.rows.tobytes()
         found = self._tried.get(key)
         if found is None or not found.members:
@@ -94,7 +93,7 @@ class MultiClassPacker:
         return best
 
     def price(self, rows: int, *, frugal: bool = False) -> int:
-        """Of one order on so many rows. Looking at what others lose looks at every pair of crews."""
+        """Returns the cells of one order on so many rows. With `frugal` every pair of classes is compared."""
         crews = len(self._member_classes)
         return (ORDER + rows) * crews * (crews if frugal else 1)
 
@@ -120,7 +119,7 @@ class MultiClassPacker:
     def _cheapest(
         self, problem: PackingProblem, i: int, later: tuple[int, ...], free: Any, room: Any, members: int
     ) -> Any:
-        """The rows where the crews that come later lose least."""
+        """Returns the rows where the later classes lose least."""
         room = np.minimum(room, members)
         after = free - room * problem.demand[i][:, None]
         loss: Any = np.zeros(free.shape[1])
@@ -136,7 +135,7 @@ class MultiClassPacker:
 
 
 def _clashes(ports: list[tuple[Port, ...]]) -> Any:
-    """Which crews cannot share a row. Most ask for no ports of their node."""
+    """Returns which classes cannot share a row, because of host ports. Most have none."""
     found = np.zeros((len(ports), len(ports)), np.bool_)
     asking = [i for i, each in enumerate(ports) if each]
     for i in asking:
@@ -146,5 +145,5 @@ def _clashes(ports: list[tuple[Port, ...]]) -> Any:
 
 
 def _hardest_first(counts: IntColumn) -> list[int]:
-    """Small crews first: their members are usually the large ones."""
+    """Returns the classes in order of size, the smallest first: their members usually request most."""
     return sorted(range(len(counts)), key=lambda i: int(counts[i]))

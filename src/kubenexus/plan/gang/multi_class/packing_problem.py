@@ -1,4 +1,4 @@
-"""Rows that several crews share: what is free on each, and what the members ask for."""
+"""The packing problem of several classes: what is free on each row, and what the members request."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ import numpy as np
 from kubenexus.base.arrays import IntColumn
 from kubenexus.plan.gang.packing import RowShare
 
-BUDGET = 3_000_000  # cells that one decision may fill
+BUDGET = 3_000_000  # cells that one decision may compute, about 100 ms
 
 
 class PackingPlan(msgspec.Struct, gc=False):
-    """Shares for each crew, in the crews' order. `exhausted`: there may be better ones."""
+    """The shares of each class, in the order of the classes. `exhausted`: there may be a better plan."""
 
     shares: list[list[RowShare]]
     exhausted: bool = False
@@ -23,30 +23,35 @@ class PackingPlan(msgspec.Struct, gc=False):
 
 
 class WorkBudget(msgspec.Struct, gc=False):
-    """Work is counted in cells of tables, so that a decision ends in time and the same one ends alike everywhere."""
+    """The budget of a decision, in cells of tables. So decisions end in time, and equally on every machine."""
 
     left: int = BUDGET
     kept: int = 0
 
     def spend(self, cells: int) -> bool:
-        """Whether there was enough left."""
+        """Spends cells, and returns whether there were enough."""
         self.left -= cells
         return self.left >= 0
 
     def keep(self, cells: int) -> None:
-        """Set so many aside for later, or as many as there are."""
+        """Sets cells aside for later, or as many as are left."""
         self.kept = min(cells, max(self.left, 0))
         self.left -= self.kept
 
     def release(self) -> None:
-        """What was set aside may be spent now. What was overdrawn is not taken off it."""
+        """Returns what was set aside to the budget. An overdraft does not reduce it."""
         self.left, self.kept = max(self.left, 0) + self.kept if self.kept else self.left, 0
 
 
 class PackingProblem(msgspec.Struct, gc=False):
-    """Matrices with a column for each of `rows`: `free` of each resource, and `room` for members of each crew, were it
-    alone. `demand` is what a member of each crew asks for, `conflicts` who cannot be on one row, `counts` how many
-    there are."""
+    """Matrices with a column for each of `rows`.
+
+    free       the free amount of each resource
+    room       how many members of each class fit if no other class is placed
+    demand     what a member of each class requests
+    conflicts  which classes cannot share a row
+    counts     the members of each class
+    """
 
     rows: IntColumn
     free: Any
@@ -64,14 +69,14 @@ class PackingProblem(msgspec.Struct, gc=False):
         return int(self.counts.sum())
 
     def suffices(self) -> bool:
-        """Whether the rows have as much of everything as all members ask for: if not, no more needs to be asked."""
+        """Whether the rows have enough of each resource for all members together: a necessary condition."""
         use = np.clip(self.free, 0, self.demand.T @ self.room)
         each = self.room.sum(axis=1) >= self.counts
         return bool(each.all() and (use.sum(axis=1) >= self.counts @ self.demand).all())
 
 
 def fits_count(free: Any, demand: IntColumn) -> IntColumn:
-    """How often a demand goes into what is free, for each row."""
+    """Returns how many times the demand fits into the free amounts of each row."""
     asked = np.flatnonzero(demand)
     often: IntColumn = np.maximum(free[asked], 0) // demand[asked][:, None]
     least: IntColumn = often.min(axis=0)

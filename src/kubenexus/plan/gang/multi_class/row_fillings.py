@@ -1,4 +1,4 @@
-"""The ways to fill one row with members of several crews, so that nobody more finds room."""
+"""The ways to fill one row with members of several classes, so that no further member fits."""
 
 from typing import Any, NamedTuple
 
@@ -6,19 +6,19 @@ import numpy as np
 
 from kubenexus.plan.gang.multi_class.packing_problem import PackingProblem, WorkBudget, fits_count
 
-_MOST = 4096  # ways of one row that are looked at
-_CELLS = 8  # of a way, that are looked at in the time of one of a table
+_MOST = 4096  # fillings of one row that are kept
+_CELLS = 8  # numbers of a filling that cost as much as one cell
 
 
 class RowFillings(NamedTuple):
-    """How many members of each crew, a line for each way. `complete`: there are no others."""
+    """The members of each class, one line for each filling. `complete`: there are no other fillings."""
 
     counts: Any
     complete: bool
 
 
 def row_fillings(problem: PackingProblem, column: int, budget: WorkBudget) -> RowFillings:
-    """Only full rows: whoever needs less there leaves seats empty. None at all once the budget is spent."""
+    """Returns the fillings of a row that leave no capacity for a further member; none once the budget is spent."""
     free, room = problem.free[:, column], problem.room[:, column]
     found, complete = np.zeros((1, problem.crews), np.int64), True
     for i in range(problem.crews):
@@ -37,7 +37,7 @@ def row_fillings(problem: PackingProblem, column: int, budget: WorkBudget) -> Ro
 
 
 def _more(problem: PackingProblem, free: Any, found: Any, i: int) -> Any:
-    """How many more of a crew each way leaves room for."""
+    """Returns how many more members of a class fit beside each filling."""
     left = free[:, None] - (found @ problem.demand).T
     more = fits_count(left, problem.demand[i])
     more[(found[:, problem.conflicts[i]] > 0).any(axis=1)] = 0
@@ -45,7 +45,7 @@ def _more(problem: PackingProblem, free: Any, found: Any, i: int) -> Any:
 
 
 def _each_number(found: Any, i: int, most: Any) -> Any:
-    """Every way with nobody of the crew, with one, and so on up to the most."""
+    """Returns every filling with 0, 1, and so on up to `most` members of the class."""
     numbers = most + 1
     which = np.repeat(np.arange(len(found)), numbers)
     found = found[which]
@@ -54,5 +54,5 @@ def _each_number(found: Any, i: int, most: Any) -> Any:
 
 
 def _some(found: Any) -> Any:
-    """Not too many, at equal distances: neighbours differ least."""
+    """Returns at most _MOST fillings, at equal distances, since neighbours differ least."""
     return found if len(found) <= _MOST else found[np.linspace(0, len(found) - 1, _MOST).astype(np.int64)]

@@ -1,7 +1,7 @@
-"""What the rows of a ground can hold of several crews, and what that is worth at a number of prices.
+"""Upper bounds for the beam search, from prices of members.
 
-Whatever the prices of members: no row earns more than with its best way to be filled, so that rows together never hold
-members who are worth more than that. Prices are whole numbers: sums of them are exact, here and on any other machine.
+At any prices no row earns more than with its best filling, so all rows together never hold members that are worth more
+than the sum of these. Prices are integers, so their sums are exact on every machine.
 """
 
 import math
@@ -12,17 +12,22 @@ import numpy as np
 from kubenexus.plan.gang.multi_class.packing_problem import PackingProblem, WorkBudget
 from kubenexus.plan.gang.multi_class.row_fillings import RowFillings, row_fillings
 
-_WAYS = 128  # ways to fill a row that are followed
-_LISTS = 16  # price lists that are looked for
+_WAYS = 128  # fillings of a row that the search follows
+_LISTS = 16  # price lists that are computed, besides those by resource and by class
 _DEAR = 1 << 20  # the price of all members together
-STATES: Final = (1 << 61) - 1  # that can be told apart
+STATES: Final = (1 << 61) - 1  # states that have distinct keys
 
 
 class SearchBounds:
-    """The rows in the order in which they are to be filled: `columns` of the ground, and the sort of each.
-    `row_fillings` are those of each sort, `prices` has a column for each list, and `caps[n]` is what the rows from the
-    n-th on can earn at most. `complete`: there are no other ways. `hopeless`: all rows cannot earn what the members are
-    worth, or the budget is spent."""
+    """The rows in the order in which the search fills them, their fillings, and the bounds.
+
+    columns, sorts  the columns of the problem, and the kind of each: equal rows are one kind
+    ways            the fillings of each kind
+    prices          one column for each price list
+    caps[n]         what the rows from the n-th on can earn at most
+    complete        there are no other fillings
+    hopeless        all rows together cannot earn what the members are worth, or the budget is spent
+    """
 
     def __init__(self, problem: PackingProblem, usable: Any, budget: WorkBudget) -> None:
         alike = np.concatenate([problem.free, problem.room])[:, usable]
@@ -38,7 +43,7 @@ class SearchBounds:
         found = [self._worthwhile(each, most, np.maximum(spare, 0)) for each, most in zip(found, best, strict=True)]
         self.ways = [each.counts for each in found]
         self.complete = all(each.complete for each in found) and math.prod((problem.counts + 1).tolist()) < STATES
-        # Rows with few ways first: those with many are left to make ends meet.
+        # Rows with few fillings first: those with many can take what is left.
         sorts = sorts.reshape(-1)
         order = np.lexsort((sorts, np.array([len(each) for each in self.ways])[sorts]))
         self.columns, self.sorts = usable[order], sorts[order]
@@ -46,7 +51,7 @@ class SearchBounds:
         self.caps: Any = np.concatenate([earned, np.zeros((1, best.shape[1]))])
 
     def _worthwhile(self, found: RowFillings, best: Any, spare: Any) -> RowFillings:
-        """Without those that leave more unearned than all rows together can spare."""
+        """Drops fillings that lose more than all rows together can spare."""
         lost = best - found.counts @ self.prices
         fair = np.flatnonzero((lost <= spare).all(axis=1))
         if len(fair) <= _WAYS:
@@ -56,8 +61,10 @@ class SearchBounds:
 
 
 def _prices(problem: PackingProblem, found: list[RowFillings], often: Any) -> Any:
-    """Lists by each resource, by each crew alone, and some at which the rows earn little: what the best ways leave
-    behind becomes dearer there, what they have too much of cheaper."""
+    """Returns price lists: by each resource, by each class alone, and some at which the rows earn little.
+
+    For the latter, classes that the best fillings place too few of become dearer, and the others cheaper.
+    """
     counts, worth = problem.counts, np.ones(problem.crews)
     by_resource = problem.demand[:, problem.demand.any(axis=0)].astype(np.float64)
     lists = [*by_resource.T, *np.eye(problem.crews)]
@@ -71,7 +78,7 @@ def _prices(problem: PackingProblem, found: list[RowFillings], often: Any) -> An
 
 
 def tightness(amounts: Any, limits: Any) -> Any:
-    """How close each line comes to the limits, all taken together: the closest counts most."""
+    """Returns how close each line comes to the limits, as one number: the closest limit counts most."""
     near = amounts / np.maximum(limits, 1.0)
     for _ in range(4):
         near *= near
