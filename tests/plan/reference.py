@@ -11,7 +11,7 @@ from kubenexus.testing.harness import NodeInfo, ReferenceCluster
 from tests.plugins import reference
 
 FILTERS: dict[str, Any] = {
-    name: reference.TWINS[name]
+    name: reference.REFERENCES[name]
     for name in (
         *("NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit"),
         *("DynamicResources", "NodeDeclaredFeatures"),
@@ -24,7 +24,7 @@ WEIGHTS = {
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
 }
-SCORES: dict[str, tuple[Any, int]] = {name: (reference.TWINS[name], weight) for name, weight in WEIGHTS.items()}
+SCORES: dict[str, tuple[Any, int]] = {name: (reference.REFERENCES[name], weight) for name, weight in WEIGHTS.items()}
 # The rules above and no others, in kube-scheduler's order and with its weights.
 NODE_LOCAL = Profile(
     "node-local",

@@ -1,4 +1,4 @@
-"""A rule that looks at other pods and its naive twin must say the same: from the cached table, which is repaired and
+"""A rule that looks at other pods and its reference must say the same: from the cached table, which is repaired and
 never made anew, about some nodes, and about one."""
 
 from collections import Counter
@@ -33,7 +33,7 @@ class PluginReference(Protocol):
 def judge(
     seed: int,
     plugin: str,
-    twin: PluginReference,
+    plugin_reference: PluginReference,
     *,
     steps: int = 6,
     pods: int = 5,
@@ -48,7 +48,7 @@ def judge(
     waiting = [random_cluster.pod(f"w{i}") for i in range(pods)]
     for _ in range(steps):
         for pod in [pod for pod in waiting if random_cluster.random() < looks]:
-            seen += compare(cluster, pod, plugin, twin)
+            seen += compare(cluster, pod, plugin, plugin_reference)
             seen.update(watch(cluster, pod))
         cluster.tell(*random_cluster.event())
     return seen
@@ -64,18 +64,18 @@ def caught(look: Callable[[int], object], most: int = 80) -> bool:
     return False
 
 
-def compare(cluster: PluginCluster, pod: Pod, plugin: str, twin: PluginReference) -> Counter[str]:
+def compare(cluster: PluginCluster, pod: Pod, plugin: str, plugin_reference: PluginReference) -> Counter[str]:
     columns = cluster.ledger.nodes
     table = cluster.planner.class_cache.lookup(pod, columns).table
-    expected: Said = {name: twin.refusal(pod, node, cluster) for name, node in cluster.nodes.items()}
+    expected: Said = {name: plugin_reference.refusal(pod, node, cluster) for name, node in cluster.nodes.items()}
     for shown, said in _refusals(table, plugin, cluster):
         assert said == {name: expected[name] for name in said}, (shown, pod)
     feasible = [node for name, node in cluster.nodes.items() if not expected[name] and usable(pod, node)]
     assert {name for name, row in columns.row_of.items() if table.feasible[row]} == {n.metadata.name for n in feasible}
     seen = Counter(why[0] if why else "accepted" for why in expected.values())
-    raw = twin.scores(pod, feasible, cluster) if feasible else {}
+    raw = plugin_reference.scores(pod, feasible, cluster) if feasible else {}
     if feasible:
-        _compare_scores(table, plugin, raw, {} if raw is None else twin.normalized(raw), cluster)
+        _compare_scores(table, plugin, raw, {} if raw is None else plugin_reference.normalized(raw), cluster)
     seen["no score" if raw is None else "scores differ" if len(set(raw.values())) > 1 else "scores are equal"] += 1
     return seen
 

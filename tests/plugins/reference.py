@@ -368,10 +368,10 @@ class ImageLocality:
         return 100 * (min(max(total, least), most) - least) // (most - least)
 
 
-# All of them, by the names of the rules whose twins they are.
-TWINS: dict[str, Any] = {
-    twin.__name__: twin()
-    for twin in (
+# All of them, by the names of the rules that they are the references of.
+REFERENCES: dict[str, Any] = {
+    rule.__name__: rule()
+    for rule in (
         *(NodeName, NodeUnschedulable, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit),
         *(NodeResourcesBalancedAllocation, ImageLocality, NodeDeclaredFeatures, DynamicResources),
     )

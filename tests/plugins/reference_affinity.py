@@ -14,7 +14,7 @@ NEAR = ("node(s) didn't match pod anti-affinity rules", Code.UNSCHEDULABLE)
 UNWELCOME = ("node(s) didn't satisfy existing pods anti-affinity rules", Code.UNSCHEDULABLE)
 
 
-class NaiveAffinity:
+class ReferenceAffinity:
     """`hard_weight`: points for a node whose pods insist on this one; `own_only`: a pod without wishes has no score."""
 
     def __init__(self, hard_weight: int = 1, own_only: bool = False) -> None:

@@ -23,7 +23,7 @@ SYSTEM = [
 Wanted = list[LabelSelectorRequirement] | None  # what a pod's labels must be to count; None: no pod counts
 
 
-class NaiveSpread:
+class ReferenceSpread:
     """`defaults` are the profile's constraints; without them the system's."""
 
     def __init__(self, defaults: Sequence[TopologySpreadConstraint] | None = None) -> None:

@@ -18,7 +18,7 @@ from kubenexus.state import existing_terms
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 from tests.plugins.checked_cluster import PluginCluster, only
-from tests.plugins.reference_affinity import NaiveAffinity
+from tests.plugins.reference_affinity import ReferenceAffinity
 from tests.state.test_existing_terms import LABELS, NAMESPACES, TERMS
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -126,7 +126,7 @@ def test_a_term_that_means_every_pod_counts_however_many_there_are(monkeypatch: 
 @pytest.mark.parametrize("most", [existing_terms.MAX_TERMS_CHECKED, 1], ids=["few terms", "more than are looked at"])
 @given(RUNNING, WAITING, OWN)
 def test_pods_of_one_class_are_judged_alike(most: int, running: Any, waiting: Any, own: Any) -> None:
-    cluster, naive = PluginCluster(only("InterPodAffinity")), NaiveAffinity()
+    cluster, reference = PluginCluster(only("InterPodAffinity")), ReferenceAffinity()
     for i in range(3):
         cluster.upsert_node(a_node(f"n{i}", cpu=100, labels={ZONE: "ab"[i % 2]}))
     for name in NAMESPACES[:2]:
@@ -141,9 +141,9 @@ def test_pods_of_one_class_are_judged_alike(most: int, running: Any, waiting: An
         for i, (namespace, labels) in enumerate(waiting):
             pod = with_terms(a_pod(f"w{i}", namespace=namespace, labels=labels), own)
             classified = cluster.planner.class_cache.lookup(pod, cluster.ledger.nodes)
-            refusals = [naive.refusal(pod, node, cluster) for node in nodes]
+            refusals = [reference.refusal(pod, node, cluster) for node in nodes]
             assert [each is None for each in refusals] == classified.table.feasible.tolist()
-            judged = (refusals, naive.scores(pod, nodes, cluster))
+            judged = (refusals, reference.scores(pod, nodes, cluster))
             assert found.setdefault(classified.table.pod.signature, judged) == judged
 
 

@@ -1,4 +1,4 @@
-"""InterPodAffinity says of each node what its naive twin says, whatever happened before."""
+"""InterPodAffinity says of each node what its reference says, whatever happened before."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,7 +21,17 @@ from kubenexus.state.pod_columns import PodColumns
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_node, a_pod, a_pod_term
 from tests.plugins.checked_cluster import PluginCluster, only
 from tests.plugins.oracle_check import BEFORE, caught, compare, judge
-from tests.plugins.reference_affinity import FAR, NEAR, UNWELCOME, NaiveAffinity, away, means, near, placed, together
+from tests.plugins.reference_affinity import (
+    FAR,
+    NEAR,
+    UNWELCOME,
+    ReferenceAffinity,
+    away,
+    means,
+    near,
+    placed,
+    together,
+)
 
 seeds = st.integers(0, 2**32)
 affinity = partial(judge, plugin="InterPodAffinity")
@@ -29,19 +39,19 @@ Patch = pytest.MonkeyPatch
 
 
 @given(seed=seeds)
-def test_affinity_says_of_each_node_what_its_twin_says(seed: int) -> None:
-    affinity(seed, twin=NaiveAffinity())
+def test_affinity_says_of_each_node_what_its_reference_says(seed: int) -> None:
+    affinity(seed, plugin_reference=ReferenceAffinity())
 
 
 @given(seed=seeds, weight=st.sampled_from([0, 1, 7, 100]), own_only=st.booleans())
 def test_affinity_follows_its_arguments(seed: int, weight: int, own_only: bool) -> None:
     arguments: dict[str, Any] = {"hardPodAffinityWeight": weight, "ignorePreferredTermsOfExistingPods": own_only}
-    affinity(seed, twin=NaiveAffinity(weight, own_only), steps=3, **arguments)
+    affinity(seed, plugin_reference=ReferenceAffinity(weight, own_only), steps=3, **arguments)
 
 
 @given(seed=seeds)
 def test_affinity_keeps_saying_so_after_many_events(seed: int) -> None:
-    affinity(seed, twin=NaiveAffinity(), steps=40, pods=5, looks=0.2)
+    affinity(seed, plugin_reference=ReferenceAffinity(), steps=40, pods=5, looks=0.2)
 
 
 @given(seed=seeds, few=st.sampled_from([0, 1]), most=st.sampled_from([3, 200]))
@@ -49,7 +59,7 @@ def test_affinity_says_so_however_many_domains_there_are(seed: int, few: int, mo
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scoring, "_FEW_DOMAINS", few)
         patch.setattr(scoring, "_MOST_POINTS", most)
-        affinity(seed, twin=NaiveAffinity(), steps=10)
+        affinity(seed, plugin_reference=ReferenceAffinity(), steps=10)
 
 
 def test_classes_that_wish_the_same_follow_the_pods_together(monkeypatch: Patch) -> None:
@@ -67,7 +77,7 @@ def test_classes_that_wish_the_same_follow_the_pods_together(monkeypatch: Patch)
     for number in range(60):
         cluster.bound(a_pod(f"p{number}", labels={"app": "web"}), f"n{number % 3 * 2}")
         for pod in (classes[number % 3], classes[0], classes[-1]):
-            compare(cluster, pod, "InterPodAffinity", NaiveAffinity())
+            compare(cluster, pod, "InterPodAffinity", ReferenceAffinity())
 
 
 # --- do these tests look at anything? ---------------------------------------------------------------------------------
@@ -77,7 +87,7 @@ def seen(cluster: PluginCluster, pod: Pod) -> Iterator[str]:
     """Which of the less common things there are to see."""
     joins, avoids = near(pod).required, away(pod).required
     friends = [(p, n) for p, n in placed(cluster) if joins and all(means(t, pod, p, cluster) for t in joins)]
-    refused = {name: NaiveAffinity().refusal(pod, node, cluster) for name, node in cluster.nodes.items()}
+    refused = {name: ReferenceAffinity().refusal(pod, node, cluster) for name, node in cluster.nodes.items()}
     if joins and not all(refused.values()):
         yield "joins" if friends else "is the first"
     if len(joins) > 1 and friends and not all(refused.values()):
@@ -92,7 +102,7 @@ def seen(cluster: PluginCluster, pod: Pod) -> Iterator[str]:
         near_it = [p for p, n in placed(cluster) for t in avoids if means(t, pod, p, cluster) and together(t, node, n)]
         if refused[name] == NEAR and all(p.metadata.deletion_timestamp for p in near_it):
             yield "avoids one that is being deleted"
-    points = NaiveAffinity().scores(pod, list(cluster.nodes.values()), cluster) or {}
+    points = ReferenceAffinity().scores(pod, list(cluster.nodes.values()), cluster) or {}
     if min(points.values(), default=0) < 0 < max(points.values(), default=0):
         yield "good and bad points"
 
@@ -111,7 +121,9 @@ COMMON = [
 
 
 def test_all_that_can_happen_happens() -> None:
-    counts: Counter[str] = sum((affinity(seed, twin=NaiveAffinity(), watch=seen) for seed in range(40)), Counter())
+    counts: Counter[str] = sum(
+        (affinity(seed, plugin_reference=ReferenceAffinity(), watch=seen) for seed in range(40)), Counter()
+    )
     assert {what: counts[what] for what in RARE if counts[what] < 5} == {}
     assert {what: counts[what] for what in COMMON if counts[what] < 50} == {}
 
@@ -154,6 +166,6 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
 
 
 @pytest.mark.parametrize("mutate", MUTANTS.values(), ids=MUTANTS)
-def test_the_twin_finds_a_rule_where(mutate: Callable[[Patch], None], monkeypatch: Patch) -> None:
+def test_the_reference_finds_a_rule_where(mutate: Callable[[Patch], None], monkeypatch: Patch) -> None:
     mutate(monkeypatch)
-    assert caught(partial(affinity, twin=NaiveAffinity()))
+    assert caught(partial(affinity, plugin_reference=ReferenceAffinity()))

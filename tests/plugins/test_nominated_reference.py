@@ -1,4 +1,4 @@
-"""Where pods are nominated to a node, a pod must be fine there with them and without; so says the naive twin, too."""
+"""Where pods are nominated to a node, a pod must be fine there with them and without; so says the reference, too."""
 
 from collections import Counter
 from functools import partial
@@ -16,14 +16,14 @@ from kubenexus.testing.harness import run
 from tests.plugins.checked_cluster import PluginCluster, only
 from tests.plugins.oracle_check import BEFORE, PluginReference, caught, usable
 from tests.plugins.random_cluster import Few, RandomCluster
-from tests.plugins.reference_affinity import NaiveAffinity, away, means, near, placed
-from tests.plugins.reference_spread import NaiveSpread
+from tests.plugins.reference_affinity import ReferenceAffinity, away, means, near, placed
+from tests.plugins.reference_spread import ReferenceSpread
 
 seeds = st.integers(0, 2**32)
 
 
-def judge(seed: int, plugin: str, twin: PluginReference) -> Counter[str]:
-    """The nodes that are left to each of some pods, by our rules and by the twin's."""
+def judge(seed: int, plugin: str, plugin_reference: PluginReference) -> Counter[str]:
+    """The nodes that are left to each of some pods, by our rules and by those of the reference."""
     random_cluster, seen = (Few if plugin == "PodTopologySpread" else RandomCluster)(seed), Counter[str]()
     cluster = PluginCluster.of(random_cluster, only(*BEFORE, plugin), steps=3)
     for i in range(4):
@@ -33,8 +33,14 @@ def judge(seed: int, plugin: str, twin: PluginReference) -> Counter[str]:
         table = cluster.planner.class_cache.lookup(pod, columns).table
         yielding = filter_with_nominated_pods(pod, table, cluster.ledger.snapshot())
         rows = set(columns.row_of.values()) if yielding is None else set(columns.row_of.values()) - {*yielding.rows}
-        alone = {n for n, node in cluster.nodes.items() if usable(pod, node) and not twin.refusal(pod, node, cluster)}
-        left = {n for n in alone if skipped(twin, pod, cluster) or welcome(twin, pod, n, cluster)}
+        alone = {
+            n
+            for n, node in cluster.nodes.items()
+            if usable(pod, node) and not plugin_reference.refusal(pod, node, cluster)
+        }
+        left = {
+            n for n in alone if skipped(plugin_reference, pod, cluster) or welcome(plugin_reference, pod, n, cluster)
+        }
         assert {columns.names[row] for row in rows if table.feasible[row]} == left, pod
         seen["yields"] += left != alone
         seen["does not"] += left == alone
@@ -47,14 +53,14 @@ def waiting(random_cluster: RandomCluster, name: str, node: str = "") -> Pod:
     return msgspec.structs.replace(pod, spec=spec, status=msgspec.structs.replace(pod.status, nominated_node_name=node))
 
 
-def welcome(twin: PluginReference, pod: Pod, node: str, cluster: PluginCluster) -> bool:
-    return not twin.refusal(pod, cluster.nodes[node], cluster.with_nominees(pod, node))
+def welcome(plugin_reference: PluginReference, pod: Pod, node: str, cluster: PluginCluster) -> bool:
+    return not plugin_reference.refusal(pod, cluster.nodes[node], cluster.with_nominees(pod, node))
 
 
-def skipped(twin: PluginReference, pod: Pod, cluster: PluginCluster) -> bool:
+def skipped(plugin_reference: PluginReference, pod: Pod, cluster: PluginCluster) -> bool:
     """Upstream does not ask about pod affinity at all where neither the pod nor anybody who runs insists on something:
     those who are nominated are then not asked either."""
-    if not isinstance(twin, NaiveAffinity) or near(pod).required or away(pod).required:
+    if not isinstance(plugin_reference, ReferenceAffinity) or near(pod).required or away(pod).required:
         return False
     minded = [
         term.topology_key in node.metadata.labels
@@ -65,18 +71,21 @@ def skipped(twin: PluginReference, pod: Pod, cluster: PluginCluster) -> bool:
     return not any(minded)
 
 
-TWINS: dict[str, PluginReference] = {"InterPodAffinity": NaiveAffinity(), "PodTopologySpread": NaiveSpread()}
+REFERENCES: dict[str, PluginReference] = {
+    "InterPodAffinity": ReferenceAffinity(),
+    "PodTopologySpread": ReferenceSpread(),
+}
 
 
-@pytest.mark.parametrize("plugin", TWINS)
+@pytest.mark.parametrize("plugin", REFERENCES)
 @given(seed=seeds)
-def test_nominated_pods_are_counted_as_the_twin_counts_them(plugin: str, seed: int) -> None:
-    judge(seed, plugin, TWINS[plugin])
+def test_nominated_pods_are_counted_as_the_reference_counts_them(plugin: str, seed: int) -> None:
+    judge(seed, plugin, REFERENCES[plugin])
 
 
-@pytest.mark.parametrize("plugin", TWINS)
+@pytest.mark.parametrize("plugin", REFERENCES)
 def test_pods_do_yield(plugin: str) -> None:
-    seen: Counter[str] = sum((judge(seed, plugin, TWINS[plugin]) for seed in range(40)), Counter())
+    seen: Counter[str] = sum((judge(seed, plugin, REFERENCES[plugin]) for seed in range(40)), Counter())
     assert seen["yields"] >= 10
 
 
@@ -92,6 +101,6 @@ def test_what_a_nominated_pod_avoids_counts_whatever_label_it_is_about() -> None
     assert done.then([pod]).placements == {"p": "n2"}
 
 
-def test_the_twin_finds_a_rule_that_does_not_know_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reference_finds_a_rule_that_does_not_know_the_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PodColumns, "nominated", lambda *_: None)
-    assert caught(partial(judge, plugin="InterPodAffinity", twin=NaiveAffinity()), most=200)
+    assert caught(partial(judge, plugin="InterPodAffinity", plugin_reference=ReferenceAffinity()), most=200)

@@ -1,4 +1,4 @@
-"""Every built-in rule looks at all nodes at once, and must say what its naive twin says about each."""
+"""Every built-in rule looks at all nodes at once, and must say what its reference says about each."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ from kubenexus.testing.strategies import FPGA, GPU, NODES, STORAGE, TERMS, clust
 from tests.plugins import reference
 
 NO_NODES_IN_THEIR_ANSWERS = {"SchedulingGates", "PrioritySort"}
-# They look beyond a node, at other pods or volumes, and so do their twins: see `test_affinity_twins`,
-# `test_spread_twins` and `tests/volumes`.
+# They look beyond a node, at other pods or volumes, and so do their references: see `test_affinity_reference`,
+# `test_spread_reference` and `tests/volumes`.
 BEYOND_A_NODE = {
     *("InterPodAffinity", "PodTopologySpread"),
     *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
@@ -44,9 +44,9 @@ PARSABLE = [term for term in TERMS if reference.term_parses(term)]
 
 @settings(max_examples=3 * settings().max_examples)
 @given(cluster=clusters(), pod=pods(claiming=True), named=st.sampled_from(["", *NODES, "n9"]))
-def test_every_rule_says_of_each_node_what_its_twin_says(cluster: CheckedCluster, pod: Pod, named: str) -> None:
-    for name, twin in reference.TWINS.items():
-        assert_matches_reference(BUILT_IN[name]({}), twin, on_node(pod, named) if name == "NodeName" else pod, cluster)
+def test_every_rule_says_of_each_node_what_its_reference_says(cluster: CheckedCluster, pod: Pod, named: str) -> None:
+    for name, rule in reference.REFERENCES.items():
+        assert_matches_reference(BUILT_IN[name]({}), rule, on_node(pod, named) if name == "NodeName" else pod, cluster)
 
 
 @given(
@@ -56,7 +56,7 @@ def test_every_rule_says_of_each_node_what_its_twin_says(cluster: CheckedCluster
     resources=st.sampled_from(RESOURCES),
     shape=st.sampled_from(SHAPES),
 )
-def test_a_scoring_strategy_weighs_its_resources_as_its_twin_does(
+def test_a_scoring_strategy_weighs_its_resources_as_its_reference_does(
     kind: str, cluster: CheckedCluster, pod: Pod, resources: list[Any], shape: list[Any]
 ) -> None:
     strategy = {
@@ -114,8 +114,8 @@ def test_room_is_how_often_a_pod_can_be_placed_before_it_is_refused(cluster: Che
             assert_capacity(plugin({}), pod, cluster.ledger)
 
 
-def test_no_built_in_rule_is_without_a_twin() -> None:
-    assert BUILT_IN.keys() - BEYOND_A_NODE == reference.TWINS.keys() | NO_NODES_IN_THEIR_ANSWERS
+def test_no_built_in_rule_is_without_a_reference() -> None:
+    assert BUILT_IN.keys() - BEYOND_A_NODE == reference.REFERENCES.keys() | NO_NODES_IN_THEIR_ANSWERS
 
 
 def plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""PodTopologySpread says of each node what its naive twin says, whatever happened before."""
+"""PodTopologySpread says of each node what its reference says, whatever happened before."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ from kubenexus.testing.builders import ZONE, a_node, a_pod
 from tests.plugins.checked_cluster import PluginCluster, only
 from tests.plugins.oracle_check import BEFORE, caught, compare, judge
 from tests.plugins.random_cluster import RandomCluster
-from tests.plugins.reference_spread import SKEWED, UNLABELLED, NaiveSpread, belonging, counts_for, own_pods
+from tests.plugins.reference_spread import SKEWED, UNLABELLED, ReferenceSpread, belonging, counts_for, own_pods
 
 seeds = st.integers(0, 2**32)
 spreading = partial(judge, plugin="PodTopologySpread")
@@ -34,8 +34,8 @@ Patch = pytest.MonkeyPatch
 
 
 @given(seed=seeds)
-def test_spreading_says_of_each_node_what_its_twin_says(seed: int) -> None:
-    spreading(seed, twin=NaiveSpread())
+def test_spreading_says_of_each_node_what_its_reference_says(seed: int) -> None:
+    spreading(seed, plugin_reference=ReferenceSpread())
 
 
 @given(seed=seeds)
@@ -47,12 +47,14 @@ def by_profile(seed: int, **options: Any) -> Counter[str]:
     """Hard and soft ones; they have no selector, because a pod's services and controller are asked instead."""
     wanted = [msgspec.structs.replace(each, label_selector=None) for each in RandomCluster(seed).constraints()]
     listed = [msgspec.json.decode(encode(each)) for each in wanted]
-    return spreading(seed, twin=NaiveSpread(wanted), defaultingType="List", defaultConstraints=listed, **options)
+    return spreading(
+        seed, plugin_reference=ReferenceSpread(wanted), defaultingType="List", defaultConstraints=listed, **options
+    )
 
 
 @given(seed=seeds)
 def test_spreading_keeps_saying_so_after_many_events(seed: int) -> None:
-    spreading(seed, twin=NaiveSpread(), steps=40, pods=5, looks=0.2)
+    spreading(seed, plugin_reference=ReferenceSpread(), steps=40, pods=5, looks=0.2)
 
 
 @given(seed=seeds)
@@ -60,7 +62,7 @@ def test_spreading_says_so_however_many_domains_and_combinations_there_are(seed:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spread, "_FEW", 0)
         patch.setattr(scoring, "_PLAIN", 0)
-        spreading(seed, twin=NaiveSpread(), steps=10)
+        spreading(seed, plugin_reference=ReferenceSpread(), steps=10)
 
 
 def test_by_default_an_empty_zone_is_that_of_nodes_without_one() -> None:
@@ -71,11 +73,11 @@ def test_by_default_an_empty_zone_is_that_of_nodes_without_one() -> None:
     cluster.group_seen(Service(metadata=ObjectMeta(namespace="default"), spec=ServiceSpec(selector={"app": "web"})))
     for name in ("p0", "p1"):
         cluster.bound(a_pod(name, labels={"app": "web"}), "outside")
-    raw = NaiveSpread().scores(a_pod(labels={"app": "web"}), list(cluster.nodes.values()), cluster)
+    raw = ReferenceSpread().scores(a_pod(labels={"app": "web"}), list(cluster.nodes.values()), cluster)
     assert raw == {"blank": 9, "outside": 5, "inside": 6}
-    compare(cluster, a_pod(labels={"app": "web"}), "PodTopologySpread", NaiveSpread())
+    compare(cluster, a_pod(labels={"app": "web"}), "PodTopologySpread", ReferenceSpread())
     cluster.gone("p0")
-    compare(cluster, a_pod(labels={"app": "web"}), "PodTopologySpread", NaiveSpread())
+    compare(cluster, a_pod(labels={"app": "web"}), "PodTopologySpread", ReferenceSpread())
 
 
 def test_classes_that_spread_alike_follow_the_pods_together() -> None:
@@ -88,7 +90,7 @@ def test_classes_that_spread_alike_follow_the_pods_together() -> None:
     for number in range(12):
         cluster.bound(a_pod(f"p{number}", labels={"app": "web"}), f"n{number * number % 5}")
         for pod in (classes[number % 3], classes[0], classes[-1]):
-            compare(cluster, pod, "PodTopologySpread", NaiveSpread())
+            compare(cluster, pod, "PodTopologySpread", ReferenceSpread())
 
 
 def test_combinations_that_are_too_many_for_codes() -> None:
@@ -106,7 +108,7 @@ def test_combinations_that_are_too_many_for_codes() -> None:
     pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, topology_spread_constraints=wanted))
     for number in range(4):
         cluster.bound(a_pod(f"p{number}", labels={"app": "web"}), f"n{number}")
-        assert compare(cluster, pod, "PodTopologySpread", NaiveSpread())["scores differ"]
+        assert compare(cluster, pod, "PodTopologySpread", ReferenceSpread())["scores differ"]
 
 
 # --- do these tests look at anything? ---------------------------------------------------------------------------------
@@ -133,7 +135,7 @@ def seen(cluster: PluginCluster, pod: Pod) -> Iterator[str]:
             yield "pods of the same version"
         if any(p.metadata.deletion_timestamp and p.metadata.namespace == pod.metadata.namespace for p in running):
             yield "pods that are being deleted"
-    points = NaiveSpread().scores(pod, list(nodes), cluster) or {}
+    points = ReferenceSpread().scores(pod, list(nodes), cluster) or {}
     if own and len(set(points.values())) > 2 and -1 in points.values():
         yield "nodes that take no part"
 
@@ -146,7 +148,9 @@ COMMON = [
 
 
 def test_all_that_can_happen_happens() -> None:
-    counts: Counter[str] = sum((spreading(seed, twin=NaiveSpread(), watch=seen) for seed in range(40)), Counter())
+    counts: Counter[str] = sum(
+        (spreading(seed, plugin_reference=ReferenceSpread(), watch=seen) for seed in range(40)), Counter()
+    )
     assert {what: counts[what] for what in RARE if counts[what] < 10} == {}
     assert {what: counts[what] for what in COMMON if counts[what] < 50} == {}
 
@@ -206,6 +210,6 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
 
 
 @pytest.mark.parametrize("mutate", MUTANTS.values(), ids=MUTANTS)
-def test_the_twin_finds_a_rule_where(mutate: Callable[[Patch], None], monkeypatch: Patch) -> None:
+def test_the_reference_finds_a_rule_where(mutate: Callable[[Patch], None], monkeypatch: Patch) -> None:
     mutate(monkeypatch)
-    assert caught(partial(spreading, twin=NaiveSpread()))
+    assert caught(partial(spreading, plugin_reference=ReferenceSpread()))
