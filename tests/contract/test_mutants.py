@@ -28,13 +28,13 @@ def no_conflicts(patch: Patch) -> None:
 
 def a_lost_delete(patch: Patch) -> None:
     """Nobody who watches hears of a deletion."""
-    right = watching.Watch._hear
+    right = watching.Watch._changed
 
     def wrong(self: watching.Watch, change: StoreChange) -> None:
         if change.type != DELETED:
             right(self, change)
 
-    patch.setattr(watching.Watch, "_hear", wrong)
+    patch.setattr(watching.Watch, "_changed", wrong)
 
 
 def a_selector_ignored(patch: Patch) -> None:

@@ -65,21 +65,21 @@ class Desk:
 
     def take(self, now: float, *whats: str) -> list[WorkItem]:
         """What is due, all of it or only this; the rest is done in silence."""
-        due = self.agents.chores.due(now, 100)
-        wanted = [chore for chore in due if not whats or chore.what in whats]
-        for chore in due:
-            if chore not in wanted:
-                self.agents.finished(chore, now)
+        due = self.agents.work_queue.due(now, 100)
+        wanted = [item for item in due if not whats or item.what in whats]
+        for item in due:
+            if item not in wanted:
+                self.agents.finished(item, now)
         return wanted
 
     def say(self, now: float, *whats: str, error: KubeNexusError | None = None) -> list[tuple[str, Any]]:
         """The calls that are due, as (request, body); each is answered at once."""
         said = []
-        for chore in self.take(now, *whats):
-            call = self.agents.call(chore, now)
+        for item in self.take(now, *whats):
+            call = self.agents.call(item, now)
             if call is not None:
                 said.append((str(call), json.loads(call.body)))
-            self.agents.finished(chore, now, error)
+            self.agents.finished(item, now, error)
         return said
 
 
@@ -257,19 +257,19 @@ def test_heartbeats_go_on_and_make_the_lease_where_there_is_none() -> None:
     assert [len(desk.say(NOW + 10 + 10 * i, "renew")) for i in range(1, 4)] == [1, 1, 1]
     assert len(desk.say(NOW + 300, "heartbeat")) == 1
     desk.agents.node_gone("n1")
-    assert desk.agents.chores.next_due() is None
+    assert desk.agents.work_queue.next_due() is None
 
 
 def test_without_leases_only_the_status_beats() -> None:
     desk = Desk(AgentSettings(renew=0))
-    assert {chore.what for chore in desk.agents.chores.due(NOW + 1000, 10)} == {"heartbeat"}
+    assert {item.what for item in desk.agents.work_queue.due(NOW + 1000, 10)} == {"heartbeat"}
 
 
 def test_the_heartbeats_of_many_nodes_are_spread_over_the_period() -> None:
     agents = Agents(AgentSettings(renew=10))
     for number in range(1000):
         agents.node_seen(a_node(f"n{number}"), NOW)
-    by_second = [len(agents.chores.due(NOW + second + 1, 10_000)) for second in range(10)]
+    by_second = [len(agents.work_queue.due(NOW + second + 1, 10_000)) for second in range(10)]
     assert all(90 <= count <= 110 for count in by_second), by_second
 
 

@@ -41,16 +41,16 @@ def serve(kubeconfig_out: Path | None, seed: int | None, **said: Any) -> None:
     from kubenexus.sim.apiserver.serving import ServingOptions
 
     files = (said["tls_cert_file"], said["tls_private_key_file"])
-    door = ServingOptions(said["host"], said["port"], said["token"], *files)
+    options = ServingOptions(said["host"], said["port"], said["token"], *files)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(door, kubeconfig_out, random.Random(seed), said["nodes"], said["controllers"]))
+            runner.run(_serve(options, kubeconfig_out, random.Random(seed), said["nodes"], said["controllers"]))
     except KubeNexusError as error:
         raise click.ClickException(str(error)) from None
 
 
 async def _serve(
-    door: "ServingOptions", kubeconfig: Path | None, rng: random.Random, nodes: int, controllers: bool
+    options: "ServingOptions", kubeconfig: Path | None, rng: random.Random, nodes: int, controllers: bool
 ) -> None:
     from kubenexus.base.clock import WallClock
     from kubenexus.sim.apiserver.serving import write_kubeconfig
@@ -58,12 +58,12 @@ async def _serve(
 
     ended, clock = interrupt_event(), WallClock()  # before the address is printed: a reader may send a signal at once
     wanted = _wanted(nodes, controllers, clock)
-    async with open_embedded_cluster(door, clock, rng, wanted, lambda line: click.echo(line, err=True)) as box:
+    async with open_embedded_cluster(options, clock, rng, wanted, lambda line: click.echo(line, err=True)) as embedded:
         if kubeconfig is not None:
-            write_kubeconfig(box.served, kubeconfig)
+            write_kubeconfig(embedded.served, kubeconfig)
         what = f"a cluster of {nodes} nodes" if nodes else "an empty cluster"
-        click.echo(f"serving {what} at {box.served.address}; Ctrl-C ends it")
-        how = f"--kubeconfig={kubeconfig}" if kubeconfig is not None else f"--server={box.served.address}"
+        click.echo(f"serving {what} at {embedded.served.address}; Ctrl-C ends it")
+        how = f"--kubeconfig={kubeconfig}" if kubeconfig is not None else f"--server={embedded.served.address}"
         click.echo(f"  kubectl {how} get nodes")
         await ended.wait()
 

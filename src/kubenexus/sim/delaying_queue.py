@@ -33,12 +33,12 @@ class DelayingQueue:
 
     def plan(self, what: str, whom: str, when: float) -> None:
         """Schedules the item for that time and no other. If it is being processed, it runs once more afterwards."""
-        chore = WorkItem(what, whom, when)
-        if chore.key in self._doing:
-            self._again[chore.key] = chore
+        item = WorkItem(what, whom, when)
+        if item.key in self._doing:
+            self._again[item.key] = item
             return
-        self._forget(chore.key)
-        self._slots[chore.key] = self._heap.push(when, chore)
+        self._forget(item.key)
+        self._slots[item.key] = self._heap.push(when, item)
 
     def plan_by(self, what: str, whom: str, when: float) -> None:
         """Schedules the item by that time: an earlier time stays, and an item being processed is not repeated."""
@@ -66,10 +66,10 @@ class DelayingQueue:
             taken.append(first)
         return taken
 
-    def finish(self, chore: WorkItem) -> None:
+    def finish(self, item: WorkItem) -> None:
         """Marks the item as processed, or given up."""
-        self._doing.discard(chore.key)
-        again = self._again.pop(chore.key, None)
+        self._doing.discard(item.key)
+        again = self._again.pop(item.key, None)
         if again is not None:
             self.plan(again.what, again.whom, again.when)
 

@@ -38,7 +38,7 @@ class EmbeddedCluster(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def open_embedded_cluster(
-    door: ServingOptions,
+    options: ServingOptions,
     clock: Clock,
     rng: random.Random,
     wanted: EmbeddedClusterSpec,
@@ -47,13 +47,13 @@ async def open_embedded_cluster(
     """Runs a cluster within the `with` and removes it afterwards. Raises KubeNexusError, e.g. for a port in use."""
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubenexus-box-")))
-        served = await serve(door, clock, rng)
+        served = await serve(options, clock, rng)
         stack.push_async_callback(served.close)
         write_kubeconfig(served, folder / "kubeconfig")
         client = ApiClient(load_client_config(ClientOptions(kubeconfig=str(folder / "kubeconfig")), clock), clock)
         stack.push_async_callback(client.close)
         if wanted.controllers:
-            await stack.enter_async_context(running(served.server, clock, token=door.token))
+            await stack.enter_async_context(running(served.server, clock, token=options.token))
         if wanted.agents is not None:
             live = AgentRunner(client, Agents(wanted.agents), clock, rng=rng, report=report)
             await live.register(wanted.nodes)

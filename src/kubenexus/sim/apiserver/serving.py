@@ -39,13 +39,13 @@ class ServingOptions(msgspec.Struct, frozen=True):
 class ServedCluster:
     """A cluster that listens on a port. The owner must call `close`."""
 
-    def __init__(self, server: ApiServer, listener: Listener, door: ServingOptions, authority: str) -> None:
-        self.server, self._listener, self._door, self._authority = server, listener, door, authority
+    def __init__(self, server: ApiServer, listener: Listener, options: ServingOptions, authority: str) -> None:
+        self.server, self._listener, self._options, self._authority = server, listener, options, authority
 
     @property
     def address(self) -> str:
-        host = f"[{self._door.host}]" if ":" in self._door.host else self._door.host
-        return f"{'https' if self._door.secure else 'http'}://{host}:{self._listener.port}"
+        host = f"[{self._options.host}]" if ":" in self._options.host else self._options.host
+        return f"{'https' if self._options.secure else 'http'}://{host}:{self._listener.port}"
 
     def kubeconfig(self) -> str:
         """Returns a kubeconfig for kubectl and other clients. JSON is valid YAML."""
@@ -53,7 +53,7 @@ class ServedCluster:
         if self._authority:
             cluster["certificate-authority-data"] = base64.b64encode(self._authority.encode()).decode()
             cluster["tls-server-name"] = "localhost"
-        user = {"token": self._door.token} if self._door.token else {}
+        user = {"token": self._options.token} if self._options.token else {}
         content = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -68,16 +68,16 @@ class ServedCluster:
         await self._listener.close()
 
 
-async def serve(door: ServingOptions, clock: Clock, rng: random.Random) -> ServedCluster:
+async def serve(options: ServingOptions, clock: Clock, rng: random.Random) -> ServedCluster:
     """Starts an empty cluster. Raises KubeNexusError if the port is in use, or if a host beyond the loopback has no
     token."""
-    if not door.token and not _loopback(door.host):
-        raise KubeNexusError(f"--host {door.host} is open to others: set --token, or serve the loopback only")
-    context = await _context(door)
-    server = ApiServer(clock, rng, token=door.token)
-    listener = await listen(server, door.host, door.port, context)
-    authority = await _authority(listener.port, door) if context else ""
-    return ServedCluster(server, listener, door, authority)
+    if not options.token and not _loopback(options.host):
+        raise KubeNexusError(f"--host {options.host} is open to others: set --token, or serve the loopback only")
+    context = await _context(options)
+    server = ApiServer(clock, rng, token=options.token)
+    listener = await listen(server, options.host, options.port, context)
+    authority = await _authority(listener.port, options) if context else ""
+    return ServedCluster(server, listener, options, authority)
 
 
 def write_kubeconfig(served: ServedCluster, path: Path) -> None:
@@ -114,18 +114,18 @@ def _loopback(host: str) -> bool:
         return host == "localhost"
 
 
-async def _context(door: ServingOptions) -> ssl.SSLContext | None:
-    if door.certificate:
-        return server_context(door.certificate, door.key or door.certificate)
-    return await self_signed(door.host) if door.token else None
+async def _context(options: ServingOptions) -> ssl.SSLContext | None:
+    if options.certificate:
+        return server_context(options.certificate, options.key or options.certificate)
+    return await self_signed(options.host) if options.token else None
 
 
-async def _authority(port: int, door: ServingOptions) -> str:
+async def _authority(port: int, options: ServingOptions) -> str:
     """Returns the certificate authority for clients: a self-signed certificate is its own, for files it is unknown
     ("")."""
-    if door.certificate:
+    if options.certificate:
         return ""
-    host = door.host if _loopback(door.host) else "127.0.0.1"
+    host = options.host if _loopback(options.host) else "127.0.0.1"
     try:
         return await asyncio.to_thread(ssl.get_server_certificate, (host, port), timeout=5)
     except OSError:

@@ -43,7 +43,7 @@ class StoreChange:
         self.cache: dict[Any, Any] = {}
 
 
-Hear = Callable[[StoreChange], None]
+ChangeListener = Callable[[StoreChange], None]
 
 
 class Collection:
@@ -51,7 +51,7 @@ class Collection:
 
     def __init__(self, length: int) -> None:
         self.objects: dict[str, bytes] = {}
-        self.listeners: list[Hear] = []
+        self.listeners: list[ChangeListener] = []
         self.floor = 0  # the log may lack changes up to this version
         self.log: deque[StoreChange] = deque()
         self._length = length
@@ -73,8 +73,8 @@ class Collection:
         self.log.append(change)
         if len(self.log) > self._length:
             self.floor = self.log.popleft().version
-        for hear in self.listeners:
-            hear(change)
+        for listener in self.listeners:
+            listener(change)
 
     def replace(self, objects: dict[str, bytes], version: int) -> None:
         """Replaces all objects and clears the log."""
@@ -148,14 +148,14 @@ class Store:
         for name in {*self._collections, *backup.objects}:
             self.collection(name).replace(backup.objects.get(name, {}), backup.version)
 
-    def listen(self, resource: str, hear: Hear) -> Callable[[], None]:
-        """Calls `hear`, which must not write, with every later change of the resource. Returns a function that
+    def listen(self, resource: str, listener: ChangeListener) -> Callable[[], None]:
+        """Calls `listener`, which must not write, with every later change of the resource. Returns a function that
         unsubscribes."""
         collection = self.collection(resource)
         # A new list each time: a listener may unsubscribe while the old list is iterated.
-        collection.listeners = [*collection.listeners, hear]
+        collection.listeners = [*collection.listeners, listener]
 
         def leave() -> None:
-            collection.listeners = [each for each in collection.listeners if each is not hear]
+            collection.listeners = [each for each in collection.listeners if each is not listener]
 
         return leave

@@ -47,11 +47,11 @@ class Watch:
         else:
             try:
                 for change in store.collection(self._kind.store).since(self._from):
-                    self._hear(change)
+                    self._changed(change)
             except Compacted as error:
                 sink(_line("ERROR", encode(StatusError(410, "Expired", str(error)).status())))
                 return
-        self._leave = store.listen(self._kind.store, self._hear)
+        self._leave = store.listen(self._kind.store, self._changed)
 
     def close(self) -> None:
         self._leave()
@@ -79,7 +79,7 @@ class Watch:
         scope = self._scope
         return not scope or key == scope or (scope.endswith("/") and key.startswith(scope))
 
-    def _hear(self, change: StoreChange) -> None:
+    def _changed(self, change: StoreChange) -> None:
         if change.version <= self._from or not self._within(change.key):
             return
         type, data = change.type, change.data

@@ -33,7 +33,7 @@ def reconcile(item: Item, pods: Sequence[Pod], _: ControllerCache, now: float) -
         return ReconcileResult(
             status,
             [*counted, *(owner_refs.delete_child(pod) for pod in tally.active)],
-            _burial(item, now),
+            _deletion_time(item, now),
             verdict.notes,
         )
     if item["spec"].get("suspend"):
@@ -123,7 +123,7 @@ def _afterwards(item: Item, pods: Sequence[Pod], tally: JobPodCounts, now: float
     """Handles a finished job: deletes running pods, and the job itself after its time to live."""
     calls = [remove_finalizer(pod) for pod in pods if TRACKING in pod.metadata.finalizers]
     calls += [owner_refs.delete_child(pod) for pod in tally.active]
-    until = _burial(item, now)
+    until = _deletion_time(item, now)
     if until is not None and until <= now:
         meta = item["metadata"]
         body = verbs.delete(owner_refs.RESOURCES[JOBS], meta["namespace"], meta["name"], meta["uid"])
@@ -131,7 +131,7 @@ def _afterwards(item: Item, pods: Sequence[Pod], tally: JobPodCounts, now: float
     return ReconcileResult(job_status.quiet(item["status"], tally), calls, until)
 
 
-def _burial(item: Item, now: float) -> float | None:
+def _deletion_time(item: Item, now: float) -> float | None:
     """Returns when a finished job is to be deleted, or None."""
     seconds = item["spec"].get("ttlSecondsAfterFinished")
     if seconds is None:

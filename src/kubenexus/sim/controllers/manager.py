@@ -59,7 +59,7 @@ class ControllerManager:
         self._turns: dict[str, dict[str, None]] = {resource: {} for resource in WORKLOADS}
         self._later = DelayingQueue()
         self._failures: dict[Key, int] = {}
-        self._telling: Key | None = None
+        self._writing_status: Key | None = None
         self._cache = ControllerCache(server.core.store, self._concerned)
 
     def close(self) -> None:
@@ -77,9 +77,9 @@ class ControllerManager:
 
     def run(self, most: int = MAX_RECONCILES) -> None:
         """Reconciles up to `most` workloads. Call again while it is not idle, and at `next_due`."""
-        for chore in self._later.due(self._clock.now(), most):
-            self._later.finish(chore)
-            self._turns[chore.what][chore.whom] = None
+        for item in self._later.due(self._clock.now(), most):
+            self._later.finish(item)
+            self._turns[item.what][item.whom] = None
         for _ in range(most):
             key = self._next()
             if key is None:
@@ -89,7 +89,7 @@ class ControllerManager:
     # ---- the queue ---------------------------------------------------------------------------------------------------
 
     def _concerned(self, key: Key) -> None:
-        if key == self._telling:  # the reconciler knows the status that it has just written
+        if key == self._writing_status:  # the reconciler knows the status that it has just written
             return
         idle = self.idle
         self._turns[key[0]][key[1]] = None
@@ -158,11 +158,11 @@ class ControllerManager:
             return True
         new = {**item, "metadata": {**meta, "annotations": {**said, **annotations}}, "status": status}
         call = verbs.update(owner_refs.RESOURCES[resource], meta["namespace"], meta["name"], new, part="status")
-        self._telling = resource, f"{meta['namespace']}/{meta['name']}"
+        self._writing_status = resource, f"{meta['namespace']}/{meta['name']}"
         try:
             return self._send(call).code < 300
         finally:
-            self._telling = None
+            self._writing_status = None
 
     def _all(self, item: Item | None, calls: Sequence[Call], resource: str = "") -> bool:
         """Sends the calls. Returns False after the first refusal; the others would be refused as well and are tried

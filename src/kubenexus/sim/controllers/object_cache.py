@@ -49,7 +49,7 @@ class ChildIndex(Generic[Child]):
         if before is not None:
             self._take_away(key, before)
         if child is not None:
-            self.all[key] = self._shelf(child)[key] = child
+            self.all[key] = self._siblings(child)[key] = child
         return before, child
 
     def of(self, owner: Key) -> list[Child]:
@@ -62,12 +62,12 @@ class ChildIndex(Generic[Child]):
 
     def _take_away(self, key: str, child: Child) -> None:
         """Removes a child, and the entry of its controller with the last child: jobs come and go by the thousand."""
-        place = self._shelf(child)
+        place = self._siblings(child)
         place.pop(key, None)
         if not place and child.owner is not None:
             self._owned.pop(child.owner, None)
 
-    def _shelf(self, child: Child) -> dict[str, Child]:
+    def _siblings(self, child: Child) -> dict[str, Child]:
         if child.controller is None:
             return self._free.setdefault(child.metadata.namespace, {})
         owner = child.owner
@@ -83,11 +83,11 @@ class ControllerCache:
         self.pods: ChildIndex[Pod] = ChildIndex()
         self.sets: ChildIndex[Owned] = ChildIndex()
         self.nodes: dict[str, Node] = {}
-        self._leave = [store.listen(resource, hear) for resource, hear in self._hearing()]
-        for resource, hear in self._hearing():
+        self._leave = [store.listen(resource, listener) for resource, listener in self._listeners()]
+        for resource, listener in self._listeners():
             collection = store.collection(resource)
             for key in collection.keys():  # noqa: SIM118 - not a dict
-                hear(StoreChange(0, "ADDED", key, collection.objects[key], None))
+                listener(StoreChange(0, "ADDED", key, collection.objects[key], None))
 
     def close(self) -> None:
         """Unsubscribes from the store."""
@@ -102,7 +102,7 @@ class ControllerCache:
 
     # ---- changes of the store ----------------------------------------------------------------------------------------
 
-    def _hearing(self) -> Iterator[tuple[str, Callable[[StoreChange], None]]]:
+    def _listeners(self) -> Iterator[tuple[str, Callable[[StoreChange], None]]]:
         yield NODES, self._node
         for resource in WORKLOADS:
             yield resource, functools.partial(self._workload, resource)

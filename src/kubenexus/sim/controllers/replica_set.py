@@ -30,16 +30,16 @@ def surplus(active: Sequence[Pod], count: int) -> list[Pod]:
     young."""
     if count <= 0:
         return []
-    crowd = Counter(pod.spec.node_name for pod in active if pod.spec.node_name)
-    return sorted(active, key=_missed(crowd))[:count]
+    pods_on_node = Counter(pod.spec.node_name for pod in active if pod.spec.node_name)
+    return sorted(active, key=_deletion_order(pods_on_node))[:count]
 
 
-def _missed(crowd: Counter[str]) -> Callable[[Pod], tuple[Any, ...]]:
+def _deletion_order(pods_on_node: Counter[str]) -> Callable[[Pod], tuple[Any, ...]]:
     def rank(pod: Pod) -> tuple[Any, ...]:
         node, since = pod.spec.node_name, pod.ready_since
         placed = (bool(node), _PHASES.get(pod.status.phase, 0), since is not None)
         age = (-(since or 0.0), -parse_timestamp(pod.metadata.creation_timestamp, 0.0), pod.metadata.name)
-        return (*placed, _cost(pod), -crowd[node], *age)
+        return (*placed, _cost(pod), -pods_on_node[node], *age)
 
     return rank
 

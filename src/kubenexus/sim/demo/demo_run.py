@@ -66,32 +66,32 @@ class DemoRun:
         agents = AgentSettings(renew=0, start=STARTING * plan.pace, stop=STOPPING * plan.pace)
         wanted = EmbeddedClusterSpec(demo_nodes.nodes(plan.nodes, self._clock.now()), agents)
         async with contextlib.AsyncExitStack() as stack:
-            box = await stack.enter_async_context(
+            embedded = await stack.enter_async_context(
                 open_embedded_cluster(ServingOptions("127.0.0.1", plan.port), self._clock, rng, wanted)
             )
-            scheduler = await stack.enter_async_context(scheduling(plan.scheduler, box.kubeconfig))
-            await stack.enter_async_context(self._watched(box, rng))
-            join = f"kubectl --server={box.served.address} get pods -o wide"
-            await self._shown(box, scheduler, join)
+            scheduler = await stack.enter_async_context(scheduling(plan.scheduler, embedded.kubeconfig))
+            await stack.enter_async_context(self._watched(embedded, rng))
+            join = f"kubectl --server={embedded.served.address} get pods -o wide"
+            await self._shown(embedded, scheduler, join)
             if keep is not None:
                 self._out(f"\nThe cluster stays; Ctrl-C ends it. From another terminal:\n  {join}")
                 await keep.wait()
 
     @contextlib.asynccontextmanager
-    async def _watched(self, box: EmbeddedCluster, rng: random.Random) -> AsyncIterator[None]:
+    async def _watched(self, embedded: EmbeddedCluster, rng: random.Random) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as stack:
-            for watch in self.state.watches(box.client, rng):
+            for watch in self.state.watches(embedded.client, rng):
                 await stack.enter_async_context(run_in_background(watch.run()))
             yield
 
-    async def _shown(self, box: EmbeddedCluster, scheduler: SchedulerProcess, join: str) -> None:
+    async def _shown(self, embedded: EmbeddedCluster, scheduler: SchedulerProcess, join: str) -> None:
         plan = self._plan
         own = contextlib.nullcontext(self._screen) if self._screen else None
         async with own or shown(self.state, self._clock, self._out, draws=plan.draws) as screen:
             size = plan.nodes + demo_nodes.GPU_NODES
             screen.say(f"A cluster of {size} nodes; scheduler: {scheduler}. From another terminal:")
             screen.say(f"  {join}\n")
-            client = DemoClient(box.client, self.state, plan.patience, plan.pace)
+            client = DemoClient(embedded.client, self.state, plan.patience, plan.pace)
             await self._or_else(self._acts(screen, client, join), scheduler)
             self.told = True
             for line in summary(self.state, client.moved, self._clock.now()):

@@ -80,9 +80,9 @@ class AgentRunner:
     async def _hand_out(self) -> None:
         """Passes due items to the workers, then waits for the next one. `_nudge` ends the wait if an earlier item
         appears."""
-        for chore in self.agents.chores.due(self._clock.now(), self._concurrency):
-            await self._queue.put(chore)
-        due = self.agents.chores.next_due()
+        for item in self.agents.work_queue.due(self._clock.now(), self._concurrency):
+            await self._queue.put(item)
+        due = self.agents.work_queue.next_due()
         self._asleep_until = math.inf if due is None else due
         wait = self._asleep_until - self._clock.now()
         if wait > 0:
@@ -91,34 +91,34 @@ class AgentRunner:
                 await asyncio.wait_for(self._wake.wait(), min(wait, LONGEST_WAIT))
 
     def _nudge(self) -> None:
-        due = self.agents.chores.next_due()
+        due = self.agents.work_queue.next_due()
         if due is not None and due < self._asleep_until:
             self._wake.set()
 
     async def _work(self) -> None:
         while True:
-            chore = await self._queue.get()
-            error = await self._do(chore)
-            self.agents.finished(chore, self._clock.now(), error)
+            item = await self._queue.get()
+            error = await self._do(item)
+            self.agents.finished(item, self._clock.now(), error)
             self._nudge()
 
-    async def _do(self, chore: WorkItem) -> KubeNexusError | None:
-        call = self.agents.call(chore, self._clock.now())
+    async def _do(self, item: WorkItem) -> KubeNexusError | None:
+        call = self.agents.call(item, self._clock.now())
         if call is None:
             return None
         try:
             await self._client.send(call)
         except KubeNexusError as error:
-            self._complain(chore, error)
+            self._complain(item, error)
             return error
         return None
 
-    def _complain(self, chore: WorkItem, error: KubeNexusError) -> None:
+    def _complain(self, item: WorkItem, error: KubeNexusError) -> None:
         """Reports each kind of error once, because a thousand nodes have the same one."""
-        trouble = (chore.what, error.code if isinstance(error, ApiError) else 0)
+        trouble = (item.what, error.code if isinstance(error, ApiError) else 0)
         if not is_final_error(error) and trouble not in self._told:
             self._told.add(trouble)
-            self._report(f"{chore.what} {chore.whom}: {error}")
+            self._report(f"{item.what} {item.whom}: {error}")
 
     def _node(self, name: str, node: Node | None) -> None:
         if node is None:

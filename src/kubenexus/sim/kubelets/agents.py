@@ -1,8 +1,8 @@
 """Simulated kubelets: they keep nodes ready and run the pods that are bound to them.
 
-    watch of nodes ─▶ node_seen ─▶ ┐                      ┌─▶ taint of a fresh node off, ready, lease renewed
-                                   ├─ chores ─▶ due ─▶ call
-    watch of pods  ─▶ pod_seen  ─▶ ┘                      └─▶ run or refuse, succeed, delete
+    watch of nodes ─▶ node_seen ─▶ ┐                          ┌─▶ taint of a fresh node off, ready, lease renewed
+                                   ├─ work_queue ─▶ due ─▶ call
+    watch of pods  ─▶ pod_seen  ─▶ ┘                          └─▶ run or refuse, succeed, delete
 
 All actions follow from the state of the server, never from memory: agents can be killed and restarted. There is no I/O
 and no clock here. `agent_runner` sends the calls to a server; a simulation calls `due` in its own time.
@@ -54,7 +54,7 @@ class Agents:
 
     def __init__(self, settings: AgentSettings | None = None, refuse: Refuse = as_annotated) -> None:
         self.settings = settings or AgentSettings()
-        self.chores = DelayingQueue()
+        self.work_queue = DelayingQueue()
         self._refuse = refuse
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
@@ -71,11 +71,11 @@ class Agents:
         fresh = name not in self._nodes
         self._nodes[name] = node
         if not node.ready:
-            self.chores.plan(READY, name, now)
+            self.work_queue.plan(READY, name, now)
         elif node_calls.untainted(node) is not None:
-            self.chores.plan(UNTAINT, name, now)
+            self.work_queue.plan(UNTAINT, name, now)
         if node_calls.offered(node) is not None:
-            self.chores.plan(OFFER, name, now)
+            self.work_queue.plan(OFFER, name, now)
         if fresh:
             self._adopt(name, now)
 
@@ -84,7 +84,7 @@ class Agents:
         if self._nodes.pop(name, None) is None:
             return
         for what in OF_NODES:
-            self.chores.drop(what, name)
+            self.work_queue.drop(what, name)
         for uid, pod in self._pods.items():
             if pod.spec.node_name == name:
                 self._strand(uid, name)
@@ -99,9 +99,9 @@ class Agents:
         what, when = self._next_of(pod, now)
         for other in OF_PODS:
             if other != what:
-                self.chores.drop(other, uid)
+                self.work_queue.drop(other, uid)
         if what:
-            self.chores.plan_by(what, uid, when)
+            self.work_queue.plan_by(what, uid, when)
 
     def pod_gone(self, uid: str) -> None:
         """A bound pod ended or was deleted."""
@@ -109,7 +109,7 @@ class Agents:
         if pod is not None and pod.spec.node_name in self._stranded:
             self._stranded[pod.spec.node_name].discard(uid)
         for what in OF_PODS:
-            self.chores.drop(what, uid)
+            self.work_queue.drop(what, uid)
 
     @property
     def node_names(self) -> Iterable[str]:
@@ -122,26 +122,26 @@ class Agents:
 
     # ---- work items --------------------------------------------------------------------------------------------------
 
-    def call(self, chore: WorkItem, now: float) -> Call | None:
+    def call(self, item: WorkItem, now: float) -> Call | None:
         """Returns the call for the item, or None if nothing is left to do."""
-        if chore.what in OF_NODES:
-            node = self._nodes.get(chore.whom)
-            return None if node is None else self._node_call(chore.what, node, now)
-        pod = self._pods.get(chore.whom)
-        return None if pod is None or pod.spec.node_name not in self._nodes else self._pod_call(chore.what, pod, now)
+        if item.what in OF_NODES:
+            node = self._nodes.get(item.whom)
+            return None if node is None else self._node_call(item.what, node, now)
+        pod = self._pods.get(item.whom)
+        return None if pod is None or pod.spec.node_name not in self._nodes else self._pod_call(item.what, pod, now)
 
-    def finished(self, chore: WorkItem, now: float, error: KubeNexusError | None = None) -> None:
+    def finished(self, item: WorkItem, now: float, error: KubeNexusError | None = None) -> None:
         """Reschedules the item after a call. A final error needs no retry: the watch reports the new state."""
-        self.chores.finish(chore)
-        if chore.what == RENEW and isinstance(error, ApiError) and error.code == 404:
-            self.chores.plan(LEASE, chore.whom, now)
+        self.work_queue.finish(item)
+        if item.what == RENEW and isinstance(error, ApiError) and error.code == 404:
+            self.work_queue.plan(LEASE, item.whom, now)
         elif error is not None and not is_final_error(error):
-            self.chores.plan_by(chore.what, chore.whom, now + self._patience(error))
+            self.work_queue.plan_by(item.what, item.whom, now + self._patience(error))
             return
-        if chore.whom in self._nodes and chore.what in (RENEW, HEARTBEAT):
-            every = self.settings.renew if chore.what == RENEW else self.settings.heartbeat
+        if item.whom in self._nodes and item.what in (RENEW, HEARTBEAT):
+            every = self.settings.renew if item.what == RENEW else self.settings.heartbeat
             # From when it was due, not from when it was done: otherwise the heartbeats of all nodes drift together.
-            self.chores.plan_by(chore.what, chore.whom, max(chore.when + every, now))
+            self.work_queue.plan_by(item.what, item.whom, max(item.when + every, now))
 
     # ---- internals ---------------------------------------------------------------------------------------------------
 
@@ -155,8 +155,8 @@ class Agents:
         """Schedules the first heartbeats over a whole period, so that thousands of nodes cause a steady load."""
         share = (len(self._nodes) * 0.618034) % 1.0
         if self.settings.renew:
-            self.chores.plan(RENEW, name, now + share * self.settings.renew)
-        self.chores.plan(HEARTBEAT, name, now + (0.5 + share / 2) * self.settings.heartbeat)
+            self.work_queue.plan(RENEW, name, now + share * self.settings.renew)
+        self.work_queue.plan(HEARTBEAT, name, now + (0.5 + share / 2) * self.settings.heartbeat)
         for uid in self._stranded.pop(name, ()):
             if uid in self._pods:
                 self.pod_seen(self._pods[uid], now)
@@ -165,7 +165,7 @@ class Agents:
         """Stores a pod whose node is not ours, or not yet; it does not run."""
         self._stranded.setdefault(name, set()).add(uid)
         for what in OF_PODS:
-            self.chores.drop(what, uid)
+            self.work_queue.drop(what, uid)
 
     def _next_of(self, pod: Pod, now: float) -> tuple[str, float]:
         """Returns what a kubelet would do next with this pod, and when; "" for nothing."""

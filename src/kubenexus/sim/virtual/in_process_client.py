@@ -63,7 +63,7 @@ class InProcessStream:
         loop = asyncio.get_running_loop()
         self._end = loop.call_later(watch.query.seconds or _WATCH, self.close)
         self._mark = loop.call_later(_BOOKMARKS, self._bookmark) if watch.query.bookmarks else None
-        watch.open(self._heard)
+        watch.open(self._received)
 
     async def batch(self, most: int = 256) -> list[bytes]:
         """Returns the lines that have arrived, after waiting for the first. Empty: the stream has ended."""
@@ -86,7 +86,7 @@ class InProcessStream:
                 self._mark.cancel()
         self._wake()
 
-    def _heard(self, line: bytes) -> None:
+    def _received(self, line: bytes) -> None:
         self._lines.append(line)
         if self._waiter is not None:
             self._wake()

@@ -82,7 +82,7 @@ class PodTracker:
         self.placed = 0
         self.told: Placed = lambda _: None
         self._waits: list[_Wait] = []
-        self._leave = store.listen(PODS, self._hear)
+        self._leave = store.listen(PODS, self._changed)
 
     def close(self) -> None:
         self._leave()
@@ -111,7 +111,7 @@ class PodTracker:
         found = [(key, self.pods.get(key)) for key in keys]
         return [key for key, entry in found if entry is not None and labels.items() <= entry.metadata.labels.items()]
 
-    def _hear(self, change: StoreChange) -> None:
+    def _changed(self, change: StoreChange) -> None:
         key = change.key
         if change.type == DELETED:
             self.pods.pop(key, None)
