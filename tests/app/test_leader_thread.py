@@ -356,7 +356,7 @@ def test_a_login_program_can_be_asked_by_the_lease_thread(tmp_path: Path) -> Non
     stage = Stage()
 
     async def life() -> None:
-        await asyncio.gather(mine.credentials.fetch(), stage.thread._there(theirs.credentials.fetch()))
+        await asyncio.gather(mine.credentials.fetch(), stage.thread._run_in_thread(theirs.credentials.fetch()))
         await stage.close()
 
     asyncio.run(life())

@@ -27,32 +27,32 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
 def apply_flags(configuration: Configuration, flags: Flags) -> Configuration:
     """Returns the configuration with all flags applied. Raises KubeNexusError if a flag is invalid."""
     if flags.scheduler_name:
-        configuration = _renamed(configuration, flags.scheduler_name)
+        configuration = _rename_profile(configuration, flags.scheduler_name)
     document = configuration.document
     if flags.leader_election:
         election = msgspec.structs.replace(document.leader_election, **flags.leader_election)
         document = msgspec.structs.replace(document, leader_election=election)
-        _check(document)
+        _validate(document)
     if bool(flags.tls_cert_file) != bool(flags.tls_private_key_file):
         raise KubeNexusError("--tls-cert-file and --tls-private-key-file belong together")
     return msgspec.structs.replace(configuration, document=document)
 
 
-def _check(document: KubeSchedulerConfiguration) -> None:
-    place = FieldPath()
-    validate(document, place)
-    if place.found:
-        raise InvalidConfiguration(place.found)
+def _validate(document: KubeSchedulerConfiguration) -> None:
+    root = FieldPath()
+    validate(document, root)
+    if root.found:
+        raise InvalidConfiguration(root.found)
 
 
-def _renamed(configuration: Configuration, name: str) -> Configuration:
+def _rename_profile(configuration: Configuration, name: str) -> Configuration:
     if len(configuration.profiles) != 1:
         raise KubeNexusError(f"--scheduler-name: the configuration has {len(configuration.profiles)} profiles, not one")
     (profile,), document = configuration.profiles, configuration.document
-    said = msgspec.structs.replace(document.profiles[0], scheduler_name=name)
+    renamed = msgspec.structs.replace(document.profiles[0], scheduler_name=name)
     return msgspec.structs.replace(
         configuration,
-        document=msgspec.structs.replace(document, profiles=[said]),
+        document=msgspec.structs.replace(document, profiles=[renamed]),
         profiles=(msgspec.structs.replace(profile, name=name),),
         args={name: configuration.args[profile.name]},
     )

@@ -24,7 +24,7 @@ from kubenexus.state.pod_queries import PodQuery
 ROUND = 600.0  # seconds in which each node is audited once
 NODES = 5  # nodes in one step, besides one pod query: a step takes a millisecond at most
 LONGEST = 10.0  # seconds between two steps: with few nodes a round is shorter
-TOLD = 20  # nodes and counters in one log line
+MAX_LOGGED = 20  # nodes and counters in one log line
 
 log = logs.get("ledger_auditor")
 
@@ -39,7 +39,7 @@ class LedgerAuditor:
         self._ledger, self._nodes, self._queue, self._metrics = ledger, nodes, queue, metrics
         self._wakeup = wakeup
         self._names: deque[str] = deque()  # nodes still to be audited in this round
-        self._questions: deque[PodQuery] = deque()
+        self._queries: deque[PodQuery] = deque()
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -57,28 +57,28 @@ class LedgerAuditor:
         """Audits a few nodes and one pod query. Returns whether a count was corrected. Then all refused jobs are tried
         again, since the correction does not show which of them it affects."""
         if not self._names:
-            self._begin()
-        found = [self._look(self._names.popleft()) for _ in range(min(NODES, len(self._names)))]
-        if self._questions:
-            found.append(self._ask(self._questions.popleft()))
+            self._begin_round()
+        found = [self._audit_node(self._names.popleft()) for _ in range(min(NODES, len(self._names)))]
+        if self._queries:
+            found.append(self._audit_query(self._queries.popleft()))
         if any(found):
             self._queue.on_event(WILDCARD_EVENT)
         return any(found)
 
-    def _begin(self) -> None:
+    def _begin_round(self) -> None:
         """Begins a round. Pod queries that are left of the last round come first."""
         self._names.extend(self._nodes)
-        if not self._questions:
-            self._questions.extend(self._ledger.nodes.pods.queries)
+        if not self._queries:
+            self._queries.extend(self._ledger.nodes.pods.queries)
 
-    def _look(self, name: str) -> bool:
+    def _audit_node(self, name: str) -> bool:
         node = self._nodes.get(name)
-        return node is not None and self._mended(partial(self._ledger.audit, node))
+        return node is not None and self._run_audit(partial(self._ledger.audit, node))
 
-    def _ask(self, question: PodQuery) -> bool:
-        return self._mended(partial(self._ledger.audit_query, question))
+    def _audit_query(self, query: PodQuery) -> bool:
+        return self._run_audit(partial(self._ledger.audit_query, query))
 
-    def _mended(self, audit: Callable[[], list[Miscount]]) -> bool:
+    def _run_audit(self, audit: Callable[[], list[Miscount]]) -> bool:
         """Runs one audit, logs what it corrected and returns whether there was anything. An exception in an audit is
         logged, so that it does not end the process."""
         try:
@@ -89,5 +89,7 @@ class LedgerAuditor:
         if found:
             self._metrics.ledger_corrections.labels().add()
             where, counters = dict.fromkeys(each.node for each in found if each.node), [str(each) for each in found]
-            log.error("Ledger was miscounted; put right", nodes=list(where)[:TOLD], counters=counters[:TOLD])
+            log.error(
+                "Ledger was miscounted; put right", nodes=list(where)[:MAX_LOGGED], counters=counters[:MAX_LOGGED]
+            )
         return bool(found)

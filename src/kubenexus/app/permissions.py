@@ -69,34 +69,34 @@ def _lease(terms: LeaseConfig | None) -> list[Permission]:
     return [*named, Permission("create", kinds.LEASES, "", terms.namespace)]
 
 
-async def missing_permissions(api: Api, deeds: Sequence[Permission]) -> list[Permission]:
+async def missing_permissions(api: Api, permissions: Sequence[Permission]) -> list[Permission]:
     """Returns the permissions that the API server denies. If it does not answer a review, the permission counts as
     granted."""
-    allowed = await asyncio.gather(*(_may(api, deed) for deed in deeds))
-    return [deed for deed, may in zip(deeds, allowed, strict=True) if not may]
+    allowed = await asyncio.gather(*(_is_allowed(api, permission) for permission in permissions))
+    return [permission for permission, is_allowed in zip(permissions, allowed, strict=True) if not is_allowed]
 
 
-def losses(deeds: Iterable[Permission]) -> list[str]:
+def losses(permissions: Iterable[Permission]) -> list[str]:
     """Returns what does not work without these permissions, each text once."""
-    return list(dict.fromkeys(OPTIONAL_PERMISSIONS[deed] for deed in deeds if deed in OPTIONAL_PERMISSIONS))
+    return list(dict.fromkeys(OPTIONAL_PERMISSIONS[each] for each in permissions if each in OPTIONAL_PERMISSIONS))
 
 
-def missing_permissions_error(deeds: Sequence[Permission]) -> KubeNexusError:
-    return KubeNexusError(f"the API server does not allow us to: {', '.join(map(str, deeds))}; {HELP}")
+def missing_permissions_error(permissions: Sequence[Permission]) -> KubeNexusError:
+    return KubeNexusError(f"the API server does not allow us to: {', '.join(map(str, permissions))}; {HELP}")
 
 
-async def _may(api: Api, deed: Permission) -> bool:
-    asked = {
-        "verb": deed.verb,
-        "group": deed.resource.group,
-        "resource": deed.resource.plural,
-        "subresource": deed.part,
-        "namespace": deed.namespace,
-        "name": deed.name,
+async def _is_allowed(api: Api, permission: Permission) -> bool:
+    attributes = {
+        "verb": permission.verb,
+        "group": permission.resource.group,
+        "resource": permission.resource.plural,
+        "subresource": permission.part,
+        "namespace": permission.namespace,
+        "name": permission.name,
     }
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
     try:
-        answer = await api.send(create(kinds.SELF_ACCESS_REVIEWS, body | {"spec": {"resourceAttributes": asked}}))
+        answer = await api.send(create(kinds.SELF_ACCESS_REVIEWS, body | {"spec": {"resourceAttributes": attributes}}))
         return msgspec.json.decode(answer, type=_Review).status.allowed
     except (ApiError, msgspec.DecodeError):
         return True

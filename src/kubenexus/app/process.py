@@ -44,8 +44,8 @@ from kubenexus.framework.profile import Factory
 from kubenexus.observe import logs
 from kubenexus.state.digest import digest
 
-UNKNOWN_FOR = 60.0  # seconds of only 401 answers until the process ends
-LAST_BINDS = 20.0  # seconds for jobs whose binds have begun at SIGTERM; kubelets kill after 30
+MAX_UNAUTHORIZED_SECONDS = 60.0  # seconds of only 401 answers until the process ends
+LAST_BINDS_SECONDS = 20.0  # seconds for jobs whose binds have begun at SIGTERM; kubelets kill after 30
 DRAIN_SECONDS = 2.0  # seconds to send the last events
 
 log = logs.get("app")
@@ -78,20 +78,20 @@ class Process:
         )
         # The lease has its own client, so that a burst of binds cannot delay a renewal. It has its own clock, on which
         # `follow` is never called: a correction of the system time must not stretch a lease.
-        self._lease_client, self._steady = ApiClient(lease_access, clock, connections=2), WallClock()
-        self._elector = self._candidacy()
+        self._lease_client, self._lease_clock = ApiClient(lease_access, clock, connections=2), WallClock()
+        self._elector = self._make_elector()
         self._leadership: LeaderElectionThread | None = None
         self._scheduler: Scheduler | None = None
-        self._ports: HttpEndpoints | None = None
+        self._endpoints: HttpEndpoints | None = None
         self._tasks: list[asyncio.Task[Any]] = []
-        self._holding: asyncio.Task[Any] | None = None
-        self._beating: asyncio.Task[Any] | None = None
-        self._stopping, self._news = False, asyncio.Event()
+        self._hold: asyncio.Task[Any] | None = None
+        self._heartbeat: asyncio.Task[Any] | None = None
+        self._stopping, self._wakeup = False, asyncio.Event()
 
     def stop(self) -> None:
         """Makes `run` finish the binds in flight and return. Called on SIGTERM."""
         self._stopping = True
-        self._news.set()
+        self._wakeup.set()
 
     def log_digest(self) -> None:
         """Logs a digest of the ledger, to compare with the digest of a fresh list of the cluster. Called on SIGUSR2."""
@@ -102,31 +102,33 @@ class Process:
     async def run(self) -> None:
         """Runs until `stop` is called. Raises KubeNexusError if the process has to end for another reason."""
         try:
-            await self._until_begun()
-            await self._until_stopped()
+            await self._wait_for_start()
+            await self._wait_for_stop()
         finally:
             await self._end()
 
     # --- start -----------------------------------------------------------------------------------------------------
 
-    async def _until_begun(self) -> None:
+    async def _wait_for_start(self) -> None:
         """Waits until `_begin` has ended or `stop` is called. An API server that does not answer may take longer than
         the kubelet's grace period."""
-        beginning = asyncio.ensure_future(self._begin())
-        beginning.add_done_callback(lambda _: self._news.set())
+        start = asyncio.ensure_future(self._begin())
+        start.add_done_callback(lambda _: self._wakeup.set())
         try:
-            while not beginning.done() and not self._stopping:
-                await self._news.wait()
-                self._news.clear()
+            while not start.done() and not self._stopping:
+                await self._wakeup.wait()
+                self._wakeup.clear()
             if not self._stopping:
-                beginning.result()
+                start.result()
         finally:
-            self._news.set()  # so that `_until_stopped` also sees tasks that have ended by now
-            await _cancelled([beginning])
+            self._wakeup.set()  # so that `_wait_for_stop` also sees tasks that have ended by now
+            await _cancel([start])
 
     async def _begin(self) -> None:
-        self._ports = ports = HttpEndpoints(self._configuration.document, self._flags, self._client, self._clock)
-        loading = self._start(ports.load())
+        self._endpoints = endpoints = HttpEndpoints(
+            self._configuration.document, self._flags, self._client, self._clock
+        )
+        loading = self._start(endpoints.load())
         await self._check_connection()
         await self._check_permissions()
         await loading
@@ -145,10 +147,10 @@ class Process:
         )
         activity = scheduler.loop.activity
         if self._elector is not None:
-            self._leadership = LeaderElectionThread(self._elector, activity, self._steady)
-        await ports.open(scheduler, self._elector)
+            self._leadership = LeaderElectionThread(self._elector, activity, self._lease_clock)
+        await endpoints.open(scheduler, self._elector)
         log.info("Starting", source=self._client.access.source, profiles=sorted(scheduler.planners))
-        self._beating = self._start(activity.beat(self._clock.follow))
+        self._heartbeat = self._start(activity.beat(self._clock.follow))
         self._start(self._watch_authentication())
         self._start(GaugeCollector(scheduler, self._elector, self._clock).measure_loop_lag())
         self._start(scheduler.ledger_auditor.run())
@@ -161,9 +163,9 @@ class Process:
         try:
             await self._client.send(Call("GET", "/version"))
         except ApiError as error:
-            raise KubeNexusError(f"cannot use {self._where()}: {error}") from None
+            raise KubeNexusError(f"cannot use {self._server_name()}: {error}") from None
         except (Unreachable, Uncertain) as error:
-            raise KubeNexusError(f"cannot reach {self._where()}: {error}") from None
+            raise KubeNexusError(f"cannot reach {self._server_name()}: {error}") from None
 
     async def _check_lease_namespace(self, terms: LeaseConfig) -> None:
         """Raises KubeNexusError if the namespace of the lease does not exist: the lease could never be created."""
@@ -171,8 +173,8 @@ class Process:
             await self._client.send(get(kinds.NAMESPACES, "", terms.namespace))
         except ApiError as error:
             if error.code == 404:
-                said = f'the namespace "{terms.namespace}" of the lease does not exist'
-                raise KubeNexusError(f"{said}; make it, name another, or run with --leader-elect=false") from None
+                problem = f'the namespace "{terms.namespace}" of the lease does not exist'
+                raise KubeNexusError(f"{problem}; make it, name another, or run with --leader-elect=false") from None
 
     async def _check_permissions(self) -> None:
         """Raises KubeNexusError if a required permission is missing, and warns about optional ones. An optional kind
@@ -183,22 +185,22 @@ class Process:
         missing = await missing_permissions(
             self._client, [*required_permissions(WATCHED_KINDS, terms), *OPTIONAL_PERMISSIONS]
         )
-        vital = [deed for deed in missing if deed not in OPTIONAL_PERMISSIONS and deed.resource not in OPTIONAL]
+        vital = [each for each in missing if each not in OPTIONAL_PERMISSIONS and each.resource not in OPTIONAL]
         if vital:
             raise missing_permissions_error(vital)
         if missing:
-            log.warning("Some rights are missing", rights=[str(deed) for deed in missing], lost=losses(missing))
+            log.warning("Some rights are missing", rights=[str(each) for each in missing], lost=losses(missing))
 
-    def _candidacy(self) -> LeaderElector | None:
-        wanted = self._configuration.document.leader_election
-        if not wanted.leader_elect:
+    def _make_elector(self) -> LeaderElector | None:
+        settings = self._configuration.document.leader_election
+        if not settings.leader_elect:
             return None
-        terms = LeaseConfig.of(wanted)
-        if terms.renew < wanted.renew_deadline.seconds:
+        terms = LeaseConfig.of(settings)
+        if terms.renew < settings.renew_deadline.seconds:
             log.warning("Renew deadline is cut: the end of the lease is for writes", seconds=terms.renew)
         return LeaderElector(
             self._lease_client,
-            self._steady,
+            self._lease_clock,
             Candidate(self._identity, terms, self._note),
             random.Random(self._rng.getrandbits(64)),
             wall=self._clock,
@@ -215,17 +217,17 @@ class Process:
 
     async def _lead(self, scheduler: Scheduler) -> None:
         if self._leadership is not None:
-            noted = await self._leadership.acquire()
-            scheduler.postpone(scheduler.loop.activity.slow_jobs.inherit(noted, self._clock.now()))
-            self._holding = self._start(self._leadership.hold())
+            annotation = await self._leadership.acquire()
+            scheduler.postpone(scheduler.loop.activity.slow_jobs.inherit(annotation, self._clock.now()))
+            self._hold = self._start(self._leadership.hold())
         if self._configuration.document.delay_cache_until_active:
             self._start(scheduler.watch())
-        await self._caught_up(scheduler)
+        await self._catch_up(scheduler)
         freeze_after_list()
         log.info("Scheduling", nodes=scheduler.ledger.nodes.count, pods=len(scheduler.ledger.pods))
         await scheduler.schedule()
 
-    async def _caught_up(self, scheduler: Scheduler) -> None:
+    async def _catch_up(self, scheduler: Scheduler) -> None:
         """Waits until all kinds are listed and the watches have reached the last write of the previous leader."""
         await scheduler.listed()
         while self._elector is not None:  # without election there is no previous leader
@@ -237,29 +239,31 @@ class Process:
                 await asyncio.sleep(1.0)
 
     async def _watch_authentication(self) -> None:
-        """Raises KubeNexusError after `UNKNOWN_FOR` seconds of only 401 answers. The service account was deleted or
-        created again, and the token will not become valid again."""
+        """Raises KubeNexusError after `MAX_UNAUTHORIZED_SECONDS` of only 401 answers. The service account was deleted
+        or created again, and the token will not become valid again."""
         while True:
             await asyncio.sleep(5.0)
             since = self._client.unauthorized_since
-            if since is not None and self._clock.now() - since > UNKNOWN_FOR:
-                raise KubeNexusError(f"{self._where()} has not known us for {UNKNOWN_FOR:g} s (401 Unauthorized)")
+            if since is not None and self._clock.now() - since > MAX_UNAUTHORIZED_SECONDS:
+                raise KubeNexusError(
+                    f"{self._server_name()} has not known us for {MAX_UNAUTHORIZED_SECONDS:g} s (401 Unauthorized)"
+                )
 
-    async def _until_stopped(self) -> None:
+    async def _wait_for_stop(self) -> None:
         """Waits until `stop` is called. Raises the error of the first task that fails."""
         try:
             while not self._stopping:
-                await self._news.wait()
-                self._news.clear()
+                await self._wakeup.wait()
+                self._wakeup.clear()
                 for task in [each for each in self._tasks if each.done()]:
                     self._tasks.remove(task)
                     task.result()
         except BaseExceptionGroup as group:
-            raise _first(group) from None
+            raise _first_cause(group) from None
 
-    def _start(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = asyncio.ensure_future(doing)
-        task.add_done_callback(lambda _: self._news.set())
+    def _start(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.ensure_future(coroutine)
+        task.add_done_callback(lambda _: self._wakeup.set())
         self._tasks.append(task)
         return task
 
@@ -267,22 +271,24 @@ class Process:
 
     async def _end(self) -> None:
         """Cancels all decisions, waits for the binds in flight, and only then releases the lease."""
-        scheduler, last = self._scheduler, [each for each in (self._beating, self._holding) if each is not None]
-        await _cancelled([task for task in self._tasks if task not in last])
-        if scheduler is not None and self._beating is not None:  # `_begin` started the watches
+        scheduler, last = self._scheduler, [each for each in (self._heartbeat, self._hold) if each is not None]
+        await _cancel([task for task in self._tasks if task not in last])
+        if scheduler is not None and self._heartbeat is not None:  # `_begin` started the watches
             await self._finish(scheduler)
-        await _cancelled([] if self._holding is None else [self._holding])
+        await _cancel([] if self._hold is None else [self._hold])
         if self._leadership is not None and self._leadership.elector.may_write():
             await self._leadership.release()
-        if self._ports is not None:
-            await self._ports.close()
+        if self._endpoints is not None:
+            await self._endpoints.close()
         await self._client.close()
         await (self._lease_client.close() if self._leadership is None else self._leadership.close(self._lease_client))
-        await _cancelled(last)  # last: the lease thread checks the heartbeat until it ends
+        await _cancel(last)  # last: the lease thread checks the heartbeat until it ends
 
     async def _finish(self, scheduler: Scheduler) -> None:
         guard = scheduler.guard  # a standby only waits for writes that are already sent
-        given_up = await scheduler.dispatcher.close(LAST_BINDS if guard.may_write() else guard.write_timeout + 1.0)
+        given_up = await scheduler.dispatcher.close(
+            LAST_BINDS_SECONDS if guard.may_write() else guard.write_timeout + 1.0
+        )
         log.info("Stopping", givenUp=given_up)
         if not scheduler.guard.may_write():
             return
@@ -290,19 +296,19 @@ class Process:
             async with asyncio.timeout(DRAIN_SECONDS):
                 await scheduler.recorder.drain(self._client)
 
-    def _where(self) -> str:
+    def _server_name(self) -> str:
         access = self._client.access
         scheme = "https" if access.address.tls else "http"
         return f"{scheme}://{access.address.authority} ({access.source})"
 
 
-async def _cancelled(tasks: list[asyncio.Task[Any]]) -> None:
+async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Returns the first exception in a group, or in its nested groups."""
     cause = group.exceptions[0]
-    return _first(cause) if isinstance(cause, BaseExceptionGroup) else cause
+    return _first_cause(cause) if isinstance(cause, BaseExceptionGroup) else cause

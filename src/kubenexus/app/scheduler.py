@@ -70,8 +70,8 @@ WRITTEN_KINDS = frozenset({kinds.PODS, kinds.PERSISTENT_VOLUMES, kinds.PERSISTEN
 DECIDED_ON = frozenset({kinds.NODES, kinds.PODS})
 OUTDATED = 30.0  # seconds without these watches until the scheduler is no longer ready
 
-GRACE = 5.0  # seconds that optional kinds have to be listed before pods are placed without them
-SAID = 10.0  # seconds between two log lines about kinds that are not listed yet
+OPTIONAL_GRACE = 5.0  # seconds that optional kinds have to be listed before pods are placed without them
+LOG_INTERVAL = 10.0  # seconds between two log lines about kinds that are not listed yet
 
 log = logs.get("scheduler")
 
@@ -252,16 +252,17 @@ class Scheduler:
 
     async def listed(self, look: float = 0.01) -> None:
         """Waits until all required kinds have been listed, checking every `look` seconds. Optional kinds get up to
-        `GRACE` seconds, so that at a normal start gangs with a PodGroup are queued before the first pod is placed."""
-        looks, often = 0, round(SAID / look)
-        while self.unsynced or (self.missing and looks * look < GRACE):
+        `OPTIONAL_GRACE` seconds, so that at a normal start gangs with a PodGroup are queued before the first pod is
+        placed."""
+        looks, often = 0, round(LOG_INTERVAL / look)
+        while self.unsynced or (self.missing and looks * look < OPTIONAL_GRACE):
             looks += 1
             if self.unsynced and looks % often == 0:
                 log.warning("Still waiting for the first lists", kinds=self.unsynced)
             await asyncio.sleep(look)
         if self.missing:
-            said = [f"{kind}: {problem}" for kind, problem in self.missing.items()]
-            log.warning("Scheduling without some optional kinds; pods that name one wait", kinds=said)
+            problems = [f"{kind}: {problem}" for kind, problem in self.missing.items()]
+            log.warning("Scheduling without some optional kinds; pods that name one wait", kinds=problems)
 
     async def wait_until_current(self) -> None:
         """Waits until every bind made before this call is in the ledger, also the previous leader's last one. Decisions
@@ -284,11 +285,11 @@ class Scheduler:
 
         def sign(pod: Pod) -> bytes:
             signature, namespace = planner.class_cache.signature(pod, columns, lift=False), pod.metadata.namespace
-            spoken_of = scope(namespace)
-            if not spoken_of and namespace not in self.node_backoff.namespaces:
+            term_scope = scope(namespace)
+            if not term_scope and namespace not in self.node_backoff.namespaces:
                 return signature
             # The namespace avoids nodes that others may use, or terms of other namespaces may select its pods.
-            return b"%b in %b %b" % (signature, namespace.encode(), repr(spoken_of).encode())
+            return b"%b in %b %b" % (signature, namespace.encode(), repr(term_scope).encode())
 
         def owners() -> int:
             return columns.default_selectors.version if refuses_by_owner else 0

@@ -36,7 +36,7 @@ BURST_BUDGET = 6400  # cost of a burst in rows: a few milliseconds
 PER_DECISION = 100  # cost of a decision besides the rows it evaluates
 LONGEST_BURST = 0.1  # seconds; no decision begins later, in case decisions cost more than their rows
 LONGEST = 60.0  # seconds until the loop checks again whether something is due
-SAID = 30.0  # seconds between two log lines about decisions that wait
+LOG_INTERVAL = 30.0  # seconds between two log lines about decisions that wait
 
 log = logs.get("scheduling_loop")
 
@@ -79,7 +79,7 @@ class SchedulingLoop:
         self._spent = options.spent or clock.now
         self.activity = LoopActivity()
         self._waits_for: list[str] = []
-        self._said_at = 0.0
+        self._logged_at = 0.0
         self.decisions = 0
 
     async def run(self) -> None:
@@ -108,16 +108,16 @@ class SchedulingLoop:
         spent = count = 0
         now = self._clock.now()
         ends = now + LONGEST_BURST
-        while not self._blind(now) and spent < BURST_BUDGET and now < ends and not self._dispatcher.resting:
+        while not self._watch_down(now) and spent < BURST_BUDGET and now < ends and not self._dispatcher.resting:
             self._assembler.build_changed()
             attempt = self._queue.pop(self._admits)
             if attempt is None:
                 break
             before = self._work_done()
             now = self._schedule_one(attempt)
-            asked = self._work_done() - before
-            self._metrics.refresh_rows.labels().observe(asked)
-            spent += PER_DECISION + asked
+            rows = self._work_done() - before
+            self._metrics.refresh_rows.labels().observe(rows)
+            spent += PER_DECISION + rows
             count += 1
         self._pod_reporter.report_some()
         self.decisions += count
@@ -147,12 +147,12 @@ class SchedulingLoop:
             self._pod_reporter.held(job, problem)
         return False
 
-    def _blind(self, now: float) -> bool:
+    def _watch_down(self, now: float) -> bool:
         """Returns whether decisions have to wait because a watch is down. Logs when that begins, goes on, and ends."""
         kinds = self._outdated()
-        if kinds and (kinds != self._waits_for or now >= self._said_at + SAID):
+        if kinds and (kinds != self._waits_for or now >= self._logged_at + LOG_INTERVAL):
             log.warning("Decisions wait until these kinds are heard of again", kinds=kinds)
-            self._said_at = now
+            self._logged_at = now
         elif self._waits_for and not kinds:
             log.info("Decisions go on")
         self._waits_for = kinds
@@ -210,7 +210,7 @@ class SchedulingLoop:
             commit(decision, job, self._ledger, began)
             # First of all: what is assumed in the ledger and not submitted would keep its capacity for good.
             self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
-            self._tell_unclaimed(attempt.job, decision)
+            self._wake_for_unclaimed(attempt.job, decision)
             self.reservations.placed(job, decision)
             for pod in attempt.job.pods:
                 self._pod_reporter.forget(pod)
@@ -220,7 +220,7 @@ class SchedulingLoop:
             self.reservations.refused(job, decision, planner, snapshot)
             self._refused(attempt, decision, began)
 
-    def _tell_unclaimed(self, job: Job, decision: Decision) -> None:
+    def _wake_for_unclaimed(self, job: Job, decision: Decision) -> None:
         """Wakes jobs that wait for capacity which members were nominated to and did not take."""
         nominated = {pod.key: pod for pod in job.pods if pod.status.nominated_node_name}
         for placement in decision.placements if nominated else ():
@@ -272,10 +272,10 @@ class SchedulingLoop:
 
     async def _wait(self) -> None:
         self._wakeup.clear()
-        stands = self._dispatcher.resting or bool(self._waits_for)
-        said = self._said_at + SAID if self._waits_for else None
-        jobs = () if stands else (self._queue.next_due(), self._assembler.next_due())
-        times = (*jobs, self._pod_reporter.due, self.reservations.due, said)
+        paused = self._dispatcher.resting or bool(self._waits_for)
+        log_due = self._logged_at + LOG_INTERVAL if self._waits_for else None
+        jobs = () if paused else (self._queue.next_due(), self._assembler.next_due())
+        times = (*jobs, self._pod_reporter.due, self.reservations.due, log_due)
         due = min((time for time in times if time is not None), default=None)
         seconds = LONGEST if due is None else min(max(due - self._clock.now(), 0.0), LONGEST)
         await self._wakeup.wait(seconds)

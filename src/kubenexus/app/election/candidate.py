@@ -68,7 +68,7 @@ class Candidate:
         """Returns the write that renews the lease without reading it first; None if this candidate does not hold it."""
         if self._lease is None or self.renewed_at is None or self.leader != self.identity:
             return None
-        return leases.update_call(self.terms, self._lease, self._mine(wall), self._note(wall))
+        return leases.update_call(self.terms, self._lease, self._own_spec(wall), self._note(wall))
 
     def on_read(self, lease: Lease | None, now: float, wall: float | None = None) -> Call | None:
         """Takes in the lease as read (None: it does not exist). Returns the write that acquires it, None if another
@@ -83,7 +83,7 @@ class Candidate:
             self.renewed_at = None
             if self.leader and not self._expired(now):
                 return None
-        return leases.update_call(self.terms, lease, self._mine(wall), self._note(wall))
+        return leases.update_call(self.terms, lease, self._own_spec(wall), self._note(wall))
 
     def on_written(self, lease: Lease, sent_at: float, now: float) -> None:
         """Records that the API server accepted the write sent at `sent_at`: this candidate leads."""
@@ -108,17 +108,17 @@ class Candidate:
         # A deleted lease was not released: its holder may still write until it would have expired. No replica with this
         # configuration writes for longer than its own lease lasts, so a longer duration on the deleted lease does not
         # count.
-        until = self._seen_at + min(self._lasts, self.terms.lease)
+        until = self._seen_at + min(self._duration, self.terms.lease)
         if self._lease is not None and self.leader not in ("", self.identity) and now <= until:
             return None
-        return leases.create_call(self.terms, self._mine(wall))
+        return leases.create_call(self.terms, self._own_spec(wall))
 
     @property
-    def _lasts(self) -> int:
+    def _duration(self) -> int:
         return 0 if self._lease is None else self._lease.spec.lease_duration_seconds or 0
 
     def _expired(self, now: float) -> bool:
-        return now > self._seen_at + self._lasts
+        return now > self._seen_at + self._duration
 
-    def _mine(self, wall: float) -> LeaseSpec:
+    def _own_spec(self, wall: float) -> LeaseSpec:
         return leases.acquired_spec(self.identity, self.terms, wall, None if self._lease is None else self._lease.spec)

@@ -180,11 +180,11 @@ class LeaderElector:
         self._candidate.on_written(answer, sent_at, self._clock.now())
         return True
 
-    async def _attempt(self, doing: Awaitable[bool]) -> bool | None:
+    async def _attempt(self, attempt: Awaitable[bool]) -> bool | None:
         """Awaits one attempt. Returns None if it failed, with the reason in `_failure`."""
         self._failure = ""
         try:
-            return await doing
+            return await attempt
         except (ApiError, Unreachable, Uncertain, msgspec.MsgspecError) as error:
             if not (isinstance(error, ApiError) and error.code == 409):  # another candidate was faster: no failure
                 self._failure = str(error)

@@ -67,17 +67,17 @@ class LeaderElectionThread:
 
     async def acquire(self) -> str:
         """Returns the annotation about slow jobs as soon as this process leads. From then on the lease is renewed."""
-        return await self._there(self._acquire())
+        return await self._run_in_thread(self._acquire())
 
     async def hold(self) -> NoReturn:
         """Waits until the lease could not be renewed for too long, then raises LeadershipLost. Called after
         `acquire`."""
-        await self._there(self._hold())
+        await self._run_in_thread(self._hold())
         raise LeadershipLost("the lease is no longer renewed")
 
     async def release(self) -> bool:
         """Ends `hold` and releases the lease. Call it when the last write has ended. Returns whether it succeeded."""
-        return await self._there(self._release())
+        return await self._run_in_thread(self._release())
 
     async def close(self, client: ApiClient) -> None:
         """Closes the API client of the election and ends the thread, if it was started."""
@@ -85,12 +85,12 @@ class LeaderElectionThread:
         if loop is None or thread is None:
             await client.close()
             return
-        await self._there(self._end(client))
+        await self._run_in_thread(self._end(client))
         loop.call_soon_threadsafe(loop.stop)
         thread.join(self._grace)
         self._loop = self._thread = None
 
-    async def _there(self, doing: Coroutine[Any, Any, T]) -> T:
+    async def _run_in_thread(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in the lease thread, and starts the thread on first use. Cancelling the caller cancels the
         coroutine."""
         if self._loop is None:
@@ -98,17 +98,17 @@ class LeaderElectionThread:
             self._loop = loop = asyncio.SelectorEventLoop()
             self._thread = threading.Thread(target=_run, args=(loop,), name="lease", daemon=True)
             self._thread.start()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(doing, self._loop))
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
     # --- run in the thread ----------------------------------------------------------------------------------------
 
     async def _acquire(self) -> str:
         await self.elector.acquire()
-        noted = self.elector.slow_jobs
+        annotation = self.elector.slow_jobs
         self._watching = asyncio.ensure_future(self._watch())
         # At once: the main loop may call `hold` much later.
         self._holding = asyncio.ensure_future(self.elector.hold())
-        return noted
+        return annotation
 
     async def _hold(self) -> None:
         running = [each for each in (self._holding, self._watching) if each is not None]
@@ -134,13 +134,13 @@ class LeaderElectionThread:
 
     async def _watch(self) -> None:
         """Checks the heartbeat of the main loop every second, from the acquisition of the lease to the end."""
-        stillness, still = StallDetector(self._activity, self._clock.now()), 0.0
-        while still <= self._patience:
+        detector, stalled = StallDetector(self._activity, self._clock.now()), 0.0
+        while stalled <= self._patience:
             await self._sleep(HEARTBEAT_SECONDS)
-            still = stillness.seconds_stalled(self._clock.now())
-        await self._give_up(still)
+            stalled = detector.seconds_stalled(self._clock.now())
+        await self._give_up(stalled)
 
-    async def _give_up(self, still: float) -> None:
+    async def _give_up(self, stalled: float) -> None:
         """Releases the lease, logs where the main loop is stuck and ends the process. The main thread cannot be
         interrupted, so there is no cleanup. A timer ends the process if the log line cannot be written: the main thread
         may be stuck on a full pipe and hold the lock of the log."""
@@ -151,7 +151,7 @@ class LeaderElectionThread:
         try:
             released = await self._release()
         finally:
-            seconds = round(still, 1)
+            seconds = round(stalled, 1)
             log.error("Main loop stands still; ending", job=job, seconds=seconds, released=released, where=where)
             for handler in logging.getLogger().handlers:
                 handler.flush()

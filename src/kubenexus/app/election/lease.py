@@ -84,8 +84,8 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
     @property
     def slow_jobs(self) -> str:
         """Returns the annotation that a leader wrote about slow jobs (`app.election.slow_jobs`), "" for none."""
-        said = self._annotations().get(SLOW_JOBS.key)
-        return said if isinstance(said, str) else ""
+        text = self._annotations().get(SLOW_JOBS.key)
+        return text if isinstance(text, str) else ""
 
     def with_spec(self, spec: LeaseSpec, slow_jobs: str | None = None) -> Raw:
         """Returns the object to write, with this spec. `slow_jobs` replaces the annotation, "" removes it, None leaves

@@ -33,8 +33,8 @@ class CompletionMarkers:
 
     def mark_complete(self, gang: Gang, member: BoundMember) -> None:
         """Queues the patch that marks this member: its gang has its minimum on nodes."""
-        said = f"gang {gang.title} has had the {gang.minimum} members that it needs on nodes"
-        call = conditions.patch(member.pod, Condition(COMPLETE, "True", "Bound", said), PODS, self._clock.now())
+        message = f"gang {gang.title} has had the {gang.minimum} members that it needs on nodes"
+        call = conditions.patch(member.pod, Condition(COMPLETE, "True", "Bound", message), PODS, self._clock.now())
         if call is not None:
             self.status_patcher.submit(member.pod, call)
 

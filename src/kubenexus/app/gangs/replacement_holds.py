@@ -46,12 +46,12 @@ class ReplacementHolds:
 
     def __init__(self, ledger: Ledger, queue: SchedulingQueue, clock: Clock) -> None:
         self._ledger, self._queue, self._clock = ledger, queue, clock
-        self._holes: dict[str, ReplacementHold] = {}
+        self._holds: dict[str, ReplacementHold] = {}
         self._released: dict[str, float] = {}  # UIDs of evicted members, and until when each is remembered
 
     def keys_of(self, gang: str) -> tuple[str, ...]:
         """Returns the keys of the ledger's records for the holds of a gang."""
-        return tuple([key for key, hole in self._holes.items() if hole.gang == gang]) if self._holes else ()
+        return tuple([key for key, held in self._holds.items() if held.gang == gang]) if self._holds else ()
 
     def hold(self, leaving: LeavingMember, lacks: int, pod: Pod, record: PodRecord) -> None:
         """Holds the capacity of a member that is gone from its node. `lacks` is how many members the gang lacks now.
@@ -62,16 +62,16 @@ class ReplacementHolds:
             return
         name = hold_name(record.name)
         # Without affinity terms: those of a hundred holds would cost every decision more than the capacity is worth.
-        hole = msgspec.structs.replace(
+        held = msgspec.structs.replace(
             record, name=name, stage=PodStage.NOMINATED, device_shares=(), terms=(), volume_choices=(), slot=-1
         )
-        others = [each for key, each in self._holes.items() if key != hole.key]
-        of_gang = sum(each.gang == leaving.gang for each in others)
-        of_namespace = sum(each.pod.metadata.namespace == record.namespace for each in others)
-        if of_gang >= lacks or of_namespace >= MOST_OF_NAMESPACE or len(others) >= MOST:
+        others = [each for key, each in self._holds.items() if key != held.key]
+        in_gang = sum(each.gang == leaving.gang for each in others)
+        in_namespace = sum(each.pod.metadata.namespace == record.namespace for each in others)
+        if in_gang >= lacks or in_namespace >= MOST_OF_NAMESPACE or len(others) >= MOST:
             return
-        self._ledger.hold_capacity(hole)
-        self._holes[hole.key] = ReplacementHold(leaving.gang, pod, now + min(HOLD_SECONDS, stayed))
+        self._ledger.hold_capacity(held)
+        self._holds[held.key] = ReplacementHold(leaving.gang, pod, now + min(HOLD_SECONDS, stayed))
 
     def release(self, gang: str, uid: str) -> None:
         """Ends all holds of a gang of which a member is evicted, because the gang is stale. No hold is made for that
@@ -88,12 +88,12 @@ class ReplacementHolds:
     def expire(self) -> None:
         """Ends the holds whose time is over. Called every five seconds."""
         now = self._clock.now()
-        for key in [key for key, hole in self._holes.items() if hole.until <= now]:
+        for key in [key for key, held in self._holds.items() if held.until <= now]:
             self._end(key)
         for uid in [uid for uid, until in self._released.items() if until <= now]:
             del self._released[uid]
 
     def _end(self, key: str) -> None:
-        hole = self._holes.pop(key)
+        held = self._holds.pop(key)
         self._ledger.release_capacity(key)
-        self._queue.on_event(object_events.nomination_ended(hole.pod))
+        self._queue.on_event(object_events.nomination_ended(held.pod))

@@ -41,7 +41,7 @@ class ReservationAccount:
         self._rests_until = 0.0
         self._closer_at: float | None = None  # when the turn began, or the gang last came closer
         self._blocks_since: float | None = None  # since when the holder has made jobs wait
-        self._others = 0.0  # seconds of this turn that earlier holders made jobs wait
+        self._earlier_seconds = 0.0  # seconds of this turn that earlier holders made jobs wait
         self._steps = 0
 
     def is_resting(self, now: float) -> bool:
@@ -53,7 +53,7 @@ class ReservationAccount:
         """Returns when the turn ends if the gang comes no closer, None if there is no turn."""
         return None if self._closer_at is None else self._closer_at + self.stall
 
-    def held_for(self, now: float) -> float:
+    def blocked_seconds(self, now: float) -> float:
         """Returns for how many seconds the gang that holds the reservation has made other jobs wait."""
         return 0.0 if self._blocks_since is None else now - self._blocks_since
 
@@ -77,18 +77,18 @@ class ReservationAccount:
     def hand_over(self, now: float) -> None:
         """Records that another gang holds the reservation from now on. The turn goes on: it belongs to the profile."""
         if self._blocks_since is not None:
-            self._others += self.held_for(now)
+            self._earlier_seconds += self.blocked_seconds(now)
             self._blocks_since = now
 
     def placed(self, now: float) -> None:
         """Ends the turn: the gang was placed, no smaller than it was. Its own time does not count, and the next turn in
         vain counts as the first again."""
         self._turns_in_vain = 0
-        self._rest(self._others, now)
+        self._rest(self._earlier_seconds, now)
 
     def ended_in_vain(self, now: float) -> None:
         """Ends the turn: the gang was not placed, or only after it shrank."""
-        seconds = self._others + self.held_for(now)
+        seconds = self._earlier_seconds + self.blocked_seconds(now)
         self._rest(seconds, now)
         if seconds >= self.stall / 2:
             self._turns_in_vain += 1
@@ -98,4 +98,4 @@ class ReservationAccount:
         doubled = min(least * 2.0 ** min(self._turns_in_vain, 16), MAX_REST)
         self._rests_until = now + max(least, doubled)
         self._closer_at = self._blocks_since = None
-        self._others, self._steps = 0.0, 0
+        self._earlier_seconds, self._steps = 0.0, 0

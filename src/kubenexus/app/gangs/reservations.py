@@ -27,18 +27,18 @@ from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.snapshot import Snapshot
 
 _MOST_NAMESPACES = 1000  # namespaces of a profile whose turns are remembered
-_HAIR = 1e-9  # tolerance for rounding
+_EPSILON = 1e-9  # tolerance for rounding
 
 log = logs.get("reservations")
 
 
 class ActiveReservation(msgspec.Struct, gc=False):
     """A reservation and its progress. `best` is the largest fraction of the members that there was capacity for.
-    `asked` is the most of each resource that was reserved for this gang since it holds the reservation."""
+    `most_reserved` is the most of each resource that was reserved for this gang since it holds the reservation."""
 
     reservation: Reservation
     best: float
-    asked: Mapping[str, int]
+    most_reserved: Mapping[str, int]
 
     @property
     def gang(self) -> str:
@@ -55,7 +55,7 @@ class GangReservations:
         self._queue, self._assembler, self._clock = queue, assembler, clock
         self._accounts = {name: ReservationAccount(seconds) for name, seconds in patience.items() if seconds}
         self._held: dict[str, ActiveReservation] = {}
-        self._had_turn: dict[str, dict[str, float]] = {}  # by profile and namespace: when its last turn in vain ended
+        self._turn_ended: dict[str, dict[str, float]] = {}  # by profile and namespace: when its last turn in vain ended
 
     def ahead_of(self, job: Job) -> Reservation | None:
         """Returns the reservation that this job has to leave free, if the job comes after that gang by its own priority
@@ -95,20 +95,22 @@ class GangReservations:
 
     def _keep(self, profile: str, reservation: Reservation) -> None:
         account, held, now = self._accounts[profile], self._held.get(profile), self._clock.now()
-        best, asked = reservation.ready, reservation.asks()
+        best, most_reserved = reservation.ready, reservation.asks()
         if held is not None and held.gang == reservation.gang:
             step = max(1 / STEPS, 1 / reservation.needed)
-            if best >= held.best + step - _HAIR:
+            if best >= held.best + step - _EPSILON:
                 account.came_closer(now)
             else:
                 best = held.best
-            asked |= {name: max(amount, asked.get(name, 0)) for name, amount in held.asked.items()}
+            most_reserved |= {
+                name: max(amount, most_reserved.get(name, 0)) for name, amount in held.most_reserved.items()
+            }
         elif held is None:
             account.begin(now)
         else:
             self._remember_turn(profile, held, now)
             account.hand_over(now)
-        self._held[profile] = ActiveReservation(reservation, best, asked)
+        self._held[profile] = ActiveReservation(reservation, best, most_reserved)
         if held is not None and held.reservation.covers() != reservation.covers():
             self._queue.on_event(RESERVATION_ENDED)  # part of the old reservation is free now
 
@@ -117,7 +119,7 @@ class GangReservations:
         first, second = self._queue.rank(holder), self._queue.rank(gang)
         if holder == gang or first is None or second is None:
             return holder != gang and first is not None
-        turns = self._had_turn.get(profile, {})
+        turns = self._turn_ended.get(profile, {})
         one, other = turns.get(namespace_of(holder), 0.0), turns.get(namespace_of(gang), 0.0)
         return (first[0], one, first[1]) < (second[0], other, second[1])
 
@@ -129,12 +131,12 @@ class GangReservations:
         if held is None or held.gang != job.key:
             return
         taken = total((each.footprint, 1) for each in decision.placements)
-        if any(taken.get(name, 0) < amount for name, amount in held.asked.items()):
+        if any(taken.get(name, 0) < amount for name, amount in held.most_reserved.items()):
             self._end(profile)
             return
         self._accounts[profile].placed(self._clock.now())
-        self._had_turn.get(profile, {}).pop(job.namespace, None)
-        self._lift(profile)
+        self._turn_ended.get(profile, {}).pop(job.namespace, None)
+        self._remove(profile)
 
     def expire(self) -> None:
         """Ends reservations that have no reason any more. Called before each burst of decisions."""
@@ -161,16 +163,16 @@ class GangReservations:
         now = self._clock.now()
         self._remember_turn(profile, self._held[profile], now)
         self._accounts[profile].ended_in_vain(now)
-        self._lift(profile)
+        self._remove(profile)
 
-    def _lift(self, profile: str) -> None:
+    def _remove(self, profile: str) -> None:
         del self._held[profile]
         self._queue.on_event(RESERVATION_ENDED)
 
     def _remember_turn(self, profile: str, held: ActiveReservation, now: float) -> None:
         """Records that a namespace has had half a turn or more in vain: gangs of other namespaces come first now."""
-        account, turns = self._accounts[profile], self._had_turn.setdefault(profile, {})
-        if account.held_for(now) < account.stall / 2:
+        account, turns = self._accounts[profile], self._turn_ended.setdefault(profile, {})
+        if account.blocked_seconds(now) < account.stall / 2:
             return
         turns.pop(held.reservation.namespace, None)
         turns[held.reservation.namespace] = now

@@ -62,28 +62,28 @@ class StaleGangEvictor:
         self._replacement_holds, self._recorder, self._metrics = replacement_holds, recorder, metrics
         self._clock, self._wakeup = clock, wakeup
         self._late: set[tuple[str, float]] = set()  # overdue gangs, and since when each is incomplete
-        self._last = ""  # the namespace of the last chosen member
+        self._last_namespace = ""  # the namespace of the last chosen member
         self._slots = FairSlots(AT_ONCE)
         self._evictions: dict[asyncio.Task[None], str] = {}  # evictions in progress, and their namespaces
-        self._asked: dict[str, float] = {}  # evicted or stuck members by UID, and until when they are not chosen
+        self._not_before: dict[str, float] = {}  # evicted or stuck members by UID, and until when they are not chosen
 
     async def run(self) -> None:
         """Runs until cancelled. Holds expire in time, however long evictions take."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._expire())
-                tasks.create_task(self._step_on())
+                tasks.create_task(self._expire_holds())
+                tasks.create_task(self._run_steps())
         finally:
             for task in self._evictions:
                 task.cancel()
 
-    async def _expire(self) -> None:
+    async def _expire_holds(self) -> None:
         while True:
             await asyncio.sleep(PERIOD)
             self._replacement_holds.expire()
             self._wakeup.set()
 
-    async def _step_on(self) -> None:
+    async def _run_steps(self) -> None:
         while True:
             await asyncio.sleep(PERIOD)
             await self.step()
@@ -95,7 +95,7 @@ class StaleGangEvictor:
         self._replacement_holds.expire()
         late = [gang for gang in self._incomplete() if self._is_late(gang)]
         members = {each.uid for gang in late for each in gang.bound}
-        self._asked = {uid: at for uid, at in self._asked.items() if uid in members}
+        self._not_before = {uid: at for uid, at in self._not_before.items() if uid in members}
         known, self._late = self._late, {(gang.key, gang.noticed) for gang in late}
         for gang in late:
             if (gang.key, gang.noticed) not in known:
@@ -109,17 +109,17 @@ class StaleGangEvictor:
     def _begin(self, gang: IncompleteGang, member: BoundMember) -> asyncio.Task[None]:
         """Starts the eviction of a member. The member is not chosen again for `AGAIN` seconds, however long it waits
         for a slot."""
-        self._asked[member.uid] = self._clock.now() + AGAIN
-        task = asyncio.get_running_loop().create_task(self._in_turn(gang, member))
+        self._not_before[member.uid] = self._clock.now() + AGAIN
+        task = asyncio.get_running_loop().create_task(self._evict_in_slot(gang, member))
         self._evictions[task] = member.pod.metadata.namespace
         task.add_done_callback(self._evictions.pop)
         return task
 
-    async def _in_turn(self, gang: IncompleteGang, member: BoundMember) -> None:
+    async def _evict_in_slot(self, gang: IncompleteGang, member: BoundMember) -> None:
         slot = await self._slots.acquire(member.pod.metadata.namespace)
         try:
             if (gang.key, gang.noticed) in self._late:  # the gang may be complete by now
-                await self._release(gang, member)
+                await self._evict(gang, member)
         finally:
             self._slots.release(slot)
 
@@ -130,33 +130,35 @@ class StaleGangEvictor:
         for gang in late:
             namespace = gang.bound[0].pod.metadata.namespace
             if namespace not in hanging:
-                gangs.setdefault(namespace, []).append(self._leaving(gang))
+                gangs.setdefault(namespace, []).append(self._evictable(gang))
         order = sorted(gangs)
-        begin = bisect_right(order, self._last)  # begin after the namespace that was last in the last step
-        chosen = list(islice(_in_turn([_in_turn(gangs[each]) for each in order[begin:] + order[:begin]]), A_STEP))
+        begin = bisect_right(order, self._last_namespace)  # begin after the namespace that was last in the last step
+        chosen = list(
+            islice(_round_robin([_round_robin(gangs[each]) for each in order[begin:] + order[:begin]]), A_STEP)
+        )
         if chosen:
-            self._last = chosen[-1][1].pod.metadata.namespace
+            self._last_namespace = chosen[-1][1].pod.metadata.namespace
         return chosen
 
-    def _leaving(self, gang: IncompleteGang) -> Iterator[tuple[IncompleteGang, BoundMember]]:
+    def _evictable(self, gang: IncompleteGang) -> Iterator[tuple[IncompleteGang, BoundMember]]:
         now = self._clock.now()
         for member in gang.bound:
-            if not gang.keeps(member) and self._asked.get(member.uid, 0.0) <= now:
+            if not gang.keeps(member) and self._not_before.get(member.uid, 0.0) <= now:
                 yield gang, member
 
     def _is_late(self, gang: IncompleteGang) -> bool:
         patience = self._deadline(gang.bound[0]) if gang.patience is None else float(gang.patience)
         return gang.overdue_at(patience, HOLD_SECONDS) <= self._clock.now()
 
-    async def _release(self, gang: IncompleteGang, member: BoundMember) -> None:
+    async def _evict(self, gang: IncompleteGang, member: BoundMember) -> None:
         pod, profile = member.pod, member.pod.spec.scheduler_name
         if not member.has_controller:
-            self._asked[member.uid] = float("inf")  # reported once
+            self._not_before[member.uid] = float("inf")  # reported once
             self._recorder.record(events.gang_stuck(pod, gang.title, gang.minimum), profile)
             log.error("A gang is stuck: no controller would make its pods again", gang=gang.title, pod=pod)
             return
         meta = pod.metadata
-        self._asked[member.uid] = self._clock.now() + AGAIN
+        self._not_before[member.uid] = self._clock.now() + AGAIN
         self._replacement_holds.release(gang.key, member.uid)
         try:
             await self._api.send(evict(meta.namespace, meta.name, meta.uid), timeout=SEND)
@@ -166,9 +168,9 @@ class StaleGangEvictor:
             self._recorder.record(events.gang_released(pod, gang.title, gang.minimum), profile)
 
 
-def _in_turn(several: list[Iterator[T]]) -> Iterator[T]:
+def _round_robin(iterators: list[Iterator[T]]) -> Iterator[T]:
     """Yields one item of each iterator, then the next of each, until all are exhausted."""
-    left = several
+    left = iterators
     while left:
         still = []
         for each in left:

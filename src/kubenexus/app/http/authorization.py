@@ -58,8 +58,8 @@ class AuthFailure(NamedTuple):
     @property
     def body(self) -> bytes:
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-        said = {"message": self.message, "reason": self.reason, "details": {}, "code": int(self.code)}
-        return msgspec.json.encode(status | said)
+        failure = {"message": self.message, "reason": self.reason, "details": {}, "code": int(self.code)}
+        return msgspec.json.encode(status | failure)
 
 
 UNAUTHORIZED: Final = AuthFailure(HTTPStatus.UNAUTHORIZED, "Unauthorized", "Unauthorized")
@@ -79,7 +79,7 @@ class RequestAuthorizer:
         self._allowed = allowed
         self._users: TtlCache[RequestUser | None] = TtlCache(clock)
         self._rights: TtlCache[str | None] = TtlCache(clock)
-        self._turns = asyncio.Semaphore(AT_A_TIME)
+        self._slots = asyncio.Semaphore(AT_A_TIME)
         self._waiting = 0
 
     def is_always_allowed(self, path: str) -> bool:
@@ -97,17 +97,17 @@ class RequestAuthorizer:
             return TOO_MANY
         self._waiting += 1
         try:
-            async with self._turns:
-                return await self._judge(path, verb, token, known)
+            async with self._slots:
+                return await self._check(path, verb, token, known)
         finally:
             self._waiting -= 1
 
-    async def _judge(self, path: str, verb: str, token: str, known: RequestUser | None) -> AuthFailure | None:
+    async def _check(self, path: str, verb: str, token: str, known: RequestUser | None) -> AuthFailure | None:
         try:
-            user = await self._user(token) if token else known or ANONYMOUS
+            user = await self._authenticate(token) if token else known or ANONYMOUS
             if user is None:
                 return UNAUTHORIZED
-            problem = await self._right(user, path, verb)
+            problem = await self._denial(user, path, verb)
         except (ApiError, Unreachable, Uncertain, msgspec.MsgspecError):
             # Without the cause: the client is not authenticated.
             return AuthFailure(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", "the API server could not be asked")
@@ -116,26 +116,26 @@ class RequestAuthorizer:
         message = f'forbidden: User "{user.username}" cannot {verb} path "{path}"'
         return AuthFailure(HTTPStatus.FORBIDDEN, "Forbidden", f"{message}: {problem}" if problem else message)
 
-    async def _user(self, token: str) -> RequestUser | None:
+    async def _authenticate(self, token: str) -> RequestUser | None:
         key = hashlib.sha256(token.encode(errors="replace")).digest()
         if key not in self._users:
-            status = await self._ask(TOKEN_REVIEWS, {"token": token})
+            status = await self._review(TOKEN_REVIEWS, {"token": token})
             user = msgspec.convert(status.get("user") or {}, RequestUser)
             self._users.put(key, user if status.get("authenticated") is True else None)
         return self._users.get(key)
 
-    async def _right(self, user: RequestUser, path: str, verb: str) -> str | None:
+    async def _denial(self, user: RequestUser, path: str, verb: str) -> str | None:
         """Returns None if the user may read the path, otherwise the reason, which may be ""."""
         key = b"\0".join((user.key, verb.encode(), path.encode(errors="replace")))
         if key not in self._rights:
             wanted = {"user": user.username, "groups": user.groups, "uid": user.uid, "extra": user.extra}
             wanted["nonResourceAttributes"] = {"path": path, "verb": verb}
-            status = await self._ask(ACCESS_REVIEWS, wanted)
+            status = await self._review(ACCESS_REVIEWS, wanted)
             allowed = status.get("allowed") is True and status.get("denied") is not True
             self._rights.put(key, None if allowed else str(status.get("reason") or ""))
         return self._rights.get(key)
 
-    async def _ask(self, kind: ApiResource, spec: dict[str, Any]) -> dict[str, Any]:
+    async def _review(self, kind: ApiResource, spec: dict[str, Any]) -> dict[str, Any]:
         call = create(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec})
         answer = msgspec.json.decode(await self._api.send(call, timeout=5.0), type=dict[str, Any])
         status = answer.get("status")

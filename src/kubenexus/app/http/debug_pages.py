@@ -3,7 +3,7 @@
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -39,7 +39,7 @@ Paths: {" ".join(paths)}
 def version() -> bytes:
     """Returns the fields of Kubernetes' own `/version` that apply here."""
     major, minor, *_ = __version__.split(".")
-    said = {
+    fields = {
         "major": major,
         "minor": minor,
         "gitVersion": f"v{__version__}",
@@ -47,10 +47,9 @@ def version() -> bytes:
         "platform": f"{platform.system().lower()}/{platform.machine()}",
         "pythonVersion": platform.python_version(),
     }
-    return msgspec.json.encode(said)
+    return msgspec.json.encode(fields)
 
 
 def configz(configuration: KubeSchedulerConfiguration) -> bytes:
     """Returns the configuration in effect, with all defaults."""
-    said: dict[str, Any] = {CONFIGURATION: as_data(configuration)}
-    return msgspec.json.encode(said)
+    return msgspec.json.encode({CONFIGURATION: as_data(configuration)})

@@ -52,7 +52,7 @@ class HttpEndpoints:
             host, port = parse_host_port(flags.health_bind_address)
             log.info("Serving health", port=await server.start_health(host, port))
         if flags.secure_port:
-            context = await self._certificate()
+            context = await self._tls_context()
             port = await server.start_secure(flags.bind_address, flags.secure_port, context)
             log.info("Serving securely", address=flags.bind_address, port=port)
 
@@ -60,20 +60,20 @@ class HttpEndpoints:
         if self._server is not None:
             await self._server.stop()  # type: ignore[attr-defined]
 
-    async def _certificate(self) -> ssl.SSLContext:
+    async def _tls_context(self) -> ssl.SSLContext:
         from kubenexus.app.http.serving_certificates import ReloadingCertificate, client_authority, self_signed
 
         authority = await client_authority(self._client)
         flags = self._flags
         if flags.tls_cert_file:
             files = ReloadingCertificate(
-                Path(flags.tls_cert_file), Path(flags.tls_private_key_file), authority, _problem
+                Path(flags.tls_cert_file), Path(flags.tls_private_key_file), authority, _log_certificate_problem
             )
             return files.context
         return await self_signed("localhost", authority)
 
 
-def _problem(text: str) -> None:
+def _log_certificate_problem(text: str) -> None:
     log.error("Cannot use the new certificate; keeping the old one", err=text)
 
 

@@ -50,7 +50,7 @@ class HttpServer:
     async def start_secure(self, host: str, port: int, context: ssl.SSLContext | None) -> int:
         """Serves all pages on `--bind-address` and `--secure-port`. Returns the port, which the system chooses if
         `port` is 0."""
-        return await self._start(self._everything(), host, port, context)
+        return await self._start(self._all_pages(), host, port, context)
 
     async def start_health(self, host: str, port: int) -> int:
         """Serves only the health paths, in plain HTTP and without authorization, on `--health-bind-address`. Returns
@@ -76,8 +76,8 @@ class HttpServer:
 
     # --- pages ----------------------------------------------------------------------------------------------------
 
-    def _everything(self) -> web.Application:
-        application = web.Application(middlewares=[self._at_the_door], client_max_size=2**16)
+    def _all_pages(self) -> web.Application:
+        application = web.Application(middlewares=[self._authorize_request], client_max_size=2**16)
         application.router.add_get("/metrics", self._metrics)
         application.router.add_get("/configz", self._configz)
         application.router.add_get("/statusz", self._statusz)
@@ -88,9 +88,9 @@ class HttpServer:
         for place in PLACES:
             checks = self._content.checks.get(place) or {"ping": health.ping}
             warnings = self._content.warnings.get(place, tuple)
-            application.router.add_get(f"/{place}", _root(place, checks, warnings))
+            application.router.add_get(f"/{place}", _root_handler(place, checks, warnings))
             for name, check in checks.items():
-                application.router.add_get(f"/{place}/{name}", _one(check))
+                application.router.add_get(f"/{place}/{name}", _check_handler(check))
         return application
 
     async def _metrics(self, request: web.Request) -> web.Response:
@@ -111,7 +111,7 @@ class HttpServer:
     # --- authorization --------------------------------------------------------------------------------------------
 
     @web.middleware
-    async def _at_the_door(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _authorize_request(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         refusal = await self._refusal(request)
         if refusal is not None:
             return _json(refusal.body, refusal.code)
@@ -124,10 +124,10 @@ class HttpServer:
         if self._authorizer is None:
             return None
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        shown = token.strip() if scheme.lower() == "bearer" else ""
+        bearer_token = token.strip() if scheme.lower() == "bearer" else ""
         certificate = None if request.transport is None else request.transport.get_extra_info("peercert")
         return await self._authorizer.authorize(
-            request.path, request.method.lower(), shown, user_of_certificate(certificate)
+            request.path, request.method.lower(), bearer_token, user_of_certificate(certificate)
         )
 
 
@@ -139,7 +139,7 @@ def parse_host_port(text: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
-def _root(place: str, checks: Checks, warnings: Warnings) -> Handler:
+def _root_handler(place: str, checks: Checks, warnings: Warnings) -> Handler:
     async def answer(request: web.Request) -> web.Response:
         excluded = request.query.getall("exclude", [])
         verbose = "verbose" in request.query
@@ -148,7 +148,7 @@ def _root(place: str, checks: Checks, warnings: Warnings) -> Handler:
     return answer
 
 
-def _one(check: health.Check) -> Handler:
+def _check_handler(check: health.Check) -> Handler:
     async def answer(request: web.Request) -> web.Response:
         return _text(*health.check_page(check))
 

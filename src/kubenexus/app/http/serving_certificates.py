@@ -51,12 +51,12 @@ class ReloadingCertificate:
         self, certificate: Path, key: Path, authority: str = "", on_problem: Callable[[str], None] = lambda _: None
     ) -> None:
         self._certificate, self._key, self._authority, self._on_problem = certificate, key, authority, on_problem
-        self._stamp = self._look()
+        self._stamp = self._file_stamp()
         self.context = self._current = self._load()
-        self.context.sni_callback = self._connecting
+        self.context.sni_callback = self._on_connect
 
-    def _connecting(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
-        stamp = self._look()
+    def _on_connect(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        stamp = self._file_stamp()
         if stamp != self._stamp:
             self._stamp = stamp
             try:
@@ -65,7 +65,7 @@ class ReloadingCertificate:
                 self._on_problem(str(error))
         connection.context = self._current
 
-    def _look(self) -> tuple[Any, ...]:
+    def _file_stamp(self) -> tuple[Any, ...]:
         found = []
         for path in (self._certificate, self._key):
             with contextlib.suppress(OSError):
@@ -96,7 +96,7 @@ def server_context(certificate: str | Path, key: str | Path, authority: str = ""
 async def self_signed(host: str, authority: str = "") -> ssl.SSLContext:
     """Returns a context with a certificate for this process only. Raises KubeNexusError with the remedy if none can be
     made."""
-    pem = await asyncio.to_thread(_make, host)
+    pem = await asyncio.to_thread(_make_self_signed, host)
     with _as_file(pem) as path:
         return server_context(path, path, authority)
 
@@ -111,18 +111,18 @@ async def client_authority(api: Api) -> str:
         return ""
 
 
-def _make(host: str) -> bytes:
+def _make_self_signed(host: str) -> bytes:
     """Returns key and certificate as PEM, one after the other."""
     program = shutil.which("openssl")
     if program is not None:
-        return _by_program(program, host)
+        return _self_signed_by_openssl(program, host)
     if importlib.util.find_spec("cryptography") is not None:
         return self_signed_by_cryptography(host, _YEAR)
     raise KubeNexusError(NO_WAY)
 
 
-def _by_program(program: str, host: str) -> bytes:
-    made = subprocess.run(
+def _self_signed_by_openssl(program: str, host: str) -> bytes:
+    result = subprocess.run(
         [
             *(program, "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
             *("-days", str(_YEAR), "-subj", f"/CN={_common_name(host)}", "-addext", f"subjectAltName={_names(host)}"),
@@ -133,10 +133,12 @@ def _by_program(program: str, host: str) -> bytes:
         stdin=subprocess.DEVNULL,
         timeout=30,
     )
-    if made.returncode:
-        said = made.stderr.decode(errors="replace").strip().splitlines()
-        raise KubeNexusError(f"cannot make a certificate for --secure-port: openssl: {said[-1] if said else 'failed'}")
-    return made.stdout
+    if result.returncode:
+        errors = result.stderr.decode(errors="replace").strip().splitlines()
+        raise KubeNexusError(
+            f"cannot make a certificate for --secure-port: openssl: {errors[-1] if errors else 'failed'}"
+        )
+    return result.stdout
 
 
 def _common_name(host: str) -> str:

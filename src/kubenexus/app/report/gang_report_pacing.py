@@ -40,24 +40,24 @@ class LastReport(msgspec.Struct, frozen=True, gc=False):
 
 class _Gang(msgspec.Struct, gc=False):
     """The reports to one gang. `kind` is what the gang waits for, as last reported to all members; `changes` and
-    `changed` are how often and when that changed. `restless` is when the gang last waited for something else. `told` is
-    when the first member last got the full sentence."""
+    `changed_at` are how often and when that changed. `unsettled_at` is when the gang last waited for something else.
+    `full_report_at` is when the first member last got the full sentence."""
 
     kind: str
     changes: int = 0
-    changed: float = -math.inf
-    restless: float = -math.inf
-    told: float = -math.inf
+    changed_at: float = -math.inf
+    unsettled_at: float = -math.inf
+    full_report_at: float = -math.inf
 
     @property
     def may_change(self) -> float:
         """Returns from when on all members may get a report of another kind."""
         further = self.changes - UNPACED_CHANGES
-        return -math.inf if further < 0 else self.changed + min(MINUTE * 2.0 ** min(further, 10), MAX_INTERVAL)
+        return -math.inf if further < 0 else self.changed_at + min(MINUTE * 2.0 ** min(further, 10), MAX_INTERVAL)
 
     def change(self, kind: str, now: float) -> None:
-        quiet = max(self.changed, self.restless) + MAX_INTERVAL < now
-        self.kind, self.changes, self.changed = kind, 1 if quiet else self.changes + 1, now
+        quiet = max(self.changed_at, self.unsettled_at) + MAX_INTERVAL < now
+        self.kind, self.changes, self.changed_at = kind, 1 if quiet else self.changes + 1, now
 
 
 class GangReportPacing:
@@ -67,8 +67,8 @@ class GangReportPacing:
     def __init__(self, clock: Clock, is_there: Callable[[str], bool]) -> None:
         self._clock, self._is_there = clock, is_there
         self._gangs: dict[str, _Gang] = {}
-        self._most = _FORGET
-        self._later: set[str] = set()  # keys of gangs with a postponed report
+        self._max_gangs = _FORGET
+        self._postponed: set[str] = set()  # keys of gangs with a postponed report
         self._order: list[tuple[float, str]] = []  # the same as a heap
 
     @property
@@ -81,7 +81,7 @@ class GangReportPacing:
         found, now = [], self._clock.now()
         while self._order and self._order[0][0] <= now:
             found.append(heapq.heappop(self._order)[1])
-        self._later.difference_update(found)
+        self._postponed.difference_update(found)
         return found
 
     def members_to_report(
@@ -94,31 +94,31 @@ class GangReportPacing:
         if changing:
             gang.change(kind, now)
         elif gang.kind != kind:
-            gang.restless = now
-            self._tell_later(job.key, gang.may_change)
-        known = last_report.get(first.key)
-        in_full = changing or gang.told + MINUTE <= now or _is_new(first, known)
+            gang.unsettled_at = now
+            self._postpone(job.key, gang.may_change)
+        last = last_report.get(first.key)
+        in_full = changing or gang.full_report_at + MINUTE <= now or _is_new(first, last)
         if in_full:
-            gang.told = now
-        elif known is None or known.sentence != sentence:
-            self._tell_later(job.key, gang.told + MINUTE)
+            gang.full_report_at = now
+        elif last is None or last.sentence != sentence:
+            self._postpone(job.key, gang.full_report_at + MINUTE)
         chosen = [(first, True)] if in_full else []
         settled = gang.kind == kind
         for pod in job.pods[in_full:]:
-            known = last_report.get(pod.key)
-            if _is_new(pod, known) or (settled and known is not None and _outdated(known, kind, pod is first)):
+            last = last_report.get(pod.key)
+            if _is_new(pod, last) or (settled and last is not None and _outdated(last, kind, pod is first)):
                 chosen.append((pod, False))
         return chosen
 
     def _gang(self, key: str, kind: str) -> _Gang:
-        if len(self._gangs) > self._most:
+        if len(self._gangs) > self._max_gangs:
             self._gangs = {key: gang for key, gang in self._gangs.items() if self._is_there(key)}
-            self._most = 2 * len(self._gangs) + _FORGET
+            self._max_gangs = 2 * len(self._gangs) + _FORGET
         return self._gangs.setdefault(key, _Gang(kind))
 
-    def _tell_later(self, key: str, when: float) -> None:
-        if key not in self._later:
-            self._later.add(key)
+    def _postpone(self, key: str, when: float) -> None:
+        if key not in self._postponed:
+            self._postponed.add(key)
             heapq.heappush(self._order, (when, key))
 
 

@@ -15,8 +15,8 @@ from kubenexus.state.object_kinds import kind_name
 PERIOD = 1.0
 
 
-def _follow(family: Counter, counts: Mapping[str, int]) -> None:
-    """Raises each counter to a count that is kept elsewhere."""
+def _set_counters(family: Counter, counts: Mapping[str, int]) -> None:
+    """Sets each counter of a family to a count that is kept elsewhere."""
     for label, count in counts.items():
         child = family.labels(label)
         child.add(count - child.value)
@@ -47,14 +47,14 @@ class GaugeCollector:
             metrics.watch_synced.labels(kind).set(not reflector.missing)
             if reflector.synced and reflector.served:
                 metrics.watch_lag.labels(kind).set(self._clock.now() - reflector.last_event_at)
-        _follow(metrics.events_dropped, scheduler.recorder.dropped)
-        _follow(metrics.unusable_objects, scheduler.handlers.unusable)
-        _follow(metrics.plugin_failures, scheduler.plugin_failures)
+        _set_counters(metrics.events_dropped, scheduler.recorder.dropped)
+        _set_counters(metrics.unusable_objects, scheduler.handlers.unusable)
+        _set_counters(metrics.plugin_failures, scheduler.plugin_failures)
 
     async def measure_loop_lag(self) -> NoReturn:
         """Measures once a second how late the event loop wakes this task. Runs until cancelled."""
         lag = self._scheduler.metrics.loop_lag.labels()
         while True:
-            asked = self._clock.now()
+            began = self._clock.now()
             await asyncio.sleep(PERIOD)
-            lag.observe(max(0.0, self._clock.now() - asked - PERIOD))
+            lag.observe(max(0.0, self._clock.now() - began - PERIOD))

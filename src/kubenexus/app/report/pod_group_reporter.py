@@ -56,15 +56,15 @@ class PodGroupReporter:
         """Reports that a job was tried and has no node, or that the attempt failed."""
         group = self._group(job)
         if group is not None:
-            self._say(group, group_conditions.unschedulable_condition(code, sentence, self._form()))
+            self._submit(group, group_conditions.unschedulable_condition(code, sentence, self._form()))
 
     def scheduled(self, job: Job) -> None:
         """Reports that the API server confirmed binds for as many members as the job needs."""
         group = self._group(job)
         if group is not None:
-            self._say(group, group_conditions.scheduled_condition(self._form()))
+            self._submit(group, group_conditions.scheduled_condition(self._form()))
 
-    def _say(self, group: PodGroup, condition: Condition) -> None:
+    def _submit(self, group: PodGroup, condition: Condition) -> None:
         form, name = self._form(), _name(group)
         last_condition = self._last_condition.get(name)
         if last_condition is not None and last_condition.uid != group.metadata.uid:

@@ -76,20 +76,20 @@ class PodReporter:
         """Reports that the job was tried and has no node. All jobs of its class are reported in later portions."""
         job = self._queue.job(key)
         if job is not None:
-            self._tell(job, decision.code, decision.sentence(job.namespace), again=True)
+            self._report_job(job, decision.code, decision.sentence(job.namespace), again=True)
         self._waiting.update(dict.fromkeys(other for other in self._queue.same_class(key) if other != key))
 
     def report_error(self, job: Job, message: str) -> None:
         """Reports that the decision failed with an error."""
-        self._tell(job, Code.ERROR, message, again=True)
+        self._report_job(job, Code.ERROR, message, again=True)
 
     def held(self, job: Job, message: str) -> None:
         """Reports that the job is set aside because binds of its namespace hang or fail."""
-        self._tell(job, Code.ERROR, message, again=False)
+        self._report_job(job, Code.ERROR, message, again=False)
 
     def report_bind_failure(self, pod: Pod, message: str) -> None:
         """Reports that the pod was placed, but could not be bound."""
-        self._say(pod, Code.ERROR, LastReport(pod.metadata.uid, message), again=True)
+        self._report_pod(pod, Code.ERROR, LastReport(pod.metadata.uid, message), again=True)
 
     def on_pod_queued(self, pod: Pod, state: QueueState) -> None:
         """Handles a pod that is its own job and was queued or updated."""
@@ -120,44 +120,44 @@ class PodReporter:
 
     def report_some(self, most: int = PORTION) -> None:
         """Makes waiting reports until they concern `most` pods."""
-        told = 0
-        while self._waiting and told < most:
+        reported = 0
+        while self._waiting and reported < most:
             key = next(iter(self._waiting))
             del self._waiting[key]
             job, decision = self._queue.job(key), self._queue.last_decision(key)
             if job is None or decision is None or self._queue.state(key) is QueueState.IN_FLIGHT:
                 continue
-            told += len(job.pods)
-            self._tell(job, decision.code, decision.sentence(job.namespace), again=False)
-        self._tell_held(most - told)
+            reported += len(job.pods)
+            self._report_job(job, decision.code, decision.sentence(job.namespace), again=False)
+        self._report_held(most - reported)
 
     def on_patch_failed(self, pod: Pod) -> None:
         """Forgets the last report, because its status patch could not be written: the next report writes it again."""
         self._last_report.pop(pod.key, None)
 
-    def _tell_held(self, most: int) -> None:
-        now, told = self._clock.now(), 0
+    def _report_held(self, most: int) -> None:
+        now, reported = self._clock.now(), 0
         for key in self._gangs.take_due():
             if self._queue.gate_verdict(key) is not None:
                 self._held.setdefault(key, HeldSince(now, now))
             else:
                 self._waiting[key] = None
         for key in [key for key, each in self._held.items() if each.due <= now]:
-            if told >= most:
+            if reported >= most:
                 return
             del self._held[key]
             job, verdict = self._queue.job(key), self._queue.gate_verdict(key)
             if job is not None and verdict is not None and verdict.plugin == COSCHEDULING:
-                told += len(job.pods)
-                self._tell(job, verdict.code, verdict.reasons[0], again=False, held=True)
+                reported += len(job.pods)
+                self._report_job(job, verdict.code, verdict.reasons[0], again=False, held=True)
 
     # --- how it is reported -------------------------------------------------------------------------------------------
 
-    def _tell(self, job: Job, code: Code, sentence: str, *, again: bool, held: bool = False) -> None:
+    def _report_job(self, job: Job, code: Code, sentence: str, *, again: bool, held: bool = False) -> None:
         """Reports to all members of a job that are due. `held` means that the job was not tried: more nodes would not
         help, so autoscalers must not see it as unschedulable."""
         if len(job.pods) == 1 and not job.is_gang:
-            self._tell_in_full(job, job.pods[0], code, sentence, again=again, held=held)
+            self._report_in_full(job, job.pods[0], code, sentence, again=again, held=held)
             return
         kind = conditions.reason_of(code)
         common = f"its gang was refused as a whole: pod {truncated(job.pods[0].metadata.name)} says why"
@@ -165,20 +165,20 @@ class PodReporter:
             kind = common = INCOMPLETE if sentence.startswith(INCOMPLETE) else sentence
         for pod, in_full in self._gangs.members_to_report(job, kind, sentence, self._last_report):
             if in_full:
-                self._tell_in_full(job, pod, code, sentence, again=again, held=held, kind=kind)
+                self._report_in_full(job, pod, code, sentence, again=again, held=held, kind=kind)
             else:
                 last_report = LastReport(pod.metadata.uid, common, kind, full=False)
-                self._say(pod, code, last_report, again=False, held=held)
+                self._report_pod(pod, code, last_report, again=False, held=held)
 
-    def _tell_in_full(
+    def _report_in_full(
         self, job: Job, pod: Pod, code: Code, sentence: str, *, again: bool, held: bool, kind: str = ""
     ) -> None:
         """Reports to a pod that is its own job, or to the first member of a gang."""
         if not held:
             self._pod_group_reporter.refused(job, code, sentence)
-        self._say(pod, code, LastReport(pod.metadata.uid, sentence, kind), again=again, held=held)
+        self._report_pod(pod, code, LastReport(pod.metadata.uid, sentence, kind), again=again, held=held)
 
-    def _say(self, pod: Pod, code: Code, last_report: LastReport, *, again: bool, held: bool = False) -> None:
+    def _report_pod(self, pod: Pod, code: Code, last_report: LastReport, *, again: bool, held: bool = False) -> None:
         pod, sentence = self._pods.latest_pod(pod), last_report.sentence
         known = self._last_report.get(pod.key) == last_report
         if known and not again:
@@ -201,10 +201,10 @@ class PodReporter:
         job = self._queue.job(key)
         if job is not None and verdict is not None and verdict.code is Code.ERROR:
             failure = PluginError(verdict.plugin, ", ".join(verdict.reasons))
-            self._tell(job, Code.ERROR, failure.sentence, again=False)
+            self._report_job(job, Code.ERROR, failure.sentence, again=False)
             return
         for pod in () if job is None else job.pods:
-            said = any(each.type == conditions.POD_SCHEDULED for each in pod.status.conditions)
-            call = None if said else conditions.gated_patch(pod, self._clock.now())
+            has_condition = any(each.type == conditions.POD_SCHEDULED for each in pod.status.conditions)
+            call = None if has_condition else conditions.gated_patch(pod, self._clock.now())
             if call is not None:
                 self._status_patcher.submit(pod, call)

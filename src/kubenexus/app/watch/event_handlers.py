@@ -70,7 +70,7 @@ class EventHandlers:
         self._unread: dict[str, str] = {}  # pods that cannot be read, and why
         self._looked_up: set[str] = set()  # pods from a GET while a list is under way
         self._leaving: dict[str, LeavingMember] = {}  # bound members of complete gangs that are being deleted
-        self._complained: dict[str, str] = {}
+        self._logged_problems: dict[str, str] = {}
         self.unusable: Counter[str] = Counter()  # logged problems by kind
 
     # --- pods -----------------------------------------------------------------------------------------------------
@@ -91,11 +91,11 @@ class EventHandlers:
             self.ledger.upsert_pod(pod)
         except Malformed as problem:
             self._quarantine(key, str(problem))
-            self._tell_freed(key, old, before)
+            self._send_freed_events(key, old, before)
             return
         self._unread.pop(key, None)
         slim = self.cache.pods[key] = self.cache.stripped_pod(pod)
-        self._tell_freed(key, old, before)
+        self._send_freed_events(key, old, before)
         if pod.spec.node_name:
             self._bound(old, pod, slim)
         else:
@@ -130,7 +130,7 @@ class EventHandlers:
         if leaving is not None and old is not None and record is not None and self.assembler.has_gang(leaving.gang):
             self._holds.hold(leaving, self.assembler.lacks(leaving.gang), old, record)
             self.assembler.mark_changed(leaving.gang)
-        self._tell_freed(key, old, before)
+        self._send_freed_events(key, old, before)
         if old is None:
             return
         ended = last or old
@@ -150,7 +150,7 @@ class EventHandlers:
         old, before = self.cache.pods.get(key), self.ledger.held_by(key)
         self.ledger.block_unreadable_pod(key, bad.node)
         self._quarantine(key, str(bad.error))
-        self._tell_freed(key, old, before)
+        self._send_freed_events(key, old, before)
 
     def _quarantine(self, key: str, problem: str) -> None:
         self.assembler.remove(key)
@@ -158,7 +158,7 @@ class EventHandlers:
         self._unread[key] = problem
         self.log_bad_object(f"Pod {key}", problem)
 
-    def _tell_freed(self, key: str, old: Pod | None, before: PodHoldings) -> None:
+    def _send_freed_events(self, key: str, old: Pod | None, before: PodHoldings) -> None:
         """Sends the queue an event for all that the pod gives up. `old` is the pod as it was cached."""
         after = self.ledger.held_by(key)
         if after == before:
@@ -167,8 +167,8 @@ class EventHandlers:
             self.queue.on_event(
                 object_events.WILDCARD_EVENT if old is None else object_events.pod_forgotten(old, before.node)
             )
-        spoken = before.nominated
-        if spoken is not None and spoken != after.nominated and spoken.node != after.node and old is not None:
+        nominated = before.nominated
+        if nominated is not None and nominated != after.nominated and nominated.node != after.node and old is not None:
             self.queue.on_event(object_events.nomination_ended(old))
         if before.blocked and not self.ledger.fenced(before.blocked) and before.blocked in self.cache.nodes:
             node, delegated = self.cache.nodes[before.blocked], self.ledger.nodes.device_class_resources
@@ -245,7 +245,7 @@ class EventHandlers:
             return
         resource, fresh = EVENTS.get(kind), key not in known
         if kind == "Namespace" and (not fresh or self.ledger.nodes.pods.has_met(key)):
-            self._tell_reread(selected)
+            self._wake_if_terms_changed(selected)
         old, known[key] = known.get(key), None if resource is None else thing
         if kind in GROUP_KINDS:
             self.assembler.group_changed(kind, key)
@@ -263,7 +263,7 @@ class EventHandlers:
         old, resource, selected = known.pop(key), EVENTS.get(kind), self.ledger.nodes.pods.existing_terms_version
         KINDS[kind].gone(self.ledger, key)
         if kind == "Namespace":
-            self._tell_reread(selected)
+            self._wake_if_terms_changed(selected)
         if kind in GROUP_KINDS:
             self.assembler.group_changed(kind, key)
         if resource is not None:
@@ -274,7 +274,7 @@ class EventHandlers:
         if kind == "PersistentVolumeClaim":
             self._volumes.on_claim_changed(thing.metadata.key)
 
-    def _tell_reread(self, selected: int) -> None:
+    def _wake_if_terms_changed(self, selected: int) -> None:
         """Wakes all jobs if the labels of a namespace changed which affinity terms select its pods."""
         if selected != self.ledger.nodes.pods.existing_terms_version:
             self.queue.on_event(object_events.WILDCARD_EVENT)
@@ -296,11 +296,11 @@ class EventHandlers:
 
     def log_bad_object(self, subject: str, problem: str) -> None:
         """Logs a bad object once, and again when its problem changes."""
-        if self._complained.get(subject) == problem:
+        if self._logged_problems.get(subject) == problem:
             return
-        if len(self._complained) >= REMEMBERED:
-            self._complained.clear()
-        self._complained[subject] = problem
+        if len(self._logged_problems) >= REMEMBERED:
+            self._logged_problems.clear()
+        self._logged_problems[subject] = problem
         self.unusable[subject.partition(" ")[0]] += 1
         log.error("Cannot use an object", err=problem, object=subject)
 

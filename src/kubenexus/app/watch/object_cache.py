@@ -32,15 +32,17 @@ class ObjectCache:
         """Returns the pod with only the fields that events and queueing hints read, and with shared parts."""
         meta, spec, status = pod.metadata, pod.spec, pod.status
         owners: Any = self._shared(meta.owner_references) if meta.owner_references else []
-        template = msgspec.structs.replace(spec, node_name="", volumes=[v for v in spec.volumes if _matters(v)])
+        template = msgspec.structs.replace(spec, node_name="", volumes=[v for v in spec.volumes if _is_read(v)])
         template = self._shared(template)
         if spec.node_name:
             template = msgspec.structs.replace(template, node_name=spec.node_name)
-        slight = msgspec.structs.replace(
+        metadata = msgspec.structs.replace(
             meta, annotations={}, owner_references=owners, resource_version="", generation=0, creation_timestamp=""
         )
-        short = msgspec.structs.replace(status, conditions=[], start_time="")
-        return Pod(metadata=slight, spec=template, status=_NEW if short == _NEW else self._shared(short))
+        reduced_status = msgspec.structs.replace(status, conditions=[], start_time="")
+        return Pod(
+            metadata=metadata, spec=template, status=_NEW if reduced_status == _NEW else self._shared(reduced_status)
+        )
 
     def _shared(self, part: Any) -> Any:
         if len(self._parts) > SHARED:
@@ -67,6 +69,6 @@ def stripped_node(node: Node) -> Node:
     return msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, images=[]))
 
 
-def _matters(volume: Volume) -> bool:
+def _is_read(volume: Volume) -> bool:
     """Returns whether any rule reads the volume: not if it is an emptyDir, a ConfigMap, a Secret and the like."""
     return volume != Volume(name=volume.name)
