@@ -1,8 +1,7 @@
 """State of one candidate for leadership, without I/O and without a clock. `app.election.leader` drives it.
 
-The rules are those of client-go's elector. The age of another holder's lease is the time for which this process has
-seen it unchanged, never a difference from the clock of the machine that wrote it. Each write carries the
-resourceVersion it replaces.
+The rules are those of client-go's elector. The age of another holder's lease is how long this process has seen it
+unchanged: the clock of the machine that wrote it is never used. Each write carries the resourceVersion it replaces.
 
 The write deadline counts from when a renewal was *sent*. The API server applied it later, other candidates saw it later
 still, and they wait for the whole lease from there. So every write of this process has ended when another begins

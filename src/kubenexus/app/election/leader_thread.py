@@ -2,7 +2,7 @@
 
 The lease is acquired, renewed and released in this thread, by an event loop and an API client that nothing else uses.
 So a main loop that is busy for seconds keeps its lease. When the main loop has shown no heartbeat for half a minute,
-the thread releases the lease, so that another process can begin at once, and ends this process.
+the thread ends this process. It releases the lease first, so that another process can begin at once.
 
 The two threads share two things:
 

@@ -7,7 +7,7 @@
        └───────────── its time is over ──────────── RESTING ◀───────┘ no closer, or gone
 
 The account belongs to the profile, not to a gang. Gangs that come under new names, in new sizes or one after the other
-share it, so a stream of gangs gets no more of it than one gang.
+share it. So a stream of gangs gets no more of it than one gang.
 
 A turn ends when the gang has come no closer for `stall` seconds. Then all reservations rest, `k` times as long as the
 turn made jobs wait, and twice as long after each further turn in vain. The time of a gang that was placed in the end
@@ -15,9 +15,11 @@ does not count, if it took no less than was reserved for it. Otherwise a tenant 
 again and again. The time of gangs that held the reservation before it does count.
 
 With k = 2700 / (900 - stall), reservations that come no closer make jobs wait for at most 900 seconds of any hour. All
-turns in an hour but the last one have their rest within it, so that 3600 >= H + k (H - stall) for their sum H, which is
-H <= 900. "Closer" is a sixteenth of the members. A turn has at most sixteen such steps, even if a tenant deletes and
-creates its own pods, and all of it counts if the gang is not placed. See docs/adr/0011.
+turns in an hour but the last one have their rest within it. So their sum H has
+3600 >= H + k (H - stall), which is H <= 900.
+
+"Closer" is a sixteenth of the members. A turn has at most sixteen such steps, even if a tenant deletes and creates its
+own pods. All of the turn counts if the gang is not placed. See docs/adr/0011.
 """
 
 from typing import Final

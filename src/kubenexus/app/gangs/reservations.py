@@ -4,9 +4,14 @@ Reservations are not persisted: after a restart the first refusal makes them aga
 highest priority of its own, without aging. Among equals it is that of the namespace whose last turn is the longest ago,
 or that never had one; then the oldest gang.
 
-A reservation ends when the gang is placed, gone or incomplete, when it waits for something other than capacity, when
-another gang comes before it, or when it has come no closer for `patience` seconds. Then all reservations of the profile
-rest (`reservation_account`).
+A reservation ends when:
+
+- the gang is placed, gone or incomplete;
+- the gang waits for something other than capacity that will become free;
+- another gang comes before it;
+- the gang has come no closer for `patience` seconds.
+
+After a reservation in vain all reservations of the profile rest (`reservation_account`).
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Event handlers: watch events to the ledger and the queue (kube-scheduler: eventhandlers.go).
 
-One handler for each kind; `app.watch.informers` connects them with the reflectors. A handler is given the object as it
-is now, so a lost event, a repeated one or a pod made again under its old name are no special cases.
+One handler for each kind; `app.watch.informers` connects them with the reflectors. A handler gets the object as it is
+now. So a lost event, a repeated one, or a pod created again under its old name are no special cases.
 """
 
 from collections import Counter
@@ -102,7 +102,7 @@ class EventHandlers:
             self._waits(old, with_shared_parts(pod, slim))
 
     def pod_listed(self, pod: Pod) -> None:
-        """Handles a pod of a list. A bound pod without a node here lost it in a restore of the API server's store and
+        """Handles a pod of a list. A bound pod without a node here lost it in a restore of the API server's store. It
         is queued again, unless the bind is younger than the list."""
         record = self.ledger.pods.get(pod.key)
         bound = record is not None and record.stage is PodStage.BOUND and record.uid == pod.metadata.uid
