@@ -1,14 +1,14 @@
-"""Who sends events: at the lowest priority, without ever delaying a bind, and without saying the same thing twice.
+"""`EventRecorder`: sends events to the API server, at the lowest priority and without delaying binds.
 
-The same thing happening again within six minutes is no new event but a series, as with kube-scheduler's recorder: the
-second time is told at once, further ones are only counted, and the count is told when the series is over or half an
-hour old (the API server forgets events after an hour).
+An event that occurs again within six minutes becomes a series, as with kube-scheduler's recorder. The second occurrence
+is sent at once, and later ones are only counted. The count is sent when the series is over, and every half hour, since
+the API server deletes events after an hour.
 
-Namespaces take turns, and one whose events hang has two writers at most (`client.fair_queue`). An event that could not
-be sent rests before its next try, and holds up no other meanwhile.
+Namespaces take turns, and a namespace whose events hang has two writers at most (`client.fair_queue`). An event that
+could not be sent rests before its next try, and delays no other event meanwhile.
 
-What waits is bounded and so is what is remembered: an event that has to give way, of the namespace that has the most of
-them, is counted in `dropped`.
+The queue is bounded, and so is the number of remembered series. When the queue is full, the oldest event of the
+namespace that has the most is dropped and counted in `dropped`.
 """
 
 import asyncio
@@ -29,23 +29,26 @@ UNREACHABLE = "unreachable"
 
 
 class RecorderLimits(msgspec.Struct, frozen=True, gc=False):
-    """In seconds and pieces. `window`, `refresh`, `tries` and `pause` are kube-scheduler's."""
+    """Limits as seconds and numbers. `window`, `refresh`, `tries` and `pause` are kube-scheduler's."""
 
-    waiting: int = 16384  # events yield to binds: a drain of ten thousand pods must not lose any
+    waiting: int = 16384  # binds go first: a drain of ten thousand pods must not lose events
     remembered: int = 4096
     window: float = 360.0
     refresh: float = 1800.0
     tries: int = 12
     pause: float = 10.0
-    timeout: float = 5.0  # of one call: no longer than a write may take (the fence in `app.election.leader`)
+    timeout: float = 5.0  # of one call: no longer than a write may take (`app.election.leader`)
     look: float = 60.0
     writers: int = 4
-    slow: int = 2  # of these, for namespaces whose events hang
+    slow: int = 2  # of the writers, for namespaces whose events hang
 
 
 class EventRecorder:
-    """`record` is called by the loop and costs a dictionary lookup; `run` is one task beside it. `stalled` hears of
-    namespaces whose events do not go through, with how many wait."""
+    """Queues events and sends them. The scheduling loop calls `record`, which costs a dictionary lookup; `run` is a
+    task of its own.
+
+    `stalled` is called with a namespace whose events do not go through, and the number of its waiting events.
+    """
 
     def __init__(
         self,
@@ -58,29 +61,30 @@ class EventRecorder:
         stalled: Callable[[str, int], None] = lambda namespace, count: None,
     ) -> None:
         self.limits = limits or RecorderLimits()
-        self.dropped: Counter[str] = Counter()  # by why: full, rejected, unreachable, broken
+        self.dropped: Counter[str] = Counter()  # by reason: full, rejected, unreachable, broken
         self._clock = clock
         self._host = host
         self._rng = rng
         self._sleep = sleep
-        self._known: OrderedDict[tuple[str, ...], EventSeries] = OrderedDict()  # the one seen last is the last
+        self._known: OrderedDict[tuple[str, ...], EventSeries] = OrderedDict()  # in the order of their last occurrence
         self._queue = FairQueue[EventSeries](self.limits.writers, slow=self.limits.slow, stalled=stalled)
         self._sources: dict[str, EventSource] = {}
         self._nanoseconds = 0
 
     @property
     def waiting(self) -> int:
-        """How many events have yet to be sent."""
+        """The number of events that have yet to be sent."""
         return len(self._queue)
 
     @property
     def remembered(self) -> int:
         return len(self._known)
 
-    # --- what the loop calls --------------------------------------------------------------------------------------
+    # --- called by the loop ---------------------------------------------------------------------------------------
 
     def record(self, what: EventRecord, controller: str) -> None:
-        """This happened. Never waits and never raises; `controller` is the name of the pod's scheduler."""
+        """Queues an event, or counts it in its series. Neither blocks nor raises. `controller` is the name of the pod's
+        scheduler."""
         now, key = self._clock.now(), (controller, *what.key)
         series = self._known.get(key)
         if series is None or series.last + self.limits.window < now:
@@ -94,7 +98,7 @@ class EventRecorder:
             self._known.popitem(last=False)
 
     def tick(self) -> None:
-        """End series that are over, and tell those again that the API server would forget. `run` calls it."""
+        """Ends series that are over, and queues series again before the API server deletes them. Called by `run`."""
         now = self._clock.now()
         for key, series in list(self._known.items()):
             over = series.last + self.limits.window < now
@@ -104,10 +108,10 @@ class EventRecorder:
             if series.sent_count and (old or (over and series.count > series.sent_count)):
                 self._enqueue(series)
 
-    # --- what runs beside it --------------------------------------------------------------------------------------
+    # --- sending --------------------------------------------------------------------------------------------------
 
     async def run(self, api: Api, room: Room) -> None:
-        """Until cancelled. `room` returns when an event may be sent: when no bind is waiting for its turn."""
+        """Sends queued events until cancelled. `room` returns when no bind waits to be sent."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._look_after())
             work = self._woken()
@@ -120,7 +124,8 @@ class EventRecorder:
                 await work.wait()
 
     async def drain(self, api: Api) -> None:
-        """What waits is sent now, each event with one try. For the end of the process; the caller bounds the time."""
+        """Sends all queued events now, with one try each. Called at the end of the process; the caller limits the
+        time."""
         self._queue.put_first()
         work = self._woken()
         async with asyncio.TaskGroup() as tasks:
@@ -131,7 +136,7 @@ class EventRecorder:
                 await work.wait()
 
     def _woken(self) -> asyncio.Event:
-        """Set when there may be something to send."""
+        """Returns an event that the queue sets when it may have something to send."""
         work = asyncio.Event()
         self._queue.changed = work.set
         return work
@@ -142,7 +147,8 @@ class EventRecorder:
             self.tick()
 
     async def _tell(self, call: CallInFlight[EventSeries], api: Api, tries: int) -> None:
-        """Once: it is told, or rests, or there is no point. Whatever happens stays here."""
+        """Tries once to send. The series is then sent, rests before the next try, or is given up. Raises nothing but
+        CancelledError."""
         series = call.item
         series.tries += 1
         try:
@@ -162,15 +168,15 @@ class EventRecorder:
             self._told(series)
 
     async def _sent(self, series: EventSeries, api: Api) -> str:
-        """Why it was not told, "" if it was."""
+        """Sends the series. Returns why that failed, or "" if it did not."""
         try:
             await series.send(api, self._clock, self.limits.timeout)
         except (Unreachable, Uncertain):
             return UNREACHABLE
         except ApiError as error:
-            # Else a namespace that is going away, an event the server does not like.
+            # Other codes are final: the namespace is being deleted, or the server rejects the event.
             return UNREACHABLE if error.code == 429 or error.code >= 500 else "rejected"
-        except Exception:  # an event is never worth the loop
+        except Exception:  # a failure to send an event must not end the task
             return "broken"
         return ""
 
@@ -178,7 +184,7 @@ class EventRecorder:
         series.waiting = False
         if series.needs_sending:
             self._enqueue(series)
-        elif series.what.reason == SCHEDULED:  # happens once; no need to remember it
+        elif series.what.reason == SCHEDULED:  # happens once per pod, so it needs no series
             self._forget(series)
 
     def _give_up(self, series: EventSeries, why: str) -> None:
@@ -186,7 +192,7 @@ class EventRecorder:
         self.dropped[why] += 1
         self._forget(series)
 
-    # --- how it is kept -------------------------------------------------------------------------------------------
+    # --- series and queue -----------------------------------------------------------------------------------------
 
     def _enqueue(self, series: EventSeries) -> None:
         if series.waiting:
@@ -194,7 +200,7 @@ class EventRecorder:
         series.waiting = True
         self._queue.put(series.what.regarding.namespace, series, series)
         if len(self._queue) > self.limits.waiting:
-            oldest = self._queue.drop()  # the oldest news is the least news
+            oldest = self._queue.drop()  # the oldest event is of the least use
             if oldest is not None:
                 self._give_up(oldest, "full")
 
@@ -209,6 +215,7 @@ class EventRecorder:
         return self._sources[controller]
 
     def _unique(self, now: float) -> int:
-        """Part of an event's name. Two events of a pod in the same instant are still two."""
+        """Returns the number in an event's name. It always grows, so that two events of a pod at the same time have
+        different names."""
         self._nanoseconds = max(int(now * 1e9), self._nanoseconds + 1)
         return self._nanoseconds

@@ -1,17 +1,20 @@
-"""Notes on pods: patches of their status that say why they wait. Less urgent than any bind, and never in its way.
-Notes on groups of pods are written in the same way.
+"""`StatusPatcher`: patches the status of pods, and of pod groups, with the reason why they wait. Binds go first.
 
-What waits to be written about a pod is replaced by what is newer, so that a pod that is refused a hundred times while
-the server is away costs one call. What could not be written is written again after a while: a pod that waits for good
-is not refused a second time, and would never say why. Until then it rests, and those that stand behind it are written
-first. Namespaces take turns, and one whose notes hang has two writers at most (`client.fair_queue`): neither an object
-that no webhook lets through nor ten thousand pods of one tenant keep another from hearing why its pod waits. A note
-must not reach a pod after it was bound (it says that there is no node): it is dropped when the pod has taken off
-meanwhile, and a bind waits for a note that is on its way.
+    submit ─▶ waiting ─▶ in flight ─▶ written
+                 ▲            │ failed
+                 └── resting ◀┘ ─ too often ─▶ given up
 
-    write ─▶ waiting ─▶ on its way ─▶ written
-                ▲            │ refused
-                └── resting ◀┘ ─ too often ─▶ given up
+A newer patch replaces the waiting patch of the same object. A pod that no node fits a hundred times while the API
+server is away costs one call.
+
+A failed patch rests and is sent again; meanwhile other patches are sent. Without a second try the reason might never be
+written: a pod may wait for good after a single attempt to place it.
+
+Namespaces take turns, and a namespace whose patches hang has two writers at most (`client.fair_queue`). Neither a
+webhook that denies a patch nor ten thousand pods of one tenant delay the patches of another tenant.
+
+A patch must not reach a pod after its bind, since it says that there is no node for the pod. A patch that still waits
+at the bind is dropped, and the bind waits for a patch in flight.
 """
 
 import asyncio
@@ -27,8 +30,8 @@ from kubenexus.client.calls import Api, ApiError, Call, Uncertain, Unreachable
 from kubenexus.client.fair_queue import CallInFlight, FairQueue
 
 WRITERS = 8
-SLOW = 2  # of these, for namespaces whose notes hang
-# Seconds between two tries, two minutes in all. Whoever is refused after all of them would be refused for ever.
+SLOW = 2  # of the writers, for namespaces whose patches hang
+# Seconds between two tries, two minutes in all. A patch that fails after all of them would fail for ever.
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 40.0)
 
 Room = Callable[[], Awaitable[None]]
@@ -36,7 +39,7 @@ Noted = TypeVar("Noted", bound=Pod | PodGroup)
 
 
 class PendingPatch(msgspec.Struct, Generic[Noted]):
-    """What is to be said of a pod, and how often that was refused."""
+    """A patch of the pod or group `noted`, and how often the patch failed."""
 
     noted: Noted
     call: Call
@@ -44,8 +47,11 @@ class PendingPatch(msgspec.Struct, Generic[Noted]):
 
 
 class StatusPatcher(Generic[Noted]):
-    """A `PreBind` point, too. `still`: whether the note is still true; `failed` hears of those that were given up, and
-    `stalled` of namespaces whose notes do not go through, with how many wait."""
+    """Queues patches and sends them. Also a `PreBind` point, which makes a bind wait for a patch of its pod in flight.
+
+    `still` returns whether a patch is still true, just before it is sent. `failed` is called with an object whose patch
+    was given up, and why. `stalled` is called with a namespace whose patches do not go through, and how many wait.
+    """
 
     name = "StatusPatcher"
     awaited = "status patches"
@@ -62,16 +68,16 @@ class StatusPatcher(Generic[Noted]):
         self._work = asyncio.Event()
         # All by UID.
         self._queue = FairQueue[PendingPatch[Noted]](WRITERS, slow=SLOW, changed=self._work.set, stalled=stalled)
-        self._latest: dict[str, PendingPatch[Noted]] = {}  # waiting, resting or on its way
-        self._following: dict[str, PendingPatch[Noted]] = {}  # newer than one that is on its way
+        self._latest: dict[str, PendingPatch[Noted]] = {}  # waiting, resting or in flight
+        self._following: dict[str, PendingPatch[Noted]] = {}  # newer than the patch in flight
         self._on_the_way: dict[str, asyncio.Event] = {}
 
     def __len__(self) -> int:
-        """How many have yet to be sent, or sent again."""
+        """The number of patches that have yet to be sent, or sent again."""
         return len(self._queue) + len(self._following)
 
     def submit(self, noted: Noted, call: Call) -> None:
-        """Never waits."""
+        """Queues a patch, which replaces a waiting one of the same object. Does not block."""
         uid, patch = noted.metadata.uid, PendingPatch(noted, call)
         self._latest[uid] = patch
         if uid in self._on_the_way:
@@ -80,14 +86,14 @@ class StatusPatcher(Generic[Noted]):
             self._queue.put(noted.metadata.namespace, uid, patch)
 
     def cancel(self, uid: str) -> None:
-        """The pod is gone, or placed."""
+        """Drops the waiting patches of an object, which was deleted or placed."""
         self._following.pop(uid, None)
         patch = self._latest.pop(uid, None)
         if patch is not None:
             self._queue.remove(patch.noted.metadata.namespace, uid)
 
     def may_concern(self, pod: Pod) -> bool:
-        return False  # the wait is for one write, and ends with its timeout
+        return False  # the wait is short: for one write, at most until its timeout
 
     def concerns(self, pod_binding: PodBinding) -> bool:
         self.cancel(pod_binding.uid)
@@ -100,20 +106,20 @@ class StatusPatcher(Generic[Noted]):
         return ""
 
     async def run(self, room: Room) -> None:
-        """Until cancelled. `room` returns when no bind waits for its turn."""
+        """Sends queued patches until cancelled. `room` returns when no bind waits to be sent."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 self._work.clear()
                 if self._queue.waiting:
                     await room()
                 while (call := self._queue.next()) is not None:
-                    # From now on, not from when its task begins: what is written meanwhile follows it.
+                    # Set here and not in the task, so that a patch submitted before the task begins follows this one.
                     self._on_the_way[call.item.noted.metadata.uid] = asyncio.Event()
                     tasks.create_task(self._try(call))
                 await self._work.wait()
 
     async def _try(self, call: CallInFlight[PendingPatch[Noted]]) -> None:
-        """Once: it is written, or no longer true, or rests, or was refused too often."""
+        """Tries once to send. The patch is then written, dropped as no longer true, resting, or given up."""
         patch, uid = call.item, call.item.noted.metadata.uid
         try:
             problem = await self._send(patch.call) if self._still(patch.noted) else ""
@@ -122,7 +128,7 @@ class StatusPatcher(Generic[Noted]):
         newer = self._following.pop(uid, None)
         if newer is not None:
             self._queue.put(call.namespace, uid, newer)
-        latest = self._latest.get(uid) is patch  # else something newer follows, or it is of no use any more
+        latest = self._latest.get(uid) is patch  # else a newer patch follows, or `cancel` dropped this one
         if latest and problem and patch.refused < len(PAUSES):
             patch.refused += 1
             self._queue.postpone(call, PAUSES[patch.refused - 1])
@@ -134,17 +140,20 @@ class StatusPatcher(Generic[Noted]):
                 self._failed(patch.noted, problem)
 
     async def _send(self, call: Call) -> str:
-        """What went wrong, "" if nothing did. Who does not lead now may lead again in a moment, and would not be told
-        again what to write."""
+        """Sends the call. Returns what went wrong, "" if nothing did.
+
+        Without leadership the patch fails and rests rather than being dropped: this process may lead again in a moment,
+        and the patch would not be submitted again.
+        """
         if not self._guard.may_write():
             return "this process does not lead any more"
         try:
             await self._api.send(call, timeout=self._guard.write_timeout)
         except ApiError as error:
-            # It is gone, or another has its name. Neither is anybody's concern.
+            # The object was deleted, or another object has its name. The patch is then of no use.
             return "" if error.code in (404, 422) else str(error)
         except (Unreachable, Uncertain) as error:
             return str(error)
-        except Exception as error:  # a mistake of ours, or of the client's, costs one note and not the process
+        except Exception as error:  # a defect here or in the client costs one patch and not the process
             return f"{type(error).__name__}: {error}"
         return ""

@@ -1,4 +1,4 @@
-"""Node selector terms over columns: each requirement is a comparison of codes on all nodes at once."""
+"""Matches node selector terms on all nodes at once: each requirement is a comparison of label codes."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from kubenexus.state.view import Nodes
 
 
 def rows_matching(term: NodeTerm, nodes: Nodes) -> BoolColumn:
-    """The nodes on which every requirement of the term holds."""
+    """Returns the rows on which every requirement of the term holds."""
     found: BoolColumn = np.ones(nodes.width, np.bool_)
     for wanted in term.labels:
         codes, column = nodes.label(wanted.key)

@@ -1,7 +1,7 @@
-"""InterPodAffinity: near some pods, away from others; and what other pods think of this one.
+"""InterPodAffinity: places a pod near some pods and away from others, by its own terms and by those of existing pods.
 
-"Near" means on a node with the same value of a topology label as a node that runs such a pod. How many pods answer a
-term is counted for each value of the label, by counters that follow every pod; over all nodes a term is then one
+"Near" means on a node with the same value of a topology label as a node that runs such a pod. A `PodCounter` counts the
+pods that a term selects by value of the label, and is updated with every pod. A term over all nodes is then one
 comparison.
 """
 
@@ -32,7 +32,7 @@ from kubenexus.state.view import Nodes, OneNode
 
 _SIGNS = {AffinityKind.PREFERRED_AFFINITY: 1, AffinityKind.PREFERRED_ANTI_AFFINITY: -1}
 _encoder = msgspec.msgpack.Encoder()
-_MANY = 64  # rows: to look at these is as dear as to look at all
+_MANY = 64  # rows: to filter more than these costs as much as to filter all
 _TIES = {
     AffinityKind.REQUIRED_AFFINITY: MemberRelation.AFFINITY,
     AffinityKind.REQUIRED_ANTI_AFFINITY: MemberRelation.ANTI_AFFINITY,
@@ -44,7 +44,7 @@ def _least_and_most(raw: IntColumn) -> tuple[int, ...]:
 
 
 def _stretched(raw: Any, extremes: tuple[int, ...]) -> Any:
-    """From the least to the most: 0 to 100, in upstream's order of operations."""
+    """Maps raw scores between `extremes` to 0..100, in upstream's order of operations."""
     least, most = extremes
     if most == least:
         return raw * 0
@@ -75,25 +75,28 @@ class InterPodAffinity:
         self._hard_weight = 1 if weight is None else int(weight)
         self._own_wishes_only = bool(args.get("ignorePreferredTermsOfExistingPods"))
 
-    # --- which pods are alike --------------------------------------------------------------------------------------
+    # --- pod classes -----------------------------------------------------------------------------------------------
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
-        """Which terms of other pods speak of it; and, if it has terms, its namespace and which of these mean the pod
-        itself. Nothing for a pod without terms of which none speaks: whatever its labels, others' pods are as they
-        are."""
+        """Returns the namespace, the pod's own terms that select the pod itself, by index, and the terms of existing
+        pods that select it.
+
+        None for a pod without terms that no existing term selects: no result depends on its labels. If the pod's terms
+        are malformed or long (`usual_terms`), the second item is the labels that they name.
+        """
         affinity, meta, terms = pod.spec.affinity, pod.metadata, nodes.pods.terms
         said = terms.about(meta.namespace, meta.labels) if terms else ()
         if affinity is None or (affinity.pod_affinity or affinity.pod_anti_affinity) is None:
             return None if said == () else [meta.namespace if isinstance(said, dict) else "", (), said]
         try:
             own = usual_terms(pod)
-        except Malformed:  # reported when nodes are asked about
+        except Malformed:  # `pre_filter` reports it
             own = None
         if own is None:
             return [meta.namespace, [_seen_by(affinity, meta.labels), terms.scope(meta.namespace)], said]
         itself = [i for i, each in enumerate(own) if _means(each, pod, nodes)]
         if said and itself and not isinstance(said, dict):
-            # The first of a workload to be placed leaves the class of the others as it is.
+            # Without this the first placed pod of a workload would change the class of its siblings.
             known = {terms.token(own[i]) for i in itself}
             said = tuple([token for token in said if token not in known])
         return [meta.namespace, itself, said]
@@ -109,14 +112,15 @@ class InterPodAffinity:
         return mark, versions, tuple([(id(c), c.counter.version) for c in others.lenient])
 
     def touched_rows(self, pod: PodClass, nodes: NodeColumns, before: Any, after: Any) -> Any:
-        """Rows in a domain that flipped. Not with required affinity: its first pod changes the answer everywhere."""
+        """Returns the rows of the domains that got their first pod or lost their last, or None if they are unknown or
+        many. None with required affinity, too: the first selected pod changes the results of all rows."""
         affinity = self._affinity(pod, nodes)
         strict = affinity.others(nodes).strict
         if affinity.joins or before[0] != after[0] or [i for i, _ in before[2]] != [i for i, _ in after[2]]:
             return None
         terms = [*affinity.avoids, *[(c.carried.topology, c.counter) for c in strict]]
         flips = [*before[1], *[f for _, f in before[2]]]
-        places: set[tuple[str, int]] = set()  # mostly one: who avoids others is avoided by them
+        places: set[tuple[str, int]] = set()  # mostly one: pods that avoid each other flip the same domain
         for (topology, counter), seen in zip(terms, flips, strict=True):
             flipped = counter.presence_changes_since(seen)
             if flipped is None:
@@ -130,7 +134,7 @@ class InterPodAffinity:
             rows.update(neighbours)
         return rows
 
-    # --- where the pod may run -------------------------------------------------------------------------------------
+    # --- filter ----------------------------------------------------------------------------------------------------
 
     def pre_filter(self, pod: PodClass, nodes: Nodes) -> Skip | Verdict | None:
         try:
@@ -152,12 +156,12 @@ class InterPodAffinity:
         refused = None
         reasons = (self.AFFINITY_NOT_MET, self.ANTI_AFFINITY_NOT_MET, self.EXISTING_ANTI_AFFINITY_NOT_MET)
         for where, reason in zip(self._refusals(pod, affinity, nodes), reasons, strict=True):
-            if where is not None:  # only the first that fails is reported
+            if where is not None:  # each row is rejected with its first reason only
                 verdict.reject(where if refused is None else where & ~refused, reason)
                 refused = where if refused is None else refused | where
 
     def _refusals(self, pod: PodClass, affinity: "_Affinity", nodes: Nodes) -> "_Refusals":
-        """Over all rows, looked for once for all classes with the same terms."""
+        """Returns the refused rows. Those of all rows are computed once for all classes with the same terms."""
         if nodes.rows is not None:
             return _refusals(affinity, nodes)
         stamp = self.stamp(pod, nodes.columns, "filter")
@@ -171,7 +175,7 @@ class InterPodAffinity:
         elif any([_there(c.carried.topology, c.counter, node) for c in affinity.others(node.columns).strict]):  # noqa: C419
             verdict.reject(True, self.EXISTING_ANTI_AFFINITY_NOT_MET)
 
-    # --- where it would like to --------------------------------------------------------------------------------------
+    # --- score -------------------------------------------------------------------------------------------------------
 
     def score(self, pod: PodClass, nodes: Nodes, job: JobView) -> IntColumn | CodedScores | Skip:
         if self.name not in pod.signed:
@@ -185,7 +189,10 @@ class InterPodAffinity:
         return scores_by_domain(wishes, nodes) if tally is None else tally.score(nodes, pod)
 
     def member_constraints(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[MemberConstraint]:
-        """Members whom required terms of a member select: apart, or all with the first of them."""
+        """Returns a constraint for each required term that selects peers: in different domains, or all in one.
+
+        All in one domain applies only while no selected pod exists: later members then follow the first.
+        """
         terms = [c for c in self._affinity(pod, nodes).terms if c.kind in _TIES]
         if len(peers) > 1:
             many = len(terms) * len(peers) > MOST_PAIRS
@@ -214,14 +221,14 @@ class InterPodAffinity:
         ),
         ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE_POD_LABEL),
         ClusterEventWithHint(EventResource.NODE, ActionType.ADD, hints.node_came),
-        # By which labels others keep this pod away is not known here: any of them may have been the one.
+        # No hint: the topology labels of existing anti-affinity terms are unknown here, so any label may matter.
         ClusterEventWithHint(EventResource.NODE, ActionType.DELETE | ActionType.UPDATE_NODE_LABEL),
     )
 
 
 class _OtherTerms(NamedTuple):
-    """Terms carried by pods on the cluster that speak of a class: those that refuse it, and those with wishes; and all
-    wishes together, the class's own among them."""
+    """Terms of existing pods that select a class: `strict` ones refuse nodes, `lenient` ones give points. `wishes` are
+    all terms that give points, the class's own included."""
 
     strict: list[ExistingTerm]
     lenient: list[ExistingTerm]
@@ -231,15 +238,15 @@ class _OtherTerms(NamedTuple):
 _NOBODY = _OtherTerms([], [], [])
 
 
-# Rows that are too far from those to join, too near to those to avoid, or where others want the pod not to be. None:
-# nothing is said about it.
+# Rows refused by the pod's required affinity, by its required anti-affinity, and by that of existing pods. None where
+# there is no such term.
 _Refusals = tuple[BoolColumn | None, BoolColumn | None, BoolColumn | None]
 
 
 class _Affinity:
-    """What a class's terms come to: counters for its own, and the carried terms of others that speak of it.
+    """The affinity terms of a class with their counters, and the terms of existing pods that select the class.
 
-    Classes with the same terms, of which others say the same, have one together.
+    Classes share one object if they have the same terms and the same existing terms select them.
     """
 
     def __init__(self, pod: PodClass, nodes: NodeColumns, hard_weight: int) -> None:
@@ -247,9 +254,9 @@ class _Affinity:
         self._namespace, itself, self._said = signed
         self._hard_weight = hard_weight
         self._others: tuple[int, _OtherTerms] = (-1, _NOBODY)
-        self.refusals: tuple[Hashable, _Refusals] = (None, (None, None, None))  # with the stamp they were looked for at
+        self.refusals: tuple[Hashable, _Refusals] = (None, (None, None, None))  # with the stamp for which they hold
         self._wishes: tuple[Any, tuple[tuple[WeightedTerm, ...], AffinityScores | None]] = (None, ((), None))
-        terms = affinity_terms(pod.pod, self._namespace)  # the specimen has no namespace of its own
+        terms = affinity_terms(pod.pod, self._namespace)  # `pod.pod` has no namespace
         self.terms = terms
         if itself and isinstance(itself[0], dict):
             labels: dict[str, str] = itself[0]
@@ -271,11 +278,11 @@ class _Affinity:
         self.joins_itself = self._is_among(must)
 
     def _is_among(self, must: Sequence[AffinityTerm]) -> bool:
-        """Whether the pod is one of those it wants to join."""
+        """Returns whether all required affinity terms select the pod itself."""
         return bool(must) and all(c in self._itself for c in must)
 
     def others(self, nodes: NodeColumns) -> _OtherTerms:
-        """Looked up again when a term came or went."""
+        """Returns the existing terms that select the class, looked up again when a term is added or removed."""
         if self._others[0] != nodes.pods.existing_terms_version:
             pods = nodes.pods
             its_own = [pods.existing_terms[c] for c in dict.fromkeys(self._itself) if c in pods.existing_terms]
@@ -291,7 +298,7 @@ class _Affinity:
         return self._others[1]
 
     def _worth(self, carried: AffinityTerm) -> int:
-        """What a pod that carries this term gives to its neighbourhood."""
+        """Returns the points that each pod with this term gives to the nodes of its domain."""
         return (
             self._hard_weight
             if carried.kind is AffinityKind.REQUIRED_AFFINITY
@@ -299,8 +306,11 @@ class _Affinity:
         )
 
     def wishes(self, nodes: NodeColumns) -> tuple[tuple[WeightedTerm, ...], AffinityScores | None]:
-        """Its own and those of others, as far as anybody is there whom they mean; and, where domains are many, what
-        follows them. Looked up again when a term came or went, or somebody is the first or the last in a domain."""
+        """Returns the terms that give points and count at least one pod, and their scores if domains are many.
+
+        The result is computed again when a term is added or removed, a node changes, or a domain gets its first pod or
+        loses its last.
+        """
         several = self.others(nodes).wishes
         stamp = (self._others[0], nodes.node_changes.mark, [counter.presence_version for _, _, counter in several])
         if self._wishes[0] != stamp:
@@ -313,7 +323,7 @@ class _Affinity:
 
     @property
     def anybody(self) -> bool:
-        """Whether somebody is there already whom all required terms select."""
+        """Whether any pod that all required affinity terms select is in a domain of one of them."""
         return any(counter.any_in_domain(topology) for topology, counter in self.joins)
 
 
@@ -323,7 +333,7 @@ def _means(carried: AffinityTerm, pod: Pod, nodes: NodeColumns) -> bool:
 
 
 def _seen_by(affinity: Affinity, labels: Mapping[str, str]) -> dict[str, str]:
-    """The labels that a pod's own terms ask about, be they readable or not."""
+    """Returns the labels whose keys the pod's own terms name. The terms may be malformed."""
     keys: set[str] = set()
     for towards in (affinity.pod_affinity, affinity.pod_anti_affinity):
         if towards is not None:
@@ -339,7 +349,7 @@ def _refusals(affinity: _Affinity, nodes: Nodes) -> _Refusals:
 
 
 def _neighbours(topology: str, row: int, nodes: NodeColumns) -> list[int] | None:
-    """The rows that are in one domain with this one, which is among them; None if they are many."""
+    """Returns all rows of this row's domain, or None if there are more than `_MANY`."""
     domains = domains_of_label(topology, Nodes(nodes))
     codes = domains.codes
     code = codes.item(row)
@@ -353,7 +363,8 @@ def _neighbours(topology: str, row: int, nodes: NodeColumns) -> list[int] | None
 
 
 def _together(affinity: _Affinity, nodes: Nodes) -> BoolColumn:
-    """Rows that join the pods all required terms select; or, if there are none yet, any row the first may start on."""
+    """Returns the rows that meet all required affinity terms. If no pod is selected yet and the terms select the pod
+    itself, these are all rows with the topology labels."""
     labels = [(domain_codes(topology, nodes), counter.by_domain(topology) > 0) for topology, counter in affinity.joins]
     for _, some in labels:
         some[0] = False  # nodes without the label are in no domain
@@ -368,17 +379,17 @@ def _all(masks: list[BoolColumn]) -> BoolColumn:
 
 
 def _there(topology: str, counter: PodCounter, node: OneNode) -> bool:
-    """Whether the term counts somebody in the node's domain."""
+    """Returns whether the counter has a pod in the node's domain."""
     code = node.columns.labels.column(topology).codes.item(node.row)
     return bool(code) and counter.by_domain(topology).item(code) > 0
 
 
 def _any(terms: list[tuple[str, PodCounter]], nodes: Nodes) -> BoolColumn | None:
-    """Rows in a domain where any of the terms counts somebody; None when there are none."""
+    """Returns the rows in whose domain any of the terms counts a pod, or None if there are no terms."""
     found, by_topology = None, dict[str, list[PodCounter]]()
     for topology, counter in terms:
         by_topology.setdefault(topology, []).append(counter)
-    for topology, counters in by_topology.items():  # there may be a thousand terms, of a handful of topologies
+    for topology, counters in by_topology.items():  # by topology: a thousand terms may have a handful of them
         codes = domain_codes(topology, nodes)
         some = np.zeros(len(nodes.columns.labels.column(topology).values), np.bool_)
         for counter in counters:

@@ -1,8 +1,8 @@
-"""Wishes about neighbours as points: where InterPodAffinity would rather have a pod.
+"""The scores of InterPodAffinity: points of each node by its domains' pods.
 
-Of few domains (zones) each has its points, and rows have the codes of their domains. Where nearly every row is a domain
-of its own (hostnames), or several topologies meet, a row's code is what it has itself: a pod more or less changes the
-codes of its domain's rows, and nothing else has to be worked out again.
+With few domains of one topology (zones), each domain has its points, and a row has the code of its domain. With many
+domains (hostnames) or several topologies, a row's code is its own points. A pod that is added or removed then changes
+only the codes of its domain's rows.
 """
 
 from typing import Any
@@ -18,36 +18,38 @@ from kubenexus.state.pod_counter import PodCounter, Steps
 from kubenexus.state.topology import TopologyDomains, domains_of_label
 from kubenexus.state.view import Nodes
 
-WeightedTerm = tuple[str, int, PodCounter]  # a topology, how much each pod nearby is worth, and where these pods are
+WeightedTerm = tuple[str, int, PodCounter]  # the topology, the points for each pod in a domain, and the pods
 
 _FEW_DOMAINS = 64
 _MOST_POINTS = 4096  # between the best row and the worst
-_MOST_STEPS = 32  # with more behind, it is quicker to start afresh
+_MOST_STEPS = 32  # with more of them, counting again is quicker
 
 
 def has_few_domains(wishes: tuple[WeightedTerm, ...], nodes: NodeColumns) -> bool:
-    """Whether domains can have points, rather than rows: then these follow nothing, and are added up each time."""
+    """Returns whether the terms have one topology with few domains. Points by domain are then added up for each
+    decision."""
     topology = wishes[0][0]
     alike = all([other == topology for other, _, _ in wishes])  # noqa: C419
     return alike and len(nodes.labels.column(topology).values) <= _FEW_DOMAINS
 
 
 def scores_by_domain(wishes: tuple[WeightedTerm, ...], nodes: Nodes) -> CodedScores:
-    """Wishes of one topology."""
+    """Returns the scores of terms that all have the same topology."""
     topology = wishes[0][0]
     column = nodes.columns.labels.column(topology)
     points = np.zeros(len(column.values), np.int64)
     for _, weight, counter in wishes:
         counter.pour(topology, weight, points)
-    points[0] = 0  # nodes without the label are near nobody
+    points[0] = 0  # nodes without the label are in no domain
     domains, key = domains_of_label(topology, nodes), (column, nodes.columns.node_changes.mark, nodes.rows is None)
     return CodedScores(domains.codes, points, key, domains.row_counts)
 
 
 class AffinityScores:
-    """What wishes come to on each row; shared by all classes that wish the same.
+    """The points of each row, shared by all classes with the same terms.
 
-    A row's code is its points above the lowest there may be. There is room at both ends for pods to come and go.
+    A row's code is its points less the lowest points that have a code. Codes have a margin at both ends, so that
+    points may rise and fall as pods are added and removed.
     """
 
     def __init__(self, wishes: tuple[WeightedTerm, ...]) -> None:
@@ -55,12 +57,12 @@ class AffinityScores:
         self._mark = -1
         self._seen: list[int] = []
         self._levels: dict[str, TopologyDomains] = {}
-        self._raw: Any = None  # the points themselves, where they are too far apart for codes
+        self._raw: Any = None  # the points of each row, where their range is too wide for codes
         self._codes: RowCodes | None = None
         self._points: Any = None  # of each code
 
     def score(self, nodes: Nodes, pod: PodClass) -> IntColumn | CodedScores:
-        """Raw scores as of now, for one of the classes."""
+        """Returns the current raw scores for one of the classes."""
         columns = nodes.columns
         versions = [counter.version for _, _, counter in self._wishes]
         if self._mark != columns.node_changes.mark or (versions != self._seen and not self._step(pod)):
@@ -78,7 +80,7 @@ class AffinityScores:
         for topology, weight, counter in self._wishes:
             counter.pour(topology, weight, points[topology])
         for topology, of_domains in points.items():
-            of_domains[0] = 0  # nodes without the label are near nobody
+            of_domains[0] = 0  # nodes without the label are in no domain
             raw += of_domains.take(self._levels[topology].codes)
         self._codes, self._raw = None, raw
         least, most = int(raw.min(initial=0)), int(raw.max(initial=0))
@@ -88,10 +90,11 @@ class AffinityScores:
             self._codes, self._raw = RowCodes(raw - (least - margin), len(self._points)), None
 
     def _step(self, pod: PodClass) -> bool:
-        """Follow the pods that came or went; whether that could be done."""
+        """Moves the codes by the pods added and removed since the last call. Returns False if codes must be made
+        again: the changes are too many or unknown, or points left the range of codes."""
         if self._codes is None:
             return False
-        moves: dict[tuple[str, int], int] = {}  # a pod moves whoever it wishes for, and those who wish for it
+        moves: dict[tuple[str, int], int] = {}  # summed, since several terms may count one pod
         for (topology, weight, counter), seen in zip(self._wishes, self._seen, strict=True):
             steps = counter.steps_since(seen)
             if steps is None or len(steps) > _MOST_STEPS:

@@ -1,4 +1,4 @@
-"""Topology spread constraints, parsed; and the domains a hard one speaks of, counted and kept up to date."""
+"""Parses topology spread constraints and counts the pods in the domains of each."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ _FEW = 64  # domains
 
 
 class ParsedConstraint(msgspec.Struct, frozen=True, gc=False):
-    """One constraint of a class. `counts_self`: whether the pod itself is among the pods it counts."""
+    """One constraint of a class. `counts_self`: whether the constraint counts the pod itself."""
 
     topology: str
     max_skew: int
@@ -37,7 +37,7 @@ class ParsedConstraint(msgspec.Struct, frozen=True, gc=False):
     honors_taints: bool
 
     def counts(self, pod: Pod) -> bool:
-        """Whether a pod is among those it counts, once it has a node."""
+        """Returns whether the constraint counts this pod once the pod has a node."""
         term, meta = self.term, pod.metadata
         return meta.namespace in term.namespaces and not term.nominated_only and term.selector.matches(meta.labels)
 
@@ -45,10 +45,11 @@ class ParsedConstraint(msgspec.Struct, frozen=True, gc=False):
 def parse_constraint(
     spec: TopologySpreadConstraint, namespace: str, labels: dict[str, str], selector: Selector | None
 ) -> ParsedConstraint:
-    """`selector` stands in for the constraint's own where it is a default one."""
+    """Returns the constraint for a pod with this namespace and these labels. A default constraint has no selector of
+    its own and uses `selector`."""
     if selector is None:
         selector = _with_keys(compile_selector(spec.label_selector), spec.match_label_keys, labels)
-    # An empty selector counts nobody upstream, but for pods that are nominated to the node.
+    # Upstream, an empty selector counts no pods except those that are nominated to the node.
     everybody = not selector.requirements and not selector.nothing
     return ParsedConstraint(
         topology=spec.topology_key,
@@ -64,7 +65,7 @@ def parse_constraint(
 
 
 def _with_keys(selector: Selector, keys: list[str], labels: dict[str, str]) -> Selector:
-    """`matchLabelKeys`: the pod's own values of these labels are asked for too."""
+    """Returns the selector with `matchLabelKeys`: it also requires the pod's own values of these labels."""
     if selector.nothing:
         return selector
     more = tuple(Requirement(key, Operator.IN, (labels[key],)) for key in sorted(set(keys)) if key in labels)
@@ -72,7 +73,7 @@ def _with_keys(selector: Selector, keys: list[str], labels: dict[str, str]) -> S
 
 
 def eligible_rows(constraint: ParsedConstraint, spec: PodSpec, nodes: Nodes) -> BoolColumn:
-    """Nodes whose pods the constraint counts: by default those the pod's node affinity admits."""
+    """Returns the nodes whose pods the constraint counts: by default those that the pod's node affinity admits."""
     found: BoolColumn = nodes.alive.copy()
     if constraint.honors_affinity:
         found &= rows_matching(node_selector_term(spec.node_selector), nodes)
@@ -87,7 +88,7 @@ def eligible_rows(constraint: ParsedConstraint, spec: PodSpec, nodes: Nodes) -> 
 
 
 def rows_with_keys(constraints: list[ParsedConstraint], nodes: Nodes) -> BoolColumn:
-    """Nodes that have the topology labels of all these constraints."""
+    """Returns the nodes that have the topology labels of all these constraints."""
     found: BoolColumn = np.ones(nodes.width, np.bool_)
     for topology in dict.fromkeys(constraint.topology for constraint in constraints):
         found &= nodes.label(topology)[0] != 0
@@ -95,8 +96,11 @@ def rows_with_keys(constraints: list[ParsedConstraint], nodes: Nodes) -> BoolCol
 
 
 class CountedRows:
-    """Whose pods the constraints of a class count: nodes that have the labels of all of them, and are admitted. Worked
-    out once for all constraints, until a node changes: a pod may have hundreds."""
+    """The nodes whose pods the constraints of a class count: eligible nodes with the topology labels of `labels_of`.
+
+    The rows are computed once for all constraints and kept until a node changes, since a pod may have hundreds of
+    constraints.
+    """
 
     def __init__(self, spec: PodSpec, labels_of: list[ParsedConstraint]) -> None:
         self._spec = spec
@@ -105,7 +109,7 @@ class CountedRows:
         self._rows: dict[tuple[bool, bool], BoolColumn] = {}
 
     def rows(self, constraint: ParsedConstraint, nodes: Nodes) -> BoolColumn:
-        """Nobody may write into them."""
+        """Returns the rows that this constraint counts. Callers must not write into them."""
         if self._mark != nodes.columns.node_changes.mark:
             self._mark, self._rows = nodes.columns.node_changes.mark, {}
         kind = (constraint.honors_affinity, constraint.honors_taints)
@@ -117,26 +121,27 @@ class CountedRows:
 
 
 class ConstraintDomains:
-    """The domains of one constraint: which exist among the nodes that count, and how many pods are in each."""
+    """The domains of one constraint, by code: `present` ones have nodes that count, and `counts` are their pods."""
 
     def __init__(self, constraint: ParsedConstraint, counter: PodCounter) -> None:
         self.constraint = constraint
         self.counter = counter
         self.present: BoolColumn = np.zeros(0, np.bool_)
-        self.padded: IntColumn = np.zeros(1, np.int64)  # with a place more, for nodes that are in no domain
+        self.padded: IntColumn = np.zeros(1, np.int64)  # `counts` and one 0, for nodes in no domain
         self.counts: IntColumn = self.padded[:-1]
         self.recounts = 0
-        self._every = 0  # domains of all rows together
-        self._there: list[int] | None = None  # the domains that are present, while there are few
+        self._every = 0  # the number of domains of all rows
+        self._there: list[int] | None = None  # the codes of present domains, if there are few codes
         self._counted: BoolColumn = np.zeros(0, np.bool_)
         self._marks = (-1, -1)
         self._column: Any = None
-        self._unlabelled = 0  # the code that stands for nodes without the label
+        self._unlabelled = 0  # the code of the domain of nodes without the label
         self._level = TopologyDomains(constraint.topology, None, ())
         self._overfull: tuple[tuple[int, int], Any] = ((-1, -1), None)
 
     def refresh(self, counted: CountedRows, nodes: NodeColumns, all_keys: bool) -> None:
-        """Follow the pods; count again when nodes changed."""
+        """Updates `counts` by the pods added and removed since the last call. Counts again if a node changed or the
+        log of pods does not reach that far back."""
         column = nodes.labels.column(self.constraint.topology)
         same = self._marks[0] == nodes.node_changes.mark and self._column is column
         if same and self._marks[1] == self.counter.version:
@@ -144,7 +149,7 @@ class ConstraintDomains:
         steps = self.counter.steps_since(self._marks[1]) if same else None
         self._column = column
         if steps is None:
-            # Where nodes without the label take part, they are in one domain with those whose label is empty.
+            # Where nodes without the label count, they share a domain with nodes whose label is empty.
             self._unlabelled = 0 if all_keys else max(column.values.find(""), 0)
             self._recount(counted, Nodes(nodes))
         else:
@@ -173,21 +178,22 @@ class ConstraintDomains:
         return np.where(codes == 0, self._unlabelled, codes) if self._unlabelled else codes
 
     def in_use(self, scored: BoolColumn, number: int) -> int:
-        """How many domains (or none: nodes without the label) the scored rows are in, which are so many."""
+        """Returns the number of domains of the scored rows, of which there are `number`. Nodes without the label are
+        in a domain as well."""
         if number == len(scored):
             return self._every
         codes, rows = self._level.codes, self._level.row_counts
-        # Mostly few are not scored.
+        # Subtracted, since mostly few rows are not scored.
         return self._number(rows - np.bincount(codes[(~scored).nonzero()[0]], minlength=len(rows)))
 
     def _number(self, rows: Any) -> int:
-        """Of domains, from how many rows each has."""
+        """Returns the number of domains, given the number of rows by code."""
         domains = int(np.count_nonzero(rows))
-        # Nodes without the label, and those whose label is empty, are in one domain.
+        # Nodes without the label and nodes whose label is empty share a domain.
         return domains - 1 if self._unlabelled and rows[0] and rows[self._unlabelled] else domains
 
     def member_constraint(self, plugin: str) -> MemberConstraint:
-        """What the constraint asks of pods that it counts itself. As of the last refresh."""
+        """Returns the constraint on members of a gang that it counts, as of the last refresh."""
         wanted = self.constraint
         floor = int(np.count_nonzero(self.present)) < max(wanted.min_domains, 1)
         return MemberConstraint(
@@ -195,7 +201,8 @@ class ConstraintDomains:
         )
 
     def violating_rows(self, nodes: Nodes) -> tuple[BoolColumn, BoolColumn | None]:
-        """Rows where one pod more would skew the spread too far, and those without the label (None: all have it)."""
+        """Returns the rows where one more pod exceeds the maximum skew, and those without the label (None: all have
+        it)."""
         level = self._level if nodes.rows is None else domains_of_label(self.constraint.topology, nodes)
         codes = level.codes
         skewed = self.over_max_skew().take(codes)
@@ -205,7 +212,7 @@ class ConstraintDomains:
         return skewed & ~missing, missing
 
     def over_max_skew(self) -> BoolColumn:
-        """For each domain: would one pod more there skew the spread too far?"""
+        """Returns for each domain whether one more pod there exceeds the maximum skew."""
         if self._overfull[0] != self._marks:
             self._overfull = (self._marks, self._skewed())
         found: BoolColumn = self._overfull[1]
@@ -213,7 +220,7 @@ class ConstraintDomains:
 
     def _skewed(self) -> BoolColumn:
         wanted = self.constraint
-        if self._there is not None:  # plain numbers are several times cheaper than NumPy's overhead
+        if self._there is not None:  # plain numbers: NumPy's overhead costs several times as much
             counts = self.counts.tolist()
             few = [counts[domain] for domain in self._there]
             most = wanted.max_skew - wanted.counts_self + (min(few) if len(few) >= max(wanted.min_domains, 1) else 0)

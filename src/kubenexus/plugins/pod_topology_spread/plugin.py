@@ -1,7 +1,6 @@
-"""PodTopologySpread: pods of a kind spread over zones, racks or nodes, by order (hard) or by preference (soft).
+"""PodTopologySpread: spreads pods over zones, racks or nodes. Hard constraints refuse nodes, soft ones give points.
 
-A pod without constraints of its own is spread by default ones, together with the pods that its services and its
-controller select.
+A pod without constraints gets the default ones. These count the pods that its services and its controller select.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -53,7 +52,7 @@ def _least_and_most(raw: IntColumn) -> tuple[int, ...]:
 
 
 def _turned(raw: Any, extremes: tuple[int, ...]) -> Any:
-    """Few pods are good: the least becomes 100."""
+    """Maps raw scores to 0..100, fewer pods to more points. The least becomes 100, IGNORED becomes 0."""
     least, most = extremes
     points = 100 * (most + least - raw) // most if most else raw * 0 + 100
     return points * (raw != IGNORED) if _some_ignored(raw) else points
@@ -95,7 +94,8 @@ class PodTopologySpread:
         self.depends_on_owners = any(each.when_unsatisfiable == DO_NOT_SCHEDULE for each in self.defaults)
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
-        """Namespace, the labels its constraints ask about, and what it is spread by where it has none of its own."""
+        """Returns the namespace, the labels that the constraints name, and the selector of default constraints, or
+        None for a pod that is not spread."""
         meta, constraints = pod.metadata, pod.spec.topology_spread_constraints
         if constraints:
             labels, asked = meta.labels, {}
@@ -129,7 +129,7 @@ class PodTopologySpread:
         refused = None
         for domains in self._plan(pod, nodes.columns).hard_domains(nodes.columns):
             skewed, missing = domains.violating_rows(nodes)
-            if refused is not None:  # only the first constraint that fails is reported
+            if refused is not None:  # each row is rejected by its first failing constraint only
                 skewed = skewed & ~refused
                 missing = None if missing is None else missing & ~refused
             if missing is not None:
@@ -143,7 +143,7 @@ class PodTopologySpread:
         return SKIP if leaning is None else leaning.score(nodes, pod)
 
     def member_constraints(self, pod: PodClass, peers: Sequence[Pod], nodes: NodeColumns) -> Sequence[MemberConstraint]:
-        """Members whom a hard constraint of a member counts."""
+        """Returns a constraint for each hard constraint that counts peers."""
         hard = self._plan(pod, nodes).hard_domains(nodes)
         if len(peers) > 1:
             many = len(hard) * len(peers) > MOST_PAIRS
@@ -183,9 +183,10 @@ class PodTopologySpread:
 
 
 class _Plan:
-    """A class's constraints, with their counters: the hard ones, and what the soft ones come to.
+    """The constraints of a class with their counters: the hard ones, and the scores of the soft ones.
 
-    Classes that differ in nothing a constraint asks about (in their requests, say) have one together.
+    Classes share one object unless they differ in what constraints depend on. Resource requests, for instance, do not
+    matter.
     """
 
     def __init__(
@@ -209,18 +210,20 @@ class _Plan:
         self.soft = SoftSpreadScores(parts, self._all_labels) if parts else None
 
     def hard_domains(self, nodes: NodeColumns) -> list[ConstraintDomains]:
+        """Returns the domains of the hard constraints, up to date."""
         for domains in self.hard:
             domains.refresh(self._counted_hard, nodes, all_keys=True)
         return self.hard
 
     def leaning(self, nodes: NodeColumns) -> SoftSpreadScores | None:
+        """Returns the scores of the soft constraints with their domains up to date, or None if there are none."""
         for domains in self._soft:
             domains.refresh(self._counted_soft, nodes, self._all_labels)
         return self.soft
 
 
 def _parsed(signed: Any, constraints: list[TopologySpreadConstraint]) -> Iterator[tuple[ParsedConstraint, bool]]:
-    """Each of the constraints, and whether it is a hard one."""
+    """Yields each constraint, parsed, and whether it is hard."""
     if signed is None:
         return
     namespace, labels, wanted = signed
@@ -232,7 +235,7 @@ def _parsed(signed: Any, constraints: list[TopologySpreadConstraint]) -> Iterato
 
 
 def _keys(constraint: TopologySpreadConstraint) -> set[str]:
-    """The label keys a constraint asks about."""
+    """Returns the label keys of pods that the constraint names."""
     selector = constraint.label_selector
     keys = set() if selector is None else selector.keys()
     keys.update(constraint.match_label_keys)

@@ -1,8 +1,8 @@
-"""Soft constraints as points: where PodTopologySpread would rather have a pod.
+"""The scores of PodTopologySpread's soft constraints.
 
-All constraints of a pod together take few values, however many nodes there are: each combination of their points has a
-code, and each row the code of its combination. A pod more or less on a row moves the code of that row and the points of
-its domains, and nothing else: so codes follow the pods, and only the few points are worked out for each decision.
+The points of all constraints of a pod have few combinations, even with many nodes. Each combination has a code, and
+each row the code of its combination. A pod that is added to a row or removed changes only the code of that row and the
+points of its domains. So codes are updated with the pods, and each decision computes only the few points.
 """
 
 import functools
@@ -25,15 +25,15 @@ from kubenexus.state.pod_counter import PodCounter, Steps
 from kubenexus.state.topology import domains_of_label
 from kubenexus.state.view import Nodes
 
-IGNORED = -1  # a node that lacks a topology label: 0 points, and no part in normalising
-_MOST_STEPS = 32  # with more behind, it is quicker to start afresh
-_PLAIN = 64  # up to so many combinations, plain numbers beat NumPy
+IGNORED = -1  # the raw score of a node without a topology label: 0 points, left out of the extremes
+_MOST_STEPS = 32  # with more of them, making all codes again is quicker
+_PLAIN = 64  # combinations up to which plain numbers are quicker than NumPy
 _NO_STEPS: Steps = []
 _FEW = 1024  # combinations, on a small cluster; on others up to as many as rows
 
 
 class HostnameConstraint:
-    """A constraint over hostnames: every row is a domain, and its index is the number of its pods that count."""
+    """A constraint over hostnames: every row is a domain, and a row's index is the number of its counted pods."""
 
     def __init__(self, constraint: ParsedConstraint, counter: PodCounter) -> None:
         self.constraint = constraint
@@ -42,11 +42,12 @@ class HostnameConstraint:
         self._most = -1
         self._missing: Any = None
         self.lacking = False
-        self.pods: list[int] = []  # in a domain of each index; none where there is no domain
-        self._points: tuple[float, list[float]] = (0.0, [])  # with what a pod was worth
+        self.pods: list[int] = []  # the number of pods by index; 0 for rows without the label
+        self._points: tuple[float, list[float]] = (0.0, [])  # the worth of a pod, and the points by index
 
     def index(self, nodes: Nodes) -> tuple[Any, int]:
-        """Of all rows, as of now, and how many there are. Where nodes lack the label, the last one stands for these."""
+        """Returns the index of each row, and the number of indices. The last index is that of nodes without the label,
+        if there are any."""
         self._most, self._seen = self.counter.max_per_row, self.counter.version
         level = domains_of_label(HOSTNAME, nodes)
         self.lacking = bool(level.row_counts[0])
@@ -60,7 +61,8 @@ class HostnameConstraint:
         return index, len(self.pods)
 
     def steps(self) -> Steps | None:
-        """How indices changed since they were last asked for; None when that is not known, or there are others now."""
+        """Returns the changes of indices since the last call of `index` or `steps`. None if they are unknown or the
+        number of indices changed."""
         if self._most != self.counter.max_per_row:
             return None
         steps, self._seen = self.counter.steps_since(self._seen), self.counter.version
@@ -72,18 +74,19 @@ class HostnameConstraint:
         return np.array(self.pods)
 
     def points(self, worth: float) -> list[float]:
-        """Of each index, when a pod is worth so much, as it mostly was the last time."""
+        """Returns the points by index for this worth of a pod. Cached, since the worth is mostly that of the last
+        call."""
         if self._points[0] != worth:
             self._points = (worth, _points_of(self, worth))
         return self._points[1]
 
     def domains(self, scored: BoolColumn, number: int) -> int:
-        """Among the scored rows, which are so many."""
+        """Returns the number of domains of the scored rows, of which there are `number`."""
         return number
 
 
 class DomainConstraint:
-    """A constraint over zones, racks or the like: a row's index is the code of its domain, less one."""
+    """A constraint over zones, racks or the like: a row's index is the code of its domain less one."""
 
     def __init__(self, domains: ConstraintDomains) -> None:
         self.constraint = domains.constraint
@@ -112,7 +115,7 @@ class DomainConstraint:
         return pods
 
     def counts(self) -> Any:
-        """The same as a column: with many combinations each row has its own, and lists would be dear."""
+        """Returns `pods` as a column. With many combinations lists would be slow."""
         return self._domains.padded[1 : 1 + self._size]
 
     def points(self, worth: float) -> list[float]:
@@ -123,7 +126,7 @@ class DomainConstraint:
 
 
 def _points_of(part: HostnameConstraint | DomainConstraint, worth: float) -> list[float]:
-    """More pods in a domain are more points."""
+    """Returns the points by index. More pods in a domain are more points."""
     base = part.constraint.max_skew - 1.0
     points = [pods * worth + base for pods in part.pods]
     if part.lacking:
@@ -132,24 +135,24 @@ def _points_of(part: HostnameConstraint | DomainConstraint, worth: float) -> lis
 
 
 class SoftSpreadScores:
-    """The soft constraints of a class together; shared by all classes that spread alike."""
+    """The scores of all soft constraints of a class, shared by all classes with the same constraints."""
 
     def __init__(self, parts: list[HostnameConstraint | DomainConstraint], all_labels: bool) -> None:
-        self.counters = list({id(part.counter): part.counter for part in parts}.values())  # mostly all have the same
+        self.counters = list({id(part.counter): part.counter for part in parts}.values())  # mostly one for all
         self._parts = parts
         self._all_labels = all_labels
         self._mark = -1
-        self._codes: RowCodes | None = None  # None: combinations are too many for codes, and each row has its own
-        self._strides: list[int] = []  # by constraint: how far codes are apart whose indices are neighbours
-        # By constraint and combination: which index it stands for, and what every domain is given.
+        self._codes: RowCodes | None = None  # None: too many combinations for codes, so points are by row
+        self._strides: list[int] = []  # by constraint: the change of the code when its index grows by one
+        # By constraint and combination: the index, and the points that do not depend on pods.
         self._indices: Any = None
         self._bases: Any = None
-        self._labelled: Any = None  # rows with all labels; None when that is no question
-        self._ignored: Any = None  # combinations in which some label is missing; None when no row has one
-        self._every: list[float] | None = None  # what a pod is worth by constraint, while all rows are scored
+        self._labelled: Any = None  # rows with all labels; None if all have them or none is needed
+        self._ignored: Any = None  # combinations in which a label is missing; None if no row has one
+        self._every: list[float] | None = None  # the worth of a pod by constraint, if all rows are scored
 
     def score(self, nodes: Nodes, pod: PodClass) -> IntColumn | CodedScores:
-        """Raw scores as of now, for one of the classes. The domains were refreshed before."""
+        """Returns the current raw scores for one of the classes. The caller has refreshed the domains."""
         mark = nodes.columns.node_changes.mark
         if mark != self._mark or not self._step(pod):
             self._mark = mark
@@ -164,7 +167,7 @@ class SoftSpreadScores:
         return raw[nodes.where] if codes is None else codes.as_scores(raw, nodes, pod)
 
     def _worths(self, scored: BoolColumn) -> list[float]:
-        """By constraint: domains of a topology with many values weigh more."""
+        """Returns the worth of a pod by constraint: more for a topology with more domains."""
         every = len(scored) > 0 and scored.item(scored.argmin())
         if every and self._every is not None:
             return self._every
@@ -174,20 +177,21 @@ class SoftSpreadScores:
         return worths
 
     def _points(self, worths: list[float]) -> Any:
-        """More pods in a node's domain are more points."""
+        """Returns the raw scores by combination, or by row without codes. More pods in a domain are more points."""
         several = zip(self._parts, self._indices, self._bases, worths, strict=True)
         points = [part.counts().take(index) * worth + base for part, index, base, worth in several]
         return (functools.reduce(np.add, points) + 0.5).astype(np.int64)
 
     def _few_points(self, worths: list[float]) -> Any:
-        """The same of few combinations: plain numbers are several times cheaper than NumPy's overhead."""
+        """Returns the same as `_points` for few combinations. NumPy's overhead costs several times as much as plain
+        numbers."""
         total: list[float] = []
         for part, worth in zip(self._parts, worths, strict=True):
             points = part.points(worth)
             total = [some + more for some in total for more in points] if total else points
         return np.array([int(points + 0.5) for points in total])
 
-    # --- following the pods -------------------------------------------------------------------------------------------
+    # --- codes --------------------------------------------------------------------------------------------------------
 
     def _recode(self, nodes: Nodes) -> None:
         indices, sizes = zip(*[part.index(nodes) for part in self._parts], strict=True)
@@ -196,7 +200,7 @@ class SoftSpreadScores:
             self._strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
             codes = sum([index * stride for index, stride in zip(indices, self._strides, strict=True)])
             self._codes = RowCodes(codes, combinations)
-            every = np.arange(combinations)  # and not NumPy's own way back, which ends at 64 constraints
+            every = np.arange(combinations)  # not `np.unravel_index`, which fails with more than 64 constraints
             self._indices = np.array(
                 [every // stride % size for stride, size in zip(self._strides, sizes, strict=True)]
             )
@@ -211,7 +215,8 @@ class SoftSpreadScores:
         self._bases = np.where(missing, 0.0, skews - 1.0)
 
     def _step(self, pod: PodClass) -> bool:
-        """Follow the pods that came or went; whether that could be done."""
+        """Moves the codes by the pods added and removed since the last call. Returns False if codes must be made
+        again."""
         if self._codes is None:
             return False
         moves: Steps = []
@@ -225,6 +230,6 @@ class SoftSpreadScores:
 
 
 def _ignored(missing: Any) -> BoolColumn:
-    """The combinations in which some constraint's label is missing."""
+    """Returns the combinations in which the label of any constraint is missing."""
     ignored: BoolColumn = missing.any(axis=0)
     return ignored
