@@ -8,7 +8,7 @@ import pytest
 from kubenexus.api.core import Pod
 from kubenexus.cycle.class_cache import ClassCache, ClassifiedPod
 from kubenexus.framework.job import Job
-from kubenexus.plan.gang.reservation import MOST_SORTS
+from kubenexus.plan.gang.reservation import MAX_CLASSES
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.testing.builders import a_node, a_pod
@@ -359,5 +359,5 @@ def test_a_decision_looks_at_a_few_sorts_of_the_gangs_members_however_many_there
         looked.clear()
         assert not fixture.planner.decide(Job.of(a_pod(f"late{i}", cpu=2)), snapshot, 0.0, reserved).placed
         counts.append(sum("/m" in key for key in looked))
-    assert counts[0] <= 4 * MOST_SORTS
-    assert counts[1] == counts[2] <= 3 * MOST_SORTS, "what was counted before anything is placed is counted once"
+    assert counts[0] <= 4 * MAX_CLASSES
+    assert counts[1] == counts[2] <= 3 * MAX_CLASSES, "what was counted before anything is placed is counted once"

@@ -91,7 +91,7 @@ class PodPlacer:
                 self._assign(classified, choice.row, columns) if classified.table.plugins.assigns else NO_ASSIGNMENT
             )
             if isinstance(assignment, Assignment):
-                return _seated(classified, choice, assignment, columns, yielding)
+                return _placed(classified, choice, assignment, columns, yielding)
             turned_down[choice.row] = assignment
 
     def _choose(
@@ -142,7 +142,7 @@ def _candidates(
     return rows[~np.isin(rows, without)] if without else rows
 
 
-def _seated(
+def _placed(
     classified: ClassifiedPod,
     choice: Selection,
     assignment: Assignment,
@@ -161,8 +161,8 @@ def _seated(
         runner_up=choice.runner_up,
         feasible=choice.feasible,
     )
-    nobody = choice.feasible == columns.count
-    diagnosis = Diagnosis(columns.count) if nobody else _others(classified, columns, yielding)
+    all_feasible = choice.feasible == columns.count
+    diagnosis = Diagnosis(columns.count) if all_feasible else _others(classified, columns, yielding)
     return PodResult(Code.SUCCESS, diagnosis, placement, choice.row)
 
 

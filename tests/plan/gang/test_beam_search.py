@@ -35,7 +35,7 @@ def fits(problem: PackingProblem, column: int, way: tuple[int, ...]) -> bool:
     asked = np.array(way) @ problem.demand
     clashing = any(problem.conflicts[i, j] for i, j in itertools.combinations(np.flatnonzero(way).tolist(), 2))
     enough = ((asked <= problem.free[:, column]) | (asked == 0)).all()
-    return bool(enough and not clashing and (np.array(way) <= problem.room[:, column]).all())
+    return bool(enough and not clashing and (np.array(way) <= problem.capacity[:, column]).all())
 
 
 def most(problem: PackingProblem) -> int:

@@ -20,7 +20,7 @@ from kubenexus.plan.place_pod import PodPlacer, PodResult
 from kubenexus.state.pods import PodRecord, PodStage, pod_record
 from kubenexus.state.snapshot import Snapshot
 
-_DEEPEST = 48  # members up to which the search backtracks
+_MAX_BACKTRACKING_MEMBERS = 48  # members up to which the search backtracks
 
 
 Taken = tuple[tuple[int, int], ...]  # pairs of member class and row, sorted
@@ -54,9 +54,9 @@ class BacktrackingSearch:
         # Whether a plugin, or the check of nominated pods, reads where the other members are.
         self._followed = pod_placer.depends_on_job or bool(snapshot.nominees())
 
-    def allow(self, seats: int, keep: int) -> None:
+    def allow(self, placements: int, keep: int) -> None:
         """Sets how many pods the search may place in all its attempts; `keep` of them are not to be used yet."""
-        self._left, self.keep = seats, keep
+        self._left, self.keep = placements, keep
 
     @property
     def spent(self) -> bool:
@@ -93,7 +93,7 @@ class BacktrackingSearch:
                     found.exhausted = True
                     break
                 self._left -= 1
-                result = self._seat(pod, found.results, len(pods), within)
+                result = self._place_one(pod, found.results, len(pods), within)
                 if result.placement is not None:
                     found.results.append(result)
                     transaction.add_pod(result.row, member_record(pod, result.placement))
@@ -108,7 +108,7 @@ class BacktrackingSearch:
     def _thorough(self, member_classes: Sequence[MemberClass], within: Any) -> SearchResult | None:
         """Places all members or none: where one finds no node, the members before it try their next best ones."""
         pods = [(i, pod) for i, member_class in enumerate(member_classes) for pod in member_class.pods]
-        if len(pods) > _DEEPEST:
+        if len(pods) > _MAX_BACKTRACKING_MEMBERS:
             return None
         results: list[PodResult] = []
         done = self._next(pods, results, (), set(), within)
@@ -124,14 +124,14 @@ class BacktrackingSearch:
     ) -> bool:
         if len(results) == len(pods):
             return True
-        crew, pod = pods[len(results)]
+        member_class, pod = pods[len(results)]
         tried = np.ones(self._snapshot.nodes.size, np.bool_) if within is None else np.array(within, np.bool_)
         while not self.spent:
             self._left -= 1
-            result = self._seat(pod, results, len(pods), tried)
+            result = self._place_one(pod, results, len(pods), tried)
             if result.placement is None:
                 break
-            state = tuple(sorted((*taken, (crew, result.row))))
+            state = tuple(sorted((*taken, (member_class, result.row))))
             tried[result.row] = False
             if state in hopeless:
                 continue
@@ -144,7 +144,7 @@ class BacktrackingSearch:
             hopeless.add(state)
         return False
 
-    def _seat(self, pod: Pod, results: list[PodResult], size: int, within: Any) -> PodResult:
+    def _place_one(self, pod: Pod, results: list[PodResult], size: int, within: Any) -> PodResult:
         view = job_view(results, size, self._promised) if self._followed else JobView(size)
         result = self._pod_placer.place(pod, self._snapshot, view, within)
         if result.code is Code.ERROR:

@@ -52,7 +52,7 @@ class DomainChooser:
         last = len(self._levels) - 1
         holds = self._holds(last)
         codes = np.flatnonzero(holds == holds.max())
-        return self._site(last, self._choose(codes[codes > 0] if len(codes) > 1 else codes, last))
+        return self._candidate(last, self._choose(codes[codes > 0] if len(codes) > 1 else codes, last))
 
     def tightest(self, members: int) -> DomainCandidate | None:
         """Returns the best domain of the lowest level that holds so many members, or None."""
@@ -61,7 +61,7 @@ class DomainChooser:
             enough = self._nearer(np.flatnonzero(holds >= members), i)
             if len(enough):
                 least = enough[holds[enough] == holds[enough].min()]
-                return self._site(i, self._choose(least, i))
+                return self._candidate(i, self._choose(least, i))
         return None
 
     def in_order(self, members: int, loose: Callable[[TopologyDomains], Any], most: int) -> list[DomainCandidate]:
@@ -75,7 +75,7 @@ class DomainChooser:
             enough = np.flatnonzero(self._holds(i) >= members)
             names, size, near = self._levels[i].names, loose(self._levels[i]), self._near_codes(i)
             best = sorted(enough.tolist(), key=lambda code: (code not in near, float(size[code]), names[code]))
-            found += [self._site(i, code) for code in best[:most]]
+            found += [self._candidate(i, code) for code in best[:most]]
         return found
 
     def outermost(self, most: int) -> list[DomainCandidate]:
@@ -83,7 +83,7 @@ class DomainChooser:
         last = len(self._levels) - 1
         holds, names = self._holds(last), self._levels[last].names
         codes = sorted(np.flatnonzero(holds).tolist(), key=lambda code: (-int(holds[code]), names[code]))
-        return [self._site(last, code) for code in codes[:most]]
+        return [self._candidate(last, code) for code in codes[:most]]
 
     def _holds(self, i: int) -> IntColumn:
         if i not in self._held:
@@ -119,7 +119,7 @@ class DomainChooser:
         named: list[int] = sorted(codes.tolist(), key=lambda code: level.names[code])
         return named[0]
 
-    def _site(self, i: int, code: int) -> DomainCandidate:
+    def _candidate(self, i: int, code: int) -> DomainCandidate:
         level = self._levels[i]
         return DomainCandidate(
             level, code, int(self._holds(i)[code]), self._levels[max(i - 1, 0)].codes if i > 1 else level.codes

@@ -49,39 +49,39 @@ def empty_capacity(
     member_classes: list[MemberClass], minimum: int, outermost: TopologyDomains, columns: NodeColumns
 ) -> EmptyCapacity:
     """Returns only what is certain: each class is counted as if it had the nodes to itself."""
-    rooms, sizes = (
+    capacities, sizes = (
         [capacity_if_empty(member_class, columns) for member_class in member_classes],
         [member_class.size for member_class in member_classes],
     )
-    if _fewer(rooms, sizes, outermost, minimum):
+    if _fewer(capacities, sizes, outermost, minimum):
         return EmptyCapacity(never=True)
     resources = columns.resources
     if not resources.endless[PODS, : columns.size].any():
         return EmptyCapacity()
-    for member_class, room in zip(member_classes, rooms, strict=True):
-        _beside_endless(member_class, room, columns)
-    return EmptyCapacity(endless=_fewer(rooms, sizes, outermost, minimum))
+    for member_class, capacity in zip(member_classes, capacities, strict=True):
+        _beside_endless(member_class, capacity, columns)
+    return EmptyCapacity(endless=_fewer(capacities, sizes, outermost, minimum))
 
 
-def _fewer(rooms: list[Any], sizes: list[int], outermost: TopologyDomains, minimum: int) -> bool:
-    return int(CombinedCapacity(rooms, sizes).capacity(outermost).max(initial=0)) < minimum
+def _fewer(capacities: list[Any], sizes: list[int], outermost: TopologyDomains, minimum: int) -> bool:
+    return int(CombinedCapacity(capacities, sizes).capacity(outermost).max(initial=0)) < minimum
 
 
-def _beside_endless(member_class: MemberClass, room: Any, columns: NodeColumns) -> None:
+def _beside_endless(member_class: MemberClass, capacity: Any, columns: NodeColumns) -> None:
     """Lowers the capacity of each empty row to that beside its pods that never end."""
     view = Nodes(columns)
     for name, amount in member_amounts(member_class, columns).items():
         left = allocatable_rows(name, view) - view.endless(name)
-        np.minimum(room, np.maximum(left, 0) // amount, out=room)
+        np.minimum(capacity, np.maximum(left, 0) // amount, out=capacity)
 
 
 def capacity_if_empty(member_class: MemberClass, columns: NodeColumns) -> Any:
     """Returns how many members of the class each row could take if it were empty."""
     view, table = Nodes(columns), member_class.classified.table
-    room: Any = np.where(columns.alive[: columns.size], 1 if table.pod.ports else UNLIMITED, 0)
+    capacity: Any = np.where(columns.alive[: columns.size], 1 if table.pod.ports else UNLIMITED, 0)
     for name, amount in member_amounts(member_class, columns).items():
-        np.minimum(room, allocatable_rows(name, view) // amount, out=room)
+        np.minimum(capacity, allocatable_rows(name, view) // amount, out=capacity)
     for column in table.filters:
         if column.bits is not None and not column.traits.usage and not column.traits.stamped:
-            room[column.bits != 0] = 0
-    return room
+            capacity[column.bits != 0] = 0
+    return capacity

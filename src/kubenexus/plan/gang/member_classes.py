@@ -56,7 +56,9 @@ class MemberClass(msgspec.Struct, gc=False):
             return {self.classified.rejection.plugin, *self.classified.node_names_by}
         columns = self.classified.table.filters
         found = {
-            c.plugin.name for c in columns if c.bits is not None or has_capacity_point(c.plugin) or _binds(c.plugin)
+            c.plugin.name
+            for c in columns
+            if c.bits is not None or has_capacity_point(c.plugin) or _has_constraints(c.plugin)
         }
         return found | set(self.classified.node_names_by)
 
@@ -70,7 +72,7 @@ def group_members(
     so many classes.
     """
     member_classes: dict[tuple[int, frozenset[str] | None], MemberClass] = {}
-    for alike in _sorted(pods, class_cache, columns, budget or WorkBudget()):
+    for alike in _by_signature(pods, class_cache, columns, budget or WorkBudget()):
         classified = class_cache.lookup(alike[0], columns)
         member_class = member_classes.get(key := (id(classified.table), classified.node_names))
         if member_class is None:
@@ -80,7 +82,7 @@ def group_members(
     return list(member_classes.values())
 
 
-def _sorted(
+def _by_signature(
     pods: tuple[Pod, ...], class_cache: ClassCache, columns: NodeColumns, budget: WorkBudget
 ) -> list[list[Pod]]:
     """Groups pods by signature and by the nodes that PinsNodes plugins name."""
@@ -126,15 +128,15 @@ def count_capacity(member_class: MemberClass, columns: NodeColumns, freely: set[
     if member_class.classified.rejection is not None:
         member_class.capacity = np.zeros(columns.size, np.int64)
         return
-    room: Any = np.where(_ok(table.filters, columns, freely) if freely else table.feasible, UNLIMITED, 0)
+    capacity: Any = np.where(_ok(table.filters, columns, freely) if freely else table.feasible, UNLIMITED, 0)
     if member_class.classified.node_names is not None:
-        room[~view.named(member_class.classified.node_names)] = 0
+        capacity[~view.named(member_class.classified.node_names)] = 0
     for column in table.filters:
         if has_capacity_point(column.plugin):
-            room = _lowered(column, table.pod, view, room)
+            capacity = _lowered(column, table.pod, view, capacity)
         elif column.traits.usage:
-            np.minimum(room, 1, out=room)  # the plugin has to be called again after the first member
-    member_class.capacity = room
+            np.minimum(capacity, 1, out=capacity)  # the plugin has to be called again after the first member
+    member_class.capacity = capacity
 
 
 def _lowered(column: FilterColumn, pod: PodClass, view: Nodes, capacity: IntColumn) -> IntColumn:
@@ -193,7 +195,7 @@ def member_constraints(member_classes: list[MemberClass], columns: NodeColumns) 
             found.append(MemberConstraint(MemberRelation.OTHER))
         for column in table.filters:
             plugin = column.plugin
-            if _binds(plugin):
+            if _has_constraints(plugin):
                 found += bound(call_plugin(plugin, plugin.member_constraints, table.pod, peers, columns), plugin.name)
             elif column.traits.stamped or (column.traits.usage and not _counted(plugin, len(member_classes))):
                 found.append(MemberConstraint(MemberRelation.OTHER))
@@ -211,9 +213,9 @@ def _takes_more(pod: PodClass) -> bool:
     return any(amount > asked.get(name, 0) for name, amount in pod.footprint.amounts)
 
 
-def _counted(plugin: Plugin, crews: int) -> bool:
+def _counted(plugin: Plugin, classes: int) -> bool:
     """Whether counting is enough to know what members leave of a row for each other."""
-    return has_capacity_point(plugin) and (crews == 1 or _measures(plugin))
+    return has_capacity_point(plugin) and (classes == 1 or _measures(plugin))
 
 
 # Instead of `isinstance`, which is slow with protocols.
@@ -225,5 +227,5 @@ def _measures(plugin: Plugin) -> TypeGuard[MeasuresPods]:
     return hasattr(plugin, "amounts")
 
 
-def _binds(plugin: Plugin) -> TypeGuard[ConstrainsMembers]:
+def _has_constraints(plugin: Plugin) -> TypeGuard[ConstrainsMembers]:
     return hasattr(plugin, "member_constraints")

@@ -81,13 +81,13 @@ class CombinedCapacity:
 
     constraint = ""
 
-    def __init__(self, rooms: list[IntColumn], counts: list[int]) -> None:
-        self._rooms, self._counts = rooms, counts
+    def __init__(self, capacities: list[IntColumn], counts: list[int]) -> None:
+        self._capacities, self._counts = capacities, counts
         self._shares: Any = None
 
     def capacity(self, level: TopologyDomains) -> IntColumn:
         total: IntColumn = np.zeros(level.size, np.int64)
-        for capacity, count in zip(self._rooms, self._counts, strict=True):
+        for capacity, count in zip(self._capacities, self._counts, strict=True):
             total += np.minimum(UnconstrainedPacking(capacity, capacity).capacity(level), count)
         return total
 
@@ -98,7 +98,7 @@ class CombinedCapacity:
         effect on the sum.
         """
         if self._shares is None:
-            self._shares = sum(capacity / count for capacity, count in zip(self._rooms, self._counts, strict=True))
+            self._shares = sum(capacity / count for capacity, count in zip(self._capacities, self._counts, strict=True))
         if level.is_node_level:
             return np.concatenate([_NONE, self._shares])
         return np.round(np.bincount(level.codes, weights=self._shares, minlength=level.size), 6)

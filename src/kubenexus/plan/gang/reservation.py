@@ -40,9 +40,9 @@ from kubenexus.state.topology import TopologyDomains
 from kubenexus.state.view import Nodes
 
 RESERVED: Final = "GangReservation"  # the plugin name in a diagnosis
-MOST_SORTS: Final = 8  # member classes that capacity is reserved for; each costs time in every decision for other jobs
+MAX_CLASSES: Final = 8  # member classes that capacity is reserved for; each costs time in every decision for other jobs
 RESERVATION_ENDED: Final = ClusterEvent(EventResource.POD_GROUP, ActionType.UPDATE, name="GangReservationEnd")
-_MORE: Final = (
+_BETTER_NODES: Final = (
     ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
 )
 EVENTS_TO_REGISTER: Final = {
@@ -50,7 +50,7 @@ EVENTS_TO_REGISTER: Final = {
         ClusterEventWithHint(EventResource.POD_GROUP, ActionType.UPDATE),
         # A new pod may take reserved capacity: then the reservation may end, or another node does no harm.
         ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.ALL),
-        ClusterEventWithHint(EventResource.NODE, _MORE),
+        ClusterEventWithHint(EventResource.NODE, _BETTER_NODES),
         ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE),
     )
 }
@@ -174,7 +174,7 @@ class ReservationCheck:
             self._now = self._counted()
         return self._now
 
-    def _crews(self) -> list[MemberClass]:
+    def _member_classes(self) -> list[MemberClass]:
         columns = self._snapshot.nodes
         return [
             MemberClass(self._class_cache.lookup(pod, columns), [pod] * count)
@@ -183,29 +183,29 @@ class ReservationCheck:
 
     def _counted(self) -> list[MemberClass]:
         """Returns the classes with the number of members that each row of the domain takes, 0 outside."""
-        columns, member_classes = self._snapshot.nodes, self._crews()
+        columns, member_classes = self._snapshot.nodes, self._member_classes()
         ties = member_constraints(member_classes, columns)
-        site = self._site(ties)
+        allowed = self._domain_rows(ties)
         for member_class in member_classes:
             count_capacity(
                 member_class,
                 columns,
                 freely={constraint.plugin for constraint in ties if constraint.tie is MemberRelation.SPREAD},
             )
-            member_class.capacity[~site] = 0
+            member_class.capacity[~allowed] = 0
             np.minimum(member_class.capacity, member_class.size, out=member_class.capacity)
         return member_classes
 
-    def _site(self, ties: list[MemberConstraint]) -> Any:
+    def _domain_rows(self, ties: list[MemberConstraint]) -> Any:
         held, columns = self._reservation, self._snapshot.nodes
         if not held.level:
             return columns.alive[: columns.size]
-        level = self._axis(ties)
+        level = self._level(ties)
         if not held.domain:
             return level.codes != 0
         return np.isin(level.codes, [code for code, name in enumerate(level.names) if code and name == held.domain])
 
-    def _axis(self, ties: list[MemberConstraint]) -> TopologyDomains:
+    def _level(self, ties: list[MemberConstraint]) -> TopologyDomains:
         """Returns the level that the reservation names."""
         together = [constraint.topology for constraint in ties if constraint.tie is MemberRelation.AFFINITY]
         levels = candidate_levels(self._reservation.topology, together, self._levels, self._snapshot.nodes)
@@ -223,15 +223,15 @@ class ReservationCheck:
         held, member_classes = self._reservation, self._counted()
         if held.level and not held.domain:
             self._reservation = held = msgspec.structs.replace(held, domain=self._nearest_domain(member_classes))
-        site = self._site(member_constraints(member_classes, self._snapshot.nodes))
+        allowed = self._domain_rows(member_constraints(member_classes, self._snapshot.nodes))
         ready = min(min(int(member_class.capacity.sum()) / member_class.size, 1.0) for member_class in member_classes)
-        promised = tuple([self._nearest(member_class, site) for member_class in member_classes])
+        promised = tuple([self._nearest(member_class, allowed) for member_class in member_classes])
         return msgspec.structs.replace(held, reserved_nodes=promised, ready=min(ready, held.ready))
 
     def _nearest_domain(self, member_classes: list[MemberClass]) -> str:
         """Returns the domain with the most usable capacity, of those that would hold all members if they were empty."""
         columns = self._snapshot.nodes
-        level = self._axis(member_constraints(member_classes, columns))
+        level = self._level(member_constraints(member_classes, columns))
         near, holds = np.zeros(level.size), np.ones(level.size, np.bool_)
         for member_class in member_classes:
             aim = np.minimum(capacity_if_empty(member_class, columns), member_class.size)
@@ -242,13 +242,13 @@ class ReservationCheck:
         holds[0] = False
         return level.names[int(np.where(holds, near, -1.0).argmax())] if holds.any() else ""
 
-    def _nearest(self, member_class: MemberClass, site: Any) -> Mapping[str, int]:
+    def _nearest(self, member_class: MemberClass, allowed: Any) -> Mapping[str, int]:
         columns = self._snapshot.nodes
         missing = member_class.size - int(member_class.capacity.sum())
         if missing <= 0:
             return {}
         aim = np.minimum(capacity_if_empty(member_class, columns), member_class.capacity + missing)
-        aim[~site | self._closed(member_class)] = 0
+        aim[~allowed | self._closed(member_class)] = 0
         rows = np.flatnonzero(aim > member_class.capacity)
         near = self._nearness(member_class, aim)[rows]
         rows = rows[np.argsort(-near, kind="stable")]
@@ -318,13 +318,13 @@ def reserve(
 ) -> Reservation:
     """Returns the reservation for a gang that was just refused for lack of capacity.
 
-    With more than MOST_SORTS classes, it is for those that request most.
+    With more than MAX_CLASSES classes, it is for those that request most.
     """
     member_classes = group_members(job.pods, class_cache, snapshot.nodes)
     most = gang_diagnosis.needed if len(member_classes) == 1 else len(job.pods)
-    if len(member_classes) > MOST_SORTS:
+    if len(member_classes) > MAX_CLASSES:
         member_classes = sorted(member_classes, key=lambda member_class: -_weight(member_class, snapshot.nodes))[
-            :MOST_SORTS
+            :MAX_CLASSES
         ]
     sorts = tuple([(member_class.pods[0], min(member_class.size, most)) for member_class in member_classes])
     needed, ready = gang_diagnosis.needed, gang_diagnosis.fit / max(gang_diagnosis.needed, 1)

@@ -25,9 +25,9 @@ from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.topology import TopologyDomains, domains_of_label
 from kubenexus.state.view import Nodes
 
-_SITES = 12  # domains of a level that are tried where capacity alone does not decide
-_LAST = 3  # domains of the outermost level that are searched member by member
-_WIDE = 1 << 20  # cells of a table of domains by domains
+_MAX_DOMAINS = 12  # domains of a level that are tried where capacity alone does not decide
+_MAX_OUTERMOST = 3  # domains of the outermost level that are searched member by member
+_MAX_CELLS = 1 << 20  # cells of a table of domains by domains
 
 
 class GangResult(msgspec.Struct, gc=False):
@@ -77,9 +77,9 @@ class GangSolver:
         )
         if isinstance(packing, SpreadPacking):
             levels = [
-                level for level in levels[:-1] if not level.is_node_level and packing.suits(level, _WIDE)
+                level for level in levels[:-1] if not level.is_node_level and packing.suits(level, _MAX_CELLS)
             ] + levels[-1:]
-        chooser = self._sites(packing, levels)
+        chooser = self._chooser(packing, levels)
         widest = chooser.largest()
         if widest.capacity < self._job.minimum:
             return (
@@ -116,20 +116,20 @@ class GangSolver:
     def pack_classes(self) -> GangResult:
         """Places members of several classes that share rows, with capacity as the only limit."""
         counts = [member_class.size for member_class in self._member_classes]
-        mixed = MultiClassPacker(self._member_classes, self._columns, self._budget)
+        packer = MultiClassPacker(self._member_classes, self._columns, self._budget)
         jointly = CombinedCapacity([member_class.capacity for member_class in self._member_classes], counts)
-        chooser = self._sites(jointly, self._levels)
+        chooser = self._chooser(jointly, self._levels)
         best, where = PackingPlan([[] for _ in counts], exhausted=True), chooser.largest()
-        self._budget.keep(2 * mixed.price(len(where.rows)))  # so that the narrower domains cannot spend it
-        for candidate in chooser.in_order(sum(counts), jointly.loose, _SITES):
+        self._budget.keep(2 * packer.price(len(where.rows)))  # so that the narrower domains cannot spend it
+        for candidate in chooser.in_order(sum(counts), jointly.loose, _MAX_DOMAINS):
             if candidate.level is self._levels[-1]:
                 self._budget.release()
-            whole = mixed.place_all(candidate.rows, candidate.below)
+            whole = packer.place_all(candidate.rows, candidate.below)
             if whole is not None:
                 return GangResult(self._placed(whole.shares))
         self._budget.release()
-        for candidate in chooser.outermost(_SITES):
-            plan = mixed.place_most(candidate.rows, candidate.below)
+        for candidate in chooser.outermost(_MAX_DOMAINS):
+            plan = packer.place_most(candidate.rows, candidate.below)
             if plan.members > best.members or not best.members:
                 best, where = plan, candidate
         if best.members >= self._job.minimum:
@@ -146,9 +146,9 @@ class GangSolver:
         search.allow(self._affordable(), keep=sum(counts))
         # The capacity of a row now is no bound: one member may make it feasible for the next.
         anywhere = CombinedCapacity([np.where(self._outside, 0, count) for count in counts], counts)
-        chooser = self._sites(anywhere, self._levels[1:])
+        chooser = self._chooser(anywhere, self._levels[1:])
         best, where = SearchResult([]), chooser.largest()
-        for candidate in self._in_turn(search, chooser.in_order(sum(counts), self._loose, _SITES)):
+        for candidate in self._in_turn(search, chooser.in_order(sum(counts), self._loose, _MAX_DOMAINS)):
             found = search.place(self._member_classes, self._job.minimum, self._mask(candidate))
             if len(found.results) > len(best.results) or best.refusal is None:
                 best, where = found, candidate
@@ -182,12 +182,12 @@ class GangSolver:
             if candidate.level is self._levels[-1]:
                 last += 1
                 search.keep = 0
-            if last <= _LAST and not search.spent:
+            if last <= _MAX_OUTERMOST and not search.spent:
                 yield candidate
 
     def _loose(self, level: TopologyDomains) -> Any:
-        rooms = sum(np.minimum(member_class.capacity, member_class.size) for member_class in self._member_classes)
-        return -np.bincount(level.codes, weights=rooms, minlength=level.size)
+        capacities = sum(np.minimum(member_class.capacity, member_class.size) for member_class in self._member_classes)
+        return -np.bincount(level.codes, weights=capacities, minlength=level.size)
 
     def _mask(self, candidate: DomainCandidate) -> Any:
         """Returns the rows of a candidate, or None for all rows, which is faster."""
@@ -197,14 +197,14 @@ class GangSolver:
         return None if mask[self._columns.alive[: self._columns.size]].all() else mask
 
     def _behind(self, found: SearchResult) -> list[int]:
-        seated = {result.placement.uid for result in found.results if result.placement is not None}
+        placed = {result.placement.uid for result in found.results if result.placement is not None}
         return [
-            sum(pod.metadata.uid not in seated for pod in member_class.pods) for member_class in self._member_classes
+            sum(pod.metadata.uid not in placed for pod in member_class.pods) for member_class in self._member_classes
         ]
 
     # --- results --------------------------------------------------------------------------------------------------
 
-    def _sites(self, packing: Any, levels: list[TopologyDomains]) -> DomainChooser:
+    def _chooser(self, packing: Any, levels: list[TopologyDomains]) -> DomainChooser:
         return DomainChooser(packing, levels, self._rank, self._near)
 
     def _placed(self, shares: list[list[RowShare]]) -> tuple[PodPlacement, ...]:
@@ -258,7 +258,7 @@ class GangSolver:
         return GangResult(
             gang_diagnosis=gang_diagnosis,
             refusal=refusal,
-            unschedulable_plugins=self._blamed(gang_diagnosis.exceeds_cluster),
+            unschedulable_plugins=self._unschedulable_plugins(gang_diagnosis.exceeds_cluster),
         )
 
     def _not_built(self) -> str:
@@ -267,7 +267,7 @@ class GangSolver:
         refusing = (c for c in columns if stands_in(c.plugin) and c.bits is not None)
         return next((column.reasons.reasons[0].text for column in refusing if column.reasons.reasons), "")
 
-    def _blamed(self, never: bool) -> frozenset[str]:
+    def _unschedulable_plugins(self, never: bool) -> frozenset[str]:
         """Returns the plugins whose registered events may help."""
         if never:
             return frozenset({TOO_LARGE})

@@ -27,7 +27,7 @@ class BeamSearch:
 
     def place(self) -> PackingPlan | None:
         """Returns a plan with every member, or None."""
-        usable = np.flatnonzero(self._problem.room.any(axis=0))
+        usable = np.flatnonzero(self._problem.capacity.any(axis=0))
         if not self._problem.suffices():
             self.sure = True
             return None
@@ -89,7 +89,7 @@ class BeamSearch:
             column, way = int(bounds.columns[step]), bounds.ways[bounds.sorts[step]][int(by[at])]
             taken.append((int(self._problem.rows[column]), way.tolist()))
             at = int(origins[at])
-        left, shares = self._problem.counts.tolist(), list[list[RowShare]]([] for _ in range(self._problem.crews))
+        left, shares = self._problem.counts.tolist(), list[list[RowShare]]([] for _ in range(self._problem.class_count))
         for row, numbers in reversed(taken):
             for i, most in enumerate(numbers):
                 number = min(most, left[i])

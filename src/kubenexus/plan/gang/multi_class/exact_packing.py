@@ -27,7 +27,7 @@ class ExactPacker:
     def most(self) -> PackingPlan | None:
         """Returns a plan with the most members, or None if that would exceed the budget."""
         problem, small, large = self._problem, self._small, self._large
-        if not self._affords(problem.counts) or not all(self._affords(room) for room in problem.room.T):
+        if not self._affords(problem.counts) or not all(self._affords(capacity) for capacity in problem.capacity.T):
             return None
         most: Any = np.full(tuple(problem.counts[small] + 1), -1, np.int64)
         most[(0,) * len(small)] = 0
@@ -52,28 +52,28 @@ class ExactPacker:
 
     def _usable(self) -> list[int]:
         """Returns the columns with capacity, the largest first."""
-        room = self._problem.room.sum(axis=0)
-        found: list[int] = np.argsort(-room, kind="stable")[: int(np.count_nonzero(room))].tolist()
+        capacity = self._problem.capacity.sum(axis=0)
+        found: list[int] = np.argsort(-capacity, kind="stable")[: int(np.count_nonzero(capacity))].tolist()
         return found
 
     def _patterns(self, column: int) -> tuple[Any, Any]:
         """Returns the numbers of members of the smaller classes that fit on a row, and for each how many of the largest
         class fit beside them. Equal rows are computed once."""
-        free, room = self._problem.free[:, column], self._problem.room[:, column]
-        key = free.tobytes() + room.tobytes()
+        free, capacity = self._problem.free[:, column], self._problem.capacity[:, column]
+        key = free.tobytes() + capacity.tobytes()
         if key not in self._known:
-            self._known[key] = self._looked_at(free, room)
+            self._known[key] = self._looked_at(free, capacity)
         return self._known[key]
 
-    def _looked_at(self, free: Any, room: Any) -> tuple[Any, Any]:
+    def _looked_at(self, free: Any, capacity: Any) -> tuple[Any, Any]:
         problem, small, large = self._problem, self._small, self._large
-        ranges = [np.arange(room[i] + 1) for i in small]
+        ranges = [np.arange(capacity[i] + 1) for i in small]
         patterns = np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, len(small))
         asked = (patterns @ problem.demand[small]).T
         left = free[:, None] - asked
         fits = ((left >= 0) | (asked == 0)).all(axis=0) & ~self._clashing(patterns)
         patterns, left = patterns[fits], left[:, fits]
-        gains = np.minimum(fits_count(left, problem.demand[large]), room[large])
+        gains = np.minimum(fits_count(left, problem.demand[large]), capacity[large])
         gains[(patterns[:, problem.conflicts[large][small]] > 0).any(axis=1)] = 0
         return patterns, gains
 
@@ -89,7 +89,7 @@ class ExactPacker:
         """Returns the plan, traced from the best end."""
         totals = np.where(most >= 0, most + sum(np.indices(most.shape)), -1)
         at = np.unravel_index(int(totals.argmax()), most.shape)
-        shares: list[list[RowShare]] = [[] for _ in range(self._problem.crews)]
+        shares: list[list[RowShare]] = [[] for _ in range(self._problem.class_count)]
         left = int(most[at])
         for column, patterns, gains, chosen in reversed(steps):
             row, pick = int(self._problem.rows[column]), int(chosen[at])

@@ -35,20 +35,20 @@ class MultiClassPacker:
         view = Nodes(columns)
         self._free: Any = np.stack([allocatable_rows(name, view) - view.used(name) for name in names])
         self._rank: IntColumn = member_classes[0].classified.table.rank
-        self._clash = _clashes([member_class.classified.table.pod.ports for member_class in member_classes])
+        self._conflicts = _port_conflicts([member_class.classified.table.pod.ports for member_class in member_classes])
         self._counts: IntColumn = np.array([member_class.size for member_class in member_classes], np.int64)
-        rooms = [
+        capacities = [
             np.minimum(member_class.capacity, fits_count(self._free, asks))
             for member_class, asks in zip(member_classes, self._demand, strict=True)
         ]
-        self._room: Any = np.minimum(np.array(rooms), self._counts[:, None])
+        self._capacity: Any = np.minimum(np.array(capacities), self._counts[:, None])
         self._tried: dict[bytes, PackingPlan] = {}
 
     def place_all(self, rows: Any, groups: Any) -> PackingPlan | None:
         """Returns a plan with every member on these rows; None if it found none, or the budget is spent."""
         if not self._budget.spend(len(rows) * len(self._member_classes) // 4):
             return None
-        problem = self._ground(rows)
+        problem = self._problem(rows)
         if not problem.suffices():
             return None
         quick = self._quickly(problem, groups)
@@ -59,15 +59,17 @@ class MultiClassPacker:
     def place_most(self, rows: Any, groups: Any) -> PackingPlan:
         """Returns a plan with as many members as these rows hold, if the budget allows to compute that. Called when
         `place_all` found no plan on any rows."""
-        problem = self._ground(rows)
+        problem = self._problem(rows)
         best = self._quickly(problem, groups)
         exact = ExactPacker(problem, self._budget).most()
         if exact is None:
             return PackingPlan(best.shares, exhausted=True)
         return max(best, exact, key=lambda each: each.members)
 
-    def _ground(self, rows: Any) -> PackingProblem:
-        return PackingProblem(rows, self._free[:, rows], self._room[:, rows], self._demand, self._clash, self._counts)
+    def _problem(self, rows: Any) -> PackingProblem:
+        return PackingProblem(
+            rows, self._free[:, rows], self._capacity[:, rows], self._demand, self._conflicts, self._counts
+        )
 
     # --- greedy orders --------------------------------------------------------------------------------------------
 
@@ -94,22 +96,22 @@ class MultiClassPacker:
 
     def price(self, rows: int, *, frugal: bool = False) -> int:
         """Returns the cells of one order on so many rows. With `frugal` every pair of classes is compared."""
-        crews = len(self._member_classes)
-        return (ORDER + rows) * crews * (crews if frugal else 1)
+        classes = len(self._member_classes)
+        return (ORDER + rows) * classes * (classes if frugal else 1)
 
     def _in_order(self, problem: PackingProblem, order: tuple[int, ...], groups: Any, frugal: bool) -> PackingPlan:
-        rows, free, banned = problem.rows, problem.free.copy(), np.zeros(problem.room.shape, np.bool_)
+        rows, free, banned = problem.rows, problem.free.copy(), np.zeros(problem.capacity.shape, np.bool_)
         shares: list[list[RowShare]] = [[] for _ in order]
         for position, i in enumerate(order):
-            room = np.minimum(problem.room[i], fits_count(free, problem.demand[i]))
-            room[banned[i]] = 0
-            members = min(int(problem.counts[i]), int(room.sum()))
+            capacity = np.minimum(problem.capacity[i], fits_count(free, problem.demand[i]))
+            capacity[banned[i]] = 0
+            members = min(int(problem.counts[i]), int(capacity.sum()))
             if not members:
                 continue
             if frugal:
-                taken = self._cheapest(problem, i, order[position + 1 :], free, room, members)
+                taken = self._cheapest(problem, i, order[position + 1 :], free, capacity, members)
             else:
-                taken = fill_fewest_rows(np.arange(len(rows)), room, self._rank[rows], members, groups[rows])
+                taken = fill_fewest_rows(np.arange(len(rows)), capacity, self._rank[rows], members, groups[rows])
             at, numbers = np.array(taken, np.int64).T  # no row twice
             free[:, at] -= problem.demand[i][:, None] * numbers
             banned[np.ix_(problem.conflicts[i], at)] = True
@@ -117,24 +119,24 @@ class MultiClassPacker:
         return PackingPlan(shares)
 
     def _cheapest(
-        self, problem: PackingProblem, i: int, later: tuple[int, ...], free: Any, room: Any, members: int
+        self, problem: PackingProblem, i: int, later: tuple[int, ...], free: Any, capacity: Any, members: int
     ) -> Any:
         """Returns the rows where the later classes lose least."""
-        room = np.minimum(room, members)
-        after = free - room * problem.demand[i][:, None]
+        capacity = np.minimum(capacity, members)
+        after = free - capacity * problem.demand[i][:, None]
         loss: Any = np.zeros(free.shape[1])
         for j in later:
             loss += (fits_count(free, problem.demand[j]) - fits_count(after, problem.demand[j])) / problem.counts[j]
-        some = np.flatnonzero(room)
-        order = some[np.lexsort((-room[some], loss[some] / room[some]))]
-        upto = np.cumsum(room[order])
+        some = np.flatnonzero(capacity)
+        order = some[np.lexsort((-capacity[some], loss[some] / capacity[some]))]
+        upto = np.cumsum(capacity[order])
         last = int((upto >= members).argmax())
-        taken = room[order[: last + 1]]
+        taken = capacity[order[: last + 1]]
         taken[-1] -= int(upto[last]) - members
         return list(zip(order[: last + 1].tolist(), taken.tolist(), strict=True))
 
 
-def _clashes(ports: list[tuple[Port, ...]]) -> Any:
+def _port_conflicts(ports: list[tuple[Port, ...]]) -> Any:
     """Returns which classes cannot share a row, because of host ports. Most have none."""
     found = np.zeros((len(ports), len(ports)), np.bool_)
     asking = [i for i, each in enumerate(ports) if each]

@@ -47,7 +47,7 @@ class PackingProblem(msgspec.Struct, gc=False):
     """Matrices with a column for each of `rows`.
 
     free       the free amount of each resource
-    room       how many members of each class fit if no other class is placed
+    capacity   how many members of each class fit if no other class is placed
     demand     what a member of each class requests
     conflicts  which classes cannot share a row
     counts     the members of each class
@@ -55,13 +55,13 @@ class PackingProblem(msgspec.Struct, gc=False):
 
     rows: IntColumn
     free: Any
-    room: Any
+    capacity: Any
     demand: Any
     conflicts: Any
     counts: IntColumn
 
     @property
-    def crews(self) -> int:
+    def class_count(self) -> int:
         return len(self.counts)
 
     @property
@@ -70,8 +70,8 @@ class PackingProblem(msgspec.Struct, gc=False):
 
     def suffices(self) -> bool:
         """Whether the rows have enough of each resource for all members together: a necessary condition."""
-        use = np.clip(self.free, 0, self.demand.T @ self.room)
-        each = self.room.sum(axis=1) >= self.counts
+        use = np.clip(self.free, 0, self.demand.T @ self.capacity)
+        each = self.capacity.sum(axis=1) >= self.counts
         return bool(each.all() and (use.sum(axis=1) >= self.counts @ self.demand).all())
 
 

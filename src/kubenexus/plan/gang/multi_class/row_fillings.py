@@ -19,20 +19,20 @@ class RowFillings(NamedTuple):
 
 def row_fillings(problem: PackingProblem, column: int, budget: WorkBudget) -> RowFillings:
     """Returns the fillings of a row that leave no capacity for a further member; none once the budget is spent."""
-    free, room = problem.free[:, column], problem.room[:, column]
-    found, complete = np.zeros((1, problem.crews), np.int64), True
-    for i in range(problem.crews):
-        most = np.minimum(_more(problem, free, found, i), room[i])
-        if i < problem.crews - 1:
+    free, capacity = problem.free[:, column], problem.capacity[:, column]
+    found, complete = np.zeros((1, problem.class_count), np.int64), True
+    for i in range(problem.class_count):
+        most = np.minimum(_more(problem, free, found, i), capacity[i])
+        if i < problem.class_count - 1:
             found = _each_number(found, i, most)
         else:
             found[:, i] = most
         complete &= len(found) <= _MOST
         found = _some(found)
-        if not budget.spend(2 * len(found) * problem.crews // _CELLS):
+        if not budget.spend(2 * len(found) * problem.class_count // _CELLS):
             return RowFillings(found[:0], complete=False)
-    for i in range(problem.crews):
-        found = found[(found[:, i] >= room[i]) | (_more(problem, free, found, i) == 0)]
+    for i in range(problem.class_count):
+        found = found[(found[:, i] >= capacity[i]) | (_more(problem, free, found, i) == 0)]
     return RowFillings(found, complete)
 
 

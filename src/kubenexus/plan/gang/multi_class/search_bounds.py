@@ -30,7 +30,7 @@ class SearchBounds:
     """
 
     def __init__(self, problem: PackingProblem, usable: Any, budget: WorkBudget) -> None:
-        alike = np.concatenate([problem.free, problem.room])[:, usable]
+        alike = np.concatenate([problem.free, problem.capacity])[:, usable]
         _, first, sorts, often = np.unique(alike, axis=1, return_index=True, return_inverse=True, return_counts=True)
         found = [row_fillings(problem, int(usable[column]), budget) for column in first]
         self.complete, self.hopeless = False, True
@@ -65,9 +65,9 @@ def _prices(problem: PackingProblem, found: list[RowFillings], often: Any) -> An
 
     For the latter, classes that the best fillings place too few of become dearer, and the others cheaper.
     """
-    counts, worth = problem.counts, np.ones(problem.crews)
+    counts, worth = problem.counts, np.ones(problem.class_count)
     by_resource = problem.demand[:, problem.demand.any(axis=0)].astype(np.float64)
-    lists = [*by_resource.T, *np.eye(problem.crews)]
+    lists = [*by_resource.T, *np.eye(problem.class_count)]
     for _ in range(_LISTS):
         prices = worth / counts
         lists.append(prices)
