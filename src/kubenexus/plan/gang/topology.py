@@ -61,8 +61,8 @@ def _inside(level: TopologyDomains, outer: TopologyDomains) -> bool:
 def _required(
     wish: TopologyRequest, together: Sequence[str], known: Sequence[TopologyLevel], nodes: NodeColumns
 ) -> list[TopologyDomains]:
-    found, view = [], Nodes(nodes)
+    found = []
     if wish.required:
         level = topology_level(wish.required, known)
         found.append(domains_of_level(level.name, level.keys, nodes))
-    return found + [domains_of_label(key, view) for key in together]
+    return found + [domains_of_label(key, Nodes(nodes)) for key in together]
