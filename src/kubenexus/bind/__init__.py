@@ -1,4 +1,4 @@
-"""Carrying a decision out: binds, volumes and notes as calls, their outcomes as values. Decides nothing.
+"""Carries decisions out: binds and volumes become API calls, their answers become values. Decides nothing.
 
 Start with `dispatcher.py`.
 """

@@ -1,16 +1,18 @@
-"""What became of a bind, as a value: each fate has a consequence of its own.
+"""`BindResult`: the outcome of a bind. Each status has a consequence of its own.
 
-| fate      | what is known                               | what follows                                            |
-|-----------|---------------------------------------------|---------------------------------------------------------|
-| BOUND     | the pod has the node we chose               | the watch will confirm it                               |
-| GONE      | the pod is deleted, or being deleted        | its room is free; nothing to do any more                |
-| ELSEWHERE | somebody else bound it to another node      | its room here is free; it counts there                  |
-| REFUSED   | the server says no, and would say so again  | its room is free; told to people; again after a backoff |
-| BUSY      | the server would not (429), or never says   | the same                                                |
-| NEVER     | it was never sent                           | its room is free; again after a backoff                 |
-| TAKEN     | it conflicts with something                 | a look tells with what                                  |
-| UNSURE    | sent, and no answer, or 5xx: the store may  | it keeps its room until a look tells                    |
-|           | have done it all the same                   |                                                         |
+| status          | what is known                               | what follows                                         |
+|-----------------|---------------------------------------------|------------------------------------------------------|
+| BOUND           | the pod has the chosen node                 | the watch will confirm it                            |
+| POD_GONE        | the pod is deleted, or being deleted        | its capacity is free; nothing is left to do          |
+| BOUND_ELSEWHERE | another scheduler bound it to another node  | its capacity here is free; the pod counts there      |
+| REJECTED        | the server refused, and would do so again   | its capacity is free; event; again after a backoff   |
+| THROTTLED       | the server would not (429), or never        | the same                                             |
+|                 | answered                                    |                                                      |
+| NOT_SENT        | the bind was never sent                     | its capacity is free; again after a backoff          |
+| CONFLICT        | the bind conflicts with something (409), or | a GET of the pod shows with what                     |
+|                 | the answer was 404                          |                                                      |
+| UNKNOWN         | sent, but no answer or a 5xx: the store may | the pod keeps its capacity until a GET shows         |
+|                 | have done it all the same                   |                                                      |
 """
 
 import enum
@@ -39,18 +41,18 @@ class BindStatus(enum.Enum):
 
     @property
     def is_unresolved(self) -> bool:
-        """Whether it has yet to be found out what happened."""
+        """Whether a GET of the pod has yet to show what happened."""
         return self is BindStatus.CONFLICT or self is BindStatus.UNKNOWN
 
     @property
     def should_retry(self) -> bool:
-        """Whether the pod still needs a node, and is ours to place."""
+        """Whether the pod still needs a node from this scheduler."""
         return self in (BindStatus.REJECTED, BindStatus.THROTTLED, BindStatus.NOT_SENT)
 
 
 class BindResult(msgspec.Struct, frozen=True, gc=False):
-    """`message` is for people; `pod` is what a look found, newer than what the watch has said. `dropped`: a call that
-    we wanted to send, and that could not be."""
+    """The outcome of one bind. `message` is for people. `pod` is what a GET returned, newer than the state of the
+    watch. `dropped`: the call was to be sent, and could not be."""
 
     status: BindStatus
     message: str = ""
@@ -62,7 +64,7 @@ BOUND = BindResult(BindStatus.BOUND)
 
 
 def result_of_error(error: KubeNexusError) -> BindResult:
-    """What the answer to a bind means."""
+    """Returns the result that the error of a bind call means. Raises errors that no bind call has."""
     if isinstance(error, ApiError):
         return BindResult(_fate_of(error.code), str(error))
     if isinstance(error, Uncertain):
@@ -73,7 +75,7 @@ def result_of_error(error: KubeNexusError) -> BindResult:
 
 
 def result_of_pod(body: bytes, uid: str, node: str) -> BindResult | None:
-    """What a look at the pod tells about our bind; None: the pod still has no node."""
+    """Returns what the body of a GET shows about the bind of a pod; None if the pod still has no node."""
     try:
         pod = decode_pod(body)
     except Malformed as problem:

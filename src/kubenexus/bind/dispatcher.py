@@ -1,24 +1,25 @@
-"""The dispatcher: commitments go in, calls go out, outcomes come back. Nothing is lost on the way.
+"""`Dispatcher`: sends the binds of jobs that were placed, and reports one result for each bind.
 
     submit ──▶ PreBind (volumes) ──▶ wait for a slot ──▶ Bind ──▶ PostBind ──▶ land
                                                           │ ▲
-                                                    TAKEN │ │ UNSURE: the same bind again
+                                                 CONFLICT │ │ UNKNOWN: the same bind again
                                                           ▼ │
-                                                        a look
+                                                      GET the pod
 
-`submit` never waits. At most `limit` binds are in flight, repeated ones too. Namespaces take turns; binds of one job
-stand next to each other in the line of its namespace. A job goes out whole, however large. Each write asks the guard
-first and ends within its timeout, so that it has ended when another process may lead.
+`submit` never blocks. At most `limit` binds are in flight, repeated ones included. Namespaces share these slots
+(`client.fair_queue`); binds of one job follow each other in the queue of its namespace. All binds of a job are sent,
+however large the job is. Before each write the guard is checked. A write ends within the guard's timeout, so no write
+is under way when another process may lead.
 
-A namespace whose binds hang, since its admission webhook does not answer, leaves half of the slots to the others, and
-one whose binds fail all but one. How far ahead of the answers each namespace is decided is counted in `backlog`.
+Namespaces whose binds hang, since their admission webhooks do not answer, leave half of the slots to the others. A
+namespace whose binds fail has one slot. `backlog` bounds how far decisions may be ahead of the answers.
 
-While no bind of a job is on its way or done, the job is checked as a whole before each of its binds: if fewer than it
-needs can still be bound, or the process ends, none is sent. From its first bind on a job is carried through.
+While no bind of a job is in flight or done, the whole job is checked before each of its binds. If fewer members than
+the job needs can still be bound, or the process ends, no bind is sent. From its first bind on a job is carried through.
 
-A bind without an answer may have happened. It is settled by a look, and if the pod still has no node by sending *the
-same* bind again: whichever of the two lands, the pod gets the node on which it is counted. An error that no answer
-explains counts as an answer that was lost.
+A bind without an answer may have happened. The dispatcher reads the pod, and if the pod has no node sends *the same*
+bind again: either of the two gives the pod the node on which it is counted. An error that no answer explains counts as
+a lost answer.
 """
 
 import asyncio
@@ -48,19 +49,19 @@ from kubenexus.client.kinds import PODS
 from kubenexus.client.verbs import get
 
 LIMIT = 64  # binds in flight
-TRIES = 4  # binds without an answer before we believe a look that says "no node"
-LOOK = 5.0  # seconds that a look may take
-AFTER_AN_ERROR = 1.0  # seconds until a look, where the error was ours and may come again at once
+TRIES = 4  # binds without an answer before a GET that shows no node is final
+LOOK = 5.0  # seconds that a GET of a pod may take
+AFTER_AN_ERROR = 1.0  # seconds until that GET after an unexpected error, which may come again at once
 PATIENCE = 1.0  # seconds for which less urgent calls wait at most while binds do
 LEAST_PAUSE = 0.08  # seconds between them afterwards: four or eight calls each time, so 50 or 100 a second
-OUTAGE_PAUSE = 1.0  # seconds without decisions after the server could not be reached: they would only pile up
+OUTAGE_PAUSE = 1.0  # seconds without decisions after the server could not be reached: binds would only pile up
 
 ENDING = "this process is ending"
 NOT_LEADING = "this process does not lead any more"
 
 
 class Dispatcher:
-    """Commitments in, outcomes out. `hooks` is what it asks, and tells, those around it."""
+    """Carries out `JobBinding`s and calls `land` with the results of each. `hooks` are checks before binds are sent."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Dispatcher:
         self._waits = PreBindWaits()
         self.backlog = NamespaceBacklog(self._slots.queue, self._go_on)
         self._binding = 0  # in flight, or waiting for a slot
-        self._calm = asyncio.Event()  # nobody waits for a slot
+        self._calm = asyncio.Event()  # no bind waits for a slot
         self._calm.set()
         self._busy_since = 0.0
         self._closing = self._resting = False
@@ -96,8 +97,8 @@ class Dispatcher:
         return self._resting or self.backlog.full
 
     def crowded(self, pods: Sequence[Pod]) -> str:
-        """Why a job, of one namespace, is not to be decided now: it may have to wait in a PreBind plugin in which as
-        many of its namespace wait as may. "" if it may be decided."""
+        """Why a job of one namespace is not to be decided now; "" if it may be. The job may have to wait in a PreBind
+        plugin in which as many pods of its namespace wait as may."""
         namespace = pods[0].metadata.namespace
         for point in self._points.pre_binds if self._waits.jobs else ():
             many = self._waits.reached(point.name, namespace)
@@ -108,16 +109,16 @@ class Dispatcher:
 
     @property
     def open_count(self) -> int:
-        """Commitments that have not landed."""
+        """How many jobs have not landed."""
         return len(self._open)
 
     @property
     def calm(self) -> bool:
-        """Whether no bind waits for its turn."""
+        """Whether no bind waits for a slot."""
         return self._calm.is_set()
 
     async def wait_for_quiet(self, patience: float = PATIENCE) -> None:
-        """For less urgent calls: returns when no bind waits for its turn, or after `patience` seconds. Once binds have
+        """For less urgent calls: returns when no bind waits for a slot, or after `patience` seconds. Once binds have
         waited for that long it returns after `LEAST_PAUSE`: binds of one tenant may wait for minutes, and events and
         status patches of all others must not."""
         if not self._calm.is_set():
@@ -127,15 +128,15 @@ class Dispatcher:
                     await self._calm.wait()
 
     def submit(self, job_binding: JobBinding) -> None:
-        """Carry this out, beginning soon. Its end is told to `land`."""
+        """Begins to carry out a job in a task of its own. The task calls `land` at the end."""
         self.backlog.begun(_namespace(job_binding.pod_bindings), len(job_binding.pod_bindings))
         task = asyncio.get_running_loop().create_task(self._carry_out(job_binding))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
 
     async def close(self, patience: float) -> int:
-        """No job begins from now on; those that have begun are carried through, for as long as `patience` lasts.
-        Returns how many were given up then."""
+        """Begins no further job, and waits up to `patience` seconds for those whose binds have begun. Returns how many
+        were cancelled then."""
         self._closing = True
         for task in self._preparing:
             task.cancel()  # volumes may take minutes, and nothing was sent yet
@@ -147,13 +148,13 @@ class Dispatcher:
         await asyncio.gather(*left, return_exceptions=True)
         return len(left)
 
-    # --- one commitment -------------------------------------------------------------------------------------------
+    # --- one job --------------------------------------------------------------------------------------------------
 
     async def _carry_out(self, job_binding: JobBinding) -> None:
         self.backlog.ended(_namespace(job_binding.pod_bindings), len(job_binding.pod_bindings))
         try:
             results = await self._outcomes(job_binding)
-        except Exception as error:  # before the first bind: a mistake of ours, or of a plugin's, costs no pod
+        except Exception as error:  # before the first bind: a bug here or in a plugin loses no pod
             self._hooks.problem("preparing a bind", error)
             results = [BindResult(BindStatus.REJECTED, _described(error))] * len(job_binding.pod_bindings)
         try:
@@ -168,7 +169,7 @@ class Dispatcher:
             if result is not None:
                 return [result] * len(pod_bindings)
         problem = self._unwanted(progress) if len(pod_bindings) > 1 else ""
-        if problem:  # no need to stand in line for that
+        if problem:  # no need to wait for a slot
             return [BindResult(BindStatus.NOT_SENT, problem)] * len(pod_bindings)
         self._begin(len(pod_bindings))
         self.backlog.begun(_namespace(pod_bindings), len(pod_bindings))
@@ -180,7 +181,7 @@ class Dispatcher:
             self.backlog.ended(_namespace(pod_bindings), len(pod_bindings))
 
     async def _prepared(self, pod_bindings: tuple[PodBinding, ...]) -> BindResult | None:
-        """What became of the whole job before its first bind, if it ends there."""
+        """Runs the PreBind plugins. Returns the result of all members if the job ends here."""
         task = asyncio.current_task()
         if self._closing or task is None:
             return BindResult(BindStatus.NOT_SENT, ENDING)
@@ -219,7 +220,7 @@ class Dispatcher:
         return result
 
     async def _sure(self, asking: Awaitable[BindResult]) -> BindResult:
-        """What was found out, whatever happens on the way: no error of one bind may end those of the others."""
+        """Returns the result of a bind, UNKNOWN for an unexpected error: it must not end the other binds of the job."""
         try:
             return await asking
         except Exception as error:
@@ -231,11 +232,11 @@ class Dispatcher:
         for point in self._points.post_binds:
             try:
                 point.post_bind(pod_binding)
-            except Exception as error:  # the pod is bound, whatever a plugin makes of it
+            except Exception as error:  # the pod is bound even if a plugin fails
                 self._hooks.problem("after a bind", error)
 
     async def _in_turn(self, pod_binding: PodBinding, progress: JobProgress) -> BindResult:
-        """Once `_begin` has counted it."""
+        """Waits for a slot and sends the bind. `_begin` has counted it before."""
         try:
             slot = await self._slots.acquire(pod_binding.pod.metadata.namespace)
             try:
@@ -246,12 +247,12 @@ class Dispatcher:
             self._answered()
 
     def _begin(self, binds: int) -> None:
-        """All of a job's binds at once, before their tasks run."""
+        """Counts all binds of a job at once, before their tasks run."""
         self._binding += binds
         self._moved()
 
     def _answered(self) -> None:
-        """The last of a large job may be long in coming: the loop is not to wait for that."""
+        """Counts one bind less. Not per job: the last bind of a large one may take long, and the loop need not wait."""
         self._binding -= 1
         self._moved()
 
@@ -259,7 +260,7 @@ class Dispatcher:
         self._hooks.wake()
 
     def _moved(self) -> None:
-        """Binds were begun or answered, or a namespace became slow, so that others need not wait for it."""
+        """Updates `calm` after binds were begun or answered, or a namespace became slow."""
         if self._binding - self._slots.queue.late - self._slots.queue.held > self._limit:
             if self._calm.is_set():
                 self._busy_since = asyncio.get_running_loop().time()
@@ -270,7 +271,7 @@ class Dispatcher:
     # --- one bind -------------------------------------------------------------------------------------------------
 
     def _unwanted(self, progress: JobProgress) -> str:
-        """Why none of a job's binds is to be sent, "" if they are. Asked while none was."""
+        """Why none of a job's binds is to be sent, "" if they are. Called while none was sent."""
         if self._closing:
             return ENDING
         if not self._guard.may_write():
@@ -297,7 +298,7 @@ class Dispatcher:
             return BindResult(BindStatus.NOT_SENT, problem)
         progress.sent(pod_binding)
         try:
-            # Taken last: a process that was stopped since the guard was asked has no time left, and sends nothing.
+            # Read last: a process that was stopped since the guard was checked has no time left, and sends nothing.
             await self._ask(pod_binding.call, self._guard.write_timeout)
         except (ApiError, Unreachable, Uncertain) as error:
             if isinstance(error, Unreachable) and not isinstance(error, NoConnection):
@@ -328,10 +329,10 @@ class Dispatcher:
         self._resting = False
         self._hooks.wake()
 
-    # --- what is not known yet ------------------------------------------------------------------------------------
+    # --- unknown results ------------------------------------------------------------------------------------------
 
     async def _settle(self, pod_binding: PodBinding, progress: JobProgress, result: BindResult) -> BindResult:
-        """Find out, for as long as it takes: until then the pod keeps its room."""
+        """Reads the pod until the result is known, however long that takes. Until then the pod keeps its capacity."""
         backoff, tries = Backoff(self._rng, 0.1, 5.0), 1
         while True:
             seen = await self._look(pod_binding)
@@ -352,7 +353,7 @@ class Dispatcher:
             await self._sleep(backoff.next())
 
     async def _look(self, pod_binding: PodBinding) -> BindResult | None:
-        """None: the pod has no node, or we may not look. UNSURE: the server does not say."""
+        """Reads the pod. None: the pod has no node, or reads are forbidden. UNKNOWN: the server did not answer."""
         meta = pod_binding.pod.metadata
         try:
             body = await self._ask(get(PODS, meta.namespace, meta.name), LOOK)
@@ -366,7 +367,7 @@ class Dispatcher:
 
 
 async def _all_pass(point: PreBind, pod_bindings: list[PodBinding]) -> str:
-    """The first problem, "" if there is none. Where one member fails the others are in vain, and end at once."""
+    """Returns the first problem, "" if there is none. Where one member fails the others are cancelled at once."""
     tasks = [asyncio.ensure_future(point.pre_bind(each)) for each in pod_bindings]
     try:
         for task in asyncio.as_completed(tasks):
@@ -389,6 +390,6 @@ def _described(error: Exception) -> str:
 
 
 def _said(result: BindResult) -> BindResult:
-    """In kube-scheduler's words."""
+    """Adds the prefix that kube-scheduler's messages have."""
     said = f'running Bind plugin "DefaultBinder": {result.message}'
     return BindResult(result.status, said, result.pod, result.dropped)

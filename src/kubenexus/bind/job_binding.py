@@ -1,4 +1,4 @@
-"""A decision that is being carried out, as data; and the words between the dispatcher and the rooms around it."""
+"""Data of a decision that is being carried out, and the protocols between the dispatcher and its callers."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -15,7 +15,7 @@ from kubenexus.state.volumes.pod_volumes import VolumeChoice
 
 
 class PodBinding(msgspec.Struct, frozen=True, gc=False):
-    """One member on its way to its node. `picks` are the volumes that were chosen for its claims."""
+    """One pod and the node to bind it to. `picks` are the volumes that were chosen for its claims."""
 
     pod: Pod
     node: str
@@ -36,8 +36,8 @@ class PodBinding(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobBinding(msgspec.Struct, frozen=True):
-    """A job that was placed: all of its binds go out together, and at least `minimum` of them or none. `attempt` is the
-    caller's own (the queue's turn)."""
+    """A job that was placed. All its binds are sent together: at least `minimum` of them, or none. `attempt` belongs
+    to the caller (the queue's attempt)."""
 
     pod_bindings: tuple[PodBinding, ...]
     decision: Decision
@@ -57,7 +57,7 @@ def _bind(pod: Pod, placement: PodPlacement) -> PodBinding:
 
 
 class WriteGuard(Protocol):
-    """Whether a write may start: `app.election.leader`, or `AlwaysWritable` where nobody competes."""
+    """Whether a write may start: `app.election.leader`, or `AlwaysWritable` without leader election."""
 
     @property
     def write_timeout(self) -> float: ...
@@ -66,7 +66,7 @@ class WriteGuard(Protocol):
 
 
 class AlwaysWritable:
-    """One process alone."""
+    """The guard of a process without leader election."""
 
     write_timeout = 10.0
 
@@ -75,7 +75,7 @@ class AlwaysWritable:
 
 
 class GuardedApi:
-    """An `Api` for writes that nobody waits for, such as events: it sends none that the guard forbids."""
+    """An `Api` for less urgent writes, such as events. Sends none that the guard forbids."""
 
     def __init__(self, api: Api, guard: WriteGuard) -> None:
         self._api, self._guard = api, guard
@@ -87,30 +87,30 @@ class GuardedApi:
 
 
 class PreBind(Protocol):
-    """Something that has to be done before a pod is bound: called for each member, all members at once, outside the
+    """A plugin that runs before a pod is bound. The dispatcher calls it for all members of a job at once, outside the
     bound on binds in flight, since it may take minutes. `awaited` is what pods wait for in it, in plural."""
 
     name: str
     awaited: str
 
     def may_concern(self, pod: Pod) -> bool:
-        """Whether there may be something to do, by what is known before the pod has a node."""
+        """Whether there may be something to do, as far as is known before the pod has a node."""
 
     def concerns(self, pod_binding: PodBinding) -> bool:
-        """Whether there is anything to do; asked of every member, so it has to be quick."""
+        """Whether there is anything to do. Called for each member, so it has to be quick."""
 
     async def pre_bind(self, pod_binding: PodBinding) -> str:
-        """Do it. Returns what went wrong, "" if nothing: then no member is bound."""
+        """Does it. Returns what went wrong, "" if nothing did. If anything did, no member is bound."""
 
 
 class PostBind(Protocol):
-    """Told of each member that has its node. Must return soon."""
+    """A plugin that is called for each pod that was bound. Must return soon."""
 
     def post_bind(self, pod_binding: PodBinding) -> None: ...
 
 
 class BindHooks(NamedTuple):
-    """What happens around a bind, in order."""
+    """The plugins that run around a bind, in order."""
 
     pre_binds: tuple[PreBind, ...] = ()
     post_binds: tuple[PostBind, ...] = ()
@@ -120,6 +120,6 @@ NO_HOOKS = BindHooks()
 
 
 class JobBoundCallback(Protocol):
-    """Who draws the consequences. Called once for each commitment, in the loop; must return soon."""
+    """Handles the results of a job. Called once for each job, in the event loop; must return soon."""
 
     def __call__(self, job_binding: JobBinding, results: Sequence[BindResult]) -> None: ...

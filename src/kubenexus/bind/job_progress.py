@@ -1,4 +1,4 @@
-"""How far the binds of one commitment have come, and whether all of them together are still of any use."""
+"""`JobProgress`: how far the binds of one job have come, and whether sending the rest is of any use."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,24 +8,24 @@ from kubenexus.bind.job_binding import JobBinding, PodBinding
 
 
 def _wanted(pod_binding: PodBinding) -> str:
-    """Nothing happens to pods and nodes between decision and bind."""
+    """Default: pods and nodes stay as they were when the job was decided."""
     return ""
 
 
 def _needed(job_binding: JobBinding) -> int:
-    """As many as when it was decided."""
+    """Default: as many as when the job was decided."""
     return job_binding.minimum
 
 
 def _unheard(doing: str, error: Exception) -> None:
-    """No log is at hand."""
+    """Default: errors are not logged."""
 
 
 class SendChecks(NamedTuple):
-    """`still_wanted` is asked right before a bind is sent: why it is no longer wanted (the pod or its node is gone), or
-    "". `needs`: how many binds of a commitment have to be sent for any of them to be of use. `problem` hears of errors
-    that nothing explains, and of what was being done. `delay`: seconds for which the client's rate limit holds back a
-    call that is sent now. `wake` is called when decisions may go on, or a namespace may be decided again."""
+    """Callbacks of the dispatcher. `still_wanted` runs right before a bind is sent, and returns why the bind is no
+    longer wanted (the pod or its node is gone), or "". `needs` returns how many binds of a job have to be sent for any
+    of them to be of use. `problem` is called with unexpected errors, and with what was being done. `delay`: seconds
+    for which the client's rate limit holds back a call that is sent now. `wake` is called when decisions may go on."""
 
     still_wanted: Callable[[PodBinding], str] = _wanted
     needs: Callable[[JobBinding], int] = _needed
@@ -41,19 +41,19 @@ LOOKS = 8  # checks of all members of a job; later ones count failures alone, or
 
 
 class JobProgress:
-    """A bind is under way from when it is sent until it is known that the pod does not have the node: until then, and
-    while it has it, the job cannot be given up whole. `stopped` is why it was."""
+    """The state of one job's binds. A bind is under way from when it is sent until it is known that the pod does not
+    have the node. While any is under way the job cannot be given up whole. `stopped` is why it was given up."""
 
     def __init__(self, job_binding: JobBinding) -> None:
         self._job_binding = job_binding
         self._sent: set[str] = set()  # UIDs
-        self._failed: dict[str, str] = {}  # UIDs, and what was said
+        self._failed: dict[str, str] = {}  # messages by UID
         self._looks = self._least = 0
         self.stopped = ""
 
     @property
     def under_way(self) -> bool:
-        """Whether any bind of the job is on its way, or done."""
+        """Whether any bind of the job is in flight, or done."""
         return bool(self._sent)
 
     def sent(self, pod_binding: PodBinding) -> None:

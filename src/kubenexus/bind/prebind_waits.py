@@ -1,8 +1,8 @@
-"""Pods that wait in a PreBind plugin (for their volumes, say): how many, and of which namespace.
+"""`PreBindWaits`: how many pods of each namespace wait in each PreBind plugin, for volumes for example.
 
-Such a wait costs memory alone, and may take ten minutes: it does not hold back other jobs. It is bounded for each
-namespace, and where all together wait in great numbers each namespace has an equal share, so that claims that are
-never served cost their own namespace's pods with volumes a delay, and no other pod anything.
+Such a wait costs only memory and may take ten minutes, so it does not hold back other jobs. The number is bounded for
+each namespace. If many pods wait in all, each namespace has an equal share. Claims that are never served thus delay
+only pods with volumes of their own namespace.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ class PreBindWaits:
 
     @contextlib.contextmanager
     def waiting(self, plugin: str, namespace: str, pods: int) -> Iterator[None]:
-        """One job, for as long as so many of its pods wait there."""
+        """A context in which so many pods of one job count as waiting."""
         key = (plugin, namespace)
         self._pods[key] += pods
         self._all += pods
@@ -36,8 +36,8 @@ class PreBindWaits:
                 del self._pods[key]
 
     def reached(self, plugin: str, namespace: str) -> int:
-        """How many pods of a namespace may wait there, if that many do; else 0. In round numbers: a sentence that
-        says it stays the same from try to try."""
+        """How many pods of a namespace may wait there, if that many do; else 0. The bound and not the count, so that
+        messages stay the same from try to try."""
         own = self._pods[plugin, namespace]
         share = (
             MAX_PER_NAMESPACE

@@ -1,8 +1,8 @@
-"""VolumeBinding's part before a bind: what was decided about volumes is written down, and waited for.
+"""`VolumePreBind`: the PreBind part of VolumeBinding. Writes the chosen volumes, and waits until claims are bound.
 
 A claim that waits for its first consumer gets the annotation that names the node, and its provisioner makes a volume
-there; a volume that was chosen from those that exist is promised to the claim. The controllers do the rest. If they do
-not within the timeout, or give up, the job is decided anew; the promises in the ledger go with the assumed pod.
+there. An existing volume that was chosen gets a reference to the claim. The controllers do the rest. If they give up,
+or take longer than the timeout, the job is decided again. The ledger drops its volume choices with the assumed pod.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class _VolumeWait:
 
 
 class VolumePreBind:
-    """A `PreBind` point. `claims` and `volumes` are the objects as the watch last told them; whoever keeps them calls
+    """A `PreBind` plugin. `claims` and `volumes` are the objects in the state of the watch. Their owner calls
     `on_claim_changed` after each change."""
 
     name = "VolumeBinding"
@@ -83,10 +83,10 @@ class VolumePreBind:
             if wait.problem or not wait.left:
                 wait.over.set()
 
-    # --- what is written ------------------------------------------------------------------------------------------
+    # --- writes ---------------------------------------------------------------------------------------------------
 
     def _call(self, pod_binding: PodBinding, key: str, volume: str) -> Call | str | None:
-        """The call for one claim, None if all is said already, or what is wrong."""
+        """Returns the call for one claim, None if there is nothing to write, or what is wrong."""
         claim = self._claims.get(key)
         if claim is None:
             return f'binding volumes: persistentvolumeclaim "{key}" not found'
@@ -107,11 +107,11 @@ class VolumePreBind:
         try:
             await self._api.send(call, timeout=self._guard.write_timeout)
         except (ApiError, Unreachable, Uncertain) as error:
-            # A promise that may have been written harms nobody: it is written again, or found, at the next try.
+            # A reference that may have been written does no harm: the next try writes it again, or finds it.
             return f"binding volumes: {error}"
         return ""
 
-    # --- what is waited for ---------------------------------------------------------------------------------------
+    # --- waiting --------------------------------------------------------------------------------------------------
 
     async def _bound(self, pod_binding: PodBinding, wanted: Mapping[str, str]) -> str:
         wait = _VolumeWait(pod_binding, wanted)
@@ -135,7 +135,8 @@ class VolumePreBind:
                     del self._waiting[key]
 
     def _given_up(self, pod_binding: PodBinding, key: str, volume: str) -> str:
-        """A provisioner that cannot serve the node takes the annotation away."""
+        """Why a claim will not be bound, "" if it may be. A provisioner that cannot serve the node removes the
+        annotation."""
         claim = self._claims.get(key)
         if claim is None:
             return f'binding volumes: persistentvolumeclaim "{key}" not found'
@@ -145,7 +146,7 @@ class VolumePreBind:
 
 
 def chosen_volumes(pod_binding: PodBinding) -> dict[str, str]:
-    """The claims to be worked on, by key, with the volume that was chosen or "" for one that is to be made."""
+    """Returns the claims to bind, by key, with the chosen volume, "" for a volume that is to be made."""
     mounts, picks = pod_volumes(pod_binding.pod), dict(pod_binding.picks)
     uses = () if mounts is None else mounts.claims
     namespace = pod_binding.pod.metadata.namespace
@@ -153,12 +154,12 @@ def chosen_volumes(pod_binding: PodBinding) -> dict[str, str]:
 
 
 def is_bound(claim: PersistentVolumeClaim | None) -> bool:
-    """Whether the controllers are done with it."""
+    """Whether the controllers have bound the claim."""
     return claim is not None and bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
 def select_node_call(claim: PersistentVolumeClaim, node: str) -> Call | None:
-    """Have the provisioner make a volume for this node. A claim that has changed meanwhile is a Conflict."""
+    """Returns the patch that has the provisioner make a volume for this node. A changed claim is a Conflict."""
     meta = claim.metadata
     if meta.annotations.get(SELECTED_NODE) == node:
         return None
@@ -167,8 +168,8 @@ def select_node_call(claim: PersistentVolumeClaim, node: str) -> Call | None:
 
 
 def claim_volume_call(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Call | None:
-    """Give a volume to a claim, as kube-scheduler does; the controller completes it. One that somebody else got
-    meanwhile is a Conflict."""
+    """Returns the patch that gives a volume to a claim, as kube-scheduler does; the controller completes it. A volume
+    that another claim got meanwhile is a Conflict."""
     held, meta = volume.spec.claim_ref, claim.metadata
     if held is not None and held.uid == meta.uid:
         return None
