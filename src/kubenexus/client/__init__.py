@@ -1,1 +1,1 @@
-"""The way to the API server: who we are, one call, a list that goes on as a watch. It carries; it decides nothing."""
+"""The API client: credentials, calls, and lists that continue as watches. Decides nothing."""

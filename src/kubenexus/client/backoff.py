@@ -1,10 +1,10 @@
-"""How long to wait after a failure: twice as long each time, up to a limit, and never all at the same moment."""
+"""`Backoff`: seconds to wait after a failure. They double each time up to a limit, with jitter."""
 
 import random
 
 
 class Backoff:
-    """Between half and the whole of `least`, twice that, and so on up to `most` seconds. The generator is handed in."""
+    """Waits of between half and all of `least` seconds, twice that, and so on up to `most`."""
 
     def __init__(self, rng: random.Random, least: float, most: float) -> None:
         self._rng = rng
@@ -13,15 +13,15 @@ class Backoff:
         self.failures = 0
 
     def next(self) -> float:
-        """One more failure: the seconds to wait."""
+        """Counts one more failure and returns the seconds to wait."""
         wait = min(self._least * 2.0 ** min(self.failures, 60), self._most)
         self.failures += 1
         return self.spread(wait)
 
     def spread(self, seconds: float) -> float:
-        """About so long: somewhere between half and the whole."""
+        """Returns a random time between half and all of `seconds`."""
         return seconds * self._rng.uniform(0.5, 1.0)
 
     def reset(self) -> None:
-        """It went well."""
+        """Forgets all failures."""
         self.failures = 0

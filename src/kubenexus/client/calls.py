@@ -1,4 +1,4 @@
-"""A call as data: what other rooms hand over when the API server is to be told something."""
+"""`Call`: a request to the API server as data; the errors of calls; and `Api`, the protocol of those that send them."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
-    """One request. `path` begins with a slash and has its query already; `body` is empty or encoded."""
+    """One request. `path` begins with a slash and includes the query; `body` is empty or encoded."""
 
     method: str
     path: str
@@ -24,12 +24,12 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def namespace(self) -> str:
-        """Of the object that the call is about; "" for those outside of all namespaces."""
+        """The namespace of the object in the path; "" for objects outside of all namespaces."""
         return self.path.partition("/namespaces/")[2].partition("/")[0]
 
 
 class ApiError(KubeNexusError):
-    """The server answered, and the answer is no. `reason` is the Status's: NotFound, Conflict, Forbidden, Expired..."""
+    """The server refused the call. `reason` is the Status's: NotFound, Conflict, Forbidden, Expired..."""
 
     def __init__(self, code: int, reason: str = "", message: str = "", *, retry_after: float | None = None) -> None:
         self.code = code
@@ -40,23 +40,23 @@ class ApiError(KubeNexusError):
 
 
 class Unreachable(KubeNexusError):
-    """The call was never sent: what it asks for has certainly not happened."""
+    """The call was never sent: it has certainly had no effect."""
 
 
 class NoConnection(Unreachable):
-    """All connections were in use, by calls of the same namespace or by too many, or the rate limit left no room. Says
+    """The call was not sent since all connections were in use, or the rate limit allowed no call in time. Shows
     nothing about the server."""
 
 
 class Uncertain(KubeNexusError):
-    """The call went out and no answer came back, in time or at all: it may have happened."""
+    """The call was sent, and no answer came in time or at all: it may have had its effect."""
 
 
 class Api(Protocol):
-    """Who carries calls. In production the transport, in tests whatever answers."""
+    """Sends calls: `transport.ApiClient` in production, fakes in tests."""
 
     async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
-        """The body of a 2xx answer. Raises ApiError, Unreachable or Uncertain, the last two within `timeout` seconds.
+        """Returns the body of a 2xx answer. Raises ApiError, Unreachable or Uncertain within `timeout` seconds.
 
-        Waits for its turn under the client's rate limit; a 429 with `Retry-After` is obeyed within `timeout`.
+        Waits for the client's rate limit. After a 429 with `Retry-After` the call is sent again, within `timeout`.
         """

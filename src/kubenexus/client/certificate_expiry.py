@@ -1,4 +1,4 @@
-"""Until when a certificate is valid: the one thing `ssl` does not tell about a certificate of our own."""
+"""Reads until when a certificate is valid, which `ssl` does not return for a client's own certificate."""
 
 import datetime as dt
 import ssl
@@ -7,7 +7,7 @@ _SEQUENCE, _UTC_TIME, _VERSION = 0x30, 0x17, 0xA0
 
 
 def certificate_expiry(pem: bytes) -> dt.datetime | None:
-    """The end of the first certificate in a PEM text; None if it cannot be read, which others will notice."""
+    """Returns when the first certificate in a PEM text expires; None if it cannot be read. `ssl` reports that."""
     try:
         text = pem.decode("ascii")
         start, mark = text.index("-----BEGIN CERTIFICATE-----"), "-----END CERTIFICATE-----"
@@ -18,7 +18,7 @@ def certificate_expiry(pem: bytes) -> dt.datetime | None:
 
 
 def _not_after(der: bytes) -> dt.datetime:
-    """Certificate > tbsCertificate > [version], serial, algorithm, issuer, validity > notBefore, notAfter."""
+    """Reads Certificate > tbsCertificate > [version], serial, algorithm, issuer, validity > notBefore, notAfter."""
     _, certificate, _ = _element(der)
     _, signed, _ = _element(certificate)
     tag, _, rest = _element(signed)
@@ -34,7 +34,7 @@ def _not_after(der: bytes) -> dt.datetime:
 
 
 def _element(data: bytes) -> tuple[int, bytes, bytes]:
-    """The first element of some DER: its tag, its content, and what comes after it."""
+    """Returns the first element of some DER: its tag, its content, and the bytes after it."""
     tag, length, at = data[0], data[1], 2
     if length & 0x80:
         size = length & 0x7F

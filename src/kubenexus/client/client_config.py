@@ -1,4 +1,4 @@
-"""Where the API server is and who we are: one value, whether it came from a kubeconfig, from the pod we run in, or from
+"""`ClientConfig`: the address of the API server and the credentials, from a kubeconfig, a service account or
 `--master`."""
 
 import os
@@ -18,7 +18,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ClientConfig(msgspec.Struct, frozen=True):
-    """All that a client needs to know. `source` says where it was found; `headers` go with every call."""
+    """Configuration of a client. `source` is where it was found; `headers` are sent with every call."""
 
     address: ServerAddress
     trust: TlsContextFactory
@@ -29,7 +29,7 @@ class ClientConfig(msgspec.Struct, frozen=True):
 
 
 class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said on the command line or in the configuration; empty means not said."""
+    """Options from the command line or the configuration; empty means not set."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -39,9 +39,10 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
 def load_client_config(
     wish: ClientOptions, clock: Clock, *, env: Mapping[str, str] = os.environ, account: Path = SERVICE_ACCOUNT
 ) -> ClientConfig:
-    """The first of: the named kubeconfig, `$KUBECONFIG`, `~/.kube/config`, the pod we run in, `--master` alone.
+    """Returns the first of: the named kubeconfig, `$KUBECONFIG`, `~/.kube/config`, the pod's service account,
+    `--master` alone.
 
-    For commands, once at start. Raises ClientConfigError with one line that names the file and the field.
+    Commands call it once at start. Raises ClientConfigError with one line that names the file and the field.
     """
     paths = files.kubeconfig_paths(wish.kubeconfig, env)
     if paths:

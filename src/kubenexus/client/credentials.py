@@ -1,4 +1,4 @@
-"""Who we are, towards the server: a token that stays, a token in a file that changes, a name with a password."""
+"""Credentials of the client: a fixed token, a token in a file that changes, a name with a password."""
 
 import base64
 from pathlib import Path
@@ -11,27 +11,27 @@ REREAD = 60.0  # seconds; the kubelet renews a service account's token long befo
 
 
 class ClientConfigError(KubeNexusError):
-    """We cannot say where the server is or who we are: names the file, the field and what is wrong with it."""
+    """The server or the credentials are not known. The message names the file, the field and what is wrong."""
 
 
 class Credentials(Protocol):
-    """What the client sends with each call. Asked by the client alone; must not call the API server."""
+    """What the client sends with each call. Only the client calls these methods; they must not call the API server."""
 
     def current(self) -> str | None:
-        """The value of the `Authorization` field, "" for none; None if it has to be fetched first."""
+        """Returns the value of the `Authorization` field, "" for none; None if it has to be fetched first."""
 
     async def fetch(self) -> None:
-        """Get what `current` lacks. Raises ClientConfigError."""
+        """Fetches what `current` lacks. Raises ClientConfigError."""
 
     async def refused(self, authorization: str) -> bool:
-        """The server did not accept this. True if there may be something better now, and one more try is worth it."""
+        """Handles a 401. Returns True if there are other credentials now, so that one more try is worth it."""
 
     def certificate(self) -> tuple[bytes, bytes] | None:
-        """A client certificate and its key that came with it, both as PEM."""
+        """Returns a client certificate and its key, both as PEM, that came with the credentials."""
 
 
 class StaticCredentials:
-    """The same for as long as we run."""
+    """The same credentials for the life of the process."""
 
     def __init__(self, authorization: str = "") -> None:
         self._authorization = authorization
@@ -50,9 +50,9 @@ class StaticCredentials:
 
 
 class TokenFileCredentials(StaticCredentials):
-    """A token in a file, read again every minute and whenever the server refuses it.
+    """A token in a file, read again every minute and each time the server refuses it.
 
-    A file that cannot be read for a moment, say while it is being replaced, changes nothing: the last token stays.
+    If the file cannot be read, for example while it is being replaced, the last token stays.
     """
 
     def __init__(self, path: str, clock: Clock, *, subject: str = "", fallback: str = "") -> None:
@@ -89,7 +89,7 @@ class TokenFileCredentials(StaticCredentials):
 
 
 def bearer_header(token: str, subject: str) -> str:
-    """The field for a token. Refuses what would break out of the field, without showing it."""
+    """Returns the field for a token. Raises for characters that would break out of the field, without showing them."""
     if not token:
         raise ClientConfigError(f"{subject}: the token is empty")
     if not token.isascii() or not token.isprintable() or " " in token:
@@ -98,5 +98,5 @@ def bearer_header(token: str, subject: str) -> str:
 
 
 def basic_auth_header(username: str, password: str) -> str:
-    """The field for a name and a password."""
+    """Returns the field for a name and a password."""
     return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()

@@ -1,4 +1,4 @@
-"""Opening a connection: straight or through a proxy, plain or with TLS, and what it means when that fails."""
+"""`Dialer`: opens connections, directly or through a proxy, plain or with TLS."""
 
 import asyncio
 import base64
@@ -15,7 +15,7 @@ from kubenexus.client.credentials import ClientConfigError
 from kubenexus.client.http_connection import HttpConnection
 from kubenexus.client.http_response import MalformedResponse, ResponseLimits, ResponseParser
 
-# A peer that vanished without a word is noticed within half a minute, and its watches are begun anew.
+# A peer that vanished without closing is noticed within half a minute, and its watches begin again.
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000))
 
 
@@ -29,7 +29,7 @@ class Proxy(msgspec.Struct, frozen=True):
 
 
 class ServerAddress(msgspec.Struct, frozen=True):
-    """Where the server is. `prefix` goes before every path; `server_name` is the name its certificate must have."""
+    """The address of the server. `prefix` precedes every path; `server_name` is the name its certificate must have."""
 
     host: str
     port: int
@@ -47,7 +47,7 @@ class ServerAddress(msgspec.Struct, frozen=True):
 
 
 class Dialer:
-    """Opens connections to one address. `context` is asked each time: certificates may have been renewed."""
+    """Opens connections to one address. Calls `context` each time: certificates may have been renewed."""
 
     def __init__(self, address: ServerAddress, context: Callable[[], ssl.SSLContext], limits: ResponseLimits) -> None:
         self._address = address
@@ -55,7 +55,7 @@ class Dialer:
         self._limits = limits
 
     async def __call__(self) -> HttpConnection:
-        """A new connection. Raises Unreachable with the cause in words."""
+        """Returns a new connection. Raises Unreachable with the cause in words."""
         address = self._address
         try:
             return await (self._tunnelled(address.proxy) if address.proxy else self._straight())
@@ -94,7 +94,7 @@ class Dialer:
             raise
 
     async def _handed_over(self, transport: asyncio.Transport) -> HttpConnection:
-        """From the proxy to the server: from now on it is as if there were no proxy."""
+        """Returns the connection to the server inside the tunnel, with a TLS handshake if there is one."""
         _stay_alert(transport)
         connection = HttpConnection(self._limits)
         if not self._address.tls:
@@ -115,7 +115,7 @@ class Dialer:
 
 
 class ProxyTunnel(asyncio.Protocol):
-    """The talk with the proxy before it steps aside."""
+    """The CONNECT exchange with a proxy."""
 
     def __init__(self) -> None:
         self._reader = ResponseParser(ResponseLimits(head=16 * 1024))
@@ -123,7 +123,7 @@ class ProxyTunnel(asyncio.Protocol):
         self._transport: asyncio.BaseTransport | None = None
 
     async def open(self, authority: str, proxy: Proxy) -> None:
-        """Ask for a tunnel. Raises Unreachable if the proxy will not."""
+        """Requests a tunnel. Raises Unreachable if the proxy refuses."""
         where = f"proxy {proxy.host}:{proxy.port}"
         cast(asyncio.Transport, self._transport).write(_connect_request(authority, proxy.secret))
         try:
@@ -153,7 +153,7 @@ class ProxyTunnel(asyncio.Protocol):
             return
         if error is not None:
             self._answered.set_exception(error)
-            self._answered.exception()  # perhaps nobody waits for it any more
+            self._answered.exception()  # marks it as read: the caller may have been cancelled
         else:
             self._answered.set_result(self._reader.status)
 

@@ -1,4 +1,4 @@
-"""Exec plugins (`client.authentication.k8s.io`): a program that says who we are, asked again when its word expires."""
+"""Exec plugins (`client.authentication.k8s.io`): programs that return credentials, run again when these expire."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ class ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExecPlugin:
-    """`Credentials` from a program. It is run once for all who wait, and its answer kept until it expires."""
+    """`Credentials` from a program. It runs once for all calls that wait; its answer is kept until it expires."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ExecPlugin:
     ) -> None:
         _check(config, at)
         self._config, self._clock, self._at, self._patience = config, clock, at, patience
-        # A command with a folder in it counts from the kubeconfig; a bare name is looked for in PATH.
+        # A command with a folder in it is relative to the kubeconfig; a bare name is looked up in PATH.
         self._command = os.path.join(folder, config.command) if os.sep in config.command else config.command
         info = {"interactive": False} | ({"cluster": cluster} if cluster is not None else {})
         asked = {"apiVersion": config.api_version, "kind": "ExecCredential", "spec": info}
@@ -101,7 +101,7 @@ class ExecPlugin:
         if self.current() != authorization:
             return True
         if self._lately():
-            return False  # a program whose word is never accepted must not be run for each call
+            return False  # a program whose credentials are never accepted must not run for each call
         self._held = None
         await self.fetch()
         return True
@@ -148,7 +148,7 @@ class ExecPlugin:
         return said
 
     def _read(self, said: bytes) -> ExecStatus:
-        """The program's answer is never shown in a message: it is a secret even when it is wrong."""
+        """Reads the program's answer. Messages never show it: it is a secret even when it is wrong."""
         subject = f"{self._at}.command: {self._command}"
         try:
             # Go reads null as absent, and plugins that marshal a pointer without omitempty write it.

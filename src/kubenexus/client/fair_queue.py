@@ -5,8 +5,8 @@
               └─ resting ◀┘
 
 At most `limit` calls are in flight, of one namespace or of many. An admission webhook of a tenant may delay, hang or
-deny the calls of its namespaces. No tenant's webhook may delay another tenant's calls. Namespaces are therefore told
-apart by how their calls are answered, and slots are shared first among these groups, then within each group:
+deny the calls of its namespaces. No tenant's webhook may delay another tenant's calls. Namespaces are therefore
+grouped by how their calls are answered. Slots are shared first among these groups, then within each group:
 
 | speed   | calls of the namespace                                 | slots of the group                             |
 |---------|--------------------------------------------------------|------------------------------------------------|
@@ -15,10 +15,10 @@ apart by how their calls are answered, and slots are shared first among these gr
 | SLOW    | take longer on average                                 | all but that eighth                            |
 | STUCK   | fail, or were not answered within `LATE_SECONDS`       | `slow`, half unless the caller passes a number |
 
-A free slot goes to the group that has the fewest calls in flight for its weight, so each group with waiting calls gets
-a part of the slots at any time, and slots that no other group can use are not left idle. Within a group slot-seconds
-are shared, not calls: each call moves its namespace back by the average time of the namespace's calls (start-time fair
-queueing). Otherwise 63 namespaces whose webhooks take 0.24 s would leave a 64th one four calls a second.
+A free slot goes to the group that has the fewest calls in flight for its weight. Each group with waiting calls thus
+has a part of the slots, and none stays idle that a group may use. Within a group slot-seconds are shared, not calls:
+each call moves its namespace back by the average time of the namespace's calls (start-time fair queueing). Otherwise 63
+namespaces whose webhooks take 0.24 s would leave a 64th one four calls a second.
 
 A namespace begins with `FIRST_CALLS` calls in flight and may have one more for each call that is answered in time. A
 webhook that hangs holds a few slots until that is known; one that answers has all slots after four rounds. Calls
@@ -29,8 +29,8 @@ STUCK namespaces have equal shares of the slots of their group. A namespace of w
 that were sent before their namespace was known to hang and exceed `slow` no longer count against `limit`. Calls in
 flight never exceed twice the limit.
 
-A namespace stops being SLOW or STUCK when all its calls are answered, as many as `limit` in a row were answered in
-time, its average is short again and it has no failures left; or when a minute has passed without any of that.
+A namespace stops being SLOW when its average is short again. A STUCK one also needs all its calls answered, as many as
+`limit` in a row answered in time, and no failures left. Both end after a minute without late, slow or failed calls.
 """
 
 import asyncio
@@ -228,7 +228,7 @@ class FairQueue(Generic[T]):
         return call
 
     def done(self, call: CallInFlight[T], *, through: bool = True, sent: bool = True) -> None:
-        """Ends a call. `through`: it needs not be sent again. `sent`: its end says something about answers."""
+        """Ends a call. `through`: it needs not be sent again. `sent`: its time counts for the average."""
         calls = self._lines[call.namespace]
         self._calls.remove(call)
         calls.flights -= 1

@@ -1,4 +1,4 @@
-"""A `FairQueue` for those who wait in a coroutine."""
+"""`FairSlots`: a `FairQueue` of coroutines that wait for a slot."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from kubenexus.client.fair_queue import FIRST_CALLS, CallInFlight, FairQueue
 
 
 class FairSlots:
-    """`acquire` a slot, `release` it back."""
+    """Slots of a `FairQueue`. A coroutine awaits `acquire`, and calls `release` with the slot afterwards."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class FairSlots:
         self.queue.done(slot)
 
     def _serve(self) -> None:
-        """Not from within itself: a thousand calls may have been cancelled at once, and each ends with a call of
-        this."""
+        """Hands free slots to coroutines that wait. Not recursively: a thousand calls may have been cancelled at once,
+        and the end of each calls this."""
         if self._serving:
             return
         self._serving = True

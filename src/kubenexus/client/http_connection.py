@@ -1,4 +1,4 @@
-"""One connection: a request goes out, its answer comes back, then the next. No request waits inside a connection."""
+"""`HttpConnection`: one request and its answer at a time. `ResponseStream`: an answer without end, line by line."""
 
 import asyncio
 from typing import cast
@@ -11,7 +11,7 @@ _HIGH_WATER = 4 * 1024**2  # bytes of unread lines above which the server has to
 
 
 class ConnectionLost(Uncertain):
-    """The connection ended before the answer did. `silent`: not one byte of it had come."""
+    """The connection ended before the answer did. `silent`: not one byte of the answer had come."""
 
     def __init__(self, why: str, *, silent: bool) -> None:
         self.silent = silent
@@ -19,7 +19,7 @@ class ConnectionLost(Uncertain):
 
 
 class HttpConnection(asyncio.Protocol):
-    """The pool owns it and hands it to one call at a time. Whoever gives up on an answer must `abort` it."""
+    """A connection. The pool owns it and lends it to one call at a time. A call that stops waiting must `abort` it."""
 
     def __init__(self, limits: ResponseLimits) -> None:
         self._limits = limits
@@ -36,16 +36,16 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """An answer is still to come, so that nobody else may use the connection."""
+        """Whether an answer is still to come, so that no other call may use the connection."""
         return self._reader is not None
 
     async def request(self, request: bytes) -> HttpResponse:
-        """Send a request and wait for the whole of its answer. Raises Lost or Garbled."""
+        """Sends a request and returns its whole answer. Raises ConnectionLost or MalformedResponse."""
         self._send(request, ResponseParser(self._limits))
         return cast(HttpResponse, await self._arrival())
 
     async def stream(self, request: bytes) -> "HttpResponse | ResponseStream":
-        """Send a request whose answer, if it is a 2xx, has no foreseeable end. Returns as soon as the head is there."""
+        """Sends a request whose answer, if it is a 2xx, is a stream. Returns as soon as the head is there."""
         stream = ResponseStream(self, self._limits.line)
         self._stream = stream
         self._send(request, ResponseParser(self._limits, stream.lines.feed))
@@ -53,12 +53,12 @@ class HttpConnection(asyncio.Protocol):
         return stream if answer is None else answer
 
     def abort(self) -> None:
-        """Close at once, whatever is under way."""
+        """Closes the connection at once, even with a request under way."""
         if self._transport is not None:
             self._transport.abort()
 
     def pause(self, paused: bool) -> None:
-        """For the stream: whether the server has to wait until we have read what is here."""
+        """Pauses or resumes reading from the socket. For the stream."""
         if self._transport is not None and not self._transport.is_closing():
             (self._transport.pause_reading if paused else self._transport.resume_reading)()
 
@@ -84,7 +84,7 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         reader = self._reader
         if reader is None:
-            self.abort()  # nobody asked; a proxy that says why it hangs up
+            self.abort()  # no request is under way: a proxy that explains why it closes
             return
         try:
             reader.feed(data)
@@ -135,7 +135,7 @@ class HttpConnection(asyncio.Protocol):
 
 
 class ResponseStream:
-    """The lines of an answer without end. For one reader, which must `close` it, whatever happened."""
+    """The lines of an answer without end. For one reader, which must `close` it in any case."""
 
     def __init__(self, connection: HttpConnection, limit: int) -> None:
         self._connection = connection
@@ -146,9 +146,9 @@ class ResponseStream:
         self.lines = LineBuffer(limit)
 
     async def batch(self, most: int = 256) -> list[bytes]:
-        """The lines that are here, in order; waits for the first. Empty when the server has ended the stream.
+        """Returns the lines that have come, in order; waits for the first. Empty when the server has ended the stream.
 
-        Raises Lost or Garbled after the last whole line has been handed over.
+        Raises ConnectionLost or MalformedResponse after the last whole line was returned.
         """
         while not len(self.lines) and not self.ended:
             self._waiter = asyncio.get_running_loop().create_future()
@@ -165,12 +165,12 @@ class ResponseStream:
         return taken
 
     def close(self) -> None:
-        """No more lines are wanted. May be called twice; whoever waits for a batch gets an empty one."""
+        """Ends the stream. May be called twice; a reader that waits for a batch gets an empty one."""
         self._connection.abort()
         self._finish(None)
 
     def wake(self) -> None:
-        """For the connection: bytes have come."""
+        """Wakes the reader. The connection calls it when bytes have come."""
         if not self._paused and self.lines.size >= _HIGH_WATER:
             self._paused = True
             self._connection.pause(True)
@@ -178,7 +178,7 @@ class ResponseStream:
             self._waiter.set_result(None)
 
     def end(self, error: Uncertain | None) -> None:
-        """For the connection: nothing more will come."""
+        """Ends the lines. The connection calls it when nothing more will come."""
         if error is None and self.lines.broken:
             error = ConnectionLost("the stream ended within a line", silent=False)
         self._finish(error)

@@ -1,7 +1,7 @@
-"""Reading HTTP/1.1 answers from bytes that come in pieces of any size. The parser is llhttp, by way of `httptools`.
+"""`ResponseParser`: reads HTTP/1.1 answers from bytes in pieces of any size. The parser is llhttp, via `httptools`.
 
-Ours are the limits, the few fields that matter and where a body goes. What is not HTTP/1.1 as the API server speaks it
-is refused, never guessed at, since a misread border between two answers would hand one call the answer of another.
+This module adds limits, reads a few fields, and decides where a body goes. Anything but HTTP/1.1 as the API server
+sends it is refused: a misread border between two answers would give one call the answer of another.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _FIELDS: Final = frozenset((b"content-length", b"transfer-encoding", b"connectio
 
 
 class ResponseLimits(msgspec.Struct, frozen=True):
-    """How much of an answer is taken, in bytes. A page of a list may be large; a head never is."""
+    """The longest parts of an answer, in bytes. A page of a list may be large; a head never is."""
 
     head: int = 256 * 1024
     body: int = 512 * 1024**2
@@ -26,11 +26,11 @@ class ResponseLimits(msgspec.Struct, frozen=True):
 
 
 class MalformedResponse(Uncertain):
-    """Something came back, but it cannot be read as an answer."""
+    """Bytes came back that cannot be read as an answer."""
 
 
 class HttpResponse(msgspec.Struct, frozen=True, gc=False):
-    """One answer as it came. `fields` has only the few we read, names in lower case."""
+    """One answer. `fields` has only the few fields that are read, names in lower case."""
 
     status: int
     fields: dict[bytes, bytes]
@@ -38,9 +38,9 @@ class HttpResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResponseParser:
-    """Reads one answer. The connection feeds it; `done` says that it is complete, `begun` that any byte has come.
+    """Reads one answer. The connection calls `feed`. `done`: the answer is complete; `begun`: any byte has come.
 
-    `stream` is where the body of a 2xx answer goes when it has no foreseeable end; any other body is gathered.
+    `stream` is called with the body of a 2xx answer if the answer is a stream; any other body is collected.
     """
 
     # fmt: off
@@ -80,14 +80,14 @@ class ResponseParser:
 
     @property
     def streaming(self) -> bool:
-        """The head is there, and the body goes to `stream`."""
+        """Whether the head is there, and the body goes to `stream`."""
         return self._stream is not None and self._sink is self._stream
 
     def answer(self) -> HttpResponse:
         return HttpResponse(self.status, self.fields, b"".join(self._pieces))
 
     def feed(self, data: bytes) -> None:
-        """The next bytes. Raises Garbled; after that nothing more may be fed."""
+        """Parses the next bytes. After a MalformedResponse it must not be called again."""
         if not self.begun:
             self.begun = True
             if data[:1] != b"H":  # llhttp would skip line breaks, and take ICE and RTSP as well
@@ -100,18 +100,18 @@ class ResponseParser:
             raise MalformedResponse("the end of the answer is longer than its limit")
 
     def eof(self) -> bool:
-        """The server has closed its side. True if the answer is complete by that: it had no other end."""
+        """Handles that the server closed its side. Returns whether the answer is complete: some have no other end."""
         if self._endless:
             self.done = True
             self.drop()
         return self.done
 
     def drop(self) -> None:
-        """Nothing more will be fed. The parser holds our methods: with each call a cycle, left to the collector."""
+        """Drops the parser, which refers to this object: each call would leave a cycle to the garbage collector."""
         self._parser = None
 
     def _end_of_head(self, data: bytes) -> bytes:
-        """The head may end within this read, but not beyond its limit."""
+        """Parses the part of this read in which the head may still end. Returns the rest."""
         capacity = max(self._limits.head + 4 + len(data) - self._bare, 0)
         self._parse(data[:capacity])
         if not self.status:
@@ -148,8 +148,8 @@ class ResponseParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
-        if name in _FIELDS and not self.status:  # what a trailer says is not read
-            value = value.rstrip(b" ")  # as the parser does: to it, a tab makes another coding of "chunked"
+        if name in _FIELDS and not self.status:  # trailers are not read
+            value = value.rstrip(b" ")  # as the parser does, to which a tab makes another coding of "chunked"
             if self.fields.setdefault(name, value) != value:
                 raise MalformedResponse("a field of the answer's head is there twice, with different values")
 
@@ -186,7 +186,7 @@ class ResponseParser:
         self.fields = {}
 
     def _unforeseen(self, coding: bytes) -> None:
-        """A body without a length comes in chunks, or ends with the connection; some answers have none."""
+        """Checks an answer without a length: its body comes in chunks, or ends with the connection; some have none."""
         if self.status in (204, 304):
             return
         if coding not in (b"chunked", b"identity"):

@@ -1,4 +1,4 @@
-"""The kinds we speak of and where the server keeps them. A path is spelled here and nowhere else."""
+"""`ApiResource`: the kinds that the scheduler uses and their paths at the server. All paths are made here."""
 
 import re
 from typing import Final
@@ -30,7 +30,7 @@ class ApiResource(msgspec.Struct, frozen=True):
         return f"{self.root}/{self.plural}"
 
     def at(self, namespace: str = "", name: str = "", part: str = "") -> str:
-        """The path of one object, of a part of it (`status`, `binding`), or, without a name, of where it is made."""
+        """Returns the path of an object or of a part of it (`status`, `binding`); without a name, of its collection."""
         path = self.root
         if self.namespaced:
             path += f"/namespaces/{_quoted(namespace)}"
@@ -47,7 +47,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]*")
 
 
 def _quoted(name: str) -> str:
-    """For a path. Names that the API server allows have nothing to quote, and there are two in every call."""
+    """Quotes a name for a path. Names that the API server allows need no quotes, and each call has two."""
     return name if _PLAIN.fullmatch(name) else quote(name, safe="")
 
 
@@ -84,7 +84,7 @@ WORKLOADS: Final = ApiResource("Workload", "workloads", "v1beta1", SCHEDULING)
 WORKLOADS_ALPHA: Final = ApiResource("Workload", "workloads", "v1alpha3", SCHEDULING)
 WORKLOADS_OLD: Final = ApiResource("Workload", "workloads", "v1alpha2", SCHEDULING)
 WORKLOADS_OLDEST: Final = ApiResource("Workload", "workloads", "v1alpha1", SCHEDULING)
-# Those of scheduler-plugins and of Volcano, where they are installed.
+# Of scheduler-plugins and of Volcano, where these are installed.
 COSCHEDULING_POD_GROUPS: Final = ApiResource("PodGroup", "podgroups", "v1alpha1", "scheduling.x-k8s.io")
 VOLCANO_POD_GROUPS: Final = ApiResource("PodGroup", "podgroups", "v1beta1", "scheduling.volcano.sh")
 
@@ -98,5 +98,5 @@ SELF_ACCESS_REVIEWS: Final = ApiResource(
     "SelfSubjectAccessReview", "selfsubjectaccessreviews", group="authorization.k8s.io", namespaced=False
 )
 
-# Pods that still matter: what has run to its end takes no room, and there may be hundreds of thousands of them.
+# Pods that have ended use no capacity, and there may be hundreds of thousands of them.
 LIVE_PODS_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"

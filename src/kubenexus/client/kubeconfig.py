@@ -1,7 +1,7 @@
-"""Kubeconfig files: read, merged as kubectl merges them, and one context of them chosen.
+"""Kubeconfig files: reads them, merges them as kubectl does, and selects one context.
 
-Of several files (`$KUBECONFIG`) the first that defines a name, or sets the current context, wins; files that are not
-there are passed over. Relative paths count from the file that has them.
+Of several files (`$KUBECONFIG`) the first that defines a name, or sets the current context, wins; missing files are
+skipped. Relative paths are relative to the file that has them.
 """
 
 import os
@@ -37,7 +37,7 @@ class NamedUser(msgspec.Struct, frozen=True):
 
 
 class KubeconfigFile(msgspec.Struct, frozen=True, rename="kebab"):
-    """One file."""
+    """One kubeconfig file."""
 
     current_context: str = ""
     clusters: list[NamedCluster] = []
@@ -46,7 +46,7 @@ class KubeconfigFile(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class LocatedEntry(msgspec.Struct, Generic[T], frozen=True):
-    """An entry and where it stands, for messages and for relative paths."""
+    """An entry and its place in a file, for messages and for relative paths."""
 
     value: T
     file: str
@@ -54,7 +54,7 @@ class LocatedEntry(msgspec.Struct, Generic[T], frozen=True):
 
 
 class MergedKubeconfig(msgspec.Struct, frozen=True):
-    """All files as one."""
+    """All files merged."""
 
     source: str
     current: str
@@ -64,7 +64,7 @@ class MergedKubeconfig(msgspec.Struct, frozen=True):
 
 
 def kubeconfig_paths(named: str, env: Mapping[str, str]) -> list[str]:
-    """Which files are to be read; none if there is no sign of any."""
+    """Returns the files to read; none if no option or variable names any and the default does not exist."""
     if named:
         return [named]
     if env.get("KUBECONFIG"):
@@ -74,7 +74,7 @@ def kubeconfig_paths(named: str, env: Mapping[str, str]) -> list[str]:
 
 
 def load_kubeconfig(files: list[str]) -> MergedKubeconfig:
-    """Read and merge. Raises ClientConfigError; that a file is missing is an error only if it is the only one."""
+    """Reads and merges files. Raises ClientConfigError; a missing file is an error only if it is the only one."""
     source = "kubeconfig " + os.pathsep.join(files)
     merged = MergedKubeconfig(source, "", {}, {}, {})
     for path in files:
@@ -90,7 +90,7 @@ def load_kubeconfig(files: list[str]) -> MergedKubeconfig:
 
 
 def select_context(merged: MergedKubeconfig, context: str = "") -> KubeconfigUser:
-    """What one context names, the current one if none is asked for."""
+    """Returns the cluster and user of a context, of the current one if `context` is empty."""
     name = context or merged.current
     if not name:
         raise ClientConfigError(f"{merged.source}: current-context: not set, and no context was asked for")

@@ -1,4 +1,4 @@
-"""The entries of a kubeconfig and what they come to: whom to trust, which certificate to show, which token to send."""
+"""The entries of a kubeconfig, and what follows from them: trusted authority, client certificate, credentials."""
 
 import base64
 import binascii
@@ -54,7 +54,7 @@ class UserEntry(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class KubeconfigUser(msgspec.Struct, frozen=True, kw_only=True):
-    """A chosen context: a user on a cluster. Everything it is asked for may raise ClientConfigError."""
+    """A selected context: a user on a cluster. All properties and methods may raise ClientConfigError."""
 
     source: str
     namespace: str
@@ -83,7 +83,7 @@ class KubeconfigUser(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def authority(self) -> PemSource | None:
-        """Whom to trust. Together with `insecure` it would be a lie, and is refused, as by kubectl."""
+        """The certificate authority to trust. Raises if `insecure` is set as well, as kubectl does."""
         field = f"{self.cluster_at}.certificate-authority"
         entry = self.cluster
         found = _material(field, entry.certificate_authority, entry.certificate_authority_data, self.cluster_folder)
@@ -95,7 +95,7 @@ class KubeconfigUser(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def certificate(self) -> tuple[PemSource, PemSource] | None:
-        """What to show in the handshake."""
+        """The client certificate and its key."""
         at, entry, folder = self.user_at, self.user, self.user_folder
         shown = _material(f"{at}.client-certificate", entry.client_certificate, entry.client_certificate_data, folder)
         key = _material(f"{at}.client-key", entry.client_key, entry.client_key_data, folder)
@@ -108,7 +108,7 @@ class KubeconfigUser(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Whom to act as."""
+        """The impersonation headers."""
         entry = self.user
         if entry.as_user_extra:
             raise ClientConfigError(f"{self.user_at}.as-user-extra: not supported")
@@ -122,7 +122,7 @@ class KubeconfigUser(msgspec.Struct, frozen=True, kw_only=True):
         return asked
 
     def credentials(self, clock: Clock, env: Mapping[str, str]) -> Credentials:
-        """What to send with each call."""
+        """Returns the credentials for each call."""
         entry, at = self.user, self.user_at
         if entry.auth_provider is not None:
             raise ClientConfigError(
@@ -144,7 +144,7 @@ class KubeconfigUser(msgspec.Struct, frozen=True, kw_only=True):
         return ExecPlugin(config, clock, env, at=f"{self.user_at}.exec", folder=self.user_folder, cluster=cluster)
 
     def _described(self) -> dict[str, Any]:
-        """The cluster as an exec plugin wants to know it."""
+        """Returns the cluster in the form that exec plugins expect."""
         authority, entry = self.authority, self.cluster
         told = {
             "server": entry.server,
@@ -157,7 +157,7 @@ class KubeconfigUser(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _material(field: str, path: str, data: str, folder: str) -> PemSource | None:
-    """Data wins over a file, as with kubectl."""
+    """Returns the PEM of an entry. Data wins over a file, as with kubectl."""
     if data:
         try:
             return PemSource(f"{field}-data", data=base64.b64decode("".join(data.split()), validate=True))

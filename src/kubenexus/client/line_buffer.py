@@ -1,10 +1,11 @@
-"""Lines out of bytes that come in pieces of any size: a watch is one JSON object a line, some of several megabytes."""
+"""`LineBuffer`: splits bytes that come in pieces of any size into lines. A watch has one JSON object per line, some of
+several megabytes."""
 
 from kubenexus.client.http_response import MalformedResponse
 
 
 class LineBuffer:
-    """Whole lines gather in `ready` until somebody takes them; what has no end yet waits as pieces, joined once."""
+    """Collects whole lines until `take` returns them. A line without an end is kept in pieces, joined once."""
 
     __slots__ = ("_ready", "_tail", "_tail_size", "limit", "size")
 
@@ -13,18 +14,18 @@ class LineBuffer:
         self._ready: list[bytes] = []
         self._tail: list[bytes] = []
         self._tail_size = 0
-        self.size = 0  # of the whole lines that wait
+        self.size = 0  # bytes of the whole lines
 
     def __len__(self) -> int:
         return len(self._ready)
 
     @property
     def broken(self) -> bool:
-        """A line has begun and not ended."""
+        """Whether a line has begun and not ended."""
         return self._tail_size > 0
 
     def feed(self, data: bytes) -> None:
-        """The next bytes. Raises Garbled when a line grows beyond the limit."""
+        """Adds the next bytes. Raises MalformedResponse when a line grows beyond the limit."""
         end = data.rfind(b"\n")
         if end < 0:
             self._wait_for_more(data)
@@ -40,7 +41,7 @@ class LineBuffer:
             self._wait_for_more(data[end + 1 :])
 
     def take(self, most: int) -> list[bytes]:
-        """Up to so many whole lines, the oldest first. They are the caller's now."""
+        """Removes and returns up to so many whole lines, the oldest first."""
         if len(self._ready) <= most:
             taken, self._ready = self._ready, []
             self.size = 0

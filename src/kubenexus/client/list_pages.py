@@ -1,4 +1,4 @@
-"""Lists, page by page and portion by portion: how many objects are asked for at once, and how many read in one turn."""
+"""`ListPages`: lists in pages of a size that fits, and each page in portions that one turn of the loop can handle."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
@@ -22,17 +22,17 @@ class ListPages:
         self._size = timing.page  # objects on the next page
         self._most = timing.page  # so many arrive in time and can be read
         self._fit = timing.page  # so many make PAGE_BYTES, if they are as large as those on the last page
-        self._whole = False  # without pages: the pages grew too old while we turned them
+        self._whole = False  # without pages: the continuation expired before the last page
 
     async def turn(self, resource: ApiResource) -> AsyncGenerator[ListPage[Any], None]:
-        """Portions of one page after the other, with a return to the loop between them. The server looks for the next
-        page while the receiver hears of this one."""
+        """Yields the portions of one page after the other, and returns to the event loop between them. The server
+        prepares the next page while the caller handles this one."""
         page = await self._page(resource, "")
         while True:
             coming = asyncio.create_task(self._page(resource, page.more)) if page.more else None
             try:
                 if coming is not None:
-                    await asyncio.sleep(0)  # so that it is on its way
+                    await asyncio.sleep(0)  # so that the call is sent
                 for number, portion in enumerate(page.portions):
                     if number:
                         await asyncio.sleep(0)
@@ -45,8 +45,8 @@ class ListPages:
                     coming.cancel()
 
     async def _page(self, resource: ApiResource, more: str) -> Page[Any]:
-        """The next page. A page that is too long or too slow to arrive is followed by smaller ones: objects may be of
-        several megabytes, and 500 of them no answer that can be read."""
+        """Returns the next page. After a page that is too long or too slow, pages are smaller: objects may have several
+        megabytes, and 500 of them make an answer beyond all limits."""
         call = list_call(resource, limit=0 if self._whole else self._size, more=more, fields=self._fields)
         try:
             raw = await self._client.send(call, timeout=self._timing.list_page)
@@ -63,18 +63,18 @@ class ListPages:
         return page
 
     def complete(self) -> None:
-        """The list came to its end. The next may have pages again, and larger ones."""
+        """Ends a list that is complete. The next may have pages again, and larger ones."""
         self._most = min(2 * self._most, self._timing.page)
         self._resize()
         self._whole = False
 
     def _resize(self) -> None:
-        """Smaller at once, larger step by step: behind a page of small objects may be one of large ones."""
+        """Makes pages smaller at once, larger step by step: large objects may follow small ones."""
         self._size = min(2 * self._size, self._fit, self._most)
 
 
 async def _in_turns(steps: Generator[None, None, T]) -> T:
-    """What the steps come to, with a return to the loop between them."""
+    """Runs the steps with a return to the event loop between them, and returns their result."""
     while True:
         try:
             next(steps)

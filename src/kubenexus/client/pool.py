@@ -1,9 +1,8 @@
-"""Connections that are kept open: a handshake costs more than a hundred calls.
+"""`ConnectionPool`: connections that are kept open. A handshake costs more than a hundred calls.
 
-At most `size` at a time; the client bounds calls in flight, so that a burst of binds does not become a burst of
-handshakes. The one used last is used
-first: the others grow old and are closed before the server closes them, because a call that meets a connection just
-being closed may or may not have happened.
+The pool has at most `size` connections. The client bounds calls in flight, so that a burst of binds does not become a
+burst of handshakes. The connection used last is used first. The others grow old, and the pool closes them before the
+server does: a call on a connection that is just being closed may or may not have happened.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ IDLE = 60.0  # seconds; the API server closes after 90
 
 
 class ConnectionPool:
-    """The client takes a connection for each call and gives it back, whatever became of the call."""
+    """The client acquires a connection for each call and releases it, also after a call that failed."""
 
     def __init__(self, dial: Callable[[], Awaitable[HttpConnection]], *, size: int = SIZE, idle: float = IDLE) -> None:
         self._dial = dial
@@ -36,7 +35,7 @@ class ConnectionPool:
         return self._count
 
     async def acquire(self, *, fresh: bool = False) -> HttpConnection:
-        """A connection nobody else uses, in the order of asking. `fresh`: a new one, since a kept one proved stale."""
+        """Returns a connection for one caller, first come, first served. `fresh`: a new one, after a stale one."""
         if fresh:
             self.discard()
         while not self._closed:
@@ -50,7 +49,7 @@ class ConnectionPool:
         raise Unreachable("the client is closed")
 
     def release(self, connection: HttpConnection) -> None:
-        """Back after a call. One whose answer is still to come is of no use to anybody and is closed."""
+        """Takes a connection back after a call. If its answer is still to come, the connection is closed."""
         if connection.busy or self._closed:
             connection.abort()
         if not connection.open:
@@ -62,14 +61,14 @@ class ConnectionPool:
             self._watch_age()
 
     def discard(self) -> None:
-        """Close what is idle: the server has changed, or we are somebody else now."""
+        """Closes idle connections: the server or the credentials have changed."""
         for connection in self._idle:
             connection.abort()
         self._count -= len(self._idle)
         self._idle.clear()
 
     def close(self) -> None:
-        """No more calls. Connections in use are closed when they are given back."""
+        """Closes the pool. Connections in use are closed when they are released."""
         self._closed = True
         self.discard()
         if self._sweeper is not None:
@@ -104,7 +103,7 @@ class ConnectionPool:
             raise
 
     def _leave(self, waiter: "asyncio.Future[HttpConnection | None]") -> None:
-        """Somebody gave up waiting: what was handed to them in the meantime goes to the next."""
+        """Removes a waiter that was cancelled. A connection that it got meanwhile goes to the next."""
         if waiter.cancelled() or not waiter.done():
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
@@ -116,7 +115,7 @@ class ConnectionPool:
             self._pass_on(None)
 
     def _pass_on(self, connection: HttpConnection | None) -> bool:
-        """To whoever has waited longest; None means that there is room for a new one."""
+        """Gives a connection to the oldest waiter; None means that a new one may be opened."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
@@ -129,7 +128,7 @@ class ConnectionPool:
             self._sweeper = asyncio.get_running_loop().call_later(self._idle_limit, self._sweep)
 
     def _sweep(self) -> None:
-        """Close what has been idle for too long. The oldest stand first."""
+        """Closes connections that have been idle for too long."""
         self._sweeper = None
         oldest = asyncio.get_running_loop().time() - self._idle_limit
         kept = [each for each in self._idle if each.open and each.idle_since > oldest]

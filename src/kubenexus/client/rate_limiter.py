@@ -1,7 +1,7 @@
-"""How often we may call: a bucket of tokens that fills with time.
+"""`RateLimiter`: a token bucket for calls to the API server.
 
-The API server protects itself (priority and fairness, 429); this is the agreement on our side, so that a mistake of
-ours stays a slow mistake. Tokens are reserved in the order of asking, so nobody is overtaken.
+The API server protects itself (priority and fairness, 429). This is a limit on the client's side, so that a bug here
+cannot flood the server. Tokens are reserved in the order of calls, so no call overtakes another.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ BURST = 2000
 
 
 class RateLimiter:
-    """`qps` calls a second on average, `burst` at once; `qps` below zero: no limit. Every call asks."""
+    """`qps` calls a second on average, `burst` at once; `qps` below zero: no limit. Every call takes a token."""
 
     def __init__(
         self,
@@ -28,19 +28,19 @@ class RateLimiter:
         self._sleep = sleep
         self._qps = qps
         self._burst = max(burst, 1)
-        self._tokens = float(self._burst)  # below zero: promised to those who wait
+        self._tokens = float(self._burst)  # below zero: reserved by calls that wait
         self._filled = clock.now()
 
     @property
     def delay(self) -> float:
-        """Seconds that a call which asks now waits for its token."""
+        """Seconds that a call waits for its token from now."""
         if self._qps <= 0 or self._tokens >= 1.0:
             return 0.0
         self._fill()
         return max(0.0, (1.0 - self._tokens) / self._qps)
 
     def try_acquire(self) -> bool:
-        """A token, if there is one without waiting."""
+        """Takes a token, if there is one without waiting. Returns whether it did."""
         if self._qps < 0:
             return True
         self._fill()
@@ -50,9 +50,10 @@ class RateLimiter:
         return True
 
     async def acquire(self, within: float) -> bool:
-        """A token, in the order of asking. False at once, and nothing taken, if it would take longer than `within`.
+        """Waits for a token, in the order of calls. Returns False at once, without a token, if the wait would be longer
+        than `within` seconds.
 
-        Whoever is cancelled while waiting has taken nothing.
+        A call that is cancelled while it waits takes no token.
         """
         if self.try_acquire():
             return True

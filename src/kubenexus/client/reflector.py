@@ -1,14 +1,14 @@
-"""A list that goes on as a watch, for as long as we run: how every room hears of the cluster.
+"""`Reflector`: a list that continues as a watch, for the life of the process.
 
     list ──▶ watch ──▶ watch ──▶ ...      the server ends a watch every few minutes; the next begins where it ended
       ▲        │
       └────────┘ 410: too much has happened since; or the server went back to an earlier state. Only a list helps
 
-What it says is complete and in order: after `end` the receiver has the state of one moment, and each change since. A
-failure delays, it never drops anything.
+The handler gets complete and ordered data: after `list_finished` the state of one moment, then each change since. A
+failure delays events, but drops none.
 
-A server whose store was restored from a backup counts on from an earlier resourceVersion. It accepts a watch from a
-version that it has yet to reach, and sends nothing until it gets there. So after a watch that broke or sent nothing the
+A server whose store was restored from a backup continues from an earlier resourceVersion. It accepts a watch from a
+version that it has yet to reach, and sends nothing until then. So after a watch that broke or sent nothing the
 reflector requests one object "not older than" its version, which such a server refuses: 504, too large.
 """
 
@@ -36,15 +36,15 @@ from kubenexus.client.watch_protocols import (
     WatchTiming,
 )
 
-_MOST = 256  # lines in one batch: a few milliseconds of work, then the loop may do something else
-_FAILURES = 3  # of a watch in a row, before what it would have said counts as unknown
+_MOST = 256  # lines in one batch: a few milliseconds of work, then the event loop continues
+_FAILURES = 3  # of a watch in a row, before objects count as unknown
 _TOO_LARGE = 504
 _REWOUND = "Too large resource version"  # as kube-apiserver words it
-_DOUBT = 5  # times in a row that a kind we knew must be missing before we believe it
+_DOUBT = 5  # answers in a row that a known kind is not served, before the reflector reports it as gone
 
 
 class Reflector:
-    """Follows one kind. `app` makes one for each and runs it as a task."""
+    """Lists and watches one kind. `app` makes one for each kind and runs it as a task."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class Reflector:
         sleep: Sleep = asyncio.sleep,
         answered: Callable[[], None] = lambda: None,
     ) -> None:
-        """`answered` is called when the server answers again after a failure, so that others need not wait (`retry`),
-        and when all is told that was missed."""
+        """`answered` is called when the server answers again after a failure, so that other reflectors can `retry`, and
+        when all events that were missed have been handled."""
         self._client, self._tell, self._kind, self._fields = client, tell, target.type, target.fields
         self._forms, self._form = (target.resource, *target.fallback_resources), 0
         self._clock, self._rng, self._sleep = clock, rng, sleep
@@ -70,53 +70,53 @@ class Reflector:
         self._stream: LineStream | None = None
         self._nudged = asyncio.Event()
         self._answered, self._failing = answered, False
-        self._pausing = False  # because the server did not answer; not because it has refused
+        self._pausing = False  # since the server did not answer; not since it refused
         self._retried_at = -math.inf
-        self._moment = ""  # how far the server was when it answered again
+        self._moment = ""  # the server's version when it answered again
         self._waiting: list[tuple[str, int, asyncio.Future[None]]] = []
         self._told: WatchProblem | None = None
         self._latest = ""  # the version of the last list or watch, kept while a new list is under way
         self._unsure = False  # the last watch broke or sent nothing: the server may have been restored from a backup
-        # For readiness, metrics and who decides; nobody else writes them.
-        self.lost_since: float | None = None  # from when on what was told may be outdated; None: it is not, or not much
-        self.version = ""  # how far we are, "" if only a list will tell
+        # For readiness, metrics and the scheduling loop; only the reflector writes them.
+        self.lost_since: float | None = None  # since when objects may be outdated; None: they are not, or hardly
+        self.version = ""  # of the last event, "" if a list is needed
         self.synced = False  # one list has been complete, or there is nothing to list
         self.served = True  # the server knows the kind
         self.watching = False  # a watch is open
-        self.last_event_at = 0.0  # the last word of the server on this kind
-        self.last_error = ""  # "" when all is well
+        self.last_event_at = 0.0  # when the server last sent something of this kind
+        self.last_error = ""  # "" while there is none
         self.restarts = 0  # lists and watches that failed
         self.rewinds = 0  # lists of an earlier state than the one before: the server's store was restored
 
     @property
     def resource(self) -> ApiResource:
-        """The form of the kind that is followed now."""
+        """The version of the kind that is watched now."""
         return self._forms[self._form]
 
     @property
     def wanted(self) -> ApiResource:
-        """The form of the kind that was asked for, whichever the server knows."""
+        """The preferred version of the kind, even if the server serves another."""
         return self._forms[0]
 
     @property
     def missing(self) -> str:
-        """Why objects of the kind may be unknown or outdated; "" when all is well, or the kind is not served."""
+        """Why objects of the kind may be unknown or outdated; "" if they are not, or the kind is not served."""
         if self._told is not None:
             return "" if self._told.code == 404 and not self.served else self._told.text
         return "" if self.synced else "not listed yet"
 
     @property
     def _serious(self) -> bool:
-        """Whether a failure now means that objects may be unknown: most watches that break go on at once."""
+        """Whether a failure now means that objects may be unknown: most watches that break continue at once."""
         return not self.version or self._backoff.failures >= _FAILURES
 
     async def run(self) -> None:
-        """Until cancelled. Only a mistake in the receiver ends it otherwise."""
+        """Runs until cancelled, or until the handler raises."""
         while True:
             await self.step()
 
     async def step(self) -> None:
-        """One list, or one watch from its beginning to its end; and after a failure the wait."""
+        """Runs one list, or one watch until it ends; after a failure waits."""
         try:
             if not self.version or self._begun < self._wanted:
                 await self._list()
@@ -132,25 +132,25 @@ class Reflector:
             await self._pause(self._failed(trouble), unanswered=True)
 
     def relist(self) -> None:
-        """Begin anew with a list, now: somebody doubts what we have told."""
+        """Ends the watch or pause and lists again. For callers that doubt the state."""
         self._wanted = self._begun + 1
         self._nudged.set()
         if self._stream is not None:
             self._stream.close()
 
     def retry(self) -> None:
-        """The server answers others: if we wait because it did not answer us, that is over. Not twice within seconds: a
-        server that answers now and then must not be asked without pause by all reflectors in turn."""
+        """Ends a pause after a call without an answer, since the server answers other reflectors. Not twice within
+        seconds: a server that answers now and then must not get calls without pause from all reflectors in turn."""
         now = self._clock.now()
         if self._pausing and now - self._retried_at >= self._timing.retried:
             self._retried_at = now
             self._nudged.set()
 
     async def wait_until_current(self, *, patience: float = 0.5) -> None:
-        """Until the receiver has been told everything that happened before this call. For the first bind after a start
-        or a take-over. Asks the server how far it is; if no event takes us there soon, lists anew.
+        """Waits until the handler has all events from before this call. For the first bind after a start or a change of
+        leader. Reads the server's version; if no event reaches that version soon, lists again.
 
-        Raises what the question raises; has no limit of its own while the server is away.
+        Raises what the call raises; has no timeout of its own while the server is away.
         """
         begun, version = self._begun, self.version
         try:
@@ -162,7 +162,7 @@ class Reflector:
         moment = decode_list(raw, self._kind).resource_version
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         rewound = before(moment, version)
-        self._waiting.append(("" if rewound else moment, begun, done))  # "" is never reached: only a list will do
+        self._waiting.append(("" if rewound else moment, begun, done))  # "" is never reached: a list is needed
         if rewound:
             self.relist()
         self._reached(0)
@@ -207,7 +207,7 @@ class Reflector:
     # A watch.
 
     async def _reach(self) -> None:
-        """Where that is in doubt, have the server confirm that it is as far as we are. Raises ApiError if it is not."""
+        """Has the server confirm, if in doubt, that it has reached `version`. Raises ApiError if it has not."""
         if self._unsure:
             raw = await self._client.send(reaching(self.resource, self.version), timeout=self._timing.list_page)
             if self.lost_since is not None:
@@ -237,8 +237,9 @@ class Reflector:
         self._backoff.reset()
 
     async def _settle(self) -> None:
-        """The watch is open again. What was missed comes first, and at once: unless the server has said that there is
-        nothing, it gets a moment for that. Bookmarks, which would tell for certain, come once a minute."""
+        """Ends a loss after the watch is open again. The server sends missed events first and at once, so a moment
+        without any is enough, or none if the server's version is reached. Bookmarks would be certain, but come once a
+        minute."""
         if not version_at_least(self.version, self._moment):
             await self._sleep(self._timing.short)
         self._backoff.reset()
@@ -246,7 +247,7 @@ class Reflector:
         self._regain()
 
     async def _follow(self, stream: LineStream) -> bool:
-        """Hand over what comes until the server ends it. Whether anything came."""
+        """Handles lines until the server ends the watch. Returns whether any came."""
         heard, bookmarked = False, False
         while True:
             async with asyncio.timeout(self._timing.silence if bookmarked else None):
@@ -262,7 +263,7 @@ class Reflector:
                     await asyncio.sleep(0)
 
     def _hand_over(self, batch: WatchBatch) -> None:
-        """Within one watch versions only grow. One that does not is of another history: only a list tells what is."""
+        """Passes a batch to the handler. Raises if a version is lower than one before: the store was restored then."""
         earlier = batch.first if before(batch.first, self.version) else batch.rewound
         if earlier:
             raise ApiError(_TOO_LARGE, message=f"{_REWOUND}: {self.version}, current: {earlier}")
@@ -277,7 +278,7 @@ class Reflector:
             self._regain()
         self._reached(0)
 
-    # What went wrong, and how long to wait.
+    # Failures, and how long to wait.
 
     def _refused(self, error: ApiError) -> float:
         trouble = WatchProblem(self.resource, error.code, str(error), serious=self._serious)
@@ -291,8 +292,8 @@ class Reflector:
         return max(wait, error.retry_after or 0.0)
 
     def _expired(self) -> float:
-        """Too much has happened since, or the server is not as far as we are. Normal once; again and again it is a
-        failure like any other."""
+        """Has the next step list, since the version is too old or too new for the server. Normal once; in a row it is
+        a failure like any other."""
         self.version = ""
         self.restarts += 1
         first = self._backoff.failures == 0
@@ -300,7 +301,7 @@ class Reflector:
         return 0.0 if first else wait
 
     def _absent(self, trouble: WatchProblem) -> float:
-        """Not served here, in this form. In none: then there are no such objects, and that is all there is to know."""
+        """Tries the next version of a kind that is not served. If none is, reports an empty list."""
         if self._surprising():
             return self._failed(trouble)
         self.version = ""
@@ -317,8 +318,8 @@ class Reflector:
         return self._backoff.spread(self._timing.absent)
 
     def _surprising(self) -> bool:
-        """A kind cannot vanish from the core; and one that was served may just be missing while a server starts. To
-        believe it would be to tell that every such object is gone."""
+        """Whether a 404 is not to be believed. A core kind cannot vanish, and one that was served may be missing while
+        a server starts. An empty list would delete every such object."""
         return not self.resource.group or (self.synced and self.served and self._backoff.failures < _DOUBT)
 
     def _failed(self, trouble: WatchProblem) -> float:
@@ -329,19 +330,19 @@ class Reflector:
         return self._backoff.next()
 
     def _goes_on(self) -> None:
-        """The server has answered."""
+        """Calls `answered` if the server answers again after a failure."""
         if self._failing:
             self._failing = False
             self._answered()
 
     def _regain(self) -> None:
-        """What was missed has been told."""
+        """Ends the time in which objects may be outdated."""
         if self.lost_since is not None:
             self.lost_since = None
             self._answered()
 
     async def _pause(self, seconds: float, *, unanswered: bool) -> None:
-        """Wait, unless a list is wanted now, or the server that did not answer does so again."""
+        """Waits, but no longer once a list is requested, or the server answers again."""
         self._nudged.clear()
         self._pausing = unanswered
         tasks = [asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._nudged.wait())]
@@ -366,7 +367,7 @@ class Reflector:
             self._tell.problem_changed(WatchProblem(self.resource))
 
     def _reached(self, number: int) -> None:
-        """Let go who waits for a version we have, or for a list (`number`) begun after they asked."""
+        """Wakes callers that wait for a version that is reached, or for a list (`number`) begun after their call."""
         for moment, begun, done in self._waiting:
             if not done.done() and (number > begun or version_at_least(self.version, moment)):
                 done.set_result(None)
@@ -374,5 +375,5 @@ class Reflector:
 
 
 def _too_large(error: ApiError) -> bool:
-    """Whether the server has yet to reach the version that we named: kube-apiserver answers 504, as a gateway does."""
+    """Whether the server has yet to reach the version of the call: kube-apiserver answers 504, as a gateway does."""
     return error.code == _TOO_LARGE and _REWOUND in error.message

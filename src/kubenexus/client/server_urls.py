@@ -1,4 +1,4 @@
-"""Addresses as people write them: the server's URL, a proxy's URL, and the list of hosts that need no proxy."""
+"""Parses the server's URL, a proxy's URL, and the list of hosts that need no proxy."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from kubenexus.client.dial import Proxy, ServerAddress
 
 
 def parse_server_url(url: str, subject: str) -> ServerAddress:
-    """The server of a URL. Without a scheme it is https: nothing is sent in the clear by omission."""
+    """Returns the address in a URL. Without a scheme it is https: nothing is sent in the clear by omission."""
     if not url:
         raise ClientConfigError(f"{subject}: no server is named")
     parts, port = _split(url if "://" in url else f"https://{url}", subject)
@@ -25,7 +25,7 @@ def parse_server_url(url: str, subject: str) -> ServerAddress:
 
 
 def proxy_for_server(address: ServerAddress, url: str, subject: str, env: Mapping[str, str]) -> Proxy | None:
-    """The proxy the kubeconfig names, else the one of the environment, as `curl` and kubectl read it."""
+    """Returns the proxy of the kubeconfig, else that of the environment, as `curl` and kubectl read it."""
     if url:
         return _proxy(url, subject)
     name = "https_proxy" if address.tls else "http_proxy"
@@ -47,7 +47,7 @@ def _proxy(url: str, subject: str) -> Proxy:
 
 
 def _split(url: str, subject: str) -> tuple[SplitResult, int | None]:
-    # A URL may hold a password, so what is wrong is said without quoting it.
+    # A URL may contain a password, so messages do not quote it.
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -1,4 +1,4 @@
-"""What an answer means: its body, or the error the API server describes in a `Status`."""
+"""Turns an answer into its body, or into the error that the API server describes in a `Status`."""
 
 import msgspec
 
@@ -24,12 +24,12 @@ class Status(ApiObject):
 
 
 _DECODER = msgspec.json.Decoder(Status)
-# What the API server says when its own store did not answer it in time.
+# In messages of the API server when its own store did not answer in time.
 _IN_DOUBT = ("timed out", "deadline exceeded", "timeout")
 
 
 def status_error(code: int, body: bytes, retry_after: float | None = None) -> ApiError:
-    """The refusal in an answer's body. What is no Status (a proxy's page) is quoted."""
+    """Returns the error in an answer's body. A body that is no Status (a proxy's page) is quoted."""
     try:
         status = _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -41,8 +41,8 @@ def status_error(code: int, body: bytes, retry_after: float | None = None) -> Ap
 
 
 def response_body(call: Call, answer: HttpResponse) -> bytes:
-    """The body of a 2xx answer. Raises ApiError; or Uncertain when the server itself does not know what became of a
-    write: a gateway that lost its server, a store that did not answer in time."""
+    """Returns the body of a 2xx answer. Raises ApiError; or Uncertain if the server itself does not know the outcome of
+    a write: a gateway that lost its server, a store that did not answer in time."""
     if 200 <= answer.status < 300:
         return answer.body
     error = status_error(answer.status, answer.body, _seconds(answer.fields.get(b"retry-after")))
@@ -54,10 +54,10 @@ def response_body(call: Call, answer: HttpResponse) -> bytes:
 def _in_doubt(error: ApiError) -> bool:
     if error.code in (502, 504):
         return True
-    # ServerTimeout is the one that says "not done, try again".
+    # ServerTimeout means "not done, try again".
     return error.code == 500 and error.reason != "ServerTimeout" and any(w in error.message for w in _IN_DOUBT)
 
 
 def _seconds(field: bytes | None) -> float | None:
-    """`Retry-After` in seconds; the form with a date is not used by API servers."""
+    """Returns `Retry-After` in seconds; API servers do not use the form with a date."""
     return float(field) if field is not None and field.isdigit() and len(field) < 10 else None

@@ -1,5 +1,5 @@
-"""What we trust and what we show: an `ssl` context made of certificates that may be in files, in a kubeconfig, or may
-be renewed while we run."""
+"""`TlsContextFactory`: makes `ssl` contexts from certificates in files or in a kubeconfig, which may be renewed while
+the process runs."""
 
 import contextlib
 import os
@@ -17,14 +17,14 @@ Pair = tuple[bytes, bytes]
 
 
 class PemSource(msgspec.Struct, frozen=True):
-    """A certificate or a key: in a file, or right here. `at` says where it was named, for messages."""
+    """A certificate or a key: in a file, or as data. `at` is where it was named, for messages."""
 
     at: str
     path: str = ""
     data: bytes = b""
 
     def read(self) -> bytes:
-        """The PEM. Raises ClientConfigError."""
+        """Returns the PEM. Raises ClientConfigError."""
         if not self.path:
             return self.data
         try:
@@ -33,7 +33,7 @@ class PemSource(msgspec.Struct, frozen=True):
             raise ClientConfigError(f"{self.at}: {self.path}: {error.strerror or error}") from None
 
     def stamp(self) -> object:
-        """Moves when the file does."""
+        """Returns a value that changes with the file."""
         if not self.path:
             return ""
         try:
@@ -44,7 +44,7 @@ class PemSource(msgspec.Struct, frozen=True):
 
 
 class TlsContextFactory:
-    """Makes the context for new connections, and makes it anew when a file has changed. The dialer asks."""
+    """Makes the context for new connections, and makes it again when a file has changed. The dialer calls it."""
 
     def __init__(
         self,
@@ -60,8 +60,8 @@ class TlsContextFactory:
         self._stamp: object = None
 
     def check(self, now: float) -> None:
-        """Raises ClientConfigError for what is seen to be wrong before the first call, an expired certificate
-        included."""
+        """Raises ClientConfigError for errors that can be found before the first call, such as an expired
+        certificate."""
         self.context()
         if self._certificate is not None:
             shown = self._certificate[0]
@@ -70,9 +70,9 @@ class TlsContextFactory:
                 raise ClientConfigError(f"{shown.at}: the certificate expired at {until:%Y-%m-%dT%H:%M:%SZ}")
 
     def context(self, given: Pair | None = None) -> ssl.SSLContext:
-        """The context for a new connection; `given` is a certificate that came with the credentials.
+        """Returns the context for a new connection; `given` is a certificate that came with the credentials.
 
-        Files that cannot be read for a moment, say while they are being replaced, change nothing: the last ones stay.
+        If files cannot be read, for example while they are being replaced, the last context stays.
         """
         stamp = (self._authority and self._authority.stamp(), given, [each.stamp() for each in self._certificate or ()])
         if self._made is not None and stamp == self._stamp:
@@ -112,7 +112,7 @@ def _trust(context: ssl.SSLContext, authority: PemSource) -> None:
 def _show(context: ssl.SSLContext, pair: Pair, at: str) -> None:
     with _on_disk(pair) as path:
         try:
-            # A password would be asked for on the terminal; an empty one is simply wrong.
+            # Without this argument `ssl` prompts for a password on the terminal; an empty one is just wrong.
             context.load_cert_chain(path, password="")
         except (ssl.SSLError, ValueError) as error:
             why = "the key does not belong to it" if "MISMATCH" in str(error) else "no certificate and key in PEM form"
@@ -121,7 +121,8 @@ def _show(context: ssl.SSLContext, pair: Pair, at: str) -> None:
 
 @contextlib.contextmanager
 def _on_disk(pair: Pair) -> Iterator[str]:
-    """`ssl` reads a key from nothing but a file: one that only we may read, and that is gone a moment later."""
+    """Writes a certificate and its key to a file, since `ssl` reads keys only from files. Mode 0600, and deleted at
+    once."""
     handle, path = tempfile.mkstemp(prefix="kubenexus-", suffix=".pem")  # mode 0600
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,4 @@
-"""The client: carries calls to one API server, as somebody, at a bounded rate and in bounded time."""
+"""`ApiClient`: sends calls to one API server, with credentials, at a bounded rate and in bounded time."""
 
 import asyncio
 import contextlib
@@ -22,16 +22,16 @@ from kubenexus.client.status import READS, response_body
 
 USER_AGENT: Final = f"kubenexus/{__version__} ({platform.system().lower()}/{platform.machine()})"
 _PATH: Final = re.compile(r"/[!-~]*")
-CONNECTIONS = 128  # calls in flight: more than all that call together, so that none waits here for a slot as a rule
-_KNOWN = 1.0  # seconds for which an answer shows that the server knows us
-_STALE = 3  # kept connections in a row that may prove dead before we believe that it is the server
+CONNECTIONS = 128  # calls in flight: more than all callers have together, so that calls rarely wait here
+_KNOWN = 1.0  # seconds for which an answer shows that the server accepts the credentials
+_STALE = 3  # kept connections in a row that may be dead before the call fails
 
 
 class CallProgress:
-    """How far a call has come: decides whether giving up is NoConnection, Unreachable or Uncertain.
+    """How far a call has come. Decides whether a timeout is NoConnection, Unreachable, Uncertain or a 429.
 
-    Its time is counted by the loop, which wakes the task that waits for it, and by the clock: the loop's time stands
-    still while the machine is suspended, and a write that was begun before that is not to be sent afterwards."""
+    Its time is measured by the event loop, which wakes the task, and by the clock. The event loop's time stops while
+    the machine is suspended, and a write that began before must not be sent afterwards."""
 
     __slots__ = ("_clock", "_until", "deadline", "in_line", "refusal", "sent")
 
@@ -46,12 +46,12 @@ class CallProgress:
 
 
 class ApiClient:
-    """An `Api` over HTTP/1.1. One per server and purpose: the lease has one of its own, so that no burst of binds
-    stands before it. Lives in one event loop. Decides nothing and repeats no write that may have happened.
+    """An `Api` over HTTP/1.1, for one event loop. Repeats no write that may have happened. The lease has a client of
+    its own, so that no burst of binds delays it.
 
-    Namespaces take turns for the `connections` calls that may be in flight, and one whose calls hang (a tenant's
-    admission webhook) leaves half of them to the others. The rate limit comes after that, so that what waits for it is
-    never more than these, and namespaces take turns there, too."""
+    Namespaces share the `connections` calls that may be in flight. Those whose calls hang (a tenant's admission
+    webhook) leave half of them to the others. The rate limit comes after that, so no more calls than these wait for it,
+    and namespaces share it, too."""
 
     def __init__(
         self,
@@ -70,13 +70,13 @@ class ApiClient:
         self._credentials = access.credentials
         self._rate_limiter = rate_limiter or RateLimiter(clock)
         self._dial = Dialer(access.address, self._context, limits or ResponseLimits())
-        # Those who call have begun with few: to begin with few here, too, would make binds wait on our side.
+        # Callers begin with few calls for each namespace. To do the same here would delay binds once more.
         self._slots = FairSlots(connections, first=connections, delay=lambda: self._rate_limiter.delay)
         self._pool = ConnectionPool(self._dial, size=2 * connections, idle=idle)
         self._streams: set[ResponseStream] = set()
         self._fields = _common_fields(access)
         self._closed = False
-        # Since when the server has not known us (401); None while it does. Readiness looks at it.
+        # Since when the server has refused the credentials (401); None while it accepts them. For readiness.
         self.unauthorized_since: float | None = None
         self._known_at = float("-inf")
 
@@ -86,7 +86,7 @@ class ApiClient:
         return self._rate_limiter.delay
 
     async def send(self, call: Call, *, timeout: float = 10.0) -> bytes:
-        """See `Api`. A GET is repeated on a new connection if a kept one proves dead; a write never is."""
+        """See `Api`. A GET is repeated on a new connection if a kept one is dead; a write never is."""
         attempt = CallProgress(timeout, self._clock)
         try:
             async with asyncio.timeout_at(attempt.deadline):
@@ -95,9 +95,9 @@ class ApiClient:
             raise _given_up(call, attempt, f"no answer within {timeout:g} s") from None
 
     async def stream(self, path: str, *, timeout: float = 30.0) -> ResponseStream:
-        """A GET whose answer is lines without end. `timeout` is for its beginning; the caller must `close` it.
+        """Sends a GET whose answer is lines without end. `timeout` is for its head; the caller must `close` the stream.
 
-        Raises as `send` does. Has a connection of its own, outside the pool's bound.
+        Raises as `send` does. The stream has a connection of its own, outside the pool's bound.
         """
         call, attempt = Call("GET", path), CallProgress(timeout, self._clock)
         try:
@@ -107,15 +107,15 @@ class ApiClient:
             raise _given_up(call, attempt, f"no answer within {timeout:g} s") from None
 
     async def close(self) -> None:
-        """Close every connection. What is under way fails; later calls are Unreachable."""
+        """Closes all connections. Calls under way fail; later calls are Unreachable."""
         self._closed = True
         self._pool.close()
         for stream in list(self._streams):
             stream.close()
         self._streams.clear()
-        await asyncio.sleep(0)  # so that the loop sees the connections off
+        await asyncio.sleep(0)  # so that the event loop closes the transports
 
-    # One call, as often as the server says "later" or "who are you?".
+    # One call, sent again after a 429 or a 401.
 
     async def _sent(self, call: Call, attempt: CallProgress) -> bytes:
         known = True
@@ -154,7 +154,7 @@ class ApiClient:
                 await self._patience(error, attempt)
 
     async def _authorization(self, call: Call, attempt: CallProgress) -> str:
-        """What to authorize with. Nothing has been sent, or what was sent was refused."""
+        """Returns the `Authorization` field. Nothing has been sent, or the server refused it."""
         attempt.sent = False
         if self._closed:
             raise Unreachable(f"{call}: the client is closed")
@@ -182,9 +182,9 @@ class ApiClient:
         return False
 
     async def _confirmed(self, call: Call, authorization: str, attempt: CallProgress) -> bool:
-        """Whether a 401 is the server's. To a call about an object of a namespace it may be an admission webhook's, and
-        a tenant's webhook must not make us change our credentials, nor end the process. A path that no webhook sees
-        tells, unless an answer of the last second has."""
+        """Whether a 401 is the server's. For an object of a namespace it may come from an admission webhook, and a
+        tenant's webhook must not have the credentials changed, nor end the process. A path that passes no webhook
+        shows it, unless an answer of the last second did."""
         if not call.namespace:
             return True
         if self._clock.now() < self._known_at + _KNOWN:
@@ -204,10 +204,10 @@ class ApiClient:
             self.unauthorized_since = now
 
     async def _patience(self, error: ApiError, attempt: CallProgress) -> None:
-        """Wait as long as a 429 asks for; anything else, or too long a wait, is the answer."""
+        """Waits for the `Retry-After` of a 429. Raises any other error, or if that is longer than the time left."""
         if error.code != 429 or error.retry_after is None or error.retry_after >= attempt.left():
             raise error
-        attempt.sent, attempt.refusal = False, error  # refused before it was looked at
+        attempt.sent, attempt.refusal = False, error  # refused before it had any effect
         await self._sleep(error.retry_after)
 
     # One exchange.
@@ -228,7 +228,7 @@ class ApiClient:
             kept = connection.used
             try:
                 if attempt.left() <= 0:
-                    raise TimeoutError  # we were stopped for a while: what may have been ours to write is no longer
+                    raise TimeoutError  # the process was stopped for a while, and may no longer be the leader
                 attempt.sent = True
                 return await connection.request(request)
             except ConnectionLost as lost:
@@ -257,7 +257,7 @@ class ApiClient:
     def _request(self, call: Call, authorization: str) -> bytes:
         path = self.access.address.prefix + call.path
         if _PATH.fullmatch(path) is None:
-            raise ValueError(f"not a path that can be asked for: {path!r}")  # a bug: names are quoted in `verbs`
+            raise ValueError(f"not a path that can be asked for: {path!r}")  # a bug: names are quoted in `kinds`
         head = f"{call.method} {path} HTTP/1.1\r\n{self._fields}"
         if authorization:
             head += f"Authorization: {authorization}\r\n"

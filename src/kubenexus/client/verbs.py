@@ -1,5 +1,4 @@
-"""The calls a scheduler makes, as data: pure functions from names to a `Call`. Who sends them, and when, is not known
-here."""
+"""The calls of a scheduler as data: pure functions from names to a `Call`. Nothing is sent here."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +13,13 @@ Body = Mapping[str, Any] | Any
 
 
 def bind(namespace: str, name: str, uid: str, node: str) -> Call:
-    """Put a pod on a node. The UID makes sure that it is the pod we decided about, not a later one of its name."""
+    """Binds a pod to a node. The UID makes sure that it is the pod of the decision, not a later one of its name."""
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     return create(kinds.PODS, _named("v1", "Binding", namespace, name, uid, target=target), namespace, name, "binding")
 
 
 def evict(namespace: str, name: str, uid: str, *, grace_seconds: int | None = None) -> Call:
-    """Ask for a pod to go, within what its disruption budget allows; a 429 means not now."""
+    """Evicts a pod, within its disruption budget; a 429 means not now."""
     options = _delete_options(uid, grace_seconds)
     body = _named("policy/v1", "Eviction", namespace, name, "", deleteOptions=options)
     return create(kinds.PODS, body, namespace, name, "eviction")
@@ -29,13 +28,13 @@ def evict(namespace: str, name: str, uid: str, *, grace_seconds: int | None = No
 def delete(
     resource: ApiResource, namespace: str, name: str, uid: str, *, grace_seconds: int | None = None, version: str = ""
 ) -> Call:
-    """Delete just this object: another of the same name, or (given `version`) a later state of it, is a Conflict."""
+    """Deletes just this object: another of the same name, or (given `version`) a later state of it, is a Conflict."""
     options = _delete_options(uid, grace_seconds, version)
     return Call("DELETE", resource.at(namespace, name), encode(options))
 
 
 def patch_pod_status(namespace: str, name: str, uid: str, status: Mapping[str, Any]) -> Call:
-    """Merge into a pod's status: conditions by their type, other fields as they are; None removes one. A later pod of
+    """Merges into a pod's status: conditions by their type, other fields as they are; None removes one. A later pod of
     the same name is left alone: Invalid, since a UID cannot be changed."""
     body = {"metadata": {"uid": uid}, "status": status}
     return patch(kinds.PODS, namespace, name, body, part="status", content_type=STRATEGIC_PATCH)
@@ -44,42 +43,42 @@ def patch_pod_status(namespace: str, name: str, uid: str, status: Mapping[str, A
 def patch(
     resource: ApiResource, namespace: str, name: str, body: Body, *, part: str = "", content_type: str = MERGE_PATCH
 ) -> Call:
-    """Merge into an object. Another `metadata.resourceVersion` than the one in the body is a Conflict, another
+    """Merges into an object. Another `metadata.resourceVersion` than the one in the body is a Conflict, another
     `metadata.uid` a Conflict or Invalid."""
     return Call("PATCH", resource.at(namespace, name, part), encode(body), content_type)
 
 
 def create(resource: ApiResource, body: Body, namespace: str = "", name: str = "", part: str = "") -> Call:
-    """Make an object, or (with a name and a part) a part of one."""
+    """Creates an object, or (with a name and a part) a part of one."""
     return Call("POST", resource.at(namespace, name, part), encode(body), JSON)
 
 
 def update(resource: ApiResource, namespace: str, name: str, body: Body, *, part: str = "") -> Call:
-    """Replace an object; its `resourceVersion` in the body makes a Conflict of somebody else's change."""
+    """Replaces an object. With its `resourceVersion` in the body, a change by another client is a Conflict."""
     return Call("PUT", resource.at(namespace, name, part), encode(body), JSON)
 
 
 def get(resource: ApiResource, namespace: str, name: str) -> Call:
-    """Read one object."""
+    """Reads one object."""
     return Call("GET", resource.at(namespace, name))
 
 
 def list_call(
     resource: ApiResource, *, namespace: str = "", limit: int = 0, more: str = "", fields: str = "", labels: str = ""
 ) -> Call:
-    """A page of a list, as of now (no resourceVersion: never an old state). `more` is the last page's continuation."""
+    """Reads a page of a list, as of now (no resourceVersion: never an old state). `more` continues the last page."""
     asked = {"limit": limit or "", "continue": more, "fieldSelector": fields, "labelSelector": labels}
     return Call("GET", _asking(resource.at(namespace) if namespace else resource.all, asked))
 
 
 def reaching(resource: ApiResource, version: str) -> Call:
-    """A list of one object from a server that has reached a resourceVersion. Another refuses: 504, too large."""
+    """Lists one object, from a server that has reached a resourceVersion. Any other answers 504, too large."""
     asked = {"limit": 1, "resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
     return Call("GET", _asking(resource.all, asked))
 
 
 def watch_path(resource: ApiResource, version: str, *, seconds: int, fields: str = "", labels: str = "") -> str:
-    """The path of a watch that goes on from a resourceVersion."""
+    """Returns the path of a watch that continues from a resourceVersion."""
     asked = {
         "watch": "1",
         "resourceVersion": version,
@@ -92,7 +91,7 @@ def watch_path(resource: ApiResource, version: str, *, seconds: int, fields: str
 
 
 def create_event(namespace: str, body: Body) -> Call:
-    """An `events.k8s.io/v1` Event."""
+    """Creates an `events.k8s.io/v1` Event."""
     return create(kinds.EVENTS, body, namespace)
 
 

@@ -1,4 +1,4 @@
-"""The lines of a watch as changes. Whatever a line holds, the object in it is passed on: read, or as an Unreadable."""
+"""Decodes the lines of a watch into events. An object that cannot be read is passed on as an Unreadable."""
 
 import re
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 
 class WatchEvent(msgspec.Struct, frozen=True, gc=False):
-    """One event of a watch. `object` is of the kind that is watched, or Unreadable; of a deleted one, its last state.
+    """One event of a watch. `object` is of the watched kind, or Unreadable; for a deletion, its last state.
 
-    A MODIFIED of something never seen is as good as an ADDED: after a gap that is how it looks.
+    Handlers must take a MODIFIED of an unknown object as an ADDED: after a gap there may be such events.
     """
 
     type: str
@@ -31,8 +31,8 @@ class WatchEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class WatchBatch(msgspec.Struct):
-    """Some lines: what changed, how far the watch has come by it, and the error the server ended with, if it did.
-    `first` is the version of the first line, `rewound` one that is lower than a line's before it."""
+    """Some lines: the events, the last version, and the error with which the server ended the watch, if it did. `first`
+    is the version of the first line, `rewound` a version that is lower than that of a line before it."""
 
     changes: list[WatchEvent]
     version: str = ""
@@ -57,7 +57,7 @@ _TYPE: Final = re.compile(rb'"([A-Z]+)"')
 
 
 def decode_watch_lines(lines: list[bytes], kind: type[HasMetadata]) -> WatchBatch:
-    """Lines as they came, in their order. Nothing after an error is looked at: there is nothing."""
+    """Decodes lines in their order, up to an error, after which the server sends nothing."""
     batch = WatchBatch([])
     for line in lines:
         what, raw = _parts(line)
@@ -75,8 +75,8 @@ def decode_watch_lines(lines: list[bytes], kind: type[HasMetadata]) -> WatchBatc
 
 
 def portions(things: list[T], sizes: list[int]) -> Iterator[list[T]]:
-    """The same in portions of about a megabyte, in their order: what is done with one of them is over soon. An object
-    may be a megabyte and a half by itself."""
+    """Yields the same things in portions of about a megabyte, in order, so that each is handled quickly. A single
+    object may have a megabyte and a half."""
     portion: list[T] = []
     bytes_in_it = 0
     for thing, size in zip(things, sizes, strict=True):
@@ -90,13 +90,12 @@ def portions(things: list[T], sizes: list[int]) -> Iterator[list[T]]:
 
 
 def version_at_least(version: str, moment: str) -> bool:
-    """Whether a resourceVersion has reached another. They are numbers; of anything else nothing is known."""
+    """Whether a resourceVersion has reached another. False if one of them is not a number."""
     return version.isdigit() and moment.isdigit() and int(version) >= int(moment)
 
 
 def before(version: str, moment: str) -> bool:
-    """Whether a resourceVersion is lower than another. As `version_at_least`: of anything but numbers nothing is
-    known."""
+    """Whether a resourceVersion is lower than another. False if one of them is not a number."""
     return version.isdigit() and moment.isdigit() and int(version) < int(moment)
 
 
@@ -119,7 +118,7 @@ def _parts(line: bytes) -> tuple[str, bytes | msgspec.Raw]:
         found = _LINE.decode(line)
         return found.type, found.object
     except _BAD:
-        # No JSON, or not as a whole: what is wrong with it, and whose it is, `read_object` finds out.
+        # Not JSON as a whole. `read_object` finds the object that it belongs to, and what is wrong.
         outline = JsonOutline(line)
         parts = {key: line[start:end] for key, (start, end) in outline.members(1, outline.top)}
         named_type = _TYPE.fullmatch(parts.get("type", b""))

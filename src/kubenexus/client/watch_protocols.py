@@ -1,4 +1,4 @@
-"""The words between a reflector and the rooms around it: what to follow, whom to ask, whom to tell."""
+"""Protocols and data between a `Reflector` and its callers: what to watch, the client, the handler, the timing."""
 
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ from kubenexus.client.watch_events import WatchEvent
 
 
 class LineStream(Protocol):
-    """An answer without end; see `wire.ResponseStream`."""
+    """An answer without end; see `http_connection.ResponseStream`."""
 
     async def batch(self, most: int = ...) -> list[bytes]: ...
 
@@ -19,33 +19,33 @@ class LineStream(Protocol):
 
 
 class WatchClient(Api, Protocol):
-    """Who can list and watch: the client, or the embedded cluster."""
+    """An `Api` that can also watch: the client, or the embedded cluster."""
 
     async def stream(self, path: str, *, timeout: float = ...) -> LineStream: ...
 
 
 class WatchHandler(Protocol):
-    """Who wants to know. Called by one reflector, never while another call of it is under way; must return soon."""
+    """Handles lists and events. Called by one reflector, one call at a time; must return soon."""
 
     def list_started(self) -> None:
-        """A list begins. If one was under way, forget how far it came: it broke off."""
+        """Begins a list. If one was under way it broke off, and its pages are void."""
 
     def list_page(self, items: list[Any], unreadable: tuple[Unreadable, ...]) -> None:
-        """A page of it."""
+        """Handles a part of the list."""
 
     def list_finished(self) -> None:
-        """The list is complete: whatever was not in it since `list_started` is gone."""
+        """Ends the list: objects that were not in it since `list_started` are gone."""
 
     def events(self, changes: list[WatchEvent]) -> None:
-        """What happened since, in order, as many as there were."""
+        """Handles events of the watch, in order."""
 
     def problem_changed(self, trouble: "WatchProblem") -> None:
-        """Something is wrong, or (no text) no longer. Told once, not again for each try."""
+        """Handles a new problem, or (no text) the end of one. Called once, not again for each try."""
 
 
 class WatchProblem(msgspec.Struct, frozen=True):
-    """Why we do not hear of a kind. `code` is the server's, 0 without an answer; 404: the kind is not served.
-    `serious`: a list failed, or a watch several times in a row, so objects may exist that we do not know."""
+    """Why a kind is not watched. `code` is the server's, 0 without an answer; 404: the kind is not served. `serious`: a
+    list failed, or a watch several times in a row, so unknown objects may exist."""
 
     resource: ApiResource
     code: int = 0
@@ -54,9 +54,9 @@ class WatchProblem(msgspec.Struct, frozen=True):
 
 
 class WatchTarget(msgspec.Struct, frozen=True):
-    """What is followed: a kind, the type it is read as, and which of its objects (a field selector, "" for all).
+    """What is watched: a kind, the type it is decoded as, and a field selector ("" for all objects).
 
-    `fallback_resources` are other forms of the kind, tried in turn where the server does not know the first.
+    `fallback_resources` are other versions of the kind, tried in turn where the server does not serve the first.
     """
 
     resource: ApiResource
@@ -66,17 +66,17 @@ class WatchTarget(msgspec.Struct, frozen=True):
 
 
 class WatchTiming(msgspec.Struct, frozen=True):
-    """All in seconds, but for the objects on a page."""
+    """Times in seconds, and the number of objects on a page."""
 
     page: int = 500
     list_page: float = 60.0
-    shortest: float = 300.0  # a watch, between this
+    shortest: float = 300.0  # a watch lasts between this
     longest: float = 600.0  # and this
-    grace: float = 30.0  # beyond what we asked for, before a watch that does not end is dropped
-    silence: float = 180.0  # once bookmarks have come, which they do every minute
-    short: float = 1.0  # a watch without a word that ends sooner than this is a failure, any other is well
+    grace: float = 30.0  # after its requested end, before a watch is dropped
+    silence: float = 180.0  # without a line, once bookmarks have come, which come every minute
+    short: float = 1.0  # a watch that ends sooner than this without a line is a failure
     backoff: float = 0.5
     longest_backoff: float = 10.0
-    retried: float = 5.0  # between two waits that are cut short because the server answers others
-    absent: float = 60.0  # before a kind that is not served is looked for again
+    retried: float = 5.0  # between two pauses that end early because the server answers other reflectors
+    absent: float = 60.0  # before a kind that is not served is listed again
     forbidden: float = 30.0
