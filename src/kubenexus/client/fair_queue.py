@@ -49,6 +49,7 @@ SLOW_SECONDS: Final = 60.0  # seconds after its last late call for which a names
 STALLED_SECONDS: Final = 30.0  # seconds without a call of a namespace going through, before that is reported
 FIRST_CALLS: Final = 4  # calls of a namespace in flight before the first was answered
 SLOW_AVERAGE: Final = 0.05  # seconds that the calls of a quick namespace may take on average
+HELD_AVERAGE: Final = 0.25  # seconds on average from which on a namespace waits for its webhooks, not for the server
 FAILING_CALLS: Final = (
     16  # failures less successes that make a namespace fail; a failure counts twice, for it costs more
 )
@@ -100,7 +101,7 @@ class FairQueue(Generic[T]):
         self._averages: OrderedDict[str, float] = OrderedDict()  # of quick namespaces without calls
         self._calls: set[CallInFlight[T]] = set()
         self._count = 0  # waiting or resting
-        self._late = 0
+        self._late = self._held = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -123,8 +124,8 @@ class FairQueue(Generic[T]):
 
     @property
     def held(self) -> int:
-        """How many calls wait because their namespaces are slow or stuck."""
-        return self._groups[Speed.SLOW].waiting + self._stuck.waiting
+        """How many calls wait because their namespaces are stuck, or take longer than `HELD_AVERAGE`."""
+        return self._held
 
     def share(self, namespace: str) -> int:
         """How many slots a stuck namespace may hold: an equal part of those of its group, one if its calls fail."""
@@ -314,6 +315,10 @@ class FairQueue(Generic[T]):
         old, flights, waiting = calls.counted
         calls.counted = speed, now_flights, now_waiting = calls.speed, calls.flights, len(calls.waiting)
         group = self._groups[speed]
+        if calls.slow or calls.held:
+            held = now_waiting if speed is Speed.STUCK or calls.average > HELD_AVERAGE else 0
+            self._held += held - calls.held
+            calls.held = held
         if speed is old:
             group.add(now_flights - flights, now_waiting - waiting)
             group.active += bool(now_flights or now_waiting) - bool(flights or waiting)

@@ -30,7 +30,8 @@ class NamespaceCalls(Generic[T]):
     `doubt`: how many answers in time the namespace needs until it is no longer slow. `average`: seconds that its calls
     take, as a moving average. `window`: how many may be in flight. `why`: the last failure. `tag`: the virtual time at
     which its next call may begin. `turn`: the number of its entry in the heap of its group, 0 if there is none.
-    `counted`: its speed, flights and waiting calls as its group has counted them."""
+    `counted`: its speed, flights and waiting calls as its group has counted them. `held`: those that `FairQueue.held`
+    has counted."""
 
     __slots__ = (
         "answered",
@@ -40,6 +41,7 @@ class NamespaceCalls(Generic[T]):
         "failing",
         "failures",
         "flights",
+        "held",
         "late",
         "resting",
         "slow",
@@ -55,7 +57,7 @@ class NamespaceCalls(Generic[T]):
     def __init__(self, window: int, average: float | None) -> None:
         self.waiting: OrderedDict[Hashable, T] = OrderedDict()  # a dict would be slow: the first is taken repeatedly
         self.resting: dict[Hashable, tuple[asyncio.TimerHandle, T]] = {}
-        self.flights = self.late = self.doubt = self.failures = self.turn = 0
+        self.flights = self.late = self.doubt = self.failures = self.turn = self.held = 0
         self.failing, self.slow, self.why, self.window = False, False, "", window
         self.slow_until = self.tag = 0.0
         self.answered, self.average = average is not None, average or 0.0
