@@ -70,7 +70,7 @@ class Attempts:
         ):
             self.end(queued)
             return self._enqueuer.enqueue(queued, FAILURE, now)  # of another kind by now: the decision is not about it
-        woken = queued.activate_requested or events is None or _helped(job_class, decision, events)
+        woken = queued.activate_requested or events is None or self._helped(job_class, decision, events)
         queued.bind_failures, queued.changed, queued.activate_requested = 0, False, False
         self._job_classes.refuse(self.end(queued, returns=True), queued, decision, now, woken=woken)
         return queued.state
@@ -86,13 +86,12 @@ class Attempts:
         self._job_classes.split_off(queued, self.end(queued), QueueState.BACKOFF, until, FAILURE, now)
         return queued.state
 
-
-def _helped(job_class: JobClass, decision: Decision, events: list[ClusterEvent]) -> bool:
-    """Whether anything that happened meanwhile may change the decision."""
-    blamed = job_class.profile.with_hints(decision.diagnosis.refused_by)
-    return blamed != (ANY_PLUGIN,) and any(
-        job_class.profile.may_help(blamed, event, job_class.signature.sample_pods) for event in events
-    )
+    def _helped(self, job_class: JobClass, decision: Decision, events: list[ClusterEvent]) -> bool:
+        """Whether anything that happened meanwhile may change the decision."""
+        plugins = job_class.profile.with_hints(decision.diagnosis.refused_by)
+        return plugins != (ANY_PLUGIN,) and self._job_classes.may_help(
+            job_class, plugins, events, job_class.signature.sample_pods
+        )
 
 
 def _rest(job: Job, decision: Decision | None) -> Job | None:

@@ -16,7 +16,7 @@ class BackoffPolicy(msgspec.Struct, frozen=True):
     (SchedulerPopFromBackoffQ). So that priority decides among those, backoffs end together at the end of a `window`.
     `batch` bounds the jobs that one `pop` looks at one by one: the loop must never stall. `portion` bounds what costs
     more: the jobs that one `pop` signs again (80 us each), and the lines that are asked about events, woken or flushed,
-    or whose backoff ends, in one turn of the loop (10 to 40 us each: 500 are at most 20 ms).
+    or whose backoff ends, in one turn of the loop (10 to 40 us each: 500 are at most 20 ms; `queue.question_cost`).
     """
 
     initial_backoff: float = 1.0

@@ -175,7 +175,7 @@ class Enqueuer:
             (
                 e
                 for e in _events(queued.job, job)
-                if job_class.profile.may_help(job_class.unschedulable_plugins, e, job.pods)
+                if self._job_classes.may_help(job_class, job_class.unschedulable_plugins, (e,), job.pods)
             ),
             None,
         )

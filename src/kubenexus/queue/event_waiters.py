@@ -16,27 +16,43 @@ an event gives to a job of more priority; shares of one priority take turns line
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Final
+from heapq import merge
+from typing import Final, NamedTuple
 
 from kubenexus.framework.cluster_events import ClusterEvent
 from kubenexus.queue.job_class import ClassShare, JobClass
 from kubenexus.queue.object_events import WILDCARD_EVENT
+from kubenexus.queue.question_cost import EventCost
 from kubenexus.queue.queue_profile import ANY_PLUGIN, QueueProfile
 
 # Events that are kept for a plugin. A line that is further behind is woken without being asked: a useless attempt costs
 # about as much as a hundred answers, and a job must never miss what helps it.
 MAX_EVENTS: Final = 4096
+MAX_BYTES: Final = 16 << 20  # that these events may weigh: 8,000 labels are 2 MB, and a pod can be relabelled for ever
 
 _Key = tuple[QueueProfile, str]
 _NONE: Final[OrderedDict[JobClass, None]] = OrderedDict()
+_NO_COST: Final = EventCost(0, 0)
+
+
+class NumberedEvent(NamedTuple):
+    """An event and its number; `plugin` is the one whose refusals it may end."""
+
+    number: int
+    plugin: str
+    event: ClusterEvent
+    cost: EventCost
 
 
 class EventWaiters:
-    def __init__(self, limit: int = MAX_EVENTS) -> None:
+    def __init__(self, limit: int = MAX_EVENTS, max_bytes: int = MAX_BYTES) -> None:
         self._limit = limit
+        self._max_bytes = max_bytes
         # Ordered, since the first of thousands is taken again and again: a plain dictionary would skip all before it.
         self._lines: dict[_Key, dict[ClassShare, OrderedDict[JobClass, None]]] = {}
-        self._events: dict[_Key, list[tuple[int, ClusterEvent]]] = {}
+        self._events: dict[_Key, list[NumberedEvent]] = {}
+        self._bytes: dict[_Key, int] = {}
+        self._partly: dict[ClassShare, JobClass] = {}  # asked about some events and not yet about all
         self._unheard: dict[int, dict[ClassShare, None]] = {}
         self._count = 0
 
@@ -75,30 +91,50 @@ class EventWaiters:
                     del shares[job_class.share]
                 if not shares:
                     del self._lines[job_class.profile, plugin]
+        self._end_partly(job_class)
 
     # --- events -----------------------------------------------------------------------------------------------------
 
-    def record(self, profile: QueueProfile, event: ClusterEvent) -> None:
+    def record(self, profile: QueueProfile, event: ClusterEvent, cost: EventCost = _NO_COST) -> None:
         """Takes time by plugins and namespaces, not by lines."""
         self._count += 1
         concerned = profile.plugins_for(event)
         for key, shares in self._lines.items():
             if key[0] is profile and (event.is_wildcard or key[1] in concerned or (concerned and key[1] == ANY_PLUGIN)):
-                self._note(key, event)
+                self._note(key, NumberedEvent(self._count, key[1], event, cost))
                 for share in shares:
                     self._unheard.setdefault(share.priority, {})[share] = None
 
-    def events_for(self, job_class: JobClass) -> Iterator[tuple[str, ClusterEvent]]:
-        """What happened since the line was last asked and may concern it, with the plugin whose refusal it may end."""
-        for plugin in job_class.unschedulable_plugins:
-            events = self._events.get((job_class.profile, plugin), ())
-            for _, event in events[bisect_right(events, job_class.last_event, key=_number) :]:
-                if event.max_priority is None or job_class.priority <= event.max_priority:
-                    yield plugin, event
+    def unchecked(self, job_class: JobClass) -> int:
+        """How many questions the class has yet to be asked for each of its sample pods, at most."""
+        return sum(len(events) - _position(events, job_class) for events in self._lists(job_class))
+
+    def events_for(self, job_class: JobClass) -> Iterator[NumberedEvent]:
+        """What happened since the line was last asked and may concern it, by number."""
+        lists = [events[_position(events, job_class) :] for events in self._lists(job_class)]
+        for numbered in lists[0] if len(lists) == 1 else merge(*lists, key=_number):
+            event = numbered.event
+            if event.max_priority is None or job_class.priority <= event.max_priority:
+                yield numbered
+
+    def _lists(self, job_class: JobClass) -> list[list[NumberedEvent]]:
+        keys = [(job_class.profile, plugin) for plugin in job_class.unschedulable_plugins]
+        return [self._events[key] for key in keys if key in self._events]
+
+    def mark_partly(self, job_class: JobClass, number: int) -> None:
+        """The class was asked about all events up to this number. It goes on before the others of its share: these
+        stay in the order in which they were last asked about everything."""
+        job_class.last_event = number
+        self._partly[job_class.share] = job_class
+
+    def _end_partly(self, job_class: JobClass) -> None:
+        if self._partly.get(job_class.share) is job_class:
+            del self._partly[job_class.share]
 
     def mark_checked(self, job_class: JobClass) -> None:
         """The line was asked about all that happened. If it still waits it comes last of its share."""
         job_class.last_event = self._count
+        self._end_partly(job_class)
         for plugin in job_class.unschedulable_plugins:
             job_classes = self._lines.get((job_class.profile, plugin), {}).get(job_class.share, _NONE)
             if job_class in job_classes:
@@ -118,25 +154,44 @@ class EventWaiters:
             if not shares:
                 del self._unheard[priority]
         self._events.clear()
+        self._bytes.clear()
         return None
 
     def _behind(self, share: ClassShare) -> JobClass | None:
         """A line of this share that has yet to be asked about something. Each plugin's lines are in the order in which
         they were last asked, so that the first of them tells."""
+        if share in self._partly:
+            return self._partly[share]
         for (profile, plugin), events in self._events.items():
             job_classes = self._lines.get((profile, plugin), {}).get(share)
             job_class = next(iter(job_classes)) if job_classes else None
-            if job_class is not None and job_class.last_event < events[-1][0]:
+            if job_class is not None and job_class.last_event < events[-1].number:
                 return job_class
         return None
 
-    def _note(self, key: _Key, event: ClusterEvent) -> None:
+    def _note(self, key: _Key, numbered: NumberedEvent) -> None:
         events = self._events.setdefault(key, [])
-        events.append((self._count, event))
-        if len(events) > self._limit:
-            half = self._limit // 2
-            events[:half] = [(events[half - 1][0], WILDCARD_EVENT)]
+        events.append(numbered)
+        size = self._bytes[key] = self._bytes.get(key, 0) + numbered.cost.size
+        if len(events) > self._limit or size > self._max_bytes:
+            self._forget_older(key, events)
+
+    def _forget_older(self, key: _Key, events: list[NumberedEvent]) -> None:
+        """The older half, by number or by weight, becomes one event that may have been anything."""
+        gone = freed = 0
+        while gone < len(events) - self._limit // 2 or (
+            self._bytes[key] - freed > self._max_bytes // 2 and gone < len(events)
+        ):
+            freed += events[gone].cost.size
+            gone += 1
+        events[:gone] = [NumberedEvent(events[gone - 1].number, key[1], WILDCARD_EVENT, _NO_COST)]
+        self._bytes[key] -= freed
 
 
-def _number(pair: tuple[int, ClusterEvent]) -> int:
-    return pair[0]
+def _number(numbered: NumberedEvent) -> int:
+    return numbered.number
+
+
+def _position(events: list[NumberedEvent], job_class: JobClass) -> int:
+    """The position of the first event that the class has not been asked about."""
+    return bisect_right(events, job_class.last_event, key=_number)

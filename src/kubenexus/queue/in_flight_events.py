@@ -14,14 +14,17 @@ from itertools import islice
 
 from kubenexus.framework.cluster_events import ClusterEvent
 
-LIMIT = 1 << 16
+LIMIT = 1 << 14
+MAX_BYTES = 64 << 20  # that the events may weigh (`queue.question_cost`)
 
 
 class InFlightEvents:
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(self, limit: int = LIMIT, max_bytes: int = MAX_BYTES) -> None:
         self._limit = limit
+        self._max_bytes = max_bytes
         self._marks: dict[int, int] = {}  # by turn, the oldest first: how many events had come at its take-off
-        self._events: deque[ClusterEvent] = deque()
+        self._events: deque[tuple[ClusterEvent, int]] = deque()
+        self.weight = 0  # of all of them, in bytes
         self._dropped = 0
         self._turns = 0
 
@@ -36,7 +39,7 @@ class InFlightEvents:
 
     def by_label(self) -> Counter[str]:
         """The same by what they are called."""
-        return Counter(event.label for event in self._events)
+        return Counter(event.label for event, _ in self._events)
 
     def start(self) -> int:
         """Returns the number of this turn; there is no other like it."""
@@ -44,17 +47,24 @@ class InFlightEvents:
         self._marks[self._turns] = self._dropped + len(self._events)
         return self._turns
 
-    def record(self, event: ClusterEvent) -> None:
+    def record(self, event: ClusterEvent, size: int = 0) -> None:
+        """Keeps the event while a job is in flight. Beyond a limit the older half goes, by number or by weight."""
         if not self._marks:
             return
-        self._events.append(event)
+        self._events.append((event, size))
+        self.weight += size
         if len(self._events) > self._limit:
             self._drop(self._dropped + self._limit // 2)
+        if self.weight > self._max_bytes:
+            while self.weight > self._max_bytes // 2:
+                self._drop(self._dropped + 1)
 
     def events_since(self, turn: int) -> list[ClusterEvent] | None:
         """What came since that take-off; None if it was too much to remember."""
         mark = self._marks[turn]
-        return None if mark < self._dropped else list(islice(self._events, mark - self._dropped, None))
+        return (
+            None if mark < self._dropped else [event for event, _ in islice(self._events, mark - self._dropped, None)]
+        )
 
     def finish(self, turn: int) -> None:
         del self._marks[turn]
@@ -63,5 +73,5 @@ class InFlightEvents:
 
     def _drop(self, before: int) -> None:
         while self._dropped < before:
-            self._events.popleft()
+            self.weight -= self._events.popleft()[1]
             self._dropped += 1

@@ -10,6 +10,7 @@ from kubenexus.base.heap import Heap, Slot
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Retry
 from kubenexus.queue.job_signature import JobSignature
+from kubenexus.queue.question_cost import QuestionCost, question_cost
 from kubenexus.queue.queue_profile import ANY_PLUGIN, QueueProfile
 from kubenexus.queue.queued_job import QueuedJob, QueueState
 
@@ -29,10 +30,11 @@ class JobClass:
     tried or have not. `refused_order` is the order of the job that was refused. `after_timeout`: nothing but time has
     woken it since it was refused. `scope` is what its jobs were signed in. `set_aside_for` is the namespace for which
     it waits, although it is active; `aside_slot` its slot there. `last_event` is the number of the last event that it
-    was asked about (`queue.event_waiters`).
+    was asked about (`queue.event_waiters`); `was_asked`: hints have parsed its sample pods.
     """
 
     __slots__ = (
+        "_question_cost",
         "after_timeout",
         "aging_slot",
         "aside_slot",
@@ -59,6 +61,7 @@ class JobClass:
         "tried_slot",
         "unschedulable_plugins",
         "unschedulable_since",
+        "was_asked",
     )
 
     def __init__(self, kind: JobSignature, profile: QueueProfile, priority: int, *, alone: bool = False) -> None:
@@ -86,6 +89,15 @@ class JobClass:
         self.backoff_until = 0.0
         self.unschedulable_since = 0.0
         self.last_event = 0
+        self.was_asked = False
+        self._question_cost: QuestionCost | None = None
+
+    @property
+    def question_cost(self) -> QuestionCost:
+        """What it costs to ask about an event: each of its sample pods is asked about. Counted when first needed."""
+        if self._question_cost is None:
+            self._question_cost = question_cost(self.signature.sample_pods)
+        return self._question_cost
 
     def push(self, queued: QueuedJob) -> None:
         queued.job_class = self

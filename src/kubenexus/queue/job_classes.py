@@ -12,8 +12,10 @@
 A line without waiting jobs is nowhere, and forgotten once none of its jobs is in flight.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
+from kubenexus.api.core import Pod
 from kubenexus.base.clock import Clock
 from kubenexus.framework.cluster_events import ClusterEvent
 from kubenexus.framework.decision import Decision
@@ -22,8 +24,10 @@ from kubenexus.framework.verdict import Retry
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_signature import JobSignature
+from kubenexus.queue.object_events import WILDCARD_EVENT
+from kubenexus.queue.question_cost import MAX_PRICE, EventCost, event_cost, question_cost
 from kubenexus.queue.queue_metrics import JobCount, QueueMetrics, count_of_class, count_of_job
-from kubenexus.queue.queue_profile import QueueProfile
+from kubenexus.queue.queue_profile import ANY_PLUGIN, QueueProfile
 from kubenexus.queue.queued_job import QueuedJob, QueueState
 from kubenexus.queue.retry_turns import RetryTurns
 from kubenexus.queue.sub_queues import SubQueues
@@ -31,10 +35,18 @@ from kubenexus.queue.work_allowance import WorkAllowance
 
 FAILURE = "ScheduleAttemptFailure"
 SLOW = "SlowDecision"
+# Units of work (`queue.work_allowance`). A class that is further behind is woken without a question: to try a pod at
+# its limits takes 50 ms, longer than 2,000 units of questions about it.
+MAX_BEHIND: Final = 2_000
+MAX_VISIT: Final = 100  # that one class takes before it is the turn of another share
+MAX_AT_ONCE: Final = 500  # for a class that has to know all before something else is done with it: 20 ms
 
 
 class JobClasses:
-    def __init__(self, policy: BackoffPolicy, queue_metrics: QueueMetrics, clock: Clock) -> None:
+    def __init__(
+        self, policy: BackoffPolicy, queue_metrics: QueueMetrics, clock: Clock, work_allowance: WorkAllowance
+    ) -> None:
+        self._work_allowance = work_allowance
         self.sub_queues = SubQueues(clock)
         self._policy = policy
         self._queue_metrics = queue_metrics
@@ -218,31 +230,86 @@ class JobClasses:
 
     # --- what happens in the cluster ------------------------------------------------------------------------------
 
-    def happened(self, profile: QueueProfile, event: ClusterEvent) -> None:
-        """Lines of this profile are to be asked whether it helps them: `ask`."""
-        self.sub_queues.refused_by.record(profile, event)
+    def happened(self, profile: QueueProfile, event: ClusterEvent, cost: EventCost) -> None:
+        """Records an event. The job classes of this profile are asked about it later: `ask`."""
+        self.sub_queues.refused_by.record(profile, event, cost)
 
     def ask(self, work_allowance: WorkAllowance, now: float) -> None:
-        """Wake the lines that something helps which happened since they were last asked; some now, the others when
-        the allowance is renewed."""
+        """Asks job classes about the events that they have not been asked about, and wakes those that one may help.
+
+        Ends when the allowance is spent, also in the middle of the events of one class; goes on when it is renewed.
+        """
         while work_allowance:
             job_class = self.sub_queues.refused_by.next_class()
             if job_class is None:
                 return
-            work_allowance.spend(self.catch_up(job_class, now))
+            behind = self.sub_queues.refused_by.unchecked(job_class) * job_class.question_cost.each
+            if behind > MAX_BEHIND:
+                self._wake_unasked(job_class, now)
+            else:
+                self._ask_some(job_class, min(MAX_VISIT, work_allowance.left), now)
 
-    def catch_up(self, job_class: JobClass, now: float) -> int:
-        """Ask one line about all that happened, which has to be done before anything else befalls it: then it makes
-        no difference to its jobs how late it is asked. Returns how many questions that took, at least one."""
-        asked, specimens = 0, job_class.signature.sample_pods
-        for plugin, event in self.sub_queues.refused_by.events_for(job_class):
-            asked += len(specimens)
-            if job_class.profile.may_help((plugin,), event, specimens):
-                self.wake(job_class, event.label, now)
-                self.woken += 1
-                break
+    def catch_up(self, job_class: JobClass, now: float) -> None:
+        """Asks a class about all events, before something else is done with it: then it makes no difference to its
+        jobs how late it is asked. If that is too much work the class is woken without a question."""
+        if not job_class.waits_for_event:
+            return
+        too_much = self._work_allowance.overdrawn and self.sub_queues.refused_by.unchecked(job_class)
+        if too_much or not self._ask_some(job_class, MAX_AT_ONCE, now):
+            self._wake_unasked(job_class, now)
+
+    def _ask_some(self, job_class: JobClass, most: int, now: float) -> bool:
+        """Asks about events, oldest first, until one helps or so many units are spent. Returns False if some are left;
+        one event is always asked about."""
+        refused_by, pods, cost = self.sub_queues.refused_by, job_class.signature.sample_pods, job_class.question_cost
+        spent, done = cost.again if job_class.was_asked else cost.first, job_class.last_event
+        for number, plugin, event, own in refused_by.events_for(job_class):
+            if spent > most and number > done > job_class.last_event:
+                self._work_allowance.spend(spent)
+                refused_by.mark_partly(job_class, done)
+                return False
+            spent, done = spent + cost.each + own.price, number
+            job_class.was_asked = True
+            too_many = cost.each > MAX_PRICE  # about one event: the class is woken instead
+            if too_many or job_class.profile.may_help((plugin,), event, pods):
+                self._work_allowance.spend(1 if too_many else spent)
+                self._wake_for(job_class, event.label, now)
+                return True
+        self._work_allowance.spend(max(spent, 1))
+        refused_by.mark_checked(job_class)
+        return True
+
+    def _wake_unasked(self, job_class: JobClass, now: float) -> None:
+        self._work_allowance.spend()
+        self._wake_for(job_class, WILDCARD_EVENT.label, now)
+
+    def _wake_for(self, job_class: JobClass, event: str, now: float) -> None:
+        self.wake(job_class, event, now)
+        self.woken += 1
         self.sub_queues.refused_by.mark_checked(job_class)
-        return max(asked, 1)
+
+    def may_help(
+        self, job_class: JobClass, plugins: tuple[str, ...], events: Iterable[ClusterEvent], pods: tuple[Pod, ...]
+    ) -> bool:
+        """Whether one of the events may help one of these pods, which these plugins refused. True without an answer if
+        the questions would be too much work."""
+        profile, sampled = job_class.profile, pods is job_class.signature.sample_pods
+        cost = job_class.question_cost if sampled else question_cost(pods)
+        left = 0 if self._work_allowance.overdrawn else MAX_AT_ONCE
+        most, helps = left, False
+        for event in events:
+            if (
+                not event.is_wildcard
+                and profile.plugins_for(event).keys().isdisjoint(plugins)
+                and ANY_PLUGIN not in plugins
+            ):
+                continue
+            left -= cost.each + event_cost(event).price
+            helps = left < 0 or profile.may_help(plugins, event, pods)
+            if helps:
+                break
+        self._work_allowance.spend(min(most - left, most) + (cost.first if left < most else 0))
+        return helps
 
     @property
     def any_to_ask(self) -> bool:

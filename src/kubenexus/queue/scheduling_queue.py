@@ -34,6 +34,7 @@ from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_classes import JobClasses
 from kubenexus.queue.object_events import WILDCARD_EVENT
 from kubenexus.queue.postponed_jobs import PostponedJobs
+from kubenexus.queue.question_cost import event_cost
 from kubenexus.queue.queue_metrics import (
     IncomingCount,
     PendingCount,
@@ -62,12 +63,12 @@ class SchedulingQueue:
         self._queue_metrics = QueueMetrics()
         self.policy = policy or BackoffPolicy()
         self._clock = clock
-        self._job_classes = JobClasses(self.policy, self._queue_metrics, clock)
+        self._work_allowance = WorkAllowance(self.policy.portion)
+        self._job_classes = JobClasses(self.policy, self._queue_metrics, clock, self._work_allowance)
         self._postponed = PostponedJobs()
         self._enqueuer = Enqueuer(profile, self._job_classes, self._queue_metrics, self._postponed)
         self._attempts = Attempts(self._job_classes, self._enqueuer, self.policy)
         self._profiles = self._enqueuer.profiles()
-        self._work_allowance = WorkAllowance(self.policy.portion)
         self._numbers = 0
         self._contexts = [profile.context for profile in self._profiles if profile.context is not None]
         self._context = [context() for context in self._contexts]
@@ -130,14 +131,15 @@ class SchedulingQueue:
         """Something happened in the cluster. Returns how many lines were woken at once; asks once a line, not once a
         job. Those for which the allowance of this turn is not enough are asked in the next ones (`tick`)."""
         in_flight_events, before = self._attempts.in_flight_events, self._job_classes.woken
+        cost = event_cost(event)
         if self._job_classes.sub_queues.refused_by or self._enqueuer.gated_jobs:  # else no job waits for an event
             self._check_signature_context()
             for profile in self._profiles:
-                self._job_classes.happened(profile, event)
+                self._job_classes.happened(profile, event, cost)
                 self._enqueuer.happened(profile, event)
             self._ask()
         if in_flight_events and (event.is_wildcard or any(profile.plugins_for(event) for profile in self._profiles)):
-            in_flight_events.record(event)
+            in_flight_events.record(event, cost.size)
         return self._job_classes.woken - before
 
     # --- what the loop does ---------------------------------------------------------------------------------------
@@ -286,7 +288,7 @@ class SchedulingQueue:
             job_class = self._job_classes.sub_queues.oldest_unschedulable
             if job_class is None or job_class.unschedulable_since + self.policy.flush_after > now:
                 break
-            self._work_allowance.spend(self._job_classes.catch_up(job_class, now))
+            self._job_classes.catch_up(job_class, now)
             if job_class.state is QueueState.UNSCHEDULABLE:
                 self._job_classes.wake(job_class, FLUSHED, now)
                 job_class.after_timeout = True
@@ -410,7 +412,7 @@ class SchedulingQueue:
         if selectors != self._selectors:
             self._selectors = selectors
             for profile in self._profiles:
-                self._job_classes.happened(profile, WILDCARD_EVENT)
+                self._job_classes.happened(profile, WILDCARD_EVENT, event_cost(WILDCARD_EVENT))
 
     def _selected(self) -> list[Hashable]:
         return [profile.selectors() for profile in self._profiles if profile.selectors is not None]

@@ -13,12 +13,16 @@ from typing import Any
 
 from kubenexus.api.core import Node, Pod, TopologySpreadConstraint
 from kubenexus.api.node_selectors import matches, node_selector_term, parse_required
-from kubenexus.api.selectors import compile_selector
+from kubenexus.api.selectors import Selector, compile_selector
 from kubenexus.api.tolerations import untolerated
+from kubenexus.base.identity_memo import IdentityMemo
 from kubenexus.framework.cluster_events import ClusterEvent
 from kubenexus.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE, parse_constraint
 
 Constraints = Sequence[TopologySpreadConstraint]
+
+_MAX_SELECTORS_KEPT = 1 << 15  # parsed selectors that are kept for the next question
+_parsed = IdentityMemo[Sequence[Selector]](_MAX_SELECTORS_KEPT)
 
 
 def pod_counted(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
@@ -26,12 +30,20 @@ def pod_counted(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     before, after = _shown(pod, event.old), _shown(pod, event.new)
     if before == after:  # as with most of what is heard about pods that run
         return False
-    own = pod.spec.topology_spread_constraints
-    selectors = [parse_constraint(each, "", pod.metadata.labels, None).term.selector for each in _hard(own)]
-    return not own or any(
+    return not pod.spec.topology_spread_constraints or any(
         (before is not None and selector.matches(before)) != (after is not None and selector.matches(after))
-        for selector in selectors
+        for selector in _selectors(pod)
     )
+
+
+def _selectors(pod: Pod) -> Sequence[Selector]:
+    """The selectors of the pod's own hard constraints, parsed once for each pod object."""
+    known = _parsed.get(pod)
+    if known is not None:
+        return known
+    constraints = _hard(pod.spec.topology_spread_constraints)
+    selectors = [parse_constraint(each, "", pod.metadata.labels, None).term.selector for each in constraints]
+    return _parsed.put(pod, selectors, 1 + len(selectors))
 
 
 def pod_differs(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
