@@ -104,3 +104,26 @@ def test_numbers_are_compared_as_numbers_and_each_value_is_read_once(
         where = matching(Requirement("k", op, (), number), column.codes[:7], column)
         assert where.nonzero()[0].tolist() == expected
     assert len(read) == 6
+
+
+def test_a_column_that_no_rule_needs_any_more_does_not_keep_every_value_that_a_row_ever_had() -> None:
+    columns = LabelColumns(64)
+    columns.set(0, {"job": "first"})
+    columns.column("job")
+    kept = []
+    for number in range(2_000):
+        columns.set(0, {"job": f"value-{number}"})
+        kept.append(sum(len(column.values) for column in columns._columns.values()))
+    assert max(kept) < 300
+    column = columns.column("job")
+    assert column.values.names[column.codes[0]] == "value-1999"
+
+
+def test_a_column_is_read_again_only_after_as_many_new_values_as_it_has_rows() -> None:
+    columns = LabelColumns(1024)
+    for row in range(1_000):
+        columns.set(row, {"name": f"n{row}"})
+    for number in range(4_000):
+        columns.set(number % 1_000, {"name": f"other-{number}"})
+        assert len(columns.column("name").values) <= 256 + 2 * 1_000
+    assert columns.reads <= 4

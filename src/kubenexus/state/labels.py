@@ -15,6 +15,7 @@ CodeColumn = NDArray[np.int32]
 _MOST_BYTES = 64 << 20
 _MOST_COLUMNS, _LEAST_COLUMNS = 4096, 64
 _MOST_POOLED = 8192
+_UNUSED_VALUES = 256  # values that no row has any more, and that a column may hold besides twice those it has
 _MOST_SHARED = 256  # labels of a row: those of one with more are hardly anybody else's
 
 
@@ -92,6 +93,8 @@ class LabelColumns:
                 rows_with[key] = rows_with.get(key, 0) + 1
             if key in columns:
                 columns[key].set(row, value)
+                if self._outgrown(key, columns[key]):
+                    del columns[key]  # read again when a rule needs it
         return True
 
     def column(self, key: str) -> LabelColumn:
@@ -100,7 +103,7 @@ class LabelColumns:
         was dropped because many other keys were asked for since. A key that no row has costs nothing, and drops none.
         """
         column = self._columns.get(key)
-        if column is None or len(column.values.names) > 1024 + 2 * len(self._of_row):
+        if column is None or self._outgrown(key, column):
             if not self._rows_with.get(key):
                 self._columns.pop(key, None)
                 return self._nowhere
@@ -109,6 +112,11 @@ class LabelColumns:
         elif len(self._columns) > _LEAST_COLUMNS // 2:
             self._columns.move_to_end(key)
         return column
+
+    def _outgrown(self, key: str, column: LabelColumn) -> bool:
+        """Whether the column holds too many values that no row has any more. To read it again takes a look at each
+        row, and that many new values have come since it was read."""
+        return len(column.values.names) > _UNUSED_VALUES + 2 * self._rows_with.get(key, 0)
 
     def _drop_old(self) -> None:
         """Those go that were not asked for the longest."""
