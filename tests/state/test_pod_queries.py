@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kubenexus.api.selectors import NOTHING, LabelSelector, LabelSelectorRequirement, compile_selector
+from kubenexus.api.selectors import EVERYTHING, NOTHING, LabelSelector, LabelSelectorRequirement, compile_selector
+from kubenexus.state import pod_queries
 from kubenexus.state.affinity_terms import PodSelectorTerm
 from kubenexus.state.footprint import footprint_of
 from kubenexus.state.labels import LabelColumns
@@ -22,12 +25,19 @@ def whoever_has(key: str) -> PodQuery:
     return (PodSelectorTerm(frozenset({"default"}), compile_selector(exists), NOTHING),)
 
 
+def about(operator: str, key: str, *values: str, namespace: str = "default", selecting: bool = False) -> PodQuery:
+    requirement = LabelSelectorRequirement(key=key, operator=operator, values=list(values))
+    selector = compile_selector(LabelSelector(match_expressions=[requirement]))
+    named = frozenset[str]() if selecting else frozenset({namespace})
+    return (PodSelectorTerm(named, selector, EVERYTHING if selecting else NOTHING),)
+
+
 def a_counter() -> PodCounter:
     return PodCounter(np.zeros(1, np.int64), LabelColumns(1))
 
 
-def running(**labels: str) -> PodRecord:
-    pod = a_pod("p", labels=labels)
+def running(namespace: str = "default", **labels: str) -> PodRecord:
+    pod = a_pod("p", namespace=namespace, labels=labels)
     return pod_record(pod, "n", PodStage.BOUND, footprint_of(pod))
 
 
@@ -49,7 +59,7 @@ class Asked:
 
     def _answers(self, term: PodSelectorTerm, record: PodRecord) -> bool:
         self.terms.append(term)
-        return term.selector.matches(record.labels)
+        return term.covers(record.namespace, {}) and term.selector.matches(record.labels)
 
 
 def test_a_pod_is_held_against_those_that_ask_for_a_label_it_has() -> None:
@@ -79,6 +89,108 @@ def test_a_new_question_is_heard_by_pods_like_those_before(question: PodQuery) -
     assert set(map(id, asked.moved_by(web))) == {id(first), id(second)}
 
 
+def crowded(queries: int = 200, keys: int = 15) -> Asked:
+    """Queries of one namespace, each about keys of its own that no pod has."""
+    asked = Asked()
+    for number in range(queries):
+        wanted = [LabelSelectorRequirement(key=f"k{number}-{i}", operator="DoesNotExist") for i in range(keys)]
+        selector = compile_selector(LabelSelector(match_expressions=wanted))
+        asked.ask((PodSelectorTerm(frozenset({"crowd"}), selector, NOTHING),))
+    return asked
+
+
+def test_queries_of_one_namespace_cost_pods_of_others_nothing() -> None:
+    asked = crowded()
+    mine = asked.ask(asking(app="a"))
+    assert asked.moved_by(running(app="a", tier="web")) == [mine]
+    assert len(asked.terms) == 1
+    assert [len(key) for key in asked.queries._moves] == [4], "and its key holds what queries see of its labels"
+
+
+def test_a_pod_is_kept_by_the_values_that_queries_tell_apart() -> None:
+    asked = Asked()
+    named, rest = asked.ask(asking(job="j7")), asked.ask(whoever_has("job"))
+    for number in range(100):
+        moved = asked.moved_by(running(job=f"j{number}"))
+        assert moved == ([rest, named] if number == 7 else [rest])
+    assert len(asked.queries._moves) == 2
+
+
+def test_what_is_kept_about_pods_is_bounded_by_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_queries, "_MAX_REMEMBERED", 500)
+    asked = Asked()
+    for number in range(50):
+        asked.ask(about("NotIn", "app", f"a{number}"))
+    for number in range(50):
+        assert len(asked.moved_by(running(app=f"a{number}"))) == 49
+        assert sum(len(key) + len(moved) for key, moved in asked.queries._moves.items()) <= 500
+
+
+def test_queries_about_new_keys_are_added_without_a_look_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, tidy = list[int](), PodQueries._tidy
+
+    def counting(queries: PodQueries) -> None:
+        looks.append(len(queries))
+        tidy(queries)
+
+    monkeypatch.setattr(PodQueries, "_tidy", counting)
+    asked = crowded()
+    assert len(asked.queries.keys) == 200 * 15
+    assert sum(looks) < 5 * 200
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seen"),
+    [
+        ({"app": "a"}, {"app": "a", "x": "1"}, False),
+        ({"x": "1"}, {"x": "2"}, False),
+        ({"app": "a"}, {"app": "b"}, True),
+        ({"app": "a"}, {}, True),
+        ({}, {"app": "a", "x": "1"}, True),
+    ],
+    ids=["another comes", "another changes", "changes", "goes", "comes"],
+)
+def test_a_change_of_labels_is_seen_if_a_query_is_about_one(
+    before: dict[str, str], after: dict[str, str], seen: bool
+) -> None:
+    asked = Asked()
+    asked.ask(asking(app="c"))
+    assert asked.queries.sees_change(before, after) is seen
+
+
+KEYS, VALUES, NAMESPACES = st.sampled_from("ab"), st.sampled_from("123"), st.sampled_from(["default", "other"])
+QUERIES = st.builds(
+    lambda operator, key, values, namespace, selecting: about(
+        operator, key, *(values if "In" in operator else ()), namespace=namespace, selecting=selecting
+    ),
+    st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]),
+    KEYS,
+    st.lists(VALUES, min_size=1, max_size=2, unique=True),
+    NAMESPACES,
+    st.booleans(),
+)
+
+
+@given(
+    st.lists(st.lists(QUERIES, min_size=1, max_size=2).map(lambda parts: sum(parts, ())), max_size=8),
+    st.lists(st.tuples(NAMESPACES, st.dictionaries(KEYS, VALUES)), max_size=6),
+)
+def test_a_pod_changes_the_counters_of_all_queries_that_select_it(
+    queries: list[PodQuery], pods: list[tuple[str, dict[str, str]]]
+) -> None:
+    asked = Asked()
+    for query in queries:
+        for namespace, labels in pods:
+            record = running(namespace, **labels)
+            selecting = {
+                id(counter)
+                for each, counter in asked.held.items()
+                if all(term.covers(namespace, {}) and term.selector.matches(labels) for term in each)
+            }
+            assert set(map(id, asked.moved_by(record))) == selecting
+        asked.ask(query)
+
+
 def test_what_nobody_asks_about_any_more_is_forgotten() -> None:
     """When half of those there are have come since the last look, at the latest."""
     asked = Asked()
@@ -89,8 +201,8 @@ def test_what_nobody_asks_about_any_more_is_forgotten() -> None:
     assert len(asked.queries) == 1
     for name in "bcd":
         asked.ask(asking(app=name))
-    assert asked.queries.keys == ("app",)
-    assert asked.queries._by_label.keys() == {("app", name) for name in "abcd"}
+    assert asked.queries.keys == {"app"}
+    assert asked.queries._by_place.keys() == {("default", "app", name) for name in "abcd"}
 
 
 def test_a_count_by_a_label_that_was_forgotten_is_made_anew() -> None:

@@ -84,7 +84,7 @@ class PodColumns:
         label that changed: the caller then removes the pod and adds it again."""
         if labels == record.labels:
             return True
-        if any(labels.get(key) != record.labels.get(key) for key in self._queries.keys):
+        if self._queries.sees_change(record.labels, labels):
             return False
         record.labels = labels
         if record.slot >= 0:

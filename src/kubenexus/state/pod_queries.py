@@ -1,35 +1,44 @@
-"""Questions about pods that somebody asks, each with the counter that answers it; and which of them a pod moves.
+"""Queries about pods, each with the counter that answers it; and which counters a pod changes.
 
-There may be thousands, one or two for each workload, and a pod moves a handful. Most ask for one certain label: only
-those whose label the pod has are looked at. What was found is remembered by the pod's namespace and the labels that
-questions ask about, so that a pod with a label of its own costs no more than its siblings.
+There may be thousands of queries, one or two for each workload, and a pod changes a handful of counters. Most queries
+concern one namespace and require one label: only those are checked whose namespace and label the pod has. The result is
+kept by the pod's namespace and by those of its labels that queries can see. So a pod with a label of its own costs no
+more than its siblings, and a query of one tenant costs pods of other tenants nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
-from kubenexus.api.selectors import Operator
+from kubenexus.api.selectors import NOTHING, Operator, Requirement
 from kubenexus.state.affinity_terms import PodSelectorTerm
 from kubenexus.state.pod_counter import PodCounter
 from kubenexus.state.pods import PodRecord, PodStage
 
 PodQuery = tuple[PodSelectorTerm, ...]  # pods that all of these terms select
 Label = tuple[str, str]
-_MOST_REMEMBERED = 4096
+_Place = tuple[str | None, str | None, str | None]  # namespace, key and value that a pod must have; None: any
+_MAX_REMEMBERED = 1 << 17  # labels and counters in all results that are kept: about 10 MB
+_NEEDS_LABEL = frozenset({Operator.IN, Operator.EXISTS, Operator.GT, Operator.LT})
+_COMPARES = frozenset({Operator.GT, Operator.LT})
 
 
 class PodQueries:
-    """Only the columns of pods write here. A counter lives while somebody outside holds on to it. `answers` says
-    whether a term means a pod."""
+    """Written only by `PodColumns`. A counter lives while an object outside refers to it. `answers` returns whether a
+    term selects a pod.
+
+    `_values` has, by label key, the values that queries distinguish; None: all of them. Until the next `_tidy` it also
+    has those of queries that are gone.
+    """
 
     def __init__(self, answers: Callable[[PodSelectorTerm, PodRecord], bool]) -> None:
         self._answers = answers
         self._counters: WeakValueDictionary[PodQuery, PodCounter] = WeakValueDictionary()
-        self._by_label: dict[Label | None, WeakValueDictionary[PodQuery, PodCounter]] = {}
+        self._by_place: dict[_Place, WeakValueDictionary[PodQuery, PodCounter]] = {}
         self._moves: dict[tuple[Any, ...], list[Any]] = {}
+        self._remembered = 0
         self._since_tidied = 0
-        self.keys: tuple[str, ...] = ()  # labels that questions ask about; for a while also some that they did
+        self._values: dict[str, set[str] | None] = {}
 
     def __len__(self) -> int:
         return len(self._counters)
@@ -37,49 +46,97 @@ class PodQueries:
     def __iter__(self) -> Iterator[tuple[PodQuery, PodCounter]]:
         return iter(list(self._counters.items()))
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """The label keys that queries are about; for a while also those of queries that are gone."""
+        return frozenset(self._values)
+
     def get(self, question: PodQuery) -> PodCounter | None:
         return self._counters.get(question)
 
     def add(self, question: PodQuery, counter: PodCounter) -> None:
+        """Takes time by the length of this query; by that of all, once as many have come as half of those there are."""
         self._counters[question] = counter
-        self._by_label.setdefault(_certain_label(question), WeakValueDictionary())[question] = counter
-        self._moves.clear()
+        self._by_place.setdefault(_place(question), WeakValueDictionary())[question] = counter
+        self.clear_matches()
+        self._see(question)
         self._since_tidied += 1
-        fresh = {key for term in question for key in term.selector.keys}.difference(self.keys)
-        if fresh or 2 * self._since_tidied >= len(self._counters):
+        if 2 * self._since_tidied >= len(self._counters):
             self._tidy()
 
     def clear_matches(self) -> None:
-        """Terms may mean other pods than before, as when a namespace has other labels."""
+        """Forgets which counters pods change, as when a namespace has other labels."""
         self._moves.clear()
+        self._remembered = 0
+
+    def sees_change(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+        """Whether some query may be about a label that differs."""
+        values = self._values
+        return any(key in values for key, _ in before.items() ^ after.items())
 
     def counters_for(self, record: PodRecord) -> list[Any]:
-        """Weak references to the counters this pod moves: remembering must not keep a counter alive."""
-        labels, waiting = record.labels, record.stage is PodStage.NOMINATED
-        key = (record.namespace, record.terminating, waiting, *[labels.get(k) for k in self.keys])
+        """Weak references to the counters that this pod changes: keeping the result must not keep a counter alive."""
+        waiting = record.stage is PodStage.NOMINATED
+        key = (record.namespace, record.terminating, waiting, *self._visible(record.labels))
         moved = self._moves.get(key)
         if moved is None:
-            if len(self._moves) >= _MOST_REMEMBERED:
-                self._moves.clear()
-            moved = self._moves[key] = [ref(counter) for counter in self._concerned(record)]
+            moved = [ref(counter) for counter in self._concerned(record)]
+            if self._remembered + len(key) + len(moved) > _MAX_REMEMBERED:
+                self.clear_matches()
+            self._remembered += len(key) + len(moved)
+            self._moves[key] = moved
         return moved
 
+    def _visible(self, labels: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+        """The labels as far as queries distinguish them; None for a value that none of them names."""
+        values = self._values
+        for key, value in labels.items():
+            if key in values:
+                named = values[key]
+                yield key, value if named is None or value in named else None
+
     def _concerned(self, record: PodRecord) -> Iterator[PodCounter]:
-        for label in (None, *record.labels.items()):
-            for question, counter in list(self._by_label.get(label, {}).items()):
-                if all(self._answers(term, record) for term in question):
-                    yield counter
+        needed: list[tuple[str | None, str | None]] = [(None, None)]
+        for key, value in record.labels.items():
+            if key in self._values:
+                needed += ((key, None), (key, value))
+        for label in needed:
+            for namespace in (None, record.namespace):
+                for question, counter in list(self._by_place.get((namespace, *label), {}).items()):
+                    if all(self._answers(term, record) for term in question):
+                        yield counter
+
+    def _see(self, question: PodQuery) -> None:
+        for wanted in _requirements(question):
+            if wanted.op in _COMPARES:
+                self._values[wanted.key] = None
+                continue
+            named = self._values.setdefault(wanted.key, set())
+            if named is not None:
+                named.update(wanted.values)
 
     def _tidy(self) -> None:
-        """What nobody asks about any more is forgotten. Not for each question: all of them are looked at."""
+        """Forgets what only queries that are gone were about."""
         self._since_tidied = 0
-        self._by_label = {label: asked for label, asked in self._by_label.items() if asked}
-        self.keys = tuple(sorted({key for asked in self._counters for term in asked for key in term.selector.keys}))
+        self._by_place = {place: asked for place, asked in self._by_place.items() if asked}
+        self._values = {}
+        for question in list(self._counters):
+            self._see(question)
+        self.clear_matches()
 
 
-def _certain_label(question: PodQuery) -> Label | None:
-    """A label that every pod must have to be counted, if there is one."""
-    return next((label for term in question if (label := required_label(term)) is not None), None)
+def _requirements(question: PodQuery) -> Iterable[Requirement]:
+    return (wanted for term in question for wanted in term.selector.requirements)
+
+
+def _place(question: PodQuery) -> _Place:
+    """A namespace and a label that each counted pod must have, as far as the query says so."""
+    named = (term.namespaces for term in question if len(term.namespaces) == 1 and term.namespace_selector == NOTHING)
+    namespace = next((only for namespaces in named for only in namespaces), None)
+    label = next((label for term in question if (label := required_label(term)) is not None), None)
+    if label is not None:
+        return namespace, *label
+    return namespace, next((wanted.key for wanted in _requirements(question) if wanted.op in _NEEDS_LABEL), None), None
 
 
 def required_label(term: PodSelectorTerm) -> Label | None:
