@@ -221,10 +221,10 @@ def test_after_five_minutes_a_refused_job_is_tried_whatever_happened() -> None:
     fixture.refuse("Room")
     assert fixture.queue.next_due() == 400.0
     fixture.clock.advance_to(399.9)
-    fixture.queue.flush()
+    fixture.queue._due_work.flush()
     assert fixture.queue.state(key) is QueueState.UNSCHEDULABLE
     fixture.clock.advance_to(400.0)
-    fixture.queue.flush()
+    fixture.queue._due_work.flush()
     assert fixture.queue.state(key) is QueueState.ACTIVE
 
 

@@ -20,7 +20,7 @@ Single-threaded, without I/O and without a clock of its own. The loop begins eac
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from kubenexus.base.clock import Clock
 from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
@@ -29,6 +29,7 @@ from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Retry, Verdict
 from kubenexus.queue.attempts import Attempts
 from kubenexus.queue.backoff_policy import BackoffPolicy
+from kubenexus.queue.due_work import DueWork
 from kubenexus.queue.enqueuer import FORCED, Enqueuer
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_classes import JobClasses
@@ -44,10 +45,10 @@ from kubenexus.queue.queue_metrics import (
 )
 from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.queue.queued_job import QueuedJob, QueueState, SchedulingAttempt
+from kubenexus.queue.signature_context import SignatureContext
 from kubenexus.queue.work_allowance import WorkAllowance
 
 ADDED = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD).label
-FLUSHED = "UnschedulableTimeout"
 
 
 def _any(job: Job) -> bool:
@@ -70,9 +71,8 @@ class SchedulingQueue:
         self._attempts = Attempts(self._job_classes, self._enqueuer, self.policy)
         self._profiles = self._enqueuer.profiles()
         self._numbers = 0
-        self._contexts = [profile.context for profile in self._profiles if profile.context is not None]
-        self._context = [context() for context in self._contexts]
-        self._selectors = self._selected()
+        self._signature_context = SignatureContext(self._profiles)
+        self._due_work = DueWork(self._job_classes, self._enqueuer, self.policy, clock, self._work_allowance)
 
     def now(self) -> float:
         """By its clock."""
@@ -137,7 +137,7 @@ class SchedulingQueue:
             for profile in self._profiles:
                 self._job_classes.happened(profile, event, cost)
                 self._enqueuer.happened(profile, event)
-            self._ask()
+            self._due_work.ask()
         if in_flight_events and (event.is_wildcard or any(profile.plugins_for(event) for profile in self._profiles)):
             in_flight_events.record(event, cost.size)
         return self._job_classes.woken - before
@@ -148,7 +148,8 @@ class SchedulingQueue:
         """The job whose turn it is; it is in flight until `done`, `bind_failed` or `delete`. None: none is ready, or
         more jobs had to be looked at than one call may (then `has_ready` still says yes). A job that is not admitted is
         set aside, with all of its kind in its namespace, until `release`."""
-        self._do_what_is_due()
+        self._check_signature_context()
+        self._due_work.run()
         now, signed = self._clock.now(), 0
         for _ in range(self.policy.batch):
             job_class = self._job_classes.next_active(now)
@@ -258,46 +259,8 @@ class SchedulingQueue:
         be called once in each turn of the event loop, however often `pop` is: all calls between two ticks share one
         allowance. What is left over is due at once (`next_due`)."""
         self._work_allowance.renew()
-        self._do_what_is_due()
-
-    def _do_what_is_due(self) -> None:
-        """What has its time comes first: events that never end must not keep backoffs from ending."""
         self._check_signature_context()
-        self._job_classes.sub_queues.apply_aging(self._work_allowance)
-        now = self._clock.now()
-        for heap in (self._job_classes.sub_queues.backoff, self._job_classes.sub_queues.error_backoff):
-            while self._work_allowance:
-                job_class = heap.first()
-                if job_class is None or job_class.backoff_until > now:
-                    break
-                self._work_allowance.spend()
-                self._job_classes.activate(job_class, "BackoffComplete")
-        self.flush()
-        self._ask()
-
-    def _ask(self) -> None:
-        """Whether what happened helps those that wait."""
-        now = self._clock.now()
-        self._job_classes.ask(self._work_allowance, now)
-        self._enqueuer.ask(self._work_allowance, now)
-
-    def flush(self) -> None:
-        """Wake what has been parked for five minutes, in case some hint was wrong; ask gates again that often."""
-        now = self._clock.now()
-        while self._work_allowance:
-            job_class = self._job_classes.sub_queues.oldest_unschedulable
-            if job_class is None or job_class.unschedulable_since + self.policy.flush_after > now:
-                break
-            self._job_classes.catch_up(job_class, now)
-            if job_class.state is QueueState.UNSCHEDULABLE:
-                self._job_classes.wake(job_class, FLUSHED, now)
-                job_class.after_timeout = True
-        while self._work_allowance:
-            queued = self._enqueuer.gated_jobs.first
-            if queued is None or queued.gate_checked_at + self.policy.flush_after > now:
-                break
-            self._work_allowance.spend(queued.pods)
-            self._enqueuer.recheck_gate(queued, FLUSHED, now)
+        self._due_work.run()
 
     def next_due(self) -> float | None:
         """When `tick` will have something to do; None if nothing but an event can change anything."""
@@ -404,18 +367,11 @@ class SchedulingQueue:
     def _check_signature_context(self) -> None:
         """If signatures mean something else now, who is alike has to be found out again; if refusals rest on something
         else, who is still refused."""
-        context = [context() for context in self._contexts]
-        if context != self._context:
-            self._context = context
+        change = self._signature_context.take_change()
+        if change.signatures:
             self._job_classes.sign_again()
-        selectors = self._selected()
-        if selectors != self._selectors:
-            self._selectors = selectors
-            for profile in self._profiles:
-                self._job_classes.happened(profile, WILDCARD_EVENT, event_cost(WILDCARD_EVENT))
-
-    def _selected(self) -> list[Hashable]:
-        return [profile.selectors() for profile in self._profiles if profile.selectors is not None]
+        for profile in self._profiles if change.refusals else ():
+            self._job_classes.happened(profile, WILDCARD_EVENT, event_cost(WILDCARD_EVENT))
 
 
 def _related(old: Job, new: Job) -> bool:

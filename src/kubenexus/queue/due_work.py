@@ -1,0 +1,66 @@
+"""The work of the queue that is due at a certain time, as far as the allowance of this turn of the loop goes."""
+
+from kubenexus.base.clock import Clock
+from kubenexus.queue.backoff_policy import BackoffPolicy
+from kubenexus.queue.enqueuer import Enqueuer
+from kubenexus.queue.job_classes import JobClasses
+from kubenexus.queue.queued_job import QueueState
+from kubenexus.queue.work_allowance import WorkAllowance
+
+FLUSHED = "UnschedulableTimeout"
+
+
+class DueWork:
+    """Ends backoffs, raises priorities by age, wakes what has waited for five minutes, and asks about events."""
+
+    def __init__(
+        self,
+        job_classes: JobClasses,
+        enqueuer: Enqueuer,
+        policy: BackoffPolicy,
+        clock: Clock,
+        work_allowance: WorkAllowance,
+    ) -> None:
+        self._job_classes = job_classes
+        self._enqueuer = enqueuer
+        self._policy = policy
+        self._clock = clock
+        self._work_allowance = work_allowance
+
+    def run(self) -> None:
+        """Does what is due. What has its time comes before events: these may never end."""
+        self._job_classes.sub_queues.apply_aging(self._work_allowance)
+        now = self._clock.now()
+        for heap in (self._job_classes.sub_queues.backoff, self._job_classes.sub_queues.error_backoff):
+            while self._work_allowance:
+                job_class = heap.first()
+                if job_class is None or job_class.backoff_until > now:
+                    break
+                self._work_allowance.spend()
+                self._job_classes.activate(job_class, "BackoffComplete")
+        self.flush()
+        self.ask()
+
+    def ask(self) -> None:
+        """Asks whether events help those that wait."""
+        now = self._clock.now()
+        self._job_classes.ask(self._work_allowance, now)
+        self._enqueuer.ask(self._work_allowance, now)
+
+    def flush(self) -> None:
+        """Wakes job classes that were refused five minutes ago, in case a hint was wrong; asks gates again that often."""
+        now = self._clock.now()
+        while self._work_allowance:
+            job_class = self._job_classes.sub_queues.oldest_unschedulable
+            if job_class is None or job_class.unschedulable_since + self._policy.flush_after > now:
+                break
+            self._job_classes.catch_up(job_class, now)
+            if job_class.state is QueueState.UNSCHEDULABLE:
+                self._job_classes.wake(job_class, FLUSHED, now)
+                job_class.after_timeout = True
+        while self._work_allowance:
+            queued = self._enqueuer.gated_jobs.first
+            if queued is None or queued.gate_checked_at + self._policy.flush_after > now:
+                break
+            self._work_allowance.spend(queued.pods)
+            self._enqueuer.recheck_gate(queued, FLUSHED, now)
