@@ -1,5 +1,5 @@
-"""The waiting room: jobs that wait, in which order, and what wakes those that were refused.
+"""The scheduling queue: which jobs wait, in which order, and which events make a refused job be tried again.
 
-It knows no nodes and no plugins. What a profile's plugins say about waiting (the order, the gates, which event may
-help whom, which pods are alike) reaches it as `QueueProfile`. Start with `room.py`.
+The package knows no nodes and no plugins. The rules of a profile's plugins (order, gates, hints about events, which
+pods are alike) come in as `QueueProfile`. Start with `scheduling_queue.py`.
 """

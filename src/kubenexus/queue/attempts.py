@@ -1,7 +1,7 @@
-"""A job's turn: from the moment it is taken out of its line until it is placed, or stands somewhere again.
+"""Scheduling attempts: from when a job is taken out of its job class until it is placed or back in the queue.
 
-While it is in flight it belongs to its line (`line.flying`), which is not forgotten, but it is not in it: what befalls
-the line meanwhile does not move it.
+A job in flight is counted by its job class (`JobClass.in_flight`), so the class is kept. The job is not among the
+members of the class: when the class moves to another sub-queue the job does not.
 """
 
 import msgspec
@@ -26,13 +26,13 @@ class Attempts:
         self._policy = policy
 
     def begin(self, queued: QueuedJob, job_class: JobClass, now: float) -> bool:
-        """Whether the head of a line takes off. If not it stands elsewhere afterwards, so looking for one that does
-        comes to an end."""
+        """Takes the first job out of its class and starts its attempt. Returns False if a gate is shut by now: the job
+        is gated then, so a caller that tries the next job comes to an end."""
         home = self._enqueuer.class_of(queued) if job_class.single_job else job_class
         home.in_flight += 1
         self._job_classes.remove(queued)
         verdict = self._enqueuer.pre_enqueue(queued, queued.job)
-        if verdict is not None:  # it was let in, but its gate was shut behind it
+        if verdict is not None:  # the gate was shut after the job had passed it
             home.in_flight -= 1
             self._job_classes.drop_if_empty(home)
             self._enqueuer.add_gated(queued, verdict, FAILURE, now)
@@ -42,8 +42,8 @@ class Attempts:
         return True
 
     def end(self, queued: QueuedJob, *, returns: bool = False) -> JobClass:
-        """It has landed, and stands nowhere yet. Returns the line it took off from; unless the job returns there, the
-        line may be forgotten."""
+        """Ends the attempt; the job is in no sub-queue yet. Returns the job class that it came from. `returns`: the
+        caller puts the job back there, so the class is kept even if it is empty."""
         self.in_flight_events.finish(queued.attempt_id)
         job_class, queued.job_class, queued.attempt_id = queued.require_class, None, 0
         job_class.in_flight -= 1
@@ -52,7 +52,7 @@ class Attempts:
         return job_class
 
     def succeeded(self, queued: QueuedJob, decision: Decision | None, now: float) -> QueueState:
-        """The job leaves; members that found no place wait on, as a job."""
+        """Ends an attempt that placed the job. Members without a node stay in the queue, as a job."""
         rest = _rest(queued.job, decision)
         job_class = self.end(queued)
         if decision is not None and decision.placed:
@@ -63,20 +63,20 @@ class Attempts:
         return self._enqueuer.enqueue(queued, FAILURE, now)
 
     def refused(self, queued: QueuedJob, decision: Decision, now: float) -> QueueState:
-        """The job goes back, and its line is refused with it, unless something happened that may help."""
+        """Puts a refused job back. Its class is refused with it, unless an event since the start may help."""
         job_class, events = queued.require_class, self.in_flight_events.events_since(queued.attempt_id)
         if (queued.changed or not self._job_classes.is_current(job_class)) and not self._enqueuer.is_same_class(
             queued, job_class
         ):
             self.end(queued)
-            return self._enqueuer.enqueue(queued, FAILURE, now)  # of another kind by now: the decision is not about it
+            return self._enqueuer.enqueue(queued, FAILURE, now)  # its signature changed: the decision is not about it
         woken = queued.activate_requested or events is None or self._helped(job_class, decision, events)
         queued.bind_failures, queued.changed, queued.activate_requested = 0, False, False
         self._job_classes.refuse(self.end(queued, returns=True), queued, decision, now, woken=woken)
         return queued.state
 
     def bind_failed(self, queued: QueuedJob, now: float) -> QueueState:
-        """The job is tried again after a backoff of its own; those like it have nothing to do with it."""
+        """Puts the job into backoff by itself. The other jobs of its class are not affected."""
         queued.bind_failures += 1
         if queued.attempts > 1:
             self._job_classes.retry_turns.retry_refused(queued.require_class)
@@ -87,7 +87,7 @@ class Attempts:
         return queued.state
 
     def _helped(self, job_class: JobClass, decision: Decision, events: list[ClusterEvent]) -> bool:
-        """Whether anything that happened meanwhile may change the decision."""
+        """Whether one of these events, which came during the attempt, may change the decision."""
         plugins = job_class.profile.with_hints(decision.diagnosis.refused_by)
         return plugins != (ANY_PLUGIN,) and self._job_classes.may_help(
             job_class, plugins, events, job_class.signature.sample_pods
@@ -95,7 +95,7 @@ class Attempts:
 
 
 def _rest(job: Job, decision: Decision | None) -> Job | None:
-    """The members that a placed job left behind. Its minimum is reached, so any of them may follow."""
+    """Returns the members without a node as a job; its minimum is 1, since the gang has reached its own."""
     if decision is None or not decision.placed:
         return None
     seated = {placement.uid for placement in decision.placements}

@@ -11,7 +11,7 @@ FLUSHED = "UnschedulableTimeout"
 
 
 class DueWork:
-    """Ends backoffs, raises priorities by age, wakes what has waited for five minutes, and asks about events."""
+    """Ends backoffs, raises priorities by age, wakes what has waited for five minutes, and checks for events."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class DueWork:
         self.ask()
 
     def ask(self) -> None:
-        """Asks whether events help those that wait."""
+        """Checks whether events help waiting jobs, and calls gates again that one may have opened."""
         now = self._clock.now()
         self._job_classes.ask(self._work_allowance, now)
         self._enqueuer.ask(self._work_allowance, now)
 
     def flush(self) -> None:
-        """Wakes job classes that were refused five minutes ago, in case a hint was wrong; asks gates again that often."""
+        """Wakes job classes that were refused five minutes ago, in case a hint was wrong. Calls gates that often."""
         now = self._clock.now()
         while self._work_allowance:
             job_class = self._job_classes.sub_queues.oldest_unschedulable

@@ -1,7 +1,7 @@
-"""How a job comes in, and what becomes of one that changes while it waits.
+"""Puts jobs into the queue, and moves jobs that change while they wait.
 
-A newcomer is asked about at the gates and then joins the line of its kind. A job that changes may have to change its
-line: whether that also means trying it again, the hints of those who refused it say, as in kube-scheduler.
+A new job passes the gates and then joins the job class of its signature. A job that changes may have to move to another
+class. Whether it is also tried again depends on the hints of the plugins that refused it, as in kube-scheduler.
 """
 
 import math
@@ -24,9 +24,9 @@ from kubenexus.queue.queued_job import QueuedJob, QueueState
 from kubenexus.queue.work_allowance import WorkAllowance
 
 FORCED = "ForceActivate"
-OTHERS = ""  # the key of the rules for jobs whose profile has none of its own
+OTHERS = ""  # the key of the rules for jobs of all other profiles
 UPDATED = EventResource.TARGET_POD.value + ActionType.UPDATE.label
-# A gang has other members, or needs them otherwise: whoever refused it refused another job.
+# A gang has other members, or another minimum or topology: the refusal was about another job.
 REGROUPED = ClusterEvent(EventResource.ANYTHING, ActionType.ALL, name="PodGroupUpdate")
 
 
@@ -55,7 +55,7 @@ class Enqueuer:
         return self._profile[OTHERS] if found is None else found
 
     def enqueue(self, queued: QueuedJob, event: str, now: float) -> QueueState:
-        """A job that stands nowhere: to a gate, or into the line of its kind."""
+        """Puts a job that is in no sub-queue among the gated jobs, or into its job class."""
         job = queued.job
         profile, priority = self.rules(job), job.priority
         queued.changed = queued.activate_requested = False
@@ -69,7 +69,7 @@ class Enqueuer:
         return job_class.state
 
     def sign_again(self, queued: QueuedJob, now: float) -> None:
-        """The first of an active line of old signatures goes to the line of its kind, by what they mean now."""
+        """Moves the first job of an active class with an outdated signature to the class of its present signature."""
         verdict = self.pre_enqueue(queued, queued.job)
         if verdict is not None:
             self._job_classes.remove(queued)
@@ -81,26 +81,26 @@ class Enqueuer:
         self._job_classes.add(queued, job_class, FORCED)
 
     def pre_enqueue(self, queued: QueuedJob, job: Job) -> Verdict | None:
-        """Returns why the job may not be tried: its hold, or what a PreEnqueue plugin says about one of its pods."""
+        """Returns why the job may not be tried: its hold, or the verdict of a PreEnqueue plugin; None if it may."""
         return queued.hold or self.rules(job).pre_enqueue(job)
 
     def class_of(self, queued: QueuedJob) -> JobClass:
-        """The line of the job's kind."""
+        """Returns the job class of the job's signature; makes it if there is none."""
         return self._job_classes.class_of(self._kind(queued, queued.job), self.rules(queued.job), queued.job.priority)
 
     def stands_with_others(self, queued: QueuedJob, job_class: JobClass) -> bool:
-        """Whether the job is late and stands in a line that is not for those alone: it moves when its turn comes."""
+        """Whether the job has to move to a class for postponed jobs, or for its namespace alone, before its attempt."""
         return (
             not job_class.single_job
             and self._postponed.kind(job_class.signature, queued).digest != job_class.signature.digest
         )
 
     def _kind(self, queued: QueuedJob, job: Job) -> JobSignature:
-        """What the job is like, in this form of it."""
+        """Returns the signature of the job."""
         return self._postponed.kind(self.rules(job).sign_job(job), queued)
 
     def is_same_class(self, queued: QueuedJob, job_class: JobClass) -> bool:
-        """Whether the job is still of the line's kind."""
+        """Whether the job still has the signature of the class."""
         return (
             self._job_classes.is_current(job_class)
             and self._kind(queued, queued.job).digest == job_class.signature.digest
@@ -112,18 +112,19 @@ class Enqueuer:
         self._queue_metrics.enter(QueueState.GATED, count_of_job(queued), event)
 
     def remove(self, queued: QueuedJob) -> None:
-        """The job stands nowhere any longer."""
+        """Takes the job out of its sub-queue."""
         if queued.gate_verdict is not None:
             self.gated_jobs.remove(queued)
             self._queue_metrics.leave(QueueState.GATED, count_of_job(queued))
-        elif queued.job_class is not None:  # else it failed on its way in
+        elif queued.job_class is not None:  # else an error ended its way in
             self._job_classes.remove(queued)
 
     def recheck_gate(self, queued: QueuedJob, event: str, now: float) -> None:
-        """Whether a gated job may come in now. It stays where it is if not, with the gate's latest reason."""
+        """Calls the gates of a gated job again. It leaves the gated jobs, or stays there with the latest verdict."""
         verdict = self.pre_enqueue(queued, queued.job)
         if verdict is None:
-            # The timestamps of its members tell from when a gang was complete, after a restart, too; no gate's do.
+            # When a gang was complete is known from the timestamps of its members, also after a restart. When a gate
+            # opened is not.
             if queued.gate_verdict is not None and queued.gate_verdict.plugin != COSCHEDULING:
                 queued.may_be_tried_from(math.inf, now)
             self.remove(queued)
@@ -132,7 +133,7 @@ class Enqueuer:
             self.gated_jobs.add(queued, self.rules(queued.job), verdict, now)
 
     def happened(self, profile: QueueProfile, event: ClusterEvent) -> None:
-        """An event may open gates: those that it may are to be asked again."""
+        """Notes the gated jobs whose gates this event may open; `ask` calls those gates again."""
         if event.is_wildcard:
             behind = [(queued, "") for queued in self.gated_jobs if self.rules(queued.job) is profile]
         else:
@@ -142,7 +143,7 @@ class Enqueuer:
                 self._to_ask.setdefault(queued, event.label)
 
     def ask(self, work_allowance: WorkAllowance, now: float) -> None:
-        """Ask gates again that an event may have opened; some now, the others when the allowance is renewed."""
+        """Calls gates again that an event may have opened; some now, the others when the allowance is renewed."""
         while work_allowance and self._to_ask:
             queued = next(iter(self._to_ask))
             event = self._to_ask.pop(queued)
@@ -198,10 +199,10 @@ class Enqueuer:
                 )
 
     def _move(self, queued: QueuedJob, job: Job, kind: JobSignature, helpful: ClusterEvent | None, now: float) -> None:
-        """To the line of another kind, with what is known of the former one."""
+        """Moves the job to the class of its new signature, with the refusal and the backoff of the former class."""
         former, job_class = queued.require_class, self._job_classes.class_of(kind, self.rules(job), job.priority)
         self._job_classes.inherit(job_class, former, now, woken=helpful is not None)
-        job_class.in_flight += 1  # not to be tidied away before the job stands in it
+        job_class.in_flight += 1  # not to be dropped before the job is in it
         active = former.state is QueueState.ACTIVE or (
             helpful is not None and job_class.state is QueueState.UNSCHEDULABLE
         )
@@ -215,12 +216,12 @@ class Enqueuer:
             self._job_classes.insert(queued, job_class, event)
 
     def order(self, queued: QueuedJob, job: Job) -> tuple[Any, ...]:
-        """By the profile's rule; ties by the order we heard of them."""
+        """Returns the sort key of the job: by the profile's rule, then by the order in which jobs were added."""
         return (*self.rules(job).order(job.priority, queued.added_at), queued.number)
 
 
 def _events(old: Job, new: Job) -> Iterator[ClusterEvent]:
-    """What happened to the job, told of its pods: some changed, some are new, some are gone."""
+    """Yields an event for each pod of the job that changed, is new or is gone."""
     if (old.minimum, old.topology, old.bound_nodes) != (new.minimum, new.topology, new.bound_nodes):
         yield REGROUPED
     before = {pod.metadata.uid: pod for pod in old.pods}

@@ -1,16 +1,17 @@
-"""Lines that wait for events, and the events that they have yet to be asked about.
+"""Job classes that wait for events, and the events that their hints have not been called for.
 
-An event is written down once for each plugin whose refusals it may overturn; the lines that the plugin refused are
-asked about it later, a bounded number in each turn of the loop (`queue.work_allowance`). One tenant can have 10,000
-lines, and to ask and wake all of them takes 0.4 s.
+An event is recorded once for each plugin whose refusals it may end. The hints for the classes that the plugin refused
+are called later, as many in each turn of the loop as the allowance permits (`queue.work_allowance`). One tenant can
+have 10,000 classes, and to check and wake all of them takes 0.4 s.
 
-    _lines    for each plugin of a profile, by share, the lines it refused: those asked the longest ago come first
-    _events   for each plugin of a profile, what some of its lines have yet to be asked about, with its number
-    _unheard  the shares with such lines, by priority
+    _lines    for each plugin of a profile, by share, the classes it refused: those checked the longest ago come first
+    _events   for each plugin of a profile, the numbered events that some of its classes have not been checked for
+    _unheard  the shares with such classes, by priority
+    _partly   for each share, the class that has been checked for some of its events
 
-A share is a priority in a namespace. Those of the highest priority are asked first, so that no job takes the room that
-an event gives to a job of more priority; shares of one priority take turns line by line, so that a namespace with
-10,000 lines does not delay one with a single line.
+A share is a priority in a namespace. Shares of the highest priority are checked first, so that no job takes capacity
+that an event gives to a job of higher priority. Shares of one priority take turns class by class, so that a namespace
+with 10,000 classes does not delay a namespace with a single one.
 """
 
 from bisect import bisect_right
@@ -25,8 +26,8 @@ from kubenexus.queue.object_events import WILDCARD_EVENT
 from kubenexus.queue.question_cost import EventCost
 from kubenexus.queue.queue_profile import ANY_PLUGIN, QueueProfile
 
-# Events that are kept for a plugin. A line that is further behind is woken without being asked: a useless attempt costs
-# about as much as a hundred answers, and a job must never miss what helps it.
+# Events that are kept for a plugin. A class that is further behind is woken without a question: a useless attempt costs
+# about as much as a hundred answers, and a job must never miss an event that helps it.
 MAX_EVENTS: Final = 4096
 MAX_BYTES: Final = 16 << 20  # that these events may weigh: 8,000 labels are 2 MB, and a pod can be relabelled for ever
 
@@ -52,28 +53,28 @@ class EventWaiters:
         self._lines: dict[_Key, dict[ClassShare, OrderedDict[JobClass, None]]] = {}
         self._events: dict[_Key, list[NumberedEvent]] = {}
         self._bytes: dict[_Key, int] = {}
-        self._partly: dict[ClassShare, JobClass] = {}  # asked about some events and not yet about all
+        self._partly: dict[ClassShare, JobClass] = {}
         self._unheard: dict[int, dict[ClassShare, None]] = {}
         self._count = 0
 
     def __bool__(self) -> bool:
-        """Whether any line waits for events."""
+        """Whether any job class waits for events."""
         return bool(self._lines)
 
     @property
     def has_unchecked(self) -> bool:
-        """Whether some line may have yet to be asked about something."""
+        """Whether some class may not have been checked for some event."""
         return bool(self._unheard)
 
     def waiting_for(self, profile: QueueProfile, plugin: str) -> Iterator[JobClass]:
-        """The lines that this plugin refused."""
+        """Yields the job classes that this plugin refused."""
         for job_classes in self._lines.get((profile, plugin), {}).values():
             yield from job_classes
 
-    # --- lines come and go ------------------------------------------------------------------------------------------
+    # --- classes come and go ----------------------------------------------------------------------------------------
 
     def add(self, job_class: JobClass) -> None:
-        """The line waits for events from now on; one that already does stays where it is."""
+        """Lets the class wait for events that come from now on. A class that waits already keeps its position."""
         for plugin in job_class.unschedulable_plugins:
             shares = self._lines.setdefault((job_class.profile, plugin), {})
             job_classes = shares.setdefault(job_class.share, OrderedDict())
@@ -96,7 +97,7 @@ class EventWaiters:
     # --- events -----------------------------------------------------------------------------------------------------
 
     def record(self, profile: QueueProfile, event: ClusterEvent, cost: EventCost = _NO_COST) -> None:
-        """Takes time by plugins and namespaces, not by lines."""
+        """Records an event. Takes time by plugins and namespaces, not by classes."""
         self._count += 1
         concerned = profile.plugins_for(event)
         for key, shares in self._lines.items():
@@ -106,11 +107,11 @@ class EventWaiters:
                     self._unheard.setdefault(share.priority, {})[share] = None
 
     def unchecked(self, job_class: JobClass) -> int:
-        """How many questions the class has yet to be asked for each of its sample pods, at most."""
+        """Returns how many questions are left for each sample pod of the class, at most."""
         return sum(len(events) - _position(events, job_class) for events in self._lists(job_class))
 
     def events_for(self, job_class: JobClass) -> Iterator[NumberedEvent]:
-        """What happened since the line was last asked and may concern it, by number."""
+        """Yields the events that the class has not been checked for and that may concern it, by number."""
         lists = [events[_position(events, job_class) :] for events in self._lists(job_class)]
         for numbered in lists[0] if len(lists) == 1 else merge(*lists, key=_number):
             event = numbered.event
@@ -122,8 +123,8 @@ class EventWaiters:
         return [self._events[key] for key in keys if key in self._events]
 
     def mark_partly(self, job_class: JobClass, number: int) -> None:
-        """The class was asked about all events up to this number. It goes on before the others of its share: these
-        stay in the order in which they were last asked about everything."""
+        """Notes that the class was checked for all events up to this number. It goes on before the others of its share,
+        which stay in the order in which they were last checked for everything."""
         job_class.last_event = number
         self._partly[job_class.share] = job_class
 
@@ -132,7 +133,7 @@ class EventWaiters:
             del self._partly[job_class.share]
 
     def mark_checked(self, job_class: JobClass) -> None:
-        """The line was asked about all that happened. If it still waits it comes last of its share."""
+        """Notes that the class was checked for all events. If it still waits it becomes the last of its share."""
         job_class.last_event = self._count
         self._end_partly(job_class)
         for plugin in job_class.unschedulable_plugins:
@@ -141,7 +142,7 @@ class EventWaiters:
                 job_classes.move_to_end(job_class)
 
     def next_class(self) -> JobClass | None:
-        """The line to be asked next; None: each knows all that happened, which is then forgotten."""
+        """Returns the class to be checked next; None: all are checked, and the events are dropped."""
         while self._unheard:
             priority = max(self._unheard)
             shares = self._unheard[priority]
@@ -149,7 +150,7 @@ class EventWaiters:
             del shares[share]
             job_class = self._behind(share)
             if job_class is not None:
-                shares[share] = None  # the others of this priority have a turn first
+                shares[share] = None  # behind the others of this priority
                 return job_class
             if not shares:
                 del self._unheard[priority]
@@ -158,8 +159,8 @@ class EventWaiters:
         return None
 
     def _behind(self, share: ClassShare) -> JobClass | None:
-        """A line of this share that has yet to be asked about something. Each plugin's lines are in the order in which
-        they were last asked, so that the first of them tells."""
+        """Returns a class of this share that has not been checked for some event. Each plugin's classes are in the
+        order in which they were last checked, so only the first has to be looked at."""
         if share in self._partly:
             return self._partly[share]
         for (profile, plugin), events in self._events.items():
@@ -177,7 +178,7 @@ class EventWaiters:
             self._forget_older(key, events)
 
     def _forget_older(self, key: _Key, events: list[NumberedEvent]) -> None:
-        """The older half, by number or by weight, becomes one event that may have been anything."""
+        """Replaces the older half, by number or by weight, by one wildcard event."""
         gone = freed = 0
         while gone < len(events) - self._limit // 2 or (
             self._bytes[key] - freed > self._max_bytes // 2 and gone < len(events)
@@ -193,5 +194,5 @@ def _number(numbered: NumberedEvent) -> int:
 
 
 def _position(events: list[NumberedEvent], job_class: JobClass) -> int:
-    """The position of the first event that the class has not been asked about."""
+    """Returns the position of the first event that the class has not been checked for."""
     return bisect_right(events, job_class.last_event, key=_number)

@@ -1,7 +1,7 @@
-"""Jobs at a gate: they may not even be tried until a plugin lets them in.
+"""Gated jobs: a PreEnqueue plugin does not admit them to scheduling.
 
-Most gates open when the pod itself is updated. Others wait for something else (a claim, the rest of a gang) and name
-the events; and every five minutes a gate is asked again, whatever it named.
+Most gates open when the pod itself is updated. Others wait for another object (a claim, the rest of a gang) and name
+its events. Every five minutes each gate is called again, also without an event.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from kubenexus.queue.queued_job import QueuedJob
 
 class GatedJobs:
     def __init__(self) -> None:
-        self._shut: dict[QueuedJob, tuple[QueueProfile, str]] = {}  # the one that was asked longest ago first
+        self._shut: dict[QueuedJob, tuple[QueueProfile, str]] = {}  # the one checked the longest ago first
         self._by_plugin: dict[tuple[QueueProfile, str], dict[QueuedJob, None]] = {}
 
     def __len__(self) -> int:
@@ -39,10 +39,10 @@ class GatedJobs:
                 del self._by_plugin[key]
 
     def gated_by(self, profile: QueueProfile, plugins: Iterable[str]) -> list[tuple[QueuedJob, str]]:
-        """The jobs that these plugins keep out, with the plugin."""
+        """Returns the jobs that these plugins keep out, each with the plugin."""
         return [(queued, plugin) for plugin in plugins for queued in self._by_plugin.get((profile, plugin), ())]
 
     @property
     def first(self) -> QueuedJob | None:
-        """The one that was asked longest ago."""
+        """The job whose gate was called the longest ago."""
         return next(iter(self._shut), None)

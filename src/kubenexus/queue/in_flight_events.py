@@ -1,12 +1,11 @@
-"""Jobs in flight, and what happened since they took off.
+"""The events that came while scheduling attempts were under way.
 
-A decision speaks of the cluster as it was when it was made. If the job then turns out to be refused, everything that
-happened in between may have been what it was waiting for, and no event must be lost. So events are kept as long as
-some job in flight took off before them, and not a moment longer: when the oldest lands, all before the next oldest's
-take-off is dropped.
+A decision is about the cluster as it was when the attempt began. If the job is refused, an event since then may be the
+one that helps, and none must be lost. So an event is kept while some attempt began before it. When the oldest attempt
+ends, all events before the start of the next oldest are dropped.
 
-A job that never lands (somebody forgot it) would keep them for ever. There is a limit; beyond it the oldest events go,
-and a job that took off before them is told that anything may have happened.
+An attempt that never ends would keep events for ever. There are limits by number and by weight: beyond them the oldest
+events are dropped, and for attempts that began before them `events_since` returns None. The job is tried again then.
 """
 
 from collections import Counter, deque
@@ -22,33 +21,33 @@ class InFlightEvents:
     def __init__(self, limit: int = LIMIT, max_bytes: int = MAX_BYTES) -> None:
         self._limit = limit
         self._max_bytes = max_bytes
-        self._marks: dict[int, int] = {}  # by turn, the oldest first: how many events had come at its take-off
+        self._marks: dict[int, int] = {}  # by attempt, the oldest first: how many events had come when it began
         self._events: deque[tuple[ClusterEvent, int]] = deque()
         self.weight = 0  # of all of them, in bytes
         self._dropped = 0
         self._turns = 0
 
     def __len__(self) -> int:
-        """How many are in flight."""
+        """How many attempts are under way."""
         return len(self._marks)
 
     @property
     def remembered(self) -> int:
-        """How many events are kept now: `inflight_events`."""
+        """How many events are kept now: the metric `inflight_events`."""
         return len(self._events)
 
     def by_label(self) -> Counter[str]:
-        """The same by what they are called."""
+        """The same by event label."""
         return Counter(event.label for event, _ in self._events)
 
     def start(self) -> int:
-        """Returns the number of this turn; there is no other like it."""
+        """Begins an attempt and returns its number, which is never used again."""
         self._turns += 1
         self._marks[self._turns] = self._dropped + len(self._events)
         return self._turns
 
     def record(self, event: ClusterEvent, size: int = 0) -> None:
-        """Keeps the event while a job is in flight. Beyond a limit the older half goes, by number or by weight."""
+        """Keeps the event while an attempt is under way. Beyond a limit the older half is dropped."""
         if not self._marks:
             return
         self._events.append((event, size))
@@ -60,7 +59,7 @@ class InFlightEvents:
                 self._drop(self._dropped + 1)
 
     def events_since(self, turn: int) -> list[ClusterEvent] | None:
-        """What came since that take-off; None if it was too much to remember."""
+        """Returns the events since the attempt began, or None if some were dropped."""
         mark = self._marks[turn]
         return (
             None if mark < self._dropped else [event for event, _ in islice(self._events, mark - self._dropped, None)]

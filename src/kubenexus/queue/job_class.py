@@ -1,7 +1,7 @@
-"""A line: jobs that are alike stand in one, oldest first, and it moves as a whole.
+"""A job class: the waiting jobs that have one signature, oldest first. It moves between sub-queues as a whole.
 
-Whatever refuses the first of them refuses them all, and whatever may help one may help all. So 100,000 waiting jobs of
-ten kinds are ten lines: a refusal, an event, the end of a backoff each move a line, not its jobs.
+A refusal of the first job is a refusal of all, and an event that may help one may help all. So 100,000 waiting jobs
+with ten signatures are ten classes: a refusal, an event or the end of a backoff moves a class, not each of its jobs.
 """
 
 from typing import Any, NamedTuple
@@ -16,21 +16,27 @@ from kubenexus.queue.queued_job import QueuedJob, QueueState
 
 
 class ClassShare(NamedTuple):
-    """Whose lines take turns when many are to be asked about an event."""
+    """Classes of different shares take turns when many have to be checked for an event."""
 
     priority: int
     namespace: str
 
 
 class JobClass:
-    """`decision` is the last refusal and `unschedulable_plugins` the plugins behind it; while it `refusal_holds`,
-    nothing has happened since that could change it, and whoever joins shares it. `single_job`: a line for a single job
-    that something befell which does not concern its kind. `in_flight` counts the members that are in flight; they are
-    not among `members`. `aging_slot` is its slot among those that gain urgency, `tried_slot` among those that have been
-    tried or have not. `refused_order` is the order of the job that was refused. `after_timeout`: nothing but time has
-    woken it since it was refused. `scope` is what its jobs were signed in. `set_aside_for` is the namespace for which
-    it waits, although it is active; `aside_slot` its slot there. `last_event` is the number of the last event that it
-    was asked about (`queue.event_waiters`); `was_asked`: hints have parsed its sample pods.
+    """Jobs with one signature, and their common state.
+
+    decision               the last refusal
+    unschedulable_plugins  the plugins that refused
+    refusal_holds          no event since could change the refusal: jobs that join share it
+    refused_order          the sort key of the job that was refused
+    after_timeout          only time has woken the class since it was refused
+    single_job             for one job by itself, after an event that does not concern others of its signature
+    members, in_flight     the waiting jobs, and how many more have an attempt under way
+    scope                  what the signature depends on besides the pods (`QueueProfile.scope`)
+    set_aside_for          the namespace whose backlog the class waits for, although it is active
+    last_event             the number of the last event that it was checked for (`queue.event_waiters`)
+    was_asked              hints have parsed its sample pods
+    slot, aging_slot, tried_slot, aside_slot   its slots in the heaps of `queue.sub_queues`
     """
 
     __slots__ = (
@@ -94,7 +100,7 @@ class JobClass:
 
     @property
     def question_cost(self) -> QuestionCost:
-        """What it costs to ask about an event: each of its sample pods is asked about. Counted when first needed."""
+        """What it costs to check an event for all sample pods. Counted when first needed."""
         if self._question_cost is None:
             self._question_cost = question_cost(self.signature.sample_pods)
         return self._question_cost
@@ -117,53 +123,53 @@ class JobClass:
 
     @property
     def tried(self) -> bool:
-        """Whether its first job has had a turn, by itself or as one of its kind, and has not been placed."""
+        """Whether its first job, or another one for it, had an attempt and was not placed."""
         head = self.head
         return self.refusals > 0 or (head is not None and head.attempts > 0)
 
     def urgency(self, now: float) -> int:
-        """The priority that its first job counts with now."""
+        """Returns the effective priority of its first job, which may rise by age."""
         head = self.head
         return self.priority if head is None else self.profile.effective_priority(self.priority, head.ready, now)
 
     def order(self, now: float) -> tuple[Any, ...] | None:
-        """Its place among the lines: that of its first job. All of them have one priority, and the oldest is the first
-        of them, however long each may have been behind a gate."""
+        """Returns the sort key of its first job, or None. All members have one priority, so the oldest is the first,
+        however long each was gated."""
         head = self.head
         return None if head is None else self.order_of(head, now)
 
     def order_of(self, queued: QueuedJob, now: float) -> tuple[Any, ...]:
-        """The place of one of its jobs among all, by the priority that it counts with now."""
+        """Returns the sort key of one of its jobs by its effective priority."""
         urgency = self.profile.effective_priority(self.priority, queued.ready, now)
         return (
             queued.order if urgency == self.priority else (*self.profile.order(urgency, queued.added_at), queued.number)
         )
 
     def next_priority_increase(self, now: float) -> float | None:
-        """When its place among the lines will be another one though nothing happens; None: never."""
+        """Returns when age will raise the priority of its first job; None: never."""
         head, aging = self.head, self.profile.aging
         return None if head is None or aging is None else aging.next_increase(self.priority, head.ready, now)
 
     @property
     def in_scope(self) -> bool:
-        """Whether signatures mean for its first job what they meant when the line was made. The jobs in it may be of
-        several namespaces, as long as none of these has anything that sets it apart."""
+        """Whether signatures mean for its first job what they meant when the class was made. Its jobs may be of several
+        namespaces while no term of other pods distinguishes these."""
         head = self.head
         return head is None or self.scope == self.profile.scope(head.job.pods[0])
 
     def concerns(self, queued: QueuedJob) -> bool:
-        """Whether the refusal that stands goes for this job, too. Room that is kept for a gang is kept from those that
-        come after it: of a job before the refused one that is not known."""
+        """Whether the refusal also applies to this job. Capacity reserved for a gang is kept from jobs that come after
+        it. Whether that is so for a job before the refused one is not known."""
         held_back = self.decision is not None and self.decision.diagnosis.held_back
         return not held_back or queued.order >= self.refused_order
 
     @property
     def waits_for_event(self) -> bool:
-        """Whether an event may change how things stand with it."""
+        """Whether an event may change the state of the class."""
         return bool(self.members) and (self.state is QueueState.UNSCHEDULABLE or self.refusal_holds)
 
     def record_refusal(self, decision: Decision) -> None:
-        """Remember who refused. Nobody is blamed for a failure, nor when there was nothing to refuse."""
+        """Records the plugins that refused; none of them for an error, or if the decision names none."""
         failed = decision.code.retry is Retry.SOON
         self.decision = decision
         self.unschedulable_plugins = self.profile.with_hints(() if failed else decision.diagnosis.refused_by)

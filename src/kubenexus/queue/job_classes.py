@@ -1,15 +1,15 @@
-"""How lines move.
+"""Moves job classes between the sub-queues.
 
                               refuse                          an event that helps, 5 minutes
                ┌───────────────────────────────▶ UNSCHEDULABLE ──────────────┐
                │                                                             ▼
     join ──▶ ACTIVE ◀──────────────────────────────────────── no ── still backing off?
                │  ▲                                                          │ yes
-               │  └── its time has come, or nothing else is to do ── BACKOFF ◀┘
+               │  └── the backoff ends, or nothing else is to do ─── BACKOFF ◀┘
                └────────────────────────────────────────────────────────▲
-                  refused, but something happened meanwhile that helps; or nobody is to blame
+                  refused, but an event came meanwhile that helps; or no plugin refused
 
-A line without waiting jobs is nowhere, and forgotten once none of its jobs is in flight.
+A class without waiting jobs is in no sub-queue, and is dropped once none of its jobs is in flight.
 """
 
 from collections.abc import Iterable
@@ -35,11 +35,11 @@ from kubenexus.queue.work_allowance import WorkAllowance
 
 FAILURE = "ScheduleAttemptFailure"
 SLOW = "SlowDecision"
-# Units of work (`queue.work_allowance`). A class that is further behind is woken without a question: to try a pod at
+# Units of work (`queue.work_allowance`). A class that is further behind is woken unchecked: an attempt for a pod at
 # its limits takes 50 ms, longer than 2,000 units of questions about it.
 MAX_BEHIND: Final = 2_000
-MAX_VISIT: Final = 100  # that one class takes before it is the turn of another share
-MAX_AT_ONCE: Final = 500  # for a class that has to know all before something else is done with it: 20 ms
+MAX_VISIT: Final = 100  # for one class, before a class of another share is checked
+MAX_AT_ONCE: Final = 500  # for a class that has to be checked for all events at once: 20 ms
 
 
 class JobClasses:
@@ -51,42 +51,43 @@ class JobClasses:
         self._policy = policy
         self._queue_metrics = queue_metrics
         self._by_kind: dict[bytes, JobClass] = {}
-        self.woken = 0  # lines that events woke, so far
+        self.woken = 0  # classes that events woke, so far
         self.retry_turns = RetryTurns(self.sub_queues)
 
     def __len__(self) -> int:
         return len(self._by_kind)
 
     def class_of(self, kind: JobSignature, profile: QueueProfile, priority: int) -> JobClass:
-        """The line of jobs of this kind, made if there is none."""
+        """Returns the class of this signature; makes it if there is none."""
         job_class = self._by_kind.get(kind.digest)
         if job_class is None or job_class.scope != profile.scope(kind.sample_pods[0]):
             job_class = self._by_kind[kind.digest] = JobClass(kind, profile, priority)
         return job_class
 
     def is_current(self, job_class: JobClass) -> bool:
-        """Whether new jobs of its kind would join this line: it is not one for a single job, nor of old signatures."""
+        """Whether new jobs of its signature would join this class: it is not for a single job, nor outdated."""
         return self._by_kind.get(job_class.signature.digest) is job_class
 
     def is_outdated(self, job_class: JobClass) -> bool:
-        """Whether signatures have changed since its first job joined it."""
+        """Whether signatures have changed since its first job joined."""
         return not job_class.single_job and not (self.is_current(job_class) and job_class.in_scope)
 
     # --- jobs come and go -----------------------------------------------------------------------------------------
 
     def add(self, queued: QueuedJob, job_class: JobClass, event: str) -> None:
-        """A job without a refusal of its own. It shares the line's if that stands, and else has the line tried."""
+        """Adds a job that was not refused itself. It shares the refusal of its class if that holds; else the class
+        becomes active."""
         if not job_class.refusal_holds and job_class.state is not QueueState.ACTIVE:
             self.activate(job_class, event)
         self.insert(queued, job_class, event)
 
     def insert(self, queued: QueuedJob, job_class: JobClass, event: str) -> None:
-        """A job takes its place in the line, wherever that is."""
+        """Adds a job to the class, in the sub-queue where the class is."""
         if job_class.refusal_holds and not job_class.concerns(queued):
             self.activate(job_class, event)
         job_class.push(queued)
         self._queue_metrics.enter(job_class.state, count_of_job(queued), event)
-        if job_class.head is queued:  # else the line stays where it is
+        if job_class.head is queued:  # else the order of the class does not change
             self.sub_queues.update(job_class)
 
     def remove(self, queued: QueuedJob) -> None:
@@ -96,7 +97,7 @@ class JobClasses:
         self.drop_if_empty(job_class)
 
     def replace_job(self, queued: QueuedJob, job: Job, order: tuple[Any, ...]) -> None:
-        """The job changed, but not so that it has to move to another line."""
+        """Replaces a job that changed and stays in its class."""
         job_class = queued.require_class
         self._queue_metrics.leave(job_class.state, JobCount(0, queued.pods - len(job.pods)))
         job_class.remove(queued)
@@ -109,14 +110,14 @@ class JobClasses:
     def split_off(
         self, queued: QueuedJob, job_class: JobClass, state: QueueState, until: float, event: str, refused_at: float
     ) -> None:
-        """A line for this job alone. Its kind is not concerned, and `job_class`, where it belongs, stays as it is."""
+        """Makes a class for this job alone. `job_class`, the class of its signature, is not changed."""
         apart = JobClass(job_class.signature, job_class.profile, job_class.priority, alone=True)
         apart.decision, apart.state, apart.backoff_until = job_class.decision, state, until
         apart.error_backoff, apart.unschedulable_since = state is QueueState.BACKOFF, refused_at
         self.insert(queued, apart, event)
 
     def drop_if_empty(self, job_class: JobClass) -> None:
-        """After a job left: an empty line has no refusal that anybody would share."""
+        """Drops or resets the class after a job left: an empty class has no refusal to share."""
         if job_class.members:
             self.sub_queues.update(job_class)
             return
@@ -130,14 +131,14 @@ class JobClasses:
         if not job_class.in_flight and self.is_current(job_class):
             del self._by_kind[job_class.signature.digest]
 
-    # --- lines move -----------------------------------------------------------------------------------------------
+    # --- classes move ---------------------------------------------------------------------------------------------
 
     def refuse(self, job_class: JobClass, queued: QueuedJob, decision: Decision, now: float, *, woken: bool) -> None:
-        """The first of a line was refused, and with it all. `woken`: something happened meanwhile that may help."""
+        """Puts back the refused job and parks its class. `woken`: an event came during the attempt that may help."""
         if job_class.refusals or queued.attempts > 1:
             self.retry_turns.retry_refused(job_class)
         self.catch_up(job_class, now)
-        if job_class.refusal_holds:  # another of them was refused while this one was in flight
+        if job_class.refusal_holds:  # another job was refused while this one was in flight
             job_class.refused_order = min(job_class.refused_order, queued.order)
             self.insert(queued, job_class, FAILURE)
             return
@@ -157,7 +158,7 @@ class JobClasses:
         self.sub_queues.update(job_class)
 
     def wake(self, job_class: JobClass, event: str, now: float) -> None:
-        """What refused the line may no longer hold. If nobody was to blame it still waits for its time."""
+        """Ends the refusal of the class. In backoff after an error the class stays there until its time."""
         if job_class.state is QueueState.UNSCHEDULABLE:
             self._shift(job_class, self._woken(job_class, now), event)
         elif job_class.refusal_holds:
@@ -168,7 +169,7 @@ class JobClasses:
         self._shift(job_class, QueueState.ACTIVE, event)
 
     def postpone(self, job_class: JobClass, until: float) -> None:
-        """Not to be tried before then, however idle we are. What refused it need not be what still does."""
+        """Puts the class into backoff until then, also while the queue is idle. Its refusal no longer holds."""
         self.sub_queues.remove(job_class)
         self._queue_metrics.leave(job_class.state, count_of_class(job_class))
         job_class.state, job_class.refusal_holds, job_class.error_backoff, job_class.backoff_until = (
@@ -181,8 +182,8 @@ class JobClasses:
         self.sub_queues.update(job_class)
 
     def inherit(self, job_class: JobClass, former: JobClass, now: float, *, woken: bool) -> None:
-        """A job changed and is of another kind now. If nothing is known of that kind, what is known of the former one
-        is the best guess; but it is no refusal that others of the new kind would share."""
+        """Gives a new class the decision and backoff of the class that its first job came from, which is the best
+        guess. It is no refusal that other jobs of the new signature would share."""
         self.catch_up(job_class, now)
         if job_class.members or job_class.in_flight:
             if job_class.state is QueueState.UNSCHEDULABLE and not job_class.refusal_holds:
@@ -205,22 +206,20 @@ class JobClasses:
         )
 
     def moves(self, job_class: JobClass) -> None:
-        """One of its jobs was placed: the next refusal is the first again."""
+        """Resets the backoff after one of its jobs was placed."""
         job_class.refusals = 0
         self.sub_queues.update(job_class)
 
-    # --- who is alike changes -------------------------------------------------------------------------------------
+    # --- signatures change ----------------------------------------------------------------------------------------
 
     def sign_again(self) -> None:
-        """Signatures mean something else now. A refusal is about all that were alike when it was made, so every line
-        stays where it is; but no job joins it any more, and when its turn comes its jobs find new lines, one by one
-        (`SchedulingQueue.pop`). To sign all that wait would take 0.5 s for 10,000, and any tenant can bring this
-        about."""
+        """Makes all classes outdated. A refusal is about all jobs that were alike when it was made, so each class stays
+        where it is. No job joins it any more, and `SchedulingQueue.pop` moves its jobs to new classes one by one. To
+        sign 10,000 waiting jobs at once would take 0.5 s, and any tenant can cause it."""
         self._by_kind = {}
 
     def continues(self, job_class: JobClass, former: JobClass) -> None:
-        """The first job of a line of old signatures goes to this one. If it is the first there, its kind has been
-        refused as often as before, and as long ago."""
+        """Copies refusals and times from an outdated class whose first job moves here, if this class is empty."""
         if not job_class.members and not job_class.in_flight:
             job_class.refusals, job_class.unschedulable_since, job_class.after_timeout = (
                 former.refusals,
@@ -228,16 +227,16 @@ class JobClasses:
                 former.after_timeout,
             )
 
-    # --- what happens in the cluster ------------------------------------------------------------------------------
+    # --- events ---------------------------------------------------------------------------------------------------
 
     def happened(self, profile: QueueProfile, event: ClusterEvent, cost: EventCost) -> None:
-        """Records an event. The job classes of this profile are asked about it later: `ask`."""
+        """Records an event; `ask` checks the classes of this profile for it later."""
         self.sub_queues.refused_by.record(profile, event, cost)
 
     def ask(self, work_allowance: WorkAllowance, now: float) -> None:
-        """Asks job classes about the events that they have not been asked about, and wakes those that one may help.
+        """Checks classes for the events that they have not been checked for, and wakes those that one may help.
 
-        Ends when the allowance is spent, also in the middle of the events of one class; goes on when it is renewed.
+        Ends when the allowance is spent, also in the middle of the events of one class. The next call goes on there.
         """
         while work_allowance:
             job_class = self.sub_queues.refused_by.next_class()
@@ -250,8 +249,8 @@ class JobClasses:
                 self._ask_some(job_class, min(MAX_VISIT, work_allowance.left), now)
 
     def catch_up(self, job_class: JobClass, now: float) -> None:
-        """Asks a class about all events, before something else is done with it: then it makes no difference to its
-        jobs how late it is asked. If that is too much work the class is woken without a question."""
+        """Checks a class for all events. Called before anything else is done with the class: then it makes no
+        difference to its jobs how late it is checked. If that is too much work the class is woken unchecked."""
         if not job_class.waits_for_event:
             return
         too_much = self._work_allowance.overdrawn and self.sub_queues.refused_by.unchecked(job_class)
@@ -259,8 +258,8 @@ class JobClasses:
             self._wake_unasked(job_class, now)
 
     def _ask_some(self, job_class: JobClass, most: int, now: float) -> bool:
-        """Asks about events, oldest first, until one helps or so many units are spent. Returns False if some are left;
-        one event is always asked about."""
+        """Checks events, oldest first, until one helps or so many units are spent. Returns False if some are left. At
+        least one event is checked."""
         refused_by, pods, cost = self.sub_queues.refused_by, job_class.signature.sample_pods, job_class.question_cost
         spent, done = cost.again if job_class.was_asked else cost.first, job_class.last_event
         for number, plugin, event, own in refused_by.events_for(job_class):
@@ -291,8 +290,8 @@ class JobClasses:
     def may_help(
         self, job_class: JobClass, plugins: tuple[str, ...], events: Iterable[ClusterEvent], pods: tuple[Pod, ...]
     ) -> bool:
-        """Whether one of the events may help one of these pods, which these plugins refused. True without an answer if
-        the questions would be too much work."""
+        """Whether one of the events may help one of these pods, which these plugins refused. True without calling hints
+        if these would be too much work."""
         profile, sampled = job_class.profile, pods is job_class.signature.sample_pods
         cost = job_class.question_cost if sampled else question_cost(pods)
         left = 0 if self._work_allowance.overdrawn else MAX_AT_ONCE
@@ -315,10 +314,10 @@ class JobClasses:
     def any_to_ask(self) -> bool:
         return self.sub_queues.refused_by.has_unchecked
 
-    # --- whose turn it is -----------------------------------------------------------------------------------------
+    # --- the next class -------------------------------------------------------------------------------------------
 
     def next_active(self, now: float) -> JobClass | None:
-        """The line whose first job is to be tried now."""
+        """Returns the class whose first job is to be tried now, or None."""
         job_class = self.retry_turns.next_active(now)
         if job_class is None and self._policy.pop_from_backoff:
             job_class = self.sub_queues.backoff.first()
@@ -331,7 +330,7 @@ class JobClasses:
         return QueueState.ACTIVE if at_once or job_class.backoff_until <= now else QueueState.BACKOFF
 
     def _shift(self, job_class: JobClass, state: QueueState, event: str) -> None:
-        """The whole line goes there, and its refusal no longer stands."""
+        """Moves the class to another sub-queue and ends its refusal."""
         self.sub_queues.remove(job_class)
         self._queue_metrics.leave(job_class.state, count_of_class(job_class))
         job_class.state, job_class.refusal_holds, job_class.error_backoff = state, False, False

@@ -1,9 +1,8 @@
-"""What an update amounts to: the events that a change of a node or a pod makes.
+"""Makes cluster events from changes of nodes and pods.
 
-An update says only "this is how it is now". Most change nothing that scheduling looks at (a kubelet is alive, a
-condition has a new timestamp) and make no event at all for a node, and one of no named kind for a pod. Each function
-tells the queue of one thing that happened; together with `queue.scheduling_queue` these are all that the watches need
-to call.
+An update from a watch has only the new object. Most updates change nothing that scheduling depends on (a heartbeat of
+the kubelet, a timestamp of a condition): for a node they make no event, for a pod one of no named kind. The watches
+call these functions and `queue.scheduling_queue`.
 """
 
 import msgspec
@@ -15,7 +14,7 @@ from kubenexus.api.resources import milli_requests
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
 
-# Wakes everybody: after a change that no plugin has a name for, such as another configuration.
+# Wakes all jobs, after a change that no plugin registers for, such as another configuration.
 WILDCARD_EVENT = ClusterEvent(EventResource.ANYTHING, ActionType.ALL, name="ForceActivate")
 
 _NO_RESOURCES: frozenset[str] = frozenset()
@@ -30,7 +29,7 @@ def node_gone(node: Node) -> ClusterEvent:
 
 
 def node_changed(old: Node, new: Node, delegated: frozenset[str] = _NO_RESOURCES) -> list[ClusterEvent]:
-    """One event for each kind of change. Being cordoned helps nobody and is none."""
+    """Returns one event for each kind of change. A cordon helps no job and makes no event."""
     actions = []
     if old.status.allocatable != new.status.allocatable and _offers(old) != _offers(new):
         actions.append(ActionType.UPDATE_NODE_ALLOCATABLE)
@@ -47,7 +46,7 @@ def node_changed(old: Node, new: Node, delegated: frozenset[str] = _NO_RESOURCES
 
 
 def pod_bound(pod: Pod) -> ClusterEvent:
-    """A pod got its node, by whoever's hand."""
+    """A pod was bound to a node, by this or another scheduler."""
     return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD, new=pod)
 
 
@@ -57,19 +56,19 @@ def pod_gone(pod: Pod) -> ClusterEvent:
 
 
 def pod_forgotten(pod: Pod, node: str) -> ClusterEvent:
-    """An assumed pod did not get its node after all: what it held there is free again."""
+    """An assumed pod was not bound: its requests on the node are free again."""
     held = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
     return pod_gone(held)
 
 
 def nomination_ended(pod: Pod) -> ClusterEvent:
-    """A waiting pod no longer claims the node it was nominated to (it is gone, or claims another). That frees room
-    for those who had to respect the claim: jobs of its priority and below."""
+    """A waiting pod is no longer nominated to its node (it is gone, or nominated to another). That frees capacity for
+    jobs of its priority and below."""
     return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, old=pod, max_priority=pod.spec.priority)
 
 
 def pod_changed(old: Pod, new: Pod, *, target: bool = False) -> list[ClusterEvent]:
-    """One event for each kind of change; `target` says that the pod itself is the one to be woken."""
+    """Returns one event for each kind of change; `target`: the pod itself is the waiting one."""
     resource = EventResource.TARGET_POD if target else EventResource.UNSCHEDULED_POD
     if new.spec.node_name:
         resource = EventResource.ASSIGNED_POD
@@ -93,12 +92,12 @@ def _pod_actions(old: Pod, new: Pod) -> list[tuple[ActionType, bool]]:
 
 
 def _more(this: dict[str, int], that: dict[str, int]) -> bool:
-    """Whether any amount is larger in this than in that, or missing there."""
+    """Whether any amount is larger in `this` than in `that`, or missing there."""
     return any(name not in that or amount > that[name] for name, amount in this.items())
 
 
 def _asks_alike(old: Pod, new: Pod) -> bool:
-    """Whether all that requests are counted from is the same, as after most updates: then nothing need be counted."""
+    """Whether all fields that requests are computed from are equal, as after most updates."""
     return _counted_from(old) == _counted_from(new)
 
 
@@ -110,7 +109,7 @@ def _counted_from(pod: Pod) -> tuple[object, ...]:
 
 
 def _asks(pod: Pod) -> dict[str, int]:
-    """What the pod takes, in thousandths, as kube-scheduler compares it; nothing if that cannot be read."""
+    """Returns the requests in thousandths, as kube-scheduler compares them; {} if they cannot be parsed."""
     try:
         return milli_requests(pod)
     except Malformed:
@@ -118,7 +117,7 @@ def _asks(pod: Pod) -> dict[str, int]:
 
 
 def _offers(node: Node) -> object:
-    """Amounts, so that 1000m and 1 are no change; the text itself if it cannot be read."""
+    """Returns amounts, so that 1000m and 1 are equal; the text itself if it cannot be parsed."""
     try:
         return allocatable(node)
     except Malformed:

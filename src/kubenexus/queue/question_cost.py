@@ -53,7 +53,7 @@ class EventCost(NamedTuple):
 
 
 def question_cost(pods: Iterable[Pod]) -> QuestionCost:
-    """Returns what it costs to ask about all these pods. Sums beyond `MAX_PRICE` are not exact."""
+    """Returns what it costs to check an event for all these pods. Sums beyond `MAX_PRICE` are not exact."""
     first = each = 0
     for pod in pods:
         counts = count_entries(pod)

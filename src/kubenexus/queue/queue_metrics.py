@@ -1,6 +1,6 @@
-"""How many jobs and pods are where, and how many came in by which event: what kube-scheduler's metrics tell.
+"""Counts of jobs and pods by sub-queue, and of those that came in by event: the values of kube-scheduler's metrics.
 
-Counted as lines move, so that reading it costs nothing; bounded, since there are only so many places and events.
+Counted when job classes move, so that a read is cheap. Bounded, since there are few states and event labels.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from kubenexus.queue.queued_job import QueuedJob, QueueState
 
 
 class JobCount(NamedTuple):
-    """`gangs` are those of the jobs that are more than a pod by itself."""
+    """A number of jobs, their pods, and how many of the jobs are gangs."""
 
     jobs: int
     pods: int
@@ -26,7 +26,7 @@ class PendingCount(NamedTuple):
 
 
 class IncomingCount(NamedTuple):
-    """So many jobs and pods came into a queue by an event: `queue_incoming_pods_total{queue, event}`."""
+    """How many jobs and pods came into a queue by an event: `queue_incoming_pods_total{queue, event}`."""
 
     queue: str
     event: str
@@ -48,8 +48,7 @@ class QueueMetrics:
         self._jobs[state] += amount.jobs
         self._pods[state] += amount.pods
         self._gangs[state] += amount.gangs
-        # A gated job counts as incoming to the unschedulable ones, as in kube-scheduler, which has no queue of its own
-        # for it.
+        # A gated job counts as incoming to the unschedulable ones, as in kube-scheduler, which has no queue for it.
         queue = QueueState.UNSCHEDULABLE if state is QueueState.GATED else state
         jobs, pods, gangs = self._incoming.get((queue, event), JobCount(0, 0))
         self._incoming[queue, event] = JobCount(jobs + amount.jobs, pods + amount.pods, gangs + amount.gangs)
@@ -60,15 +59,15 @@ class QueueMetrics:
         self._gangs[state] -= amount.gangs
 
     def waiting(self, state: QueueState) -> PendingCount:
-        """How many wait there now: `pending_pods{queue}`."""
+        """Returns how many jobs and pods have this state: `pending_pods{queue}`."""
         return PendingCount(self._jobs[state], self._pods[state])
 
     def gangs(self, state: QueueState) -> int:
-        """How many of those jobs are gangs: `queued_entities{queue, type}`."""
+        """Returns how many of those jobs are gangs: `queued_entities{queue, type}`."""
         return self._gangs[state]
 
     def drain(self) -> list[IncomingCount]:
-        """What came in since this was last asked."""
+        """Returns what came in since the last call."""
         found = [IncomingCount(state.value, event, *amount) for (state, event), amount in self._incoming.items()]
         self._incoming.clear()
         return found
@@ -83,7 +82,7 @@ def count_of_job(queued: QueuedJob) -> JobCount:
 
 
 class UnschedulableCount(NamedTuple):
-    """So many pods were refused by these plugins. `short`: for how many members of gangs there is no room."""
+    """How many pods these plugins refused. `short`: how many members of gangs found no capacity."""
 
     plugins: tuple[str, ...]
     profile: str
@@ -92,7 +91,7 @@ class UnschedulableCount(NamedTuple):
 
 
 def unschedulable_counts(job_classes: Iterable[JobClass], gated: Iterable[QueuedJob]) -> Iterator[UnschedulableCount]:
-    """Looks at every line, and at every job at a gate."""
+    """Yields a count for each refused job class and for each gated job."""
     for job_class in job_classes:
         if job_class.refusals and job_class.decision is not None:
             gang_diagnosis = job_class.decision.gang_diagnosis

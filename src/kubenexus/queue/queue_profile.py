@@ -1,7 +1,7 @@
-"""What a profile says about waiting: the order, the gates, which jobs are alike, and which event may help whom.
+"""The rules of a profile for waiting jobs: order, gates, signatures, and which event may help which pod.
 
-All of it is handed in. The queue asks here, never a plugin, so it can be tested with rules of three lines and knows
-nothing of nodes.
+All rules are passed in. The queue calls this class and never a plugin, so it knows no nodes and can be tested with
+rules of three lines.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from kubenexus.framework.profile import ProfilePlugins, is_built_in
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.queue.job_signature import JobSignature, Sign, sign_job
 
-# Stands for "nobody we know of" among those who refused a job: any event that interests some plugin may help it.
+# Stands for an unknown plugin among those that refused a job: any event that some plugin registers for may help it.
 ANY_PLUGIN = ""
 
 Wakes = Mapping[str, Sequence[ClusterEventWithHint]]
@@ -44,15 +44,17 @@ def _first_come(priority: int, since: float) -> tuple[float, ...]:
 
 
 class QueueProfile:
-    """One for each profile.
+    """The rules of one profile, for the whole queue.
 
-    `context` is whatever signatures depend on besides the pod (whom nodes are closed to, say): when it changes, each
-    job is signed again before it is next tried. It says who is alike, and lets no job in by itself: what does is an
-    event. `scope` is the same for the pods of one namespace (which terms of other pods may speak of them); it is part
-    of what `sign` returns, and jobs of other namespaces stay where they are. `selectors` is what refusals rest on that
-    no event tells of (what Services select by, where default constraints refuse): when it changes, all that were
-    refused are woken. `aging` says how waiting makes a job more urgent, if it does. `hints` counts what hints answered,
-    by plugin, event and answer; `failures` how often gates and orders failed, by plugin.
+    context    what signatures depend on besides the pod (the taints of nodes, say). When it changes each job is signed
+               again before its next attempt. It wakes no job: events do.
+    scope      the same for the pods of one namespace (which terms of other pods may select them). It is part of what
+               `sign` returns; jobs of other namespaces are not signed again.
+    selectors  what refusals depend on without an event (the selectors of Services, where default constraints refuse).
+               When it changes all refused jobs are woken.
+    aging      how the priority of a job rises while it waits, if it does
+    hints      counts the answers of hints by plugin, event and answer
+    failures   counts errors of gates and orders by plugin
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class QueueProfile:
         selectors: Callable[[], Hashable] | None = None,
         scope: Scope | None = None,
     ) -> "QueueProfile":
-        """Those of a profile's plugins, and of others who refuse."""
+        """Returns the rules of a profile's plugins; `also` has the events of refusals that come from no plugin."""
         sort = profile_plugins.queue_sort[0] if profile_plugins.queue_sort else None
         wakes = {**events_to_register(profile_plugins.plugins), **also}
         return QueueProfile(
@@ -99,8 +101,8 @@ class QueueProfile:
         )
 
     def order(self, priority: int, since: float) -> tuple[float, ...]:
-        """Jobs with smaller keys go first. A job that the profile's plugin cannot place goes first come, first served:
-        one key that cannot be compared would spoil the queue for all."""
+        """Returns the sort key of a job; smaller ones go first. If the plugin fails, by priority and age: a key that
+        cannot be compared would break the order of all jobs."""
         if self._sort is None:
             return _first_come(priority, since)
         try:
@@ -111,22 +113,22 @@ class QueueProfile:
             return _first_come(priority, since)
 
     def effective_priority(self, priority: int, since: float, now: float) -> int:
-        """The priority that a job of this age counts with now."""
+        """Returns the priority of a job of this age, raised by aging."""
         return priority if self.aging is None else self.aging.effective_priority(priority, since, now)
 
     def sign_job(self, job: Job) -> JobSignature:
-        """What the job is like. One that cannot be signed is like no other, and waits by itself."""
+        """Returns the signature of the job. A job that cannot be signed gets a signature of its own."""
         try:
             return sign_job(job, self._sign)
         except Exception:
             return sign_job(job, lambda pod: f"{pod.key} {pod.metadata.uid}".encode())
 
     def scope(self, pod: Pod) -> Hashable:
-        """What the signature of a pod depends on besides the pod, in its namespace."""
+        """Returns what the signature of a pod depends on in its namespace, besides the pod."""
         return None if self._scope is None else self._scope(pod.metadata.namespace)
 
     def pre_enqueue(self, job: Job) -> Verdict | None:
-        """The first verdict that keeps the job out, if any. One gated pod gates its job; a gate that fails is shut."""
+        """Returns the first verdict that gates the job, or None. One gated pod gates its job; so does an error."""
         for pod in job.pods:
             for plugin in self._gates:
                 try:
@@ -139,11 +141,11 @@ class QueueProfile:
         return None
 
     def with_hints(self, refused_by: Iterable[str]) -> tuple[str, ...]:
-        """Those of the plugins we have events for; NOBODY in place of the others, and if there are none."""
+        """Returns those plugins that have registered events; ANY_PLUGIN for the others, and if there are none."""
         return tuple(sorted({name if name in self._wakes else ANY_PLUGIN for name in refused_by})) or (ANY_PLUGIN,)
 
     def plugins_for(self, event: ClusterEvent) -> Mapping[str, tuple[QueueingHint | None, ...]]:
-        """The plugins whose refusals an event of this kind may overturn, with the hints that look closer."""
+        """Returns the plugins whose refusals an event of this kind may end, each with its hints."""
         kind = (event.resource, event.action)
         if kind not in self._concerned:
             matching = {
@@ -153,7 +155,7 @@ class QueueProfile:
         return self._concerned[kind]
 
     def may_help(self, blamed: Iterable[str], event: ClusterEvent, pods: Iterable[Pod]) -> bool:
-        """Whether the event may let any of these pods in, given who refused them."""
+        """Whether the event may help any of these pods, which these plugins refused."""
         if event.is_wildcard:
             return True
         concerned = self.plugins_for(event)
@@ -166,7 +168,7 @@ class QueueProfile:
         return False
 
     def _ask(self, plugin: str, hint: QueueingHint | None, event: ClusterEvent, pod: Pod) -> bool:
-        """A hint that fails says yes: a useless attempt costs less than a job that is never woken."""
+        """Calls a hint. One that fails counts as yes: a useless attempt costs less than a job that is never woken."""
         answer: Any = True
         try:
             answer = hint is None or bool(hint(pod, event))

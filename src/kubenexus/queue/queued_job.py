@@ -1,4 +1,4 @@
-"""A job in the waiting room, and the ticket it gets when its turn comes."""
+"""A job in the scheduling queue, and the scheduling attempt that `pop` returns for it."""
 
 import enum
 import math
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class QueueState(enum.Enum):
-    """Where a job is. The first four are values of the label `queue` in kube-scheduler's metrics."""
+    """The state of a job. The first four are values of the label `queue` in kube-scheduler's metrics."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"
@@ -25,12 +25,12 @@ class QueueState(enum.Enum):
     IN_FLIGHT = "in flight"
     GONE = "gone"
 
-    __hash__ = object.__hash__  # there is one of each, and they are keys of what is counted all the time
+    __hash__ = object.__hash__  # each is one object, and a key of counters in hot code
 
 
 class SchedulingAttempt(msgspec.Struct, frozen=True, gc=False):
-    """What `pop` hands out and `done` wants back. The number tells an old turn of a job that was deleted and made
-    again from the new one's. `after_timeout`: it is tried only because it has waited for so long."""
+    """Returned by `pop`, and passed to `done`. The id distinguishes it from an attempt for a deleted job of the same
+    key. `after_timeout`: the job is tried only because it waited for so long."""
 
     id: int
     job: Job
@@ -40,14 +40,16 @@ class SchedulingAttempt(msgspec.Struct, frozen=True, gc=False):
 
 
 class QueuedJob:
-    """One for each job, however many members it has. It stands in a line, or at a gate, or is in flight.
+    """One job, with any number of members. It is in a job class, gated, or in flight.
 
-    `added_at` is its age by the API server's timestamps, which orders jobs of one priority. `ready` is from when it may
-    be tried, which is what aging counts: not the time behind a gate (`opened` is when the last one opened), nor that of
-    a gang without all its members. `number` breaks ties: jobs made in the same second go in the order we heard of them,
-    every time. `bind_failures` counts binds that failed in a row; `activate_requested` is set when somebody wants the
-    job tried again while it is in flight, and `changed` when its pods changed meanwhile. `hold` is
-    why the job may not be tried although its gates are open: a gang waits for members.
+    added_at            its age by the API server's timestamps, which orders jobs of one priority
+    ready               from when it may be tried, for aging: without the time at a gate, and of an incomplete gang
+    opened              when its last gate opened
+    number              breaks ties: jobs created in the same second go in the order in which they were added
+    bind_failures       binds that failed in a row
+    activate_requested  `activate` was called while it was in flight
+    changed             its pods changed while it was in flight
+    hold                why it may not be tried although its gates are open: a gang lacks members, say
     """
 
     __slots__ = (
@@ -86,8 +88,8 @@ class QueuedJob:
         self.slot: Slot = []
 
     def may_be_tried_from(self, moment: float, now: float) -> None:
-        """The API server's timestamps say so; `math.inf`: a gate has just opened. What they said before is forgotten: a
-        gang that exchanges its members is as old as those it has, or an old gang could lend its age to new pods."""
+        """Sets from when the job may be tried; `math.inf`: a gate has just opened. Earlier values do not count: a gang
+        is as old as the members it has now, or an old gang could give its age to new pods."""
         if moment > now:
             self.opened = now
         self.ready = max(self.opened, min(moment, now))
@@ -102,7 +104,7 @@ class QueuedJob:
 
     @property
     def require_class(self) -> "JobClass":
-        """The line it stands in, or took off from."""
+        """The class that the job is in, or was in before its attempt."""
         if self.job_class is None:
             raise KubeNexusError(f"job {self.job.key} stands in no line")
         return self.job_class

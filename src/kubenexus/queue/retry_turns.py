@@ -1,18 +1,16 @@
-"""Whose turn it is: by order, and in turns where those that are refused again and again would take all there are.
+"""Chooses the next job class: by order, and alternating where retries in vain would take all attempts.
 
-By priority and age alone, jobs that were refused come before all that are younger whenever an event wakes them. A few
-thousand kinds that never fit, at 10 ms a decision, would keep newcomers waiting for ever. So, when a job that had been
-tried before was tried in vain once more,
+By priority and age alone, a refused job comes before all younger ones whenever an event wakes it. A few thousand
+classes that never fit, at 10 ms a decision, would keep new jobs waiting for ever. So, after a retry in vain,
 
-- the next turn that such a job would have goes to the first job that has never been tried, if that counts with at least
-  the priority of the other (without what the other gained by waiting);
-- the next turn after a turn by order that such a job does have goes to the one that kube-scheduler would try: of those
-  with the most priority the one that was refused the longest ago.
+- the next attempt of a retry goes to the first job that was never tried, if its effective priority is at least the
+  other's priority without aging;
+- after a retry by order, the next retry is the one that kube-scheduler would try: of those with the highest priority
+  the one refused the longest ago.
 
-Hence a job that has never been tried waits for one vain turn of a job of no more priority than its own, and one for
-each job before it that has never been tried, whatever was refused before. One that was refused waits for two vain turns
-for each refused job of at least its priority, and as many of those that have never been tried. While retries succeed,
-or none waits but those that are tried, the order is the only rule.
+Hence a job that was never tried waits for one vain retry of a job of no more priority, and for one more for each job
+before it that was never tried. A refused job waits for two vain attempts for each refused job of at least its priority,
+and for as many new jobs. While retries succeed, or only one kind of jobs waits, the order is the only rule.
 """
 
 from kubenexus.queue.job_class import JobClass
@@ -20,8 +18,8 @@ from kubenexus.queue.sub_queues import SubQueues
 
 
 class RetryTurns:
-    """`_passed`: a retry was in vain while a job waited that has never been tried. `_rotates`: one by order was, while
-    other retries waited. `_rotated` is the line that was chosen for that."""
+    """`_passed`: a retry was in vain while a job waited that was never tried. `_rotates`: a retry by order was in vain
+    while other retries waited. `_rotated`: the class that was chosen for that."""
 
     def __init__(self, sub_queues: SubQueues) -> None:
         self._sub_queues = sub_queues
@@ -29,7 +27,7 @@ class RetryTurns:
         self._rotated: JobClass | None = None
 
     def next_active(self, now: float) -> JobClass | None:
-        """The active line to be tried now, if there is one. Takes O(log n)."""
+        """Returns the active class to be tried now, or None. Takes O(log n)."""
         first, fresh = self._sub_queues.active.first(), self._sub_queues.fresh.first()
         if first is None or first is fresh:
             self._passed = False
@@ -43,7 +41,7 @@ class RetryTurns:
         return self._rotated
 
     def retry_refused(self, job_class: JobClass) -> None:
-        """A job of this line had been tried before, and was again without being placed."""
+        """Notes that a retry of this class was in vain."""
         self._passed = bool(self._sub_queues.fresh)
         self._rotates = job_class is not self._rotated and bool(self._sub_queues.retries)
         self._rotated = None

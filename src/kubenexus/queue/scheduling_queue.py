@@ -1,22 +1,21 @@
-"""The waiting room: every job that is to be placed is in exactly one place here, from the first we hear of it until it
-is placed or gone.
+"""The scheduling queue: each job has exactly one state here, from when it is first seen until it is placed or gone.
 
                     ┌───────────── GATED ◀──────────────┐
                     │ the gate opens                    │ a gate is shut
          add        ▼               pop                 │
-       ─────────▶ in a line ──────────────────────▶ IN FLIGHT ── done: placed ──▶ GONE
+       ───────▶ in a job class ───────────────────▶ IN FLIGHT ── done: placed ──▶ GONE
                    ▲     ▲                           │     │
-                   │     └────── done: refused ──────┘     │ failed: could not be bound
+                   │     └────── done: refused ──────┘     │ bind_failed
                    │                                       ▼
-                   └────────── backoff over ───── a line of its own
+                   └────────── backoff over ───── a class of its own
 
-A line is ACTIVE, in BACKOFF or UNSCHEDULABLE with all the jobs that stand in it: `queue.job_classes` has that part.
-`delete` leads to GONE from everywhere.
+A job class is ACTIVE, in BACKOFF or UNSCHEDULABLE with all its jobs (`queue.job_classes`). `delete` leads to GONE from
+each state.
 
-Single-threaded, without I/O and without a clock of its own. The loop begins each of its turns with `tick`, at
-`next_due` at the latest, calls `pop`, decides, and calls `done`; the watches call `add`, `delete` and
-`on_event`. Whatever changes the ledger in anybody's favour (a bind that failed, too) has to be told as an event
-(`queue.object_events`), or those it helps wait for the flush.
+Single-threaded, without I/O; the clock is passed in. The scheduling loop begins each turn with `tick`, at `next_due` at
+the latest, then calls `pop`, decides, and calls `done`. The watches call `add`, `delete` and `on_event`. Each change of
+the ledger that may help a waiting job (also a bind that failed) needs an event (`queue.object_events`). Without it the
+job waits for the flush.
 """
 
 from collections import Counter
@@ -52,12 +51,12 @@ ADDED = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD).label
 
 
 def _any(job: Job) -> bool:
-    """Every job is admitted."""
+    """Admits every job."""
     return True
 
 
 class SchedulingQueue:
-    """`profile` by the name of the profile (`spec.schedulerName`), those under "" for all other names."""
+    """The queue of all profiles. `profile` has their rules by name (`spec.schedulerName`); "" for all other names."""
 
     def __init__(self, profile: Mapping[str, QueueProfile], clock: Clock, policy: BackoffPolicy | None = None) -> None:
         self._queued_jobs: dict[str, QueuedJob] = {}
@@ -75,18 +74,17 @@ class SchedulingQueue:
         self._due_work = DueWork(self._job_classes, self._enqueuer, self.policy, clock, self._work_allowance)
 
     def now(self) -> float:
-        """By its clock."""
+        """Returns the time of the queue's clock."""
         return self._clock.now()
 
-    # --- what the API server says ---------------------------------------------------------------------------------
+    # --- jobs and events come in ----------------------------------------------------------------------------------
 
     def add(
         self, job: Job, since: float | None = None, ready: float | None = None, hold: Verdict | None = None
     ) -> QueueState:
-        """A job we did not know, or know in another form. `since`: how old it is, by the API server's timestamp;
-        `has_ready`: from when it may be tried, if that is later (`math.inf`: a gate has just opened); `hold`: why it
-        may not be tried, however its gates are. Should it fail,
-        nothing of the job is left behind."""
+        """Adds a job, or replaces it after a change. `since`: its age by the API server's timestamp. `ready`: from when
+        it may be tried, if that is later (`math.inf`: a gate has just opened). `hold`: why it may not be tried, however
+        its gates are. If this raises the job is removed."""
         try:
             return self._add(job, since, ready, hold)
         except BaseException:
@@ -97,17 +95,17 @@ class SchedulingQueue:
         self._check_signature_context()
         now, queued = self._clock.now(), self._queued_jobs.get(job.key)
         if not job.pods:
-            self.delete(job.key)  # its last member is gone
+            self.delete(job.key)
             return QueueState.GONE
         if queued is not None and _related(queued.job, job):
             queued.hold = hold
             if since is not None and not queued.attempt_id:
-                queued.added_at = since  # a gang is as old as the oldest of the members it has now, whoever comes first
+                queued.added_at = since  # a gang is as old as the oldest of the members it has now
             if ready is not None:
                 queued.may_be_tried_from(ready, now)
             return self._enqueuer.update(queued, job, now)
         if queued is not None:
-            self.delete(job.key)  # made again under the same name, and nobody told us of the delete
+            self.delete(job.key)  # created again under the same name, and the delete was not seen
         self._numbers += 1
         queued = self._queued_jobs[job.key] = QueuedJob(job, now if since is None else since, self._numbers, hold)
         if ready is not None:
@@ -117,7 +115,7 @@ class SchedulingQueue:
         return state
 
     def delete(self, key: str) -> bool:
-        """A job is gone: deleted, or bound by somebody else. Says whether it was here."""
+        """Removes a job that was deleted, or bound by another scheduler. Returns whether it was here."""
         queued = self._queued_jobs.pop(key, None)
         if queued is None:
             return False
@@ -128,8 +126,8 @@ class SchedulingQueue:
         return True
 
     def on_event(self, event: ClusterEvent) -> int:
-        """Something happened in the cluster. Returns how many lines were woken at once; asks once a line, not once a
-        job. Those for which the allowance of this turn is not enough are asked in the next ones (`tick`)."""
+        """Records an event and checks job classes for it, as far as the allowance of this turn goes; the others are
+        checked in the next turns (`tick`). Returns how many classes were woken at once."""
         in_flight_events, before = self._attempts.in_flight_events, self._job_classes.woken
         cost = event_cost(event)
         if self._job_classes.sub_queues.refused_by or self._enqueuer.gated_jobs:  # else no job waits for an event
@@ -142,12 +140,12 @@ class SchedulingQueue:
             in_flight_events.record(event, cost.size)
         return self._job_classes.woken - before
 
-    # --- what the loop does ---------------------------------------------------------------------------------------
+    # --- attempts -------------------------------------------------------------------------------------------------
 
     def pop(self, admits: Callable[[Job], bool] = _any) -> SchedulingAttempt | None:
-        """The job whose turn it is; it is in flight until `done`, `bind_failed` or `delete`. None: none is ready, or
-        more jobs had to be looked at than one call may (then `has_ready` still says yes). A job that is not admitted is
-        set aside, with all of its kind in its namespace, until `release`."""
+        """Starts an attempt for the next job, which is in flight until `done`, `bind_failed` or `delete`. None: no job
+        is ready, or this call looked at as many as it may (`has_ready` is still true then). A job that `admits` rejects
+        is set aside, with all of its class in its namespace, until `release`."""
         self._check_signature_context()
         self._due_work.run()
         now, signed = self._clock.now(), 0
@@ -180,14 +178,13 @@ class SchedulingQueue:
         return None
 
     def release(self, namespace: str, kinds: int) -> bool:
-        """So many kinds of jobs of this namespace that were set aside may be tried now. Returns whether some are left
-        aside."""
+        """Makes so many job classes of this namespace active that were set aside. Returns whether some are left."""
         self._job_classes.sub_queues.release(namespace, kinds)
         return namespace in self._job_classes.sub_queues.aside
 
     def done(self, attempt: SchedulingAttempt, decision: Decision | None = None) -> QueueState:
-        """The end of a turn. Without a decision there was nothing to decide (the pod is being deleted, or has a node):
-        the job leaves. So it does when it was placed, but for members that were not: they wait on, as a job."""
+        """Ends an attempt. A job that was placed is removed, except for members without a node, which stay as a job.
+        Without a decision there was nothing to decide (the pod terminates, or has a node): the job is removed."""
         queued, now = self._flying(attempt), self._clock.now()
         if queued is None:
             return QueueState.GONE
@@ -200,43 +197,43 @@ class SchedulingQueue:
         return state
 
     def bind_failed(self, attempt: SchedulingAttempt) -> QueueState:
-        """The job was placed, but that could not be carried out (the API server refused the bind, say). Nobody is to
-        blame and its kind is not concerned: this job alone is tried again, after a backoff of its own."""
+        """Ends an attempt whose bind failed. No plugin refused, and others of its class are not affected: this job
+        alone is tried again, after a backoff of its own."""
         queued = self._flying(attempt)
         return QueueState.GONE if queued is None else self._attempts.bind_failed(queued, self._clock.now())
 
     def postpone(self, key: str, until: float) -> None:
-        """A decision about this job took too long, here or in a process before this one. Neither it nor those like it
-        in its namespace are tried before `until`, and then after all others. The job need not be here yet."""
+        """Postpones a job whose decision took too long, in this process or one before it. The job and those of its
+        class in its namespace are not tried before `until`, and then after all others. It need not be here yet."""
         self._postponed.add(key, until, self._clock.now())
         queued = self._queued_jobs.get(key)
         if queued is not None:
             self._postponed.mark(queued)
 
     def in_time(self, key: str) -> None:
-        """A decision about this job took no longer than it should: it is one like all others again."""
+        """Ends the postponement of a job whose decision took no longer than it should."""
         self._postponed.forget(key, self._queued_jobs.get(key))
 
     @property
     def any_late(self) -> bool:
-        """Whether some job was postponed, and has not been decided in time since."""
+        """Whether some job is postponed."""
         return bool(self._postponed)
 
     def is_before(self, one: str, other: str) -> bool:
-        """Whether a job comes before another one now, both in flight or in a line; who is not here comes last."""
+        """Whether a job comes before another one now. A job that is gated or not here comes last."""
         first, second, now = self._queued_jobs.get(one), self._queued_jobs.get(other), self._clock.now()
         if first is None or second is None or first.job_class is None or second.job_class is None:
             return first is not None and first.job_class is not None
         return first.job_class.order_of(first, now) < second.job_class.order_of(second, now)
 
     def rank(self, key: str) -> tuple[int, tuple[float, ...]] | None:
-        """Its place by its own priority, then by age, however long it has waited: less comes first. Who may keep room
-        from whom is asked of this. None: it is not here, or at a gate."""
+        """Returns the position of a job by its own priority, then by age, without aging: less comes first. It decides
+        which gang may reserve capacity before which. None: the job is gated or not here."""
         queued = self._queued_jobs.get(key)
         return None if queued is None or queued.job_class is None else (-queued.job_class.priority, queued.order)
 
     def activate(self, key: str) -> QueueState:
-        """Have this very job tried now, whatever it waits for: its siblings are placed, say, or its victims gone."""
+        """Makes this job active by itself, also without an event: its siblings are placed, say, or its victims gone."""
         queued = self._queued_jobs.get(key)
         if queued is None:
             return QueueState.GONE
@@ -255,15 +252,14 @@ class SchedulingQueue:
     # --- time -----------------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Do what is due: end backoffs, flush, see who has waited longer, ask those that an event may have helped. To
-        be called once in each turn of the event loop, however often `pop` is: all calls between two ticks share one
-        allowance. What is left over is due at once (`next_due`)."""
+        """Renews the allowance and does what is due (`queue.due_work`). Called once in each turn of the event loop: all
+        calls of `pop` between two ticks share one allowance. Work that is left over is due at once (`next_due`)."""
         self._work_allowance.renew()
         self._check_signature_context()
         self._due_work.run()
 
     def next_due(self) -> float | None:
-        """When `tick` will have something to do; None if nothing but an event can change anything."""
+        """Returns when `tick` will have something to do; None: not before an event."""
         sub_queues, flush = self._job_classes.sub_queues, self.policy.flush_after
         times = [
             job_class.backoff_until
@@ -286,10 +282,10 @@ class SchedulingQueue:
         waits = bool(sub_queues.active) or (self.policy.pop_from_backoff and bool(sub_queues.backoff))
         return waits or (due is not None and due <= self._clock.now())
 
-    # --- what can be read off it -------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """All jobs, those in flight included."""
+        """The number of jobs, with those in flight."""
         return len(self._queued_jobs)
 
     def __contains__(self, key: str) -> bool:
@@ -300,7 +296,7 @@ class SchedulingQueue:
         return QueueState.GONE if queued is None else queued.state
 
     def job(self, key: str) -> Job | None:
-        """The job as it is now; a turn has it as it was when it was popped."""
+        """Returns the job as it is now; an attempt has it as it was when it was popped."""
         queued = self._queued_jobs.get(key)
         return None if queued is None else queued.job
 
@@ -309,7 +305,7 @@ class SchedulingQueue:
         return 0 if queued is None else queued.attempts
 
     def gate_verdict(self, key: str) -> Verdict | None:
-        """Why the job may not be tried, if it is at a gate."""
+        """Returns why the job is gated, or None."""
         queued = self._queued_jobs.get(key)
         return None if queued is None else queued.gate_verdict
 
@@ -319,39 +315,39 @@ class SchedulingQueue:
         return None if queued is None else queued.hold
 
     def last_decision(self, key: str) -> Decision | None:
-        """The last refusal of this job or of one like it: why it waits. It names the job that was tried."""
+        """Returns the last refusal of the job's class, which names the job that was tried; or None."""
         queued = self._queued_jobs.get(key)
         return None if queued is None or queued.job_class is None else queued.job_class.decision
 
     def same_class(self, key: str) -> list[str]:
-        """All that wait in the same line, this one included: what is decided for one has to be told to all."""
+        """Returns the keys of all jobs that wait in the same class, this one included: a decision is about all."""
         queued = self._queued_jobs.get(key)
         return [] if queued is None or queued.job_class is None else [each.job.key for each in queued.job_class.members]
 
     def pending(self, state: QueueState) -> PendingCount:
-        """How many jobs and pods are there: `pending_pods{queue}`."""
+        """Returns how many jobs and pods have this state: `pending_pods{queue}`."""
         return self._queue_metrics.waiting(state)
 
     def pending_gangs(self, state: QueueState) -> int:
-        """How many of those jobs are gangs."""
+        """Returns how many of those jobs are gangs."""
         return self._queue_metrics.gangs(state)
 
     def drain_incoming(self) -> list[IncomingCount]:
-        """How many came into each place by which event, since this was last asked: `queue_incoming_pods_total`."""
+        """Returns how many came into each queue by which event since the last call: `queue_incoming_pods_total`."""
         return self._queue_metrics.drain()
 
     def unschedulable_counts(self) -> Iterator[UnschedulableCount]:
-        """Why jobs wait, line by line: `unschedulable_pods`."""
+        """Yields why jobs wait, by job class: `unschedulable_pods`."""
         return unschedulable_counts(self._job_classes.sub_queues, self._enqueuer.gated_jobs)
 
     def in_flight_events(self) -> Counter[str]:
-        """What happened since the oldest job in flight took off: `inflight_events`."""
+        """Returns the events since the oldest attempt under way began, by label: `inflight_events`."""
         return self._attempts.in_flight_events.by_label()
 
-    # --- how it is kept -------------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------------------------
 
     def _rests(self, job_class: JobClass, queued: QueuedJob, now: float) -> bool:
-        """Whether the line whose turn it is has to wait, since its jobs take too long to decide."""
+        """Postpones the class if its jobs take too long to decide. Returns whether it did."""
         until = self._postponed.is_postponed(
             job_class, queued, now, alone=len(self._job_classes.sub_queues.active) == 1
         )
@@ -360,13 +356,12 @@ class SchedulingQueue:
         return until is not None
 
     def _flying(self, attempt: SchedulingAttempt) -> QueuedJob | None:
-        """The job whose turn it is, if it still is."""
+        """Returns the job of the attempt, or None if the attempt is not under way any more."""
         queued = self._queued_jobs.get(attempt.job.key)
         return queued if queued is not None and queued.attempt_id == attempt.id else None
 
     def _check_signature_context(self) -> None:
-        """If signatures mean something else now, who is alike has to be found out again; if refusals rest on something
-        else, who is still refused."""
+        """Makes job classes outdated if signatures mean something else now, and wakes all if refusals do."""
         change = self._signature_context.take_change()
         if change.signatures:
             self._job_classes.sign_again()
@@ -375,6 +370,6 @@ class SchedulingQueue:
 
 
 def _related(old: Job, new: Job) -> bool:
-    """Whether it is still the same job: a pod made again under its old name is another one."""
+    """Whether both are the same job: a pod that was created again under its old name is another one."""
     before = {pod.metadata.uid for pod in old.pods}
     return any(pod.metadata.uid in before for pod in new.pods)

@@ -1,4 +1,4 @@
-"""What job signatures and refusals depend on besides the pods: compared with the last look, since no event tells it."""
+"""What signatures and refusals depend on besides the pods: compared with the last look, since no event reports it."""
 
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple

@@ -1,14 +1,14 @@
-"""Where lines are: to be tried, backing off, or parked until something happens. Only bookkeeping, no rules.
+"""The sub-queues of job classes: active, in backoff, or unschedulable. Only bookkeeping, no rules.
 
-active    by the order of their first jobs: the next one to be tried is its least
-fresh     those of the active ones whose first job has never been tried, by the same order
-retries   the other active ones, by the profile's order of when they were refused: kube-scheduler's
-backoff   by the time their backoff ends, then by that order
-failing   the same, for those nobody is to blame for: not to be tried before the time, however idle we are
-parked    in the order they were parked, so that the first is the first to be flushed
-aside     the active ones that wait until their namespace is admitted again: by namespace, then as the active ones
-ripening  the active ones whose jobs gain urgency by waiting, by the time when they do
-watching  those that an event may wake
+active         by the order of their first jobs: the least is tried next
+fresh          the active classes whose first job was never tried, by the same order
+retries        the other active ones, by the profile's order of when they were refused: kube-scheduler's
+backoff        by the time when their backoff ends, then by order
+error_backoff  the same for classes that no plugin refused: not tried before that time, also by an idle queue
+unschedulable  in the order in which they were refused: the first is the first to be flushed
+aside          the active ones that wait until their namespace is admitted again: by namespace, then as the active ones
+aging          the active ones whose priority rises by waiting, by the time when it does
+refused_by     those that an event may wake
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,8 +36,8 @@ class SubQueues:
         self.refused_by = EventWaiters()
 
     def update(self, job_class: JobClass) -> None:
-        """Put the line where it says it is, by the order it now has. Called after anything about it changed; an empty
-        line is nowhere."""
+        """Puts the class into the sub-queue of its state, by its present order. Called after each change of the class.
+        An empty class is in no sub-queue."""
         if job_class.set_aside_for and (job_class.state is not QueueState.ACTIVE or not job_class.members):
             self._readmit(job_class)
         self._heaped(job_class)
@@ -48,7 +48,7 @@ class SubQueues:
         self._watch(job_class)
 
     def remove(self, job_class: JobClass) -> None:
-        """Take the line out of everything, because its place, or who is blamed, is about to change."""
+        """Takes the class out of all sub-queues, before its state or its plugins change."""
         self._readmit(job_class)
         if job_class.slot is not None:
             self._heap(job_class).remove(job_class.slot)
@@ -58,12 +58,12 @@ class SubQueues:
         self.refused_by.remove(job_class)
 
     def set_aside(self, job_class: JobClass, namespace: str) -> None:
-        """An active line is not to be tried until it is released."""
+        """Keeps an active class from being tried until it is released."""
         job_class.set_aside_for = namespace
         self._heaped(job_class)
 
     def release(self, namespace: str, lines: int) -> None:
-        """So many lines of this namespace may be tried, in their order."""
+        """Returns so many classes of this namespace to the active ones, in their order."""
         for _ in range(lines):
             heap = self.aside.get(namespace)
             job_class = None if heap is None else heap.first()
@@ -78,7 +78,7 @@ class SubQueues:
             job_class.set_aside_for = ""
 
     def _stand_aside(self, job_class: JobClass, order: tuple[Any, ...] | None) -> None:
-        """At this place among those of its namespace; None: no longer there."""
+        """Puts the class aside in this order among those of its namespace; None: takes it out."""
         heap = self.aside.setdefault(job_class.set_aside_for, Heap())
         if job_class.aside_slot is not None and job_class.aside_slot[0] != order:
             heap.remove(job_class.aside_slot)
@@ -89,18 +89,18 @@ class SubQueues:
             del self.aside[job_class.set_aside_for]
 
     def set_unschedulable_plugins(self, job_class: JobClass, plugins: Iterable[str]) -> None:
-        """These refused the line; where it is does not change."""
+        """Sets the plugins that refused the class; its sub-queue does not change."""
         self.refused_by.remove(job_class)
         job_class.unschedulable_plugins = tuple(sorted(plugins))
         self._watch(job_class)
 
     @property
     def oldest_unschedulable(self) -> JobClass | None:
-        """The one that was parked longest ago."""
+        """The class that was refused the longest ago."""
         return next(iter(self.unschedulable), None)
 
     def __iter__(self) -> Iterator[JobClass]:
-        """Every line that has waiting jobs."""
+        """Yields each class that has waiting jobs."""
         yield from self.active
         for job_classes in self.aside.values():
             yield from job_classes
@@ -109,7 +109,7 @@ class SubQueues:
         yield from self.unschedulable
 
     def apply_aging(self, work_allowance: WorkAllowance) -> None:
-        """Put lines where they belong whose jobs have waited longer now."""
+        """Sorts classes again whose priority has risen by age."""
         now = self._clock.now()
         while work_allowance:
             job_class = self.aging.first()
@@ -140,7 +140,7 @@ class SubQueues:
         job_class.slot = None if order is None else self._heap(job_class).push(order, job_class)
 
     def _enlist(self, job_class: JobClass, order: tuple[Any, ...] | None) -> None:
-        """Among those that have been tried, or those that have not. None: it is not active."""
+        """Puts the class into `retries` or `fresh`. None: it is not active."""
         heap = self.retries if job_class.tried else self.fresh
         if order is not None and heap is self.retries:
             order = job_class.profile.order(job_class.priority, job_class.unschedulable_since)
@@ -154,7 +154,8 @@ class SubQueues:
             job_class.tried_slot.append(heap)
 
     def _watch_age(self, job_class: JobClass, now: float) -> None:
-        """One that is looked at too early is only looked at again, so a slot is kept while it is early enough."""
+        """Notes when the priority rises. A class that is checked too early is only checked again, so an early slot is
+        kept."""
         grows = job_class.next_priority_increase(now) if job_class.state is QueueState.ACTIVE else None
         if grows is None or (job_class.aging_slot is not None and job_class.aging_slot[0] <= grows):
             return

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-# Units that work which cannot wait may take beyond the allowance: 20 ms. After that its questions are not asked.
+# Units that work which cannot wait may take beyond the allowance: 20 ms. After that it does without questions.
 MAX_DEBT: Final = 500
 
 

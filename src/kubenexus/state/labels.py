@@ -1,4 +1,4 @@
-"""Node labels as columns of codes. A column exists for each label key that some rule ever asked about."""
+"""Labels of nodes or pods as columns of codes, one column for each label key that a rule reads."""
 
 from collections import OrderedDict
 from typing import Any
@@ -10,13 +10,13 @@ from kubenexus.api.selectors import Operator, Requirement, parse_int64
 from kubenexus.base.intern import ABSENT, Interner
 
 CodeColumn = NDArray[np.int32]
-# Pods may ask for any key. There are as many columns as these bytes hold, and always more than one pod may ask for
-# (`framework.pod_limits`): so a decision never drops a column that it has asked for itself.
+# A pod may name any key. There are as many columns as these bytes hold, and always more than one pod may need
+# (`framework.pod_limits`): so a decision never drops a column that it reads itself.
 _MOST_BYTES = 64 << 20
 _MOST_COLUMNS, _LEAST_COLUMNS = 4096, 64
 _MOST_POOLED = 8192
 _UNUSED_VALUES = 256  # values that no row has any more, and that a column may hold besides twice those it has
-_MOST_SHARED = 256  # labels of a row: those of one with more are hardly anybody else's
+_MOST_SHARED = 256  # labels of a row: a row with more hardly shares them with others
 
 
 class LabelColumn:
@@ -38,8 +38,8 @@ class LabelColumn:
         self.codes = wider
 
     def numbers(self) -> tuple[Any, Any]:
-        """By code: whether the value is a number, and which. Read once, until there are more values: a pod may compare
-        with a thousand numbers, and a node's name be one of five thousand values."""
+        """Returns by code whether the value is a number, and which. Parsed once, until there are more values: a pod may
+        compare with a thousand numbers, and a node's name is one of five thousand values."""
         names = self.values.names
         if len(self._numbers[0]) != len(names):
             read = [None, *[parse_int64(name) for name in names[1:]]]
@@ -56,7 +56,7 @@ class LabelColumns:
         self._rows_with: dict[str, int] = {}  # how many rows have each key
         self._nowhere = LabelColumn(capacity)  # of every key that no row has
         self._pool: dict[str, str] = {}
-        self.reads = 0  # columns that were made, each by a look at every row
+        self.reads = 0  # columns that were built, each from all rows
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
@@ -67,11 +67,11 @@ class LabelColumns:
         return self._of_row[row] if row < len(self._of_row) else {}
 
     def rows_with(self, key: str) -> int:
-        """How many rows have a label of this key."""
+        """Returns how many rows have a label of this key."""
         return self._rows_with.get(key, 0)
 
     def set(self, row: int, labels: dict[str, str]) -> bool:
-        """Whether the labels are others than before."""
+        """Sets the labels of a row. Returns whether they changed."""
         while len(self._of_row) <= row:
             self._of_row.append({})
         before = self._of_row[row]
@@ -98,9 +98,9 @@ class LabelColumns:
         return True
 
     def column(self, key: str) -> LabelColumn:
-        """The column of a label key, made now if it was not asked for before. Codes mean something only together with
-        the column they came from: another is made when it holds too many values that no node has any more, or when it
-        was dropped because many other keys were asked for since. A key that no row has costs nothing, and drops none.
+        """Returns the column of a label key; builds it if there is none. Codes are valid only with the column that they
+        came from: another one is built when it held too many values that no row has any more, or when it was dropped
+        because many other keys were read since. A key that no row has costs nothing, and drops no column.
         """
         column = self._columns.get(key)
         if column is None or self._outgrown(key, column):
@@ -114,18 +114,18 @@ class LabelColumns:
         return column
 
     def _outgrown(self, key: str, column: LabelColumn) -> bool:
-        """Whether the column holds too many values that no row has any more. To read it again takes a look at each
-        row, and that many new values have come since it was read."""
+        """Whether the column holds too many values that no row has any more. To build it again takes time by rows, and
+        at least so many new values have come since it was built."""
         return len(column.values.names) > _UNUSED_VALUES + 2 * self._rows_with.get(key, 0)
 
     def _drop_old(self) -> None:
-        """Those go that were not asked for the longest."""
+        """Drops the columns that were read the longest ago."""
         most = max(_LEAST_COLUMNS, min(_MOST_COLUMNS, _MOST_BYTES // (4 * self._capacity)))
         while len(self._columns) > most:
             self._columns.popitem(last=False)
 
     def _read(self, key: str) -> LabelColumn:
-        """Also the way to drop values that no node has any more: nodes come and go, hostnames with them."""
+        """Builds a column from all rows, with only the values that rows have now."""
         self.reads += 1
         column = LabelColumn(self._capacity)
         code = column.values.code
@@ -134,14 +134,14 @@ class LabelColumns:
         return column
 
     def _one(self, text: str) -> str:
-        """One string object for equal strings: 5,000 nodes carry the same twenty keys."""
+        """Returns one string object for equal strings: 5,000 nodes have the same twenty keys."""
         if len(self._pool) > _MOST_POOLED:
             self._pool.clear()
         return self._pool.setdefault(text, text)
 
 
 def matching(wanted: Requirement, codes: Any, column: LabelColumn) -> Any:
-    """Where a requirement on a label holds: a comparison of codes."""
+    """Returns where a requirement on a label holds, by comparing codes."""
     match wanted.op:
         case Operator.EXISTS:
             return codes != ABSENT
@@ -153,7 +153,7 @@ def matching(wanted: Requirement, codes: Any, column: LabelColumn) -> Any:
             return _one_of(codes, [column.values.find(value) for value in wanted.values])
         case Operator.NOT_IN:
             return ~_one_of(codes, [column.values.find(value) for value in wanted.values])
-    # Comparing as numbers: each distinct value is judged once, then looked up.
+    # As numbers: each distinct value is compared once, then looked up.
     known, numbers = column.numbers()
     if wanted.number is None:
         return np.zeros(len(codes), np.bool_)
@@ -162,7 +162,7 @@ def matching(wanted: Requirement, codes: Any, column: LabelColumn) -> Any:
 
 
 def _one_of(codes: Any, wanted: list[int]) -> Any:
-    """A few comparisons are ten times quicker than NumPy's way with sets."""
+    """Returns where a code is one of these. A few comparisons are ten times quicker than `np.isin`."""
     if len(wanted) > 8:
         return np.isin(codes, wanted)
     found = codes == wanted[0] if wanted else np.zeros(len(codes), np.bool_)

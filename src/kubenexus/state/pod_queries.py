@@ -130,7 +130,7 @@ def _requirements(question: PodQuery) -> Iterable[Requirement]:
 
 
 def _place(question: PodQuery) -> _Place:
-    """A namespace and a label that each counted pod must have, as far as the query says so."""
+    """A namespace and a label that each counted pod must have, as far as the query requires one."""
     named = (term.namespaces for term in question if len(term.namespaces) == 1 and term.namespace_selector == NOTHING)
     namespace = next((only for namespaces in named for only in namespaces), None)
     label = next((label for term in question if (label := required_label(term)) is not None), None)

@@ -1,1 +1,1 @@
-"""Pods of gangs become jobs."""
+"""Turns the pods of gangs into jobs."""

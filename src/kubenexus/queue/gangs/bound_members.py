@@ -1,8 +1,8 @@
-"""How gangs stand whose members have nodes: which of them lack some, since when, and who could be let go.
+"""Gangs of which some members are bound: how many are missing, since when, and which members may be evicted.
 
-Told by the assembly; asked by `app.gangs.stale_gang_evictor`, which keeps gangs whole. What a restart must not forget
-is in the API server: when members were bound, and that a gang was complete once (the condition `GangComplete` of a few
-members, docs/adr/0012).
+Written by `queue.gangs.job_assembler`, read by `app.gangs.stale_gang_evictor`, which keeps gangs whole. What a restart
+must not lose is in the API server: when members were bound, and that a gang was complete once (the condition
+`GangComplete` of a few members, docs/adr/0012).
 """
 
 from collections.abc import Iterable
@@ -13,14 +13,16 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.base.timestamps import parse_timestamp
 
-# A condition of pods: their gang had all the members it needs on nodes.
+# A condition of pods: all members that their gang needs were bound.
 COMPLETE: Final = "scheduling.kubenexus.io/GangComplete"
-WITNESSES: Final = 3  # members of a gang that say so, on different nodes: one that is lost must not take it along
+WITNESSES: Final = (
+    3  # members of a gang with that condition, on different nodes: the loss of one must not lose the fact
+)
 
 
 class BoundMember(msgspec.Struct, frozen=True, gc=False):
-    """A member on a node, by the API server's word: since when, whether it has begun to run, and whether it says that
-    its gang was complete once."""
+    """A member that is bound according to the API server: since when, whether it has started, and whether it has the
+    condition that its gang was complete once."""
 
     pod: Pod
     since: float
@@ -37,13 +39,14 @@ class BoundMember(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def has_controller(self) -> bool:
-        """Whether a controller would make it again."""
+        """Whether a controller would create it again."""
         return any(owner.controller for owner in self.pod.metadata.owner_references)
 
 
 class IncompleteGang(msgspec.Struct, frozen=True, gc=False):
-    """A gang with fewer members on nodes than it needs. `was_complete`: once it had them all. `noticed` is when this
-    process first saw it incomplete. `patience`: seconds, None for the usual. `waits`: some member waits for a node."""
+    """A gang with fewer bound members than its minimum. `was_complete`: it had them all once. `noticed`: when this
+    process first saw it incomplete. `patience`: seconds, None for the default. `waits`: some member waits for a node.
+    """
 
     key: str
     title: str
@@ -55,9 +58,9 @@ class IncompleteGang(msgspec.Struct, frozen=True, gc=False):
     waits: bool = False
 
     def keeps(self, member: BoundMember) -> bool:
-        """Whether a member stays when the gang's time is over: it runs, and the gang was complete once. It also stays
-        if no member waits: then the others have finished, or no controller creates them again, and their place would
-        be of no use to the gang."""
+        """Whether a member stays when the gang is overdue: it runs, and the gang was complete once. It also stays if no
+        member waits: then the others have finished, or no controller creates them again, and an eviction would not help
+        the gang."""
         return member.started and (self.was_complete or not self.waits)
 
     @property
@@ -65,11 +68,11 @@ class IncompleteGang(msgspec.Struct, frozen=True, gc=False):
         return min(each.since for each in self.bound)
 
     def overdue_at(self, patience: float, chance: float) -> float:
-        """When its time is over. `chance`: the seconds for which the place of a lost member is held.
+        """Returns when the gang is overdue. `chance`: seconds for which the capacity of a lost member is held.
 
-        A gang that was complete became incomplete when it was noticed, and its replacement has its chance whatever the
-        patience is. One that never was became incomplete with its first bind; so did one that was and of which no
-        member is left that says so, hence a scheduler that has just started gives it that chance, too.
+        A gang that was complete became incomplete when it was noticed, and a replacement always has that chance. A gang
+        that never was complete became so with its first bind. So did one whose members with the condition are lost:
+        hence a scheduler that has just started gives it the chance, too.
         """
         if self.was_complete:
             return self.noticed + max(patience, chance)
@@ -77,7 +80,7 @@ class IncompleteGang(msgspec.Struct, frozen=True, gc=False):
 
 
 def bound_member(pod: Pod, slim: Pod) -> BoundMember | None:
-    """What counts of a pod that has a node; `stripped_pod` is what is kept of it."""
+    """Returns the bound member for a pod with a node, else None; `slim` is the part of the pod that is kept."""
     if not pod.spec.node_name:
         return None
     said = {each.type: each for each in pod.status.conditions if each.status == "True"}
@@ -87,7 +90,7 @@ def bound_member(pod: Pod, slim: Pod) -> BoundMember | None:
 
 
 def new_witnesses(bound: Iterable[BoundMember], asked: set[str]) -> list[BoundMember]:
-    """Who else of a complete gang is to say that it is. `asked` are the UIDs of those that were asked to."""
+    """Returns the members of a complete gang that need the condition. `asked`: UIDs of pods that are being patched."""
     says: dict[bool, list[BoundMember]] = {True: [], False: []}
     for each in bound:
         says[each.witness or each.uid in asked].append(each)

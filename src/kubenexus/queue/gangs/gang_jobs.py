@@ -1,7 +1,7 @@
-"""A gang as jobs for the waiting room: what its members come to, given who of them has a node. Pure.
+"""Builds the jobs of a gang from its members and their nodes. Pure functions.
 
-Members without a node wait as one job, however many they are. Those behind scheduling gates do not count as there, and
-wait as a job of their own. The members of a gang that is none (one is enough, anywhere) are jobs each by itself.
+All members without a node are one job. Members with scheduling gates do not count as present, and are a job of their
+own. The members of a trivial gang (minimum 1, no topology) are one job each.
 """
 
 import math
@@ -18,15 +18,15 @@ from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 
-COSCHEDULING: Final = "Coscheduling"  # who holds jobs back: the planner's name in a configuration
+COSCHEDULING: Final = "Coscheduling"  # the plugin of verdicts that hold jobs: the planner's name in a configuration
 INCOMPLETE: Final = "waiting for minCount pods from a gang to appear in scheduling queue"  # in kube-scheduler's words
 NAMED: Final = 3  # schedulers in a sentence
-MOST_MEMBERS: Final = 10_000  # to form a gang takes 8 us for each, in one go
+MOST_MEMBERS: Final = 10_000  # building a gang takes 8 us for each, in one go
 
 
 class GangMember(msgspec.Struct, frozen=True, gc=False):
-    """A live pod that belongs to a gang. `node` and `bound` are the API server's word; `since` when the pod was made;
-    `order` its place among the others; `ours` whether one of our profiles is to place it."""
+    """A live pod that belongs to a gang. `node` and `bound` are from the API server. `since`: when the pod was created.
+    `order`: its sort key among the members. `ours`: whether one of our profiles schedules it."""
 
     pod: Pod
     claim: GangDeclaration
@@ -40,18 +40,18 @@ class GangMember(msgspec.Struct, frozen=True, gc=False):
     def of(
         pod: Pod, claim: GangDeclaration, since: float | None, bound: BoundMember | None = None, *, ours: bool = True
     ) -> "GangMember":
-        """The most urgent stand first, then the oldest."""
+        """Returns a member; members sort by priority, then by age."""
         order = (-pod.spec.priority, math.inf if since is None else since, pod.metadata.name)
         return GangMember(pod, claim, since, "" if bound is None else bound.pod.spec.node_name, order, bound, ours)
 
 
-# Members in order, and for each the node it has by anybody's word: the API server's, or our own decision's.
+# Members in order, each with its node from the API server or from our own decision.
 MemberNodes = Sequence[tuple[GangMember, str]]
 
 
 class GangJobs(NamedTuple):
-    """The jobs by key, and why the gang may not be tried yet. `since` is the age of the oldest member that waits: what
-    the others have run does not count as waiting. `ready` is the age of the member that made it complete."""
+    """The jobs by key, and why the gang may not be tried yet. `since`: the age of the oldest waiting member; the run
+    time of others does not count. `ready`: the age of the member that made the gang complete."""
 
     jobs: dict[str, Job]
     hold: Verdict | None = None
@@ -82,15 +82,15 @@ def build_gang_jobs(gang: Gang, seated: MemberNodes, holes: tuple[str, ...] = ()
 
 
 def with_default_topology(gang: Gang, usual: TopologyRequest) -> Gang:
-    """What a configuration says of the namespace goes for gangs that say nothing of their own."""
+    """Returns the gang with the configured topology of its namespace, unless the gang declares its own."""
     return gang if gang.topology.explicit or gang.is_trivial else msgspec.structs.replace(gang, topology=usual)
 
 
 def incomplete_gang(
     gang: Gang, claim: GangDeclaration, seated: MemberNodes, *, was_complete: bool, noticed: float
 ) -> IncompleteGang | None:
-    """The gang, if only some of those it needs have a node. Members on their way to one count as there. Who placed them
-    does not matter, but only our own are named."""
+    """Returns the gang if only some of the members it needs have a node. Assumed members count as bound. Members of
+    other schedulers count, too, but only our own are listed."""
     bound = [member.bound for member, _ in seated if member.bound is not None and member.ours]
     if not bound or sum(bool(node) for _, node in seated) >= gang.minimum:
         return None
@@ -101,13 +101,14 @@ def incomplete_gang(
 
 
 def invalid_gang_jobs(key: str, seated: MemberNodes, problem: str) -> GangJobs:
-    """A gang of which nobody can tell how many it needs: it waits, with the reason."""
+    """Returns the job of a gang whose minimum cannot be read: it is held, with the reason."""
     waiting = tuple([member.pod for member, node in seated if member.ours and not node])
     return GangJobs({key: Job(key, waiting)} if waiting else {}, hold_verdict(problem), _oldest(seated))
 
 
 def too_many(key: str, members: Iterable[GangMember]) -> GangJobs:
-    """A gang that is larger than any may be. The first member that waits stands for all: they are not gone through."""
+    """Returns the job of a gang that has too many members. Its first waiting member represents all, so that the others
+    are not read."""
     first = next((member for member in members if member.ours and not member.node), None)
     jobs = {} if first is None else {key: Job(key, (first.pod,))}
     said = hold_verdict(f"gang has more than {MOST_MEMBERS} members, which is the limit")
@@ -119,8 +120,7 @@ def hold_verdict(sentence: str) -> Verdict:
 
 
 def _apart(gang: Gang, seated: MemberNodes) -> Verdict | None:
-    """Members of several schedulers, or of several profiles of ours, are no gang: each has rules of its own, and none
-    of them could place all."""
+    """Holds a gang whose members name several schedulers or profiles: none of these could place all members."""
     names = sorted({member.pod.spec.scheduler_name for member, _ in seated})
     if len(names) < 2:
         return None
@@ -143,6 +143,6 @@ def _oldest(seated: MemberNodes) -> float | None:
 
 
 def _completed(ages: list[float | None], needed: int) -> float | None:
-    """When the last one was made of as many as are needed, the oldest first; None if that is not known."""
+    """Returns when as many members as needed had been created; None if that is not known."""
     known = sorted(age for age in ages if age is not None)
     return known[max(needed, 1) - 1] if len(known) == len(ages) and len(known) >= max(needed, 1) else None

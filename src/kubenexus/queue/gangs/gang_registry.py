@@ -1,6 +1,6 @@
-"""The roll of gangs: who says that it belongs to which, which object each gang names, and which of them have changed.
+"""The registry of gangs: their members, the objects that they name, and which gangs have changed.
 
-Kept by the assembly, which asks here before it brings anything into the waiting room. Knows of no jobs.
+Written and read by `queue.gangs.job_assembler`, which builds jobs from it. Knows no jobs.
 """
 
 from collections.abc import Iterable
@@ -14,14 +14,14 @@ from kubenexus.api.gangs.resolver import declared_gang
 from kubenexus.queue.gangs.gang_jobs import GangMember
 
 MOST_KINDS: Final = 16  # of warnings about one gang: there are about ten, each for a few pairs of labels
-KIND_LENGTH: Final = 200  # characters of a warning that tell its kind: two names of labels have less
+KIND_LENGTH: Final = 200  # characters of a warning that identify its kind: two label keys are shorter
 MOST_NUMBERS: Final = 5  # in a sentence
 
 Named = tuple[str, str, str]  # an object: its kind, its namespace and its name
 
 
 class LeavingMember(NamedTuple):
-    """A member that is told to go: whether it had begun to run, and since when it was on its node."""
+    """A terminating member: whether it had started, and since when it was bound."""
 
     gang: str
     started: bool
@@ -29,12 +29,15 @@ class LeavingMember(NamedTuple):
 
 
 class GangState:
-    """One gang: its members, and the objects that they named. `entries` are the jobs that the waiting room has of it,
-    `told` the kinds of warnings that were given.
+    """One gang: its members, and the objects that they named.
 
-    `bound` counts members on nodes by the API server's word, `minimum` is how many it needs (0: not known yet).
-    `was_complete` until the last of them is gone; `noticed` is when it was first seen incomplete since then; `asked`
-    are the UIDs of members that were asked to say that it was complete.
+    entries       the keys of its jobs in the queue
+    told          the kinds of warnings that were reported
+    bound         how many members are bound according to the API server
+    minimum       how many it needs (0: not known yet)
+    was_complete  so many were bound once, and some still are
+    noticed       when it was first seen incomplete since then
+    asked         UIDs of members that get the condition `GangComplete`
     """
 
     __slots__ = (
@@ -60,14 +63,14 @@ class GangState:
         self.noticed: float | None = None
 
     def count(self, old: GangMember | None, new: GangMember | None) -> None:
-        """A member came, changed or left. A gang with no member left on a node is a new one."""
+        """Counts a member that came, changed or left. A gang without a bound member starts from the beginning."""
         self.bound += _on_node(new) - _on_node(old)
         if new is not None and new.bound is not None and new.bound.witness:
             self.was_complete = True
         self.settle(self.minimum)
 
     def settle(self, minimum: int) -> None:
-        """It needs so many."""
+        """Sets the minimum, and whether the gang is or was complete."""
         self.minimum = minimum
         if not self.bound:
             self.was_complete, self.noticed = False, None
@@ -76,17 +79,17 @@ class GangState:
             self.was_complete, self.noticed = True, None
 
     def in_order(self) -> dict[str, GangMember]:
-        """The most urgent first, then the oldest. Most of them stand in order since the last time."""
+        """Sorts the members by priority, then by age. Most are in order since the last call."""
         self.members = dict(sorted(self.members.items(), key=_order))
         return self.members
 
     def claims(self) -> list[GangDeclaration]:
-        """What its members say, each saying once."""
+        """Returns the different declarations of its members."""
         return list({id(each.claim): each.claim for each in self.members.values()}.values())
 
     def new_warnings(self, claims: Iterable[GangDeclaration]) -> list[str]:
-        """What is odd about these and was not told yet: each kind of warning once, whatever values it names, and so
-        many kinds. Members write the values, and could make as many texts as they like."""
+        """Returns warnings about these declarations that were not reported yet: each kind once, and a bounded number of
+        kinds. Tenants write the values in a warning, and could make any number of texts."""
         numbers = {claim.minimum for claim in claims}
         differ = _different(numbers) if len(numbers) > 1 else []
         fresh = []
@@ -99,7 +102,7 @@ class GangState:
 
 
 def _different(numbers: set[int]) -> list[str]:
-    """A sentence about minimums, with the least and the largest of them if they are many."""
+    """Returns a warning about different minimums, with the least and the largest of them if they are many."""
     shown = [str(number) for number in sorted(numbers)]
     text, more = ", ".join(shown), len(shown) - MOST_NUMBERS
     if more > 0:
@@ -108,8 +111,12 @@ def _different(numbers: set[int]) -> list[str]:
 
 
 class GangRegistry:
-    """`members` by pod, `gangs` by gang; `changed` are the gangs that are another one now, `grown` those that have so
-    many members more, also out of gates, and `edited` those of which so many members were changed otherwise."""
+    """All gangs. `members` by pod key, `gangs` by gang key.
+
+    changed  gangs that have to be built again
+    grown    by gang, how many members came, or came out of their gates
+    edited   by gang, how many members changed otherwise
+    """
 
     def __init__(self) -> None:
         self.members: dict[str, GangMember] = {}
@@ -120,12 +127,11 @@ class GangRegistry:
         self._named: dict[Named, dict[str, None]] = {}  # gangs by the object that they name
 
     def declaration(self, pod: Pod) -> GangDeclaration | None:
-        """What the pod says of its gang; not read again while it says the same. Raises Malformed.
+        """Returns the gang declaration of the pod; parsed again if labels or annotations changed. Raises Malformed.
 
-        Of a member that has a node only a slim pod is kept, without annotations, so it is read again: else one whose
-        annotations were taken away would seem unchanged. That is rare enough to cost little, and `add_member` has it
-        share its former claim if that is equal, so no gang is formed anew for it. What the spec names cannot change
-        while the UID stays the same.
+        Of a bound member only a slim pod is kept, without annotations, so its declaration is parsed each time: else
+        removed annotations would not be seen. That is rare. `add_member` then shares the former declaration if it is
+        equal, so the gang is not built again. The spec cannot change while the UID stays the same.
         """
         known = self.members.get(pod.key)
         if known is None:
@@ -135,14 +141,14 @@ class GangRegistry:
         return known.claim if same and not known.node and before.metadata.uid == now.uid else declared_gang(pod)
 
     def add_member(self, member: GangMember) -> None:
-        """New to its gang, or another than it was. Not to be called for one that is in another gang."""
+        """Adds a member, or replaces it. The caller removes it from another gang first."""
         key, gang = member.pod.key, member.claim.key
         old, gang_state = self.members.get(key), self.gangs.get(gang)
         if gang_state is None:
             gang_state = self.gangs[gang] = GangState()
         sibling = old or next(iter(gang_state.members.values()), None)
         if sibling is not None and sibling.claim == member.claim:
-            member = msgspec.structs.replace(member, claim=sibling.claim)  # ten thousand share one
+            member = msgspec.structs.replace(member, claim=sibling.claim)  # ten thousand members share one
         gang_state.members[key] = self.members[key] = member
         gang_state.count(old, member)
         ref = member.claim.ref
@@ -155,7 +161,7 @@ class GangRegistry:
             self.changed[gang] = None
         elif _matters(old, member):
             opened = old.pod.spec.scheduling_gates and not member.pod.spec.scheduling_gates
-            kept = self.grown if opened else self.edited  # a gate opens once, and edits must not use up its credit
+            kept = self.grown if opened else self.edited  # a gate opens once, and edits must not use up that credit
             kept[gang] = kept.get(gang, 0) + 1
 
     def remove_member(self, key: str) -> None:
@@ -165,35 +171,35 @@ class GangRegistry:
         gang_state = self.gangs[member.claim.key]
         del gang_state.members[key]
         gang_state.count(member, None)
-        gang_state.entries.pop(key, None)  # of a pod by itself, which whoever called us takes out of the room
+        gang_state.entries.pop(key, None)  # of a trivial gang's pod; the caller removes the job from the queue
         self.changed[member.claim.key] = None
 
     def remove_gang(self, gang: str) -> None:
-        """The last member is gone, and nothing is left to remember: who takes the name starts afresh."""
+        """Drops a gang without members. A later gang of the same name starts from the beginning."""
         for named in self.gangs.pop(gang).names:
             del self._named[named][gang]
             if not self._named[named]:
                 del self._named[named]
 
     def group_changed(self, kind: str, key: str) -> None:
-        """A PodGroup or a Workload was made, changed or deleted."""
+        """Marks the gangs that name a PodGroup or Workload which was created, changed or deleted."""
         namespace, _, name = key.partition("/")
         self.changed.update(self._named.get((kind, namespace, name), {}))
 
     def kind_changed(self, kind: str) -> None:
-        """Objects of a kind can no longer be listed, or can be again."""
+        """Marks the gangs that name objects of a kind which can no longer be listed, or can be again."""
         for named, gangs in self._named.items():
             if named[0] == kind:
                 self.changed.update(gangs)
 
     def mark_changed(self, gang: str) -> None:
-        """Something else about a gang has changed, if there is one."""
+        """Marks a gang as changed, if it exists."""
         if gang in self.gangs:
             self.changed[gang] = None
 
     def leaving(self, key: str) -> LeavingMember | None:
-        """A pod that has a node and is told to go, if others of its gang have one, too, and the gang was complete: any
-        pod may name a node and a gang, and what never was complete has lost nothing."""
+        """Returns a bound member that terminates, if other members are bound and the gang was complete; else None. Any
+        pod may name a node and a gang, and a gang that never was complete has lost nothing."""
         member = self.members.get(key)
         if member is None or member.bound is None or not member.ours:
             return None
@@ -209,7 +215,7 @@ class GangRegistry:
             self.gangs[member.claim.key].asked.discard(pod.metadata.uid)
 
     def latest(self, pod: Pod) -> Pod:
-        """The pod as it was last seen: a job keeps it as it was when something about it mattered."""
+        """Returns the pod as last seen; a job keeps it as it was when its gang was last built."""
         member = self.members.get(pod.key)
         return pod if member is None or member.pod.metadata.uid != pod.metadata.uid else member.pod
 
@@ -223,15 +229,15 @@ def _order(named: tuple[str, GangMember]) -> tuple[int, float, str]:
 
 
 def _urgent(old: GangMember, new: GangMember) -> bool:
-    """Whether a member was lost, has got a node, or has begun to run: what users cannot do at will."""
+    """Whether a member was lost, was bound or has started: what users cannot repeat at will."""
     if old.node != new.node or old.pod.metadata.uid != new.pod.metadata.uid:
         return True
     return old.bound is not None and new.bound is not None and old.bound.started != new.bound.started
 
 
 def _matters(old: GangMember, new: GangMember) -> bool:
-    """Whether the gang is another one now. What is written about a pod that waits (by us, a thousand times) is not, nor
-    what is written about one that runs, but for its gang."""
+    """Whether the gang has to be built again. Not for conditions of a waiting pod, which the scheduler itself writes
+    often, nor for changes of a running pod, except of its declaration."""
     if old.claim is not new.claim:
         return True
     if old.bound is not None and new.bound is not None:
