@@ -48,7 +48,6 @@ class NamespaceBacklog:
         self._pool_sizes: Counter[str] = Counter()  # namespaces
         self._held: set[str] = set()  # namespaces with jobs that were not admitted
         self._freed: set[str] = set()  # of these, those that may be tried again
-        slots.speed_changed = lambda namespace, old, new: self._changed(namespace)
 
     @property
     def full(self) -> bool:
@@ -117,7 +116,7 @@ class NamespaceBacklog:
         others = self._pool_sizes[pool] - (self._pools.get(namespace) == pool)
         return max(FEW_BINDS, self.max_under_way // (others + 1), binds + unused)
 
-    def _changed(self, namespace: str) -> None:
+    def speed_changed(self, namespace: str) -> None:
         """Counts the binds of a namespace where they belong by its speed now."""
         if namespace in self._pools or namespace in self._held:
             was_full = self.full

@@ -77,7 +77,7 @@ class Dispatcher:
     ) -> None:
         self._api, self._guard, self._land, self._rng, self._sleep = api, guard, land, rng, sleep
         self._limit, self._points, self._hooks = limit, points, hooks
-        self._slots = FairSlots(limit, delay=hooks.delay, changed=self._moved)
+        self._slots = FairSlots(limit, delay=hooks.delay, changed=self._moved, speed_changed=self._speed_changed)
         self._open: set[asyncio.Task[None]] = set()
         self._preparing: set[asyncio.Task[None]] = set()  # of these, those before their first bind
         self._waits = PreBindWaits()
@@ -258,6 +258,9 @@ class Dispatcher:
 
     def _go_on(self) -> None:
         self._hooks.wake()
+
+    def _speed_changed(self, namespace: str) -> None:
+        self.backlog.speed_changed(namespace)
 
     def _moved(self) -> None:
         """Updates `calm` after binds were begun or answered, or a namespace became slow."""

@@ -75,8 +75,8 @@ class FairQueue(Generic[T]):
     """`first`: how many calls of a namespace may be in flight before one was answered. `delay`: seconds for which the
     client's rate limit holds back a call that begins now; they do not count as waiting for an answer.
 
-    `changed` is called when `next` may have a call. `speed_changed` is called with a namespace and its speeds before
-    and now. `stalled` is called for each namespace of which no call has gone through for `STALLED_SECONDS`, again and
+    `changed` is called when `next` may have a call. `speed_changed` is called with a namespace whose speed
+    has changed. `stalled` is called for each namespace of which no call has gone through for `STALLED_SECONDS`, again and
     again, with the number of its calls."""
 
     def __init__(
@@ -87,13 +87,14 @@ class FairQueue(Generic[T]):
         first: int = FIRST_CALLS,
         delay: Callable[[], float] = lambda: 0.0,
         changed: Callable[[], None] = lambda: None,
+        speed_changed: Callable[[str], None] = lambda namespace: None,
         stalled: Callable[[str, int], None] = lambda namespace, count: None,
     ) -> None:
         self._limit, self._slow_limit, self._first = limit, slow or max(1, limit // 2), min(first, limit)
         self._unknown_limit, self._reserve = max(self._first, limit // 2), limit // 8
         self._delay, self._stalled = delay, stalled
         self.changed = changed
-        self.speed_changed: Callable[[str, Speed, Speed], None] = lambda namespace, old, new: None
+        self._speed_changed = speed_changed
         self._lines: dict[str, NamespaceCalls[T]] = {}
         self._groups: dict[Speed, SpeedGroup[T]] = {speed: SpeedGroup(speed.value) for speed in Speed}
         self._quick, self._stuck = self._groups[Speed.QUICK], self._groups[Speed.STUCK]
@@ -332,7 +333,7 @@ class FairQueue(Generic[T]):
             calls.turn = next(self._numbers)
             group.push((max(calls.tag, group.virtual), calls.turn, namespace, calls))
         if speed is not old:
-            self.speed_changed(namespace, old, speed)
+            self._speed_changed(namespace)
 
     def _line(self, namespace: str) -> NamespaceCalls[T]:
         calls = self._lines.get(namespace)

@@ -16,9 +16,12 @@ class FairSlots:
         first: int = FIRST_CALLS,
         delay: Callable[[], float] = lambda: 0.0,
         changed: Callable[[], None] = lambda: None,
+        speed_changed: Callable[[str], None] = lambda namespace: None,
     ) -> None:
         self._changed, self._serving = changed, False
-        self.queue = FairQueue[asyncio.Future["Slot"]](limit, first=first, delay=delay, changed=self._serve)
+        self.queue = FairQueue[asyncio.Future["Slot"]](
+            limit, first=first, delay=delay, changed=self._serve, speed_changed=speed_changed
+        )
 
     async def acquire(self, namespace: str) -> "Slot":
         waiter: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
