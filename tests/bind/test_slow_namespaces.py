@@ -294,6 +294,7 @@ class ManyWebhooks(PodServer):
         pytest.param(63, 0.24, 1500, False, 1.0, id="as many as there are slots, and it was never answered before"),
         pytest.param(63, 0.9, 1000, False, 2.0, id="they are just not late"),
         pytest.param(400, None, 1600, True, 1.0, id="four hundred hang"),
+        pytest.param(400, None, 1600, False, 3.0, id="four hundred hang, and it was never answered before"),
     ],
 )
 def test_namespaces_with_slow_webhooks_do_not_delay_the_binds_of_another(

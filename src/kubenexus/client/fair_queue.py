@@ -20,6 +20,9 @@ has a part of the slots, and none stays idle that a group may use. Within a grou
 each call moves its namespace back by the average time of the namespace's calls (start-time fair queueing). Otherwise 63
 namespaces whose webhooks take 0.24 s would leave a 64th one four calls a second.
 
+If more UNKNOWN namespaces wait than the group has slots, every second slot goes to the namespace that came last. Of
+thousands that hang about 25 can be tried in a second, and one that answers must not wait for all of them.
+
 A namespace begins with `FIRST_CALLS` calls in flight and may have one more for each call that is answered in time. A
 webhook that hangs holds a few slots until that is known; one that answers has all slots after four rounds. Calls
 outside of all namespaces pass no webhook of a tenant; they are QUICK and may use all slots from the beginning.
@@ -91,7 +94,9 @@ class FairQueue(Generic[T]):
         stalled: Callable[[str, int], None] = lambda namespace, count: None,
     ) -> None:
         self._limit, self._slow_limit, self._first = limit, slow or max(1, limit // 2), min(first, limit)
-        self._unknown_limit, self._reserve = max(self._first, limit // 2), limit // 8
+        # With few slots a namespace could not even begin with its first calls.
+        self._unknown_limit = limit if limit <= 4 * self._first else limit // 2
+        self._reserve = limit // 8
         self._delay, self._stalled = delay, stalled
         self.changed = changed
         self._speed_changed = speed_changed
@@ -292,8 +297,7 @@ class FairQueue(Generic[T]):
         """Takes the first entry of a group off its heap. Stuck namespaces that hold their share are passed over; there
         are no more of those than slots."""
         passed, chosen = [], None
-        while group.turns and chosen is None:
-            entry = heapq.heappop(group.turns)
+        while chosen is None and (entry := group.pop(self._unknown_limit)) is not None:
             tag, turn, namespace, calls = entry
             if calls.turn != turn:
                 continue
@@ -331,7 +335,8 @@ class FairQueue(Generic[T]):
             calls.turn, calls.tag = 0, 0.0
         if now_waiting and not calls.turn and now_flights < calls.window:
             calls.turn = next(self._numbers)
-            group.push((max(calls.tag, group.virtual), calls.turn, namespace, calls))
+            entry = max(calls.tag, group.virtual), calls.turn, namespace, calls
+            group.push(entry, first=speed is Speed.UNKNOWN and not now_flights)
         if speed is not old:
             self._speed_changed(namespace)
 

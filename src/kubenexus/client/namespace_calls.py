@@ -79,27 +79,45 @@ class NamespaceCalls(Generic[T]):
         return Speed.QUICK if self.answered else Speed.UNKNOWN
 
 
+Turn = tuple[float, int, str, NamespaceCalls[T]]
+
+
 class SpeedGroup(Generic[T]):
     """All namespaces of one speed. `active`: how many of them have calls in flight or waiting. `virtual`: the virtual
     time, in slot-seconds. `turns`: a heap of tag, turn and namespace, at most one valid entry of each namespace;
-    entries with another turn than the namespace's are of no effect."""
+    entries with another turn than the namespace's are of no effect. `newest`: the same entries, of namespaces that wait
+    for their first call, the newest last."""
 
-    __slots__ = ("active", "flights", "turns", "virtual", "waiting", "weight")
+    __slots__ = ("_last_first", "active", "flights", "newest", "turns", "virtual", "waiting", "weight")
 
     def __init__(self, weight: float) -> None:
         self.weight, self.virtual = weight, 0.0
         self.active = self.flights = self.waiting = 0
-        self.turns: list[tuple[float, int, str, NamespaceCalls[T]]] = []
+        self.turns: list[Turn[T]] = []
+        self.newest: list[Turn[T]] = []
+        self._last_first = False
 
     def add(self, flights: int, waiting: int) -> None:
         self.flights += flights
         self.waiting += waiting
 
-    def push(self, entry: "tuple[float, int, str, NamespaceCalls[T]]") -> None:
+    def push(self, entry: "Turn[T]", *, first: bool) -> None:
+        """Adds a turn. `first`: of a namespace that has no call in flight and was never answered."""
         if len(self.turns) > 2 * self.active + TURNS:  # namespaces that go to and fro leave entries behind
             valid = [each for each in self.turns if each[3].turn == each[1]]
             self.turns = [each for each in valid if each[3].waiting]
             for each in valid:
                 each[3].turn = each[1] if each[3].waiting else 0
             heapq.heapify(self.turns)
+            self.newest = [each for each in self.newest if each[3].turn == each[1]]
         heapq.heappush(self.turns, entry)
+        if first:
+            self.newest.append(entry)
+
+    def pop(self, slots: int) -> "Turn[T] | None":
+        """Removes and returns the next entry, valid or not; None if there is none. Every second time it is the newest,
+        if more namespaces than `slots` wait for their first call."""
+        self._last_first = not self._last_first and len(self.newest) > slots
+        if self._last_first:
+            return self.newest.pop()
+        return heapq.heappop(self.turns) if self.turns else None
