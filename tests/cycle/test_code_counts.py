@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from kubenexus.cycle import code_counts
-from kubenexus.cycle.code_counts import CodeCounts
+from kubenexus.cycle.scores import code_counts
+from kubenexus.cycle.scores.code_counts import CodeCounts
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from kubenexus.plugins.pod_topology_spread.plugin import PodTopologySpread

@@ -7,7 +7,7 @@ import pytest
 
 from kubenexus.api.core import Pod
 from kubenexus.cycle.class_cache import ClassCache
-from kubenexus.cycle.coded_cache import cache_of
+from kubenexus.cycle.scores.coded_cache import cache_of
 from kubenexus.framework.extension_points import CodedScores
 from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger

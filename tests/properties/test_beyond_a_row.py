@@ -19,7 +19,7 @@ from kubenexus.api.core import (
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.api.selectors import LabelSelector
 from kubenexus.api.workloads import Namespace, Service, ServiceSpec
-from kubenexus.cycle import code_counts
+from kubenexus.cycle.scores import code_counts
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plugins import profile_plugins

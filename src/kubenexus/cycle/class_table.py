@@ -14,8 +14,10 @@ import msgspec
 import numpy as np
 
 from kubenexus.base.arrays import BoolColumn, IntColumn
-from kubenexus.cycle.code_counts import FEW
-from kubenexus.cycle.plugin_columns import SUMS, FilterColumn, ScoreColumn
+from kubenexus.cycle.plugin_columns import FilterColumn
+from kubenexus.cycle.scores.code_counts import FEW
+from kubenexus.cycle.scores.column import ScoreColumn
+from kubenexus.cycle.scores.scale import SUMS
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS, TieBreaker
 from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.extension_points import PreFilter, PreFilterResult, Stamped
@@ -133,7 +135,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
             if column.plugin.name not in told:
                 column.fill(column.ask(self.pod, view))
         self.compute_feasible(columns)
-        self.scores = [ScoreColumn(*what) for what in self.plugins.scores]
+        self.scores = [ScoreColumn.of(*what) for what in self.plugins.scores]
         self.stamped_columns = [score for score in self.scores if score.traits.stamped] if self.stamped else _NOBODY
         if self.plugins.foreign:
             self.untrusted = [score for score in self.scores if not score.traits.trusted]
@@ -168,7 +170,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         self.usage_scalar = self.plugins.supports_one_node or (
             _scalar(self.usage_filters) and _scalar(self.usage_scores)
         )
-        self.usage_extremes = [score for score in self.usage_scores if not score.is_normalized]
+        self.usage_extremes = [score for score in self.usage_scores if not score.scale.is_normalized]
         self.usage_together = self._joined(self.profile_plugins.combined_names)
 
     def _joined(self, names: list[str]) -> bool:
@@ -258,9 +260,9 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
 
     def _add_up(self, score: ScoreColumn) -> None:
         """With which others: those that move, those at rest, or those that are the same on all rows."""
-        score.uniform_score = None
-        if isinstance(score.raw, int):
-            score.uniform_score = score.everywhere()
+        uniform = score.uniform
+        score.uniform_score = None if uniform is None else uniform.plugin_score()
+        if score.uniform_score is not None:
             self.uniform_sum += score.uniform_score.normalized * score.uniform_score.weight
         elif score.traits.usage:
             self.usage_dependent.append(score)
@@ -272,10 +274,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         self.stamped_scores = [score for score in self.stamped_columns if score.active]
         rank = self.base_rank
         for score in self.stamped_scores:
-            more = score.rank_part()
-            # A column is the table's own: the sum takes its place, and no further memory is touched.
-            more += rank
-            rank = more
+            rank = score.values.add_to_ranks(rank)
         self.rank = self._only_feasible(rank.copy() if rank is self.base_rank else rank)
 
     def resum_rows(self, rows: Set[int]) -> None:
@@ -283,7 +282,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         for row in rows:
             self.rank[row] = self.add_stamped_parts(row, self.base_rank.item(row))
         for score in self.stamped_scores:
-            score.mark_summed()
+            score.values.mark_summed()
 
     def _only_feasible(self, rank: IntColumn) -> IntColumn:
         if FEW * (len(rank) - self.feasible_count) > len(rank):
@@ -299,7 +298,7 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         all rows, or change with every pod placed anywhere. `fresh` are raw scores of these rows that are at hand."""
         total, lots = None, self.tie_breaker.for_rows(columns, rows)
         for score in self.usage_dependent:
-            part = score.part(rows, raw=fresh.get(score))
+            part = score.values.part(rows, raw=fresh.get(score))
             total = part if total is None else np.add(total, part, dtype=self._sums)
         if self.static_sum is not None:
             total = self.static_sum[rows] if total is None else np.add(self.static_sum[rows], total, dtype=SUMS)
@@ -314,19 +313,20 @@ class ClassTable(msgspec.Struct, gc=False, eq=False):
         if self.static_sum is not None:
             if not self.static_sum.flags.writeable:
                 self.static_sum = self.static_sum.copy()
-            self.static_sum[rows] = sum(score.part(rows) for score in self._resting)
+            self.static_sum[rows] = sum(score.values.part(rows) for score in self._resting)
 
     def _rest(self) -> Any:
         total = None
         for score in self._resting:
-            total = score.static_part() if total is None else total + score.static_part()
+            total = score.values.static_part() if total is None else total + score.values.static_part()
         return total
 
     def add_stamped_parts(self, rows: Any, steady: Any) -> Any:
         """The whole ranks, from their steady part on a row or some."""
         for score in self.stamped_scores:
+            values = score.values
             steady = steady + (
-                score.part_at(rows) << TIE_BREAK_BITS if isinstance(rows, int) else score.part(rows, TIE_BREAK_BITS)
+                values.part_at(rows) << TIE_BREAK_BITS if isinstance(rows, int) else values.rank_part(rows)
             )
         return steady
 
@@ -338,4 +338,4 @@ def _scalar(columns: Sequence[FilterColumn | ScoreColumn]) -> bool:
 
 def _as_they_are(scores: list[ScoreColumn]) -> bool:
     """Whether they are added up neither normalised nor weighted."""
-    return all([score.is_normalized and score.weight == 1 for score in scores])  # noqa: C419
+    return all([score.scale.is_normalized and score.scale.weight == 1 for score in scores])  # noqa: C419

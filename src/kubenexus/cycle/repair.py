@@ -6,8 +6,9 @@ import numpy as np
 
 from kubenexus.cycle import repair_stamped
 from kubenexus.cycle.class_table import INFEASIBLE, ClassTable
-from kubenexus.cycle.plugin_columns import FilterColumn, ScoreColumn
+from kubenexus.cycle.plugin_columns import FilterColumn
 from kubenexus.cycle.repair_stamped import update_feasibility, update_row_feasibility
+from kubenexus.cycle.scores.column import ScoreColumn
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 from kubenexus.framework.job import SINGLE_POD_VIEW, JobView
 from kubenexus.framework.plugin_results import PluginError
@@ -105,10 +106,10 @@ def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
             changed = True
     for score in table.scores:
         if score.traits.cluster:
-            raw, active = score.raw, score.active
+            before, active = score.uniform, score.active
             table.ask_score(score, view)
-            same = isinstance(raw, int) and isinstance(score.raw, int) and raw == score.raw
-            if not same or active != score.active:
+            after = score.uniform
+            if before is None or after is None or before.raw != after.raw or active != score.active:
                 table.work.rows += columns.size
                 changed = True
     if changed:
@@ -171,8 +172,7 @@ def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
 def _total_at(table: ClassTable, row: int) -> int:
     total = 0 if table.static_sum is None else table.static_sum.item(row)
     for score in table.usage_dependent:
-        raw = score.raw.item(row)
-        total += score.weight * (raw if score.is_normalized else score.normalized(raw))
+        total += score.values.part_at(row)
     return total
 
 

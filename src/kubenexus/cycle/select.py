@@ -86,18 +86,19 @@ def score_rows(table: ClassTable, rows: Any, columns: NodeColumns) -> list[RowSc
     view.feasible[rows] = True
     found = []
     for score in table.scores:
-        raw = score.take(rows) if score.active else SKIP
+        raw = score.values.take(rows) if score.active else SKIP
         if score.traits.feasible:
             raw = score.ask(table.pod, view, SINGLE_POD_VIEW)
         if isinstance(raw, (Skip, Verdict)):
             continue
         if isinstance(raw, CodedScores):
             raw = raw.values[raw.codes]
+        scale = score.scale
         if not score.traits.trusted:
-            raw = usable(raw, len(rows), score.is_normalized, score.plugin.name)
+            raw = usable(raw, len(rows), scale.is_normalized, score.plugin.name)
         raw = np.broadcast_to(np.asarray(raw, np.int64), len(rows))
-        normalized = score.normalized(raw, score.extremes_of(raw))
+        normalized = scale.normalized(raw, scale.extremes_of(raw))
         if not score.traits.trusted:
             check_score_range(normalized, score.plugin.name)
-        found.append(RowScores(score.plugin.name, score.weight, raw, normalized, score.shown))
+        found.append(RowScores(score.plugin.name, scale.weight, raw, normalized, scale.displayed))
     return found
