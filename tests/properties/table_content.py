@@ -79,7 +79,7 @@ def table_of(pod: Pod, ledger: Ledger, class_cache: ClassCache) -> dict[str, Any
             "ok": bool(table.feasible[row]),
             "reasons": {plugin: said for plugin, said in reasons.items() if said},
             "raw": {s.plugin.name: s.at(row) for s in table.scores if s.active},
-            "rank": table.rank.item(row) + (table.uniform_sum << TIE_BREAK_BITS) * bool(table.feasible[row]),
+            "rank": table.rank.item(row) + (table.sums.uniform << TIE_BREAK_BITS) * bool(table.feasible[row]),
         }
     return found
 

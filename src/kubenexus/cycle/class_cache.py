@@ -1,4 +1,4 @@
-"""The bench where pods are examined: finds a pod's class, keeps the classes' tables, forgets those long unused."""
+"""Finds the class of a pod, and holds the tables of the classes that were used last."""
 
 from collections import OrderedDict
 from typing import Any
@@ -8,7 +8,8 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.base.errors import Malformed, truncated_key
-from kubenexus.cycle.class_table import INFEASIBLE, ClassTable, WorkCounter
+from kubenexus.cycle.class_table import ClassTable, WorkCounter
+from kubenexus.cycle.feasibility import INFEASIBLE, Feasibility
 from kubenexus.cycle.repair import refresh
 from kubenexus.framework import plugin_results
 from kubenexus.framework.plugin_results import FAILURES, PluginError, call_plugin, plugin_error
@@ -22,18 +23,18 @@ from kubenexus.state.volumes.pod_volumes import has_scheduled_volumes, mounted
 
 CACHE_BYTES = 64 << 20
 _BYTES_PER_ROW = 64  # of a table with reasons from several plugins and all scores; most take half of it
-_BYTES_READ_PER_ROW = 64  # of a signature: to make it takes about as long as to ask about a row
+_BYTES_READ_PER_ROW = 64  # bytes of a signature that take as long to make as the computation of one row
 _LEAST_READ = 1024
-_SHORT = 1024  # bytes: of an ordinary pod, with one or two constraints or terms
-_BYTES_OF_EXTRA = 128  # what plugins keep of a class with many constraints, for each row that its work counts as
+_SHORT = 1024  # bytes of the signature of an ordinary pod, with one or two constraints or terms
+_BYTES_OF_EXTRA = 128  # that plugins hold of a class with many constraints, for each row that its work counts as
 _COPIES = 32  # a class holds its fields as objects, several times as large as its signature
 
 
 class ClassifiedPod(msgspec.Struct, gc=False):
-    """A pod on the bench: its class's table, and what concerns this pod alone.
+    """A pod with the table of its class, and what concerns this pod alone.
 
-    `node_names` are the nodes it is restricted to, by name, and `node_names_by` the plugins that said so; `rejection`
-    is set when some plugin refused the pod as a whole.
+    `node_names` are the only nodes it may use, by name, and `node_names_by` the plugins that restrict it to them.
+    `rejection` is set if a plugin refused the pod as a whole.
     """
 
     pod: Pod
@@ -43,49 +44,72 @@ class ClassifiedPod(msgspec.Struct, gc=False):
     rejection: Verdict | None = None
 
 
+class CachedClass(msgspec.Struct, gc=False, eq=False, kw_only=True):
+    """A table in the cache, with what it costs."""
+
+    table: ClassTable
+    counts: Counts  # of the entries in the pod that cost work
+    extra: int  # the work for these entries in each decision, in rows
+    nbytes: int  # the estimated size, made when the table entered the cache
+    measured: tuple[int, int]  # the state of the cluster for which the work was found to be within the limits
+
+
 class ClassCache:
-    """One for each profile. Holds no truth: everything here can be dropped and computed again."""
+    """The tables of one profile, by the signature of their class.
+
+    The cache may drop any table at any time: the next lookup computes it again.
+    """
 
     def __init__(self, profile_plugins: ProfilePlugins, cache_bytes: int = CACHE_BYTES) -> None:
         self.profile_plugins = profile_plugins
         self.signer = PodSigner(profile_plugins.reads)
         self.work = WorkCounter()
         self._cache_bytes = cache_bytes
-        self._tables: OrderedDict[bytes, ClassTable] = OrderedDict()
+        self._classes: OrderedDict[bytes, CachedClass] = OrderedDict()
         self._columns: NodeColumns | None = None
-        self._held = 0
+        self._nbytes = 0
 
     def __len__(self) -> int:
-        """How many classes are known now."""
-        return len(self._tables)
+        """Returns the number of classes in the cache."""
+        return len(self._classes)
 
     def lookup(self, pod: Pod, columns: NodeColumns) -> ClassifiedPod:
-        """The pod with its class's table, up to date. Raises Malformed when the pod cannot be read, and
-        PluginError when a plugin failed before any node was looked at."""
-        if columns is not self._columns:  # another ledger: nothing remembered of the old one holds
-            self._tables.clear()
-            self._columns, self._held = columns, 0
+        """Returns the pod with the table of its class, up to date.
+
+        Raises Malformed if the pod cannot be read, and PluginError if a plugin failed before any node was computed.
+        """
+        if columns is not self._columns:  # of another ledger: no table holds
+            self._classes.clear()
+            self._columns, self._nbytes = columns, 0
         lifted = (
             affinity_without_node_names(pod) if pod.spec.affinity is not None and self.profile_plugins.pins else None
         )
         read = self.signer.signed_values(pod, lifted, self._signed(pod, columns))
         signature = self.signer.encode(read)
-        table = self._tables.get(signature)
+        cached = self._classes.get(signature)
         measured = (columns.node_changes.mark, columns.pods.count.bit_length())
-        if table is None or table.measured != measured:
-            counts = self._counts(pod, read, signature) if table is None else table.counts
+        if cached is None or cached.measured != measured:
+            counts = self._counts(pod, read, signature) if cached is None else cached.counts
             work = pod_work(counts, columns) if counts else {}
-            beyond = limit_exceeded(counts, work, columns.count) if work else ""
-            if beyond:
-                return self._too_large(pod, beyond, signature, columns)
-            if table is None:
-                table = ClassTable(self._class(signature, pod, read), self.profile_plugins, self.work, counts=counts)
-                self._tables[signature] = table
-                table.extra = sum(work.values()) // PER_ROW
-                self._shrink(table, columns.size)
-            table.measured = measured
-        self.work.rows += table.extra
-        self._tables.move_to_end(signature)
+            exceeded = limit_exceeded(counts, work, columns.count) if work else ""
+            if exceeded:
+                return self._too_large(pod, exceeded, signature, columns)
+            if cached is None:
+                extra = sum(work.values()) // PER_ROW
+                cached = CachedClass(
+                    table=ClassTable.of(self._class(signature, pod, read), self.profile_plugins, self.work),
+                    counts=counts,
+                    extra=extra,
+                    nbytes=len(signature) * _COPIES + _BYTES_PER_ROW * columns.size + extra * _BYTES_OF_EXTRA + 4096,
+                    measured=measured,
+                )
+                self._classes[signature] = cached
+                self._nbytes += cached.nbytes
+                self._shrink()
+            cached.measured = measured
+        self.work.rows += cached.extra
+        self._classes.move_to_end(signature)
+        table = cached.table
         refresh(table, columns)
         classified = ClassifiedPod(pod, table, rejection=table.rejection)
         if table.node_names or (pod.spec.affinity is not None and self.profile_plugins.pins):
@@ -93,34 +117,41 @@ class ClassCache:
         return classified
 
     def signature(self, pod: Pod, columns: NodeColumns, *, lift: bool = True) -> bytes:
-        """The pod's class as bytes; without `lift` its pins are part of it, as the queue wants it."""
+        """Returns the signature of the pod's class.
+
+        Without `lift` the nodes that the pod names in its affinity are part of it, as the queue needs it.
+        """
         pinned = lift and pod.spec.affinity is not None and self.profile_plugins.pins
         return self.signer.sign(pod, affinity_without_node_names(pod) if pinned else None, self._signed(pod, columns))
 
     def make_class(self, pod: Pod, columns: NodeColumns, *, lift: bool = True) -> PodClass:
-        """The pod's class, made anew; without `lift` its pins are left in. For tests and explanations."""
+        """Returns a new object of the pod's class, for tests and explanations. `lift` is that of `signature`."""
         read = self.signer.signed_values(
             pod, affinity_without_node_names(pod) if lift else None, self._signed(pod, columns)
         )
         return self._class(self.signer.encode(read), pod, read)
 
     def _counts(self, pod: Pod, read: list[Any], signature: bytes) -> Counts:
-        """Of what the class has; nothing if all of it is so short that it cannot be many. What it mounts is no field of
-        it: plugins sign that."""
+        """Returns the number of entries in the class that cost work; nothing if its signature is too short for many.
+
+        The volumes that the pod mounts are no field of the class: plugins sign them.
+        """
         if len(signature) <= _SHORT:
             return {}
         signed = len(self.profile_plugins.signs) > len(self.profile_plugins.signs_without_volumes)
         return count_entries(self.signer.class_pod(read), mounted(pod) if signed and pod.spec.volumes else 0)
 
-    def _too_large(self, pod: Pod, beyond: str, signature: bytes, columns: NodeColumns) -> ClassifiedPod:
-        """A pod that is more work than one may be: refused on all nodes, before any of it is done. Nothing is kept. To
-        have read and signed it counts as work, so that no burst of decisions has many of them."""
+    def _too_large(self, pod: Pod, exceeded: str, signature: bytes, columns: NodeColumns) -> ClassifiedPod:
+        """Returns a pod that is more work than the limits allow: refused on all nodes, without any of the work.
+
+        It does not enter the cache. Reading and signing it counts as work, which bounds the number of such pods in one
+        burst of decisions.
+        """
         self.work.rows += len(signature) // _BYTES_READ_PER_ROW + _LEAST_READ
-        nowhere = np.full(columns.size, INFEASIBLE, np.int64)
-        table = ClassTable(
-            PodClass(b"", Pod()), self.profile_plugins, self.work, feasible=nowhere != INFEASIBLE, rank=nowhere
-        )
-        return ClassifiedPod(pod, table, rejection=Verdict(Code.UNRESOLVABLE, (beyond,), POD_LIMITS))
+        table = ClassTable.of(PodClass(b"", Pod()), self.profile_plugins, self.work)
+        table.feasibility = Feasibility(rows=np.zeros(columns.size, np.bool_))
+        table.rank = np.full(columns.size, INFEASIBLE, np.int64)
+        return ClassifiedPod(pod, table, rejection=Verdict(Code.UNRESOLVABLE, (exceeded,), POD_LIMITS))
 
     def _signed(self, pod: Pod, columns: NodeColumns) -> dict[str, Any]:
         signed: dict[str, Any] = {}
@@ -143,16 +174,13 @@ class ClassCache:
         except Malformed as problem:
             raise problem.within(subject=f"Pod {truncated_key(pod.key)}") from None
 
-    def _shrink(self, newest: ClassTable, rows: int) -> None:
-        """Drop the tables unused for longest while the cache is over its bound; the newest always stays."""
-        signature = newest.pod.signature
-        newest.held = len(signature) * _COPIES + _BYTES_PER_ROW * rows + newest.extra * _BYTES_OF_EXTRA + 4096
-        self._held += newest.held
-        while self._held > self._cache_bytes and len(self._tables) > 1:
-            self._held -= self._tables.popitem(last=False)[1].held
+    def _shrink(self) -> None:
+        """Drops the classes that were not used for longest while the cache is too large. The newest always stays."""
+        while self._nbytes > self._cache_bytes and len(self._classes) > 1:
+            self._nbytes -= self._classes.popitem(last=False)[1].nbytes
 
     def _pin(self, classified: ClassifiedPod) -> None:
-        """To the nodes that plugins name for its class, and for this very pod."""
+        """Restricts the pod to the nodes that plugins name for its class and for the pod itself."""
         restrictions = list(classified.table.node_names)
         for plugin in self.profile_plugins.pins:
             try:

@@ -1,4 +1,4 @@
-"""What one plugin said about all rows for one class: kept, and corrected row by row."""
+"""What one Filter plugin returned for one class, on all rows."""
 
 from typing import Any
 
@@ -18,9 +18,9 @@ _BYTE = 255
 
 
 class FilterColumn(msgspec.Struct, gc=False, eq=False):
-    """`bits[n]` holds the reasons against row n, 0 if there are none; None while no row was ever refused.
+    """`bits[n]` holds the reasons against row n, 0 if there are none. `bits` is None while no row was ever refused.
 
-    Bits are kept in the smallest type that holds them: most classes know a handful of reasons.
+    The column has the smallest type that holds all bits: most classes have a handful of reasons.
     """
 
     plugin: Filter
@@ -29,11 +29,11 @@ class FilterColumn(msgspec.Struct, gc=False, eq=False):
     bits: Any = None
 
     def ask(self, pod: PodClass, nodes: Nodes) -> Any:
-        """What the plugin says of these rows, as bits."""
+        """Calls the plugin for these rows. Returns its reasons as bits: a number for one row, a column for several."""
         plugin: Any = self.plugin
         trusted = self.traits.trusted
         verdict = NodeVerdict(self.reasons if trusted else self.reasons.copy())
-        try:  # not `call_plugin`: this is asked for each row that changes
+        try:  # not `call_plugin`: a call fewer for each row that changes
             answer = plugin.filter(pod, nodes if trusted else nodes.locked(), verdict)
         except FAILURES as error:
             raise plugin_error(plugin, error) from error
@@ -43,14 +43,14 @@ class FilterColumn(msgspec.Struct, gc=False, eq=False):
         return verdict.row_bits if nodes.single else verdict.bits
 
     def fill(self, bits: Any) -> None:
-        """Take the answer for all rows."""
+        """Takes the reasons for all rows."""
         if isinstance(bits, int):
             self.bits = None
         else:
             self.bits = bits if bits.dtype == np.uint8 else bits.astype(np.min_scalar_type(int(bits.max(initial=0))))
 
     def put(self, rows: Any, bits: Any, size: int) -> bool:
-        """Take the answer for some rows (an index or an array of them); whether it is another than before."""
+        """Takes the reasons for some rows (an index or an array of them). Returns whether they changed."""
         if self.bits is None and isinstance(bits, int) and not bits:
             return False
         if isinstance(rows, int) and self.bits is not None and bits == self.bits.item(rows):
@@ -68,12 +68,10 @@ class FilterColumn(msgspec.Struct, gc=False, eq=False):
         return changed
 
     def at(self, row: int) -> int:
+        """Returns the reasons against a row, as bits."""
         return 0 if self.bits is None else int(self.bits.item(row))
 
     def stretch(self, size: int) -> None:
+        """Adds rows up to `size`. The repair that follows writes their reasons."""
         if self.bits is not None:
             self.bits = grown(self.bits, size)
-
-    @property
-    def nbytes(self) -> int:
-        return 0 if self.bits is None else int(self.bits.nbytes)

@@ -1,12 +1,14 @@
-"""Bringing a class's table up to date with as little work as what changed asks for."""
+"""Brings a class's table up to date, with work in proportion to what changed."""
 
+import enum
 from typing import Any
 
 import numpy as np
 
 from kubenexus.cycle import repair_stamped
-from kubenexus.cycle.class_table import INFEASIBLE, ClassTable
-from kubenexus.cycle.plugin_columns import FilterColumn
+from kubenexus.cycle.class_table import ClassTable
+from kubenexus.cycle.feasibility import INFEASIBLE
+from kubenexus.cycle.grow import grown
 from kubenexus.cycle.repair_stamped import update_feasibility, update_row_feasibility
 from kubenexus.cycle.scores.column import ScoreColumn
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
@@ -17,12 +19,19 @@ from kubenexus.framework.verdict import Code, Skip, Verdict
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode, Rows
 
-_NOWHERE = np.array(INFEASIBLE)  # as an array: NumPy takes its time to look at a Python number
-_FEW = 6  # up to so many rows, plain integers beat NumPy
+_INFEASIBLE = np.array(INFEASIBLE)  # as an array: NumPy takes its time to look at a Python number
+_FEW = 6  # rows up to which plain numbers are faster than NumPy: 15 µs a row instead of 30 (docs/adr/0003)
+
+
+class Change(enum.Enum):
+    """What changed about some rows."""
+
+    NODE = "node"  # a node came, went, changed or was blocked: all plugins that are not stamped are called
+    USAGE = "usage"  # a pod was placed or removed: the plugins of `ClassTable.usage` are called
 
 
 def refresh(table: ClassTable, columns: NodeColumns) -> None:
-    """Bring the table up to what the columns say now. A filter that fails refuses the class, with an error."""
+    """Brings the table up to the state of the columns. If a filter fails, `table.rejection` is an error."""
     marks = (columns.node_changes.mark, columns.usage_changes.mark, columns.cluster_version)
     if table.built and table.marks == marks:
         return
@@ -38,7 +47,7 @@ def refresh(table: ClassTable, columns: NodeColumns) -> None:
 
 
 def refresh_for_job(table: ClassTable, job: JobView, columns: NodeColumns) -> None:
-    """Ask again those plugins whose answer depends on where the job's other members went."""
+    """Calls the plugins whose result depends on the nodes of the job's other members."""
     filters = [column for column in table.filters if column.traits.job]
     scores = [score for score in table.scores if score.traits.job]
     if not filters and not scores:
@@ -47,7 +56,7 @@ def refresh_for_job(table: ClassTable, job: JobView, columns: NodeColumns) -> No
     for column in filters:
         column.fill(column.ask(table.pod, view))
     if filters:
-        table.compute_feasible(columns)
+        table.feasibility.compute(table.filters, columns)
     for score in scores:
         table.ask_score(score, view, job)
     table.rebuild_ranks(columns)
@@ -57,20 +66,18 @@ def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
     of_node = columns.node_changes.rows_since(table.marks[0]) if table.built else None
     of_usage = columns.usage_changes.rows_since(table.marks[1]) if table.built else None
     if of_node is None or of_usage is None or table.score_error is not None:
-        table.build(columns)  # a rule that failed may have recovered with whatever changed
+        table.build(columns)  # a plugin that failed may succeed after the change
         return
     if columns.size > len(table.feasible):
         _stretch(table, columns.size)
     if table.marks[2] != columns.cluster_version:
         _redo_cluster(table, columns)
     if len(of_node):
-        filters = [column for column in table.filters if not column.traits.stamped]
-        scores = [score for score in table.scores if score.active and not score.traits.stamped]
-        _repair(table, columns, of_node, filters, scores, scalar=False)
+        _repair(table, columns, of_node, Change.NODE)
     rows = of_usage[~np.isin(of_usage, of_node)] if len(of_node) and len(of_usage) else of_usage
     if len(rows):
-        _repair(table, columns, rows, table.usage_filters, table.usage_scores, scalar=table.usage_scalar)
-    if table.stamped and table.built:
+        _repair(table, columns, rows, Change.USAGE)
+    if table.stamped.plugins and table.built:
         repair_stamped.refresh_stamped(table, columns)
     if table.untrusted and table.score_error is None:
         try:
@@ -80,29 +87,26 @@ def _catch_up(table: ClassTable, columns: NodeColumns) -> None:
 
 
 def _stretch(table: ClassTable, size: int) -> None:
-    """Room for rows that came since; they are repaired next, since a new row is a changed node."""
+    """Adds the rows that are new. They are repaired next, since a new row is a changed node."""
     for column in table.filters:
         column.stretch(size)
     for score in table.scores:
         score.stretch(size)
-    known, ok, rank = len(table.feasible), np.zeros(size, np.bool_), np.full(size, INFEASIBLE, np.int64)
-    ok[:known], rank[:known] = table.feasible, table.rank
-    table.feasible, table.rank = ok, rank
-    table.version += 1
-    if table.base_rank is not None:
-        table.base_rank = np.concatenate([table.base_rank, np.full(size - known, INFEASIBLE, np.int64)])
-    if table.static_sum is not None:
-        table.static_sum = np.concatenate([table.static_sum, np.zeros(size - known, table.static_sum.dtype)])
+    table.feasibility.rows = grown(table.feasible, size)
+    table.feasibility.version += 1
+    table.rank = grown(table.rank, size, fill=INFEASIBLE)
+    table.stamped.stretch(size)
+    table.sums.stretch(size)
 
 
 def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
-    """Something about all nodes moved: ask again those whose answer depends on it."""
+    """Calls the plugins that depend on all nodes at once, for all rows."""
     view, changed = Nodes(columns), table.profile_plugins.profile.tie_break is TieBreak.NAME
     for column in table.filters:
         if column.traits.cluster:
             table.work.rows += columns.size
             column.fill(column.ask(table.pod, view))
-            table.compute_feasible(columns)
+            table.feasibility.compute(table.filters, columns)
             changed = True
     for score in table.scores:
         if score.traits.cluster:
@@ -113,96 +117,81 @@ def _redo_cluster(table: ClassTable, columns: NodeColumns) -> None:
                 table.work.rows += columns.size
                 changed = True
     if changed:
-        table.select_usage_plugins()
+        table.select_usage_columns()
         table.rebuild_ranks(columns)
 
 
-def _repair(
-    table: ClassTable,
-    columns: NodeColumns,
-    rows: Rows,
-    filters: list[FilterColumn],
-    scores: list[ScoreColumn],
-    *,
-    scalar: bool,
-) -> None:
-    """These rows, by these plugins; then whatever sums that moves."""
+def _repair(table: ClassTable, columns: NodeColumns, rows: Rows, change: Change) -> None:
+    """Computes these rows again; all ranks too, if the extremes of a score moved."""
     table.work.rows += len(rows)
     try:
-        if scalar and len(rows) <= _FEW:
+        if change is Change.USAGE and table.usage.one_node and len(rows) <= _FEW:
             moved = False
             for row in rows.tolist():
                 moved |= _repair_one(table, columns, row)
         else:
-            moved = _repair_many(table, columns, rows, filters, scores)
+            moved = _repair_many(table, columns, rows, change)
     except PluginError:
-        table.build(columns)  # who failed, and how, is settled there
+        table.build(columns)  # which records the plugin that failed
         return
-    extremes = False
-    for score in table.scores if moved else table.usage_extremes if scores is table.usage_scores else scores:
-        if not score.traits.stamped and score.plugin.normalize.extremes is not None and score.active:
-            extremes |= score.measure(table.feasible, table.version)
-    if extremes or table.sums_outdated:
+    extremes_moved = False
+    for score in table.usage.normalized if change is Change.USAGE and not moved else _row_scores(table):
+        extremes_moved |= score.measure(table.feasible, table.version)
+    if extremes_moved or table.sums.outdated:
         table.rebuild_ranks(columns)
 
 
+def _row_scores(table: ClassTable) -> list[ScoreColumn]:
+    """Returns the active scores that depend on the row alone."""
+    return [score for score in table.scores if score.active and not score.traits.stamped]
+
+
 def _repair_one(table: ClassTable, columns: NodeColumns, row: int) -> bool:
-    """One row as plain integers; whether it became feasible or ceased to be."""
-    node, size, changed = OneNode(columns, row), len(table.feasible), False
-    told = table.combined_scores(node) if table.usage_together else None
-    for column in table.usage_filters:
-        bits = column.ask(table.pod, node) if told is None else 0
+    """Computes one row after a placement, as plain numbers. Returns whether its feasibility moved."""
+    node, usage, size, changed = OneNode(columns, row), table.usage, len(table.feasible), False
+    combined = table.combined_scores(node) if usage.combined else None
+    for column in usage.filters:
+        bits = column.ask(table.pod, node) if combined is None else 0
         if bits != column.at(row):
             changed = column.put(row, bits, size)
-            table.version += 1
-    for i, score in enumerate(table.usage_scores):
-        table.sums_outdated |= score.put(
-            row, score.ask(table.pod, node, SINGLE_POD_VIEW) if told is None else told[i], size
-        )
-    rank = (_total_at(table, row) << TIE_BREAK_BITS) + table.tie_breaker.for_row(columns, row)
-    if table.base_rank is not None:
-        table.base_rank[row] = rank
+            table.feasibility.version += 1
+    for i, score in enumerate(usage.scores):
+        raw = score.ask(table.pod, node, SINGLE_POD_VIEW) if combined is None else combined[i]
+        table.sums.outdated |= score.put(row, raw, size)
+    rank = (table.sums.total_at(row) << TIE_BREAK_BITS) + table.tie_breaker.for_row(columns, row)
+    if table.stamped.plugins:
+        table.stamped.base_rank[row] = rank
     if changed:
         return update_row_feasibility(table, columns, row, rank)
     if table.feasible.item(row):
-        table.rank[row] = table.add_stamped_parts(row, rank)
+        table.rank[row] = table.stamped.add_parts_at(row, rank)
     return False
 
 
-def _total_at(table: ClassTable, row: int) -> int:
-    total = 0 if table.static_sum is None else table.static_sum.item(row)
-    for score in table.usage_dependent:
-        total += score.values.part_at(row)
-    return total
-
-
-def _repair_many(
-    table: ClassTable, columns: NodeColumns, rows: Any, filters: list[FilterColumn], scores: list[ScoreColumn]
-) -> bool:
-    """Some rows as columns; whether any became feasible or ceased to be."""
-    view, size, of_node = Nodes(columns, rows), len(table.feasible), scores is not table.usage_scores
-    changed = of_node  # a node that came, went or was fenced, whatever filters say
-    told = table.combined_scores(view) if table.usage_together and not of_node else None
+def _repair_many(table: ClassTable, columns: NodeColumns, rows: Any, change: Change) -> bool:
+    """Computes some rows as columns. Returns whether the feasibility of any moved."""
+    view, usage, size, of_node = Nodes(columns, rows), table.usage, len(table.feasible), change is Change.NODE
+    filters = [column for column in table.filters if not column.traits.stamped] if of_node else usage.filters
+    scores = _row_scores(table) if of_node else usage.scores
+    changed = of_node  # a node that came, went or was blocked changes feasibility without any filter
+    combined = table.combined_scores(view) if usage.combined and not of_node else None
     for column in filters:
-        changed |= column.put(rows, column.ask(table.pod, view) if told is None else 0, size)
+        changed |= column.put(rows, column.ask(table.pod, view) if combined is None else 0, size)
     view.feasible = table.feasible
-    fresh: dict[ScoreColumn, Any] = {}
     for i, score in enumerate(scores):
-        raw = score.ask(table.pod, view, SINGLE_POD_VIEW) if told is None else told[i]
+        raw = score.ask(table.pod, view, SINGLE_POD_VIEW) if combined is None else combined[i]
         if isinstance(raw, (Skip, Verdict)):
             raise PluginError(score.plugin.name, "skips some rows of a class and not others")
-        table.sums_outdated |= score.put(rows, raw, size)
-        if score.traits.trusted and isinstance(raw, np.ndarray):
-            fresh[score] = raw
+        table.sums.outdated |= score.put(rows, raw, size)
     if of_node:
-        table.update_static_sum(rows)
-    steady = table.rank_of(columns, rows, fresh)
-    if table.base_rank is not None:
-        table.base_rank[rows] = steady
+        table.sums.update_static(rows)
+    base = table.rank_rows(columns, rows)
+    if table.stamped.plugins:
+        table.stamped.base_rank[rows] = base
     if changed:
-        return update_feasibility(table, columns, rows, steady)
-    rank = table.add_stamped_parts(rows, steady)
+        return update_feasibility(table, columns, rows, base)
+    rank = table.stamped.add_parts(rows, base)
     if table.feasible_count != size:
-        np.putmask(rank, ~table.feasible[rows], _NOWHERE)
+        np.putmask(rank, ~table.feasible[rows], _INFEASIBLE)
     table.rank[rows] = rank
     return False

@@ -1,7 +1,7 @@
-"""Plugins that look beyond a row (pod affinity, spreading): asked again when what they stand on has moved.
+"""Repairs the results of plugins that look beyond a row: pod affinity, spreading.
 
-What such a plugin depends on is told by its stamp. While the stamp is equal its columns hold, whatever was placed
-elsewhere; when it moves, the plugin is asked about all rows, or about those it says are touched.
+A `Stamped` plugin has a stamp: a value that moves when its result may have changed. While the stamp is equal, the
+cached columns hold. When it moves, the plugin is called for all rows, or for those that its `touched_rows` names.
 """
 
 from collections.abc import Set
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from kubenexus.base.arrays import BoolColumn
-from kubenexus.cycle.class_table import INFEASIBLE, ClassTable
+from kubenexus.cycle.class_table import ClassTable
+from kubenexus.cycle.feasibility import INFEASIBLE
 from kubenexus.cycle.plugin_columns import FilterColumn
 from kubenexus.framework.plugin_results import FAILURES, call_plugin, plugin_error
 from kubenexus.framework.pod_class import PodClass
@@ -18,102 +19,76 @@ from kubenexus.framework.verdict import Skip
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 
-_MANY = 64  # from so many rows on, all of them are as cheap
-_FEW = 4  # up to so many rows, plain integers beat NumPy
+_MANY = 64  # rows from which on all rows cost as much
+_FEW = 4  # rows up to which plain numbers are faster than NumPy
 
 
 def refresh_stamped(table: ClassTable, columns: NodeColumns) -> None:
-    """Ask again whose stamp moved, and bring feasibility and ranks up to date."""
-    rows = _filters(table, columns)
+    """Calls the plugins whose stamp moved, and brings feasibility and ranks up to date."""
+    stamped = table.stamped
+    rows = _refresh_filters(table, columns)
     if rows is None:
-        table.build(columns)  # a plugin is concerned now that was not, or no longer is
+        table.build(columns)  # a plugin that skipped the class no longer does, or the reverse
         return
     if len(rows) > _MANY:
-        table.compute_feasible(columns)
+        table.feasibility.compute(table.filters, columns)
     elif len(rows) > _FEW:
         update_feasibility(table, columns, np.array(rows))
     else:
         for row in rows:
-            update_row_feasibility(table, columns, row, table.base_rank.item(row))
-            table.version += 1  # it may be refused for another reason now
-    of_feasible = table.feasible_version != table.version
-    stale = _scores(table, columns, of_feasible)
-    if of_feasible and _steady_moved(table):
+            update_row_feasibility(table, columns, row, stamped.base_rank.item(row))
+            table.feasibility.version += 1  # the row may be refused for another reason now
+    feasible_moved = stamped.feasible_version != table.version
+    stale = _refresh_scores(table, columns, feasible_moved)
+    if feasible_moved and _row_extremes_moved(table):
         table.rebuild_ranks(columns)
     elif stale is None or len(rows) > _MANY:
-        table.add_stamped()
+        table.rebuild_stamped_ranks()
     else:
-        table.resum_rows(stale)
-    table.feasible_version = table.version
+        stamped.resum(table.rank, stale)
+    stamped.feasible_version = table.version
 
 
-def update_feasibility(table: ClassTable, columns: NodeColumns, rows: Any, steady: Any = None) -> bool:
-    """Rows whose reasons or sums changed: are they feasible now, and their ranks. Whether feasibility moved."""
-    rank = table.add_stamped_parts(rows, table.base_rank[rows] if steady is None else steady)
-    refused = _refused(table, columns, rows)
-    if refused is None and table.feasible_count == len(table.feasible):  # everything was feasible, and still is
-        table.rank[rows] = rank
-        return False
-    ok = np.ones(len(rows), np.bool_) if refused is None else ~refused
-    moved = bool(np.count_nonzero(ok != table.feasible[rows]))
-    if moved:
-        table.feasible[rows] = ok
-        table.feasible_count = int(np.count_nonzero(table.feasible))
-    table.rank[rows] = rank if refused is None else np.where(ok, rank, INFEASIBLE)
-    if moved or refused is not None:  # a row that stays refused may have another reason now
-        table.version += 1
+def update_feasibility(table: ClassTable, columns: NodeColumns, rows: Any, base: Any = None) -> bool:
+    """Computes feasibility and ranks of rows whose reasons or sums changed. Returns whether feasibility moved.
+
+    `base` are their ranks without the stamped scores; None: those in the table.
+    """
+    rank = table.stamped.add_parts(rows, table.stamped.base_rank[rows] if base is None else base)
+    moved, ok = table.feasibility.update(table.filters, columns, rows)
+    table.rank[rows] = rank if ok is None else np.where(ok, rank, INFEASIBLE)
     return moved
 
 
-def update_row_feasibility(table: ClassTable, columns: NodeColumns, row: int, rank: int) -> bool:
-    """The same for one row, as plain integers."""
-    ok = bool(columns.alive[row]) and not columns.blocked[row]
-    for column in table.filters:
-        if column.bits is not None and column.bits.item(row):
-            ok = False
-            break
-    table.rank[row] = table.add_stamped_parts(row, rank) if ok else INFEASIBLE
-    if table.feasible.item(row) == ok:
-        return False
-    table.feasible[row] = ok
-    table.feasible_count += 1 if ok else -1
-    table.version += 1
-    return True
+def update_row_feasibility(table: ClassTable, columns: NodeColumns, row: int, base: int) -> bool:
+    """Does the same for one row, as plain numbers."""
+    moved = table.feasibility.update_row(table.filters, columns, row)
+    table.rank[row] = table.stamped.add_parts_at(row, base) if table.feasible.item(row) else INFEASIBLE
+    return moved
 
 
-def _refused(table: ClassTable, columns: NodeColumns, rows: Any) -> Any:
-    """Which of the rows cannot be used; None when all can."""
-    refused = None
-    if columns.count != columns.size or columns.blocked_count:
-        refused = ~columns.alive[rows] | columns.blocked[rows]
-    for column in table.filters:
-        if column.bits is not None:
-            more = column.bits[rows] != 0
-            refused = more if refused is None else refused | more
-    return refused
-
-
-def _filters(table: ClassTable, columns: NodeColumns) -> Any:
-    """The rows whose reasons may have changed, each once, as a list unless they are many; None when the table must be
-    built anew."""
+def _refresh_filters(table: ClassTable, columns: NodeColumns) -> Any:
+    """Returns the rows whose reasons may have changed, each once, as a list unless they are many. None: the table is to
+    be built again."""
     changed: Any = ()
     for plugin in table.plugins.stamped_filters:
         where = (plugin.name, "filter")
-        before = table.stamps.get(where)
+        before = table.stamped.stamps.get(where)
         if not _moved(plugin, where, table, columns):
             continue
         column = _column_of(plugin, table)
         if _concerned(table, plugin, Nodes(columns)) != (column is not None):
             return None
         if column is not None:
-            rows = _ask(table, column, columns, before)
-            changed = _either(changed, rows)
+            changed = _union(changed, _refresh_filter(table, column, columns, before))
     return changed
 
 
-def _either(some: Any, more: Any) -> Any:
-    """The rows of both, each once. Where one has many, its own will do: all rows are looked at then. (To merge 5,000
-    with 5,000 took half of what a member with affinity and spreading costs.)"""
+def _union(some: Any, more: Any) -> Any:
+    """Returns the rows of both, each once; the larger of them if it has many, because all rows are computed then.
+
+    To merge 5,000 with 5,000 rows took half of the time of a gang member with affinity and spreading.
+    """
     larger = some if len(some) > len(more) else more
     return larger if len(larger) > _MANY or not len(some) or not len(more) else [*{*some, *more}]
 
@@ -125,8 +100,8 @@ def _column_of(plugin: Any, table: ClassTable) -> FilterColumn | None:
     return None
 
 
-def _ask(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: Any) -> Any:
-    """Take the plugin's new answer; the rows it may be another on."""
+def _refresh_filter(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: Any) -> Any:
+    """Calls a filter whose stamp moved. Returns the rows whose reasons may have changed."""
     some = _touched(table, column.plugin, columns, before)
     if some is None:
         table.work.beyond += columns.size
@@ -142,41 +117,43 @@ def _ask(table: ClassTable, column: FilterColumn, columns: NodeColumns, before: 
     return some
 
 
-def _scores(table: ClassTable, columns: NodeColumns, of_feasible: bool) -> Set[int] | None:
-    """Ask again whose stamp moved, or who looks at the feasible rows; the rows whose sums change by that, None for
-    all."""
+def _refresh_scores(table: ClassTable, columns: NodeColumns, feasible_moved: bool) -> Set[int] | None:
+    """Calls the Score plugins whose stamp moved, or that depend on the feasible rows.
+
+    Returns the rows whose sums change by that; None for all.
+    """
     rows: Set[int] | None = frozenset()
-    for score in table.stamped_columns:
+    for score in table.stamped.columns:
         plugin: Any = score.plugin
         was, asked = score.active, False
         moved = _moved(plugin, (plugin.name, "score"), table, columns)
-        if moved or (of_feasible and score.traits.feasible and was):
+        if moved or (feasible_moved and score.traits.feasible and was):
             table.ask_score(score, Nodes(columns))
             table.work.beyond += columns.size
             asked = True
-        if score.active and (asked or of_feasible) and (score.measure(table.feasible, table.version) or asked):
+        if score.active and (asked or feasible_moved) and (score.measure(table.feasible, table.version) or asked):
             stale = score.rows_to_resum(table.feasible)
             rows = None if rows is None or stale is None else rows | stale
         if was != score.active:
             rows = None
-            table.select_usage_plugins()
+            table.select_usage_columns()
     return rows
 
 
-def _steady_moved(table: ClassTable) -> bool:
-    """Whether other rows being feasible moved the extremes of the scores that do not look beyond a row."""
+def _row_extremes_moved(table: ClassTable) -> bool:
+    """Measures the scores that depend on the row alone again. Returns whether any of their extremes moved."""
     moved = False
     for score in table.scores:
-        if score.active and not score.traits.stamped and score.plugin.normalize.extremes is not None:
+        if score.active and not score.traits.stamped:
             moved |= score.measure(table.feasible, table.version)
     return moved
 
 
 def _touched(table: ClassTable, plugin: Any, columns: NodeColumns, before: Any) -> list[int] | None:
-    """The rows a stamped filter has to be asked about again, each once, None for all; many are as dear as all."""
+    """Returns the rows for which a stamped filter is to be called, each once. None for all: many cost as much."""
     if before is None or not hasattr(plugin, "touched_rows"):
         return None
-    stamp = table.stamps[plugin.name, "filter"]
+    stamp = table.stamped.stamps[plugin.name, "filter"]
     rows: list[int] | None = call_plugin(plugin, _rows, plugin, table.pod, columns, before, stamp)
     return rows
 
@@ -192,23 +169,23 @@ def _rows(plugin: Any, pod: PodClass, columns: NodeColumns, before: Any, after: 
 
 
 def _moved(plugin: Any, where: tuple[str, str], table: ClassTable, columns: NodeColumns) -> bool:
-    """Whether the plugin's stamp at a point is another one now; then it is remembered."""
+    """Returns whether the plugin's stamp at an extension point moved, and records the new one."""
     try:
         stamp = plugin.stamp(table.pod, columns, where[1])
-        if table.stamps.get(where) == stamp:
+        if table.stamped.stamps.get(where) == stamp:
             return False
     except FAILURES as error:
         raise plugin_error(plugin, error) from error
-    table.stamps[where] = stamp
+    table.stamped.stamps[where] = stamp
     return True
 
 
 def _concerned(table: ClassTable, plugin: Any, view: Nodes) -> bool:
-    return plugin not in table.plugins.pre_filter or not isinstance(table.prepare(plugin, view), Skip)
+    return plugin not in table.plugins.pre_filter or not isinstance(table.pre_filter(plugin, view), Skip)
 
 
 def _refill(column: FilterColumn, bits: Any, size: int) -> BoolColumn:
-    """Take a filter's new answer for all rows; where it differs from the old one."""
+    """Writes what a filter returned for all rows. Returns where that differs from before."""
     old = column.bits
     column.fill(bits)
     if old is None and column.bits is None:

@@ -1,11 +1,12 @@
-"""From a table to a choice: the best feasible row, what each plugin gave it, and who came second."""
+"""Selects a row from a class's table: the best feasible one, with the score of each plugin and the runner-up."""
 
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from kubenexus.cycle.class_table import INFEASIBLE, ClassTable
+from kubenexus.cycle.class_table import ClassTable
+from kubenexus.cycle.feasibility import INFEASIBLE
 from kubenexus.cycle.plugin_output import check_score_range, usable
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 from kubenexus.framework.decision import NodeScore, PluginScore
@@ -17,6 +18,8 @@ from kubenexus.state.view import Nodes
 
 
 class Selection(msgspec.Struct, gc=False):
+    """The selected row, and the number of rows that were `feasible`."""
+
     row: int
     total: int
     scores: tuple[PluginScore, ...]
@@ -25,29 +28,29 @@ class Selection(msgspec.Struct, gc=False):
 
 
 def select_best(table: ClassTable, columns: NodeColumns) -> Selection | None:
-    """Among all rows the table says are feasible."""
+    """Returns the best of all feasible rows; None if there is none."""
     if not table.feasible_count:
         return None
     rank = table.rank
     first = int(rank.argmax())
     held = rank.item(first)
-    rank[first] = INFEASIBLE  # hide the best to see who is second, then put it back
+    rank[first] = INFEASIBLE  # hidden while the second best is looked for
     second = int(rank.argmax())
     runner_up = rank.item(second)
     rank[first] = held
     return Selection(
         row=first,
-        total=(held >> TIE_BREAK_BITS) + table.uniform_sum,
+        total=(held >> TIE_BREAK_BITS) + table.sums.uniform,
         scores=tuple([score.uniform_score or score.shown_at(first) for score in table.scores if score.active]),
         runner_up=None
         if runner_up < 0
-        else NodeScore(columns.names[second], (runner_up >> TIE_BREAK_BITS) + table.uniform_sum),
+        else NodeScore(columns.names[second], (runner_up >> TIE_BREAK_BITS) + table.sums.uniform),
         feasible=table.feasible_count,
     )
 
 
 def select_best_of(table: ClassTable, rows: Any, columns: NodeColumns) -> Selection | None:
-    """Among some rows, scored and normalised over those of them that are feasible."""
+    """Returns the best of some rows, normalised over those of them that are feasible; None if none is."""
     rows = rows[table.feasible[rows]]
     if not len(rows):
         return None
@@ -67,7 +70,7 @@ def select_best_of(table: ClassTable, rows: Any, columns: NodeColumns) -> Select
 
 
 class RowScores(msgspec.Struct, gc=False):
-    """One plugin's scores over some rows."""
+    """The scores of one plugin on some rows. `show` returns a raw score as explanations show it."""
 
     plugin: str
     weight: int
@@ -76,11 +79,12 @@ class RowScores(msgspec.Struct, gc=False):
     show: Any
 
     def shown(self, i: int) -> int:
+        """Returns the raw score of the i-th row as explanations show it."""
         return int(self.show(int(self.raw[i])))
 
 
 def score_rows(table: ClassTable, rows: Any, columns: NodeColumns) -> list[RowScores]:
-    """What each plugin gives these rows when they are the only feasible ones. Plugins that skip are left out."""
+    """Returns the scores of each plugin as if these rows were the only feasible ones, without plugins that skip."""
     view = Nodes(columns, rows)
     view.feasible = np.zeros(columns.size, np.bool_)
     view.feasible[rows] = True

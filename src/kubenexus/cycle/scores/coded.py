@@ -32,10 +32,6 @@ class CodedClassScores(ClassScores):
     _values: Any = None  # the part of each code, once computed with the present extremes
     _summed: tuple[Hashable, Any] = (None, None)  # the codes' key, and parts or values, that the ranks contain
 
-    @property
-    def nbytes(self) -> int:
-        return int(self.coded.codes.nbytes)
-
     def replace(self, coded: CodedScores) -> None:
         """Takes what the plugin returned for all rows now. `measure` is to be called next."""
         self.coded, self._values, self._parts = coded, None, None
@@ -86,7 +82,7 @@ class CodedClassScores(ClassScores):
         part = None if self._parts is None else self._parts.get(code)
         return int(self._part_by_code().item(code)) if part is None else part
 
-    def part(self, rows: Any, raw: Any = None) -> Any:
+    def part(self, rows: Any) -> Any:
         return self._part_by_code().take(self.coded.codes[rows])
 
     def rank_part(self, rows: Any) -> Any:

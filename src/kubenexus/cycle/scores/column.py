@@ -47,10 +47,6 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
         return cls(plugin, traits, scale, UniformScores(scale, (), default))
 
     @property
-    def nbytes(self) -> int:
-        return self.values.nbytes
-
-    @property
     def uniform(self) -> UniformScores | None:
         """The scores, if they are the same on all rows."""
         values = self.values

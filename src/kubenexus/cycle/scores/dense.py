@@ -15,10 +15,6 @@ class DenseScores(ClassScores):
 
     raw: Any
 
-    @property
-    def nbytes(self) -> int:
-        return int(self.raw.nbytes)
-
     def at(self, row: int) -> int:
         return int(self.raw.item(row))
 
@@ -57,14 +53,13 @@ class DenseScores(ClassScores):
         scale = self.scale
         return scale.weight * (self.raw.item(row) if scale.is_normalized else self.points_at(row))
 
-    def part(self, rows: Any, raw: Any = None) -> Any:
-        points, weight = self._points(rows, raw), self.scale.weight
+    def part(self, rows: Any) -> Any:
+        points, weight = self._points(rows), self.scale.weight
         return points if weight == 1 else np.multiply(points, weight, dtype=np.int64)
 
     def rank_part(self, rows: Any) -> Any:
-        return np.multiply(self._points(rows, None), self.scale.weight << TIE_BREAK_BITS, dtype=np.int64)
+        return np.multiply(self._points(rows), self.scale.weight << TIE_BREAK_BITS, dtype=np.int64)
 
-    def _points(self, rows: Any, raw: Any) -> Any:
-        if raw is None:
-            raw = self.raw[rows]
+    def _points(self, rows: Any) -> Any:
+        raw = self.raw[rows]
         return raw if self.scale.is_normalized else self.scale.normalized(raw, self.extremes)

@@ -19,10 +19,6 @@ class ClassScores(msgspec.Struct, gc=False, eq=False):
     scale: ScoreScale
     extremes: tuple[int, ...]
 
-    @property
-    def nbytes(self) -> int:
-        raise NotImplementedError
-
     # --- raw scores -------------------------------------------------------------------------------------------------
 
     def at(self, row: int) -> int:
@@ -58,8 +54,8 @@ class ClassScores(msgspec.Struct, gc=False, eq=False):
         """Returns the part of a row."""
         raise NotImplementedError
 
-    def part(self, rows: Any, raw: Any = None) -> Any:
-        """Returns the parts of some rows. `raw` are their raw scores, if the caller has them at hand."""
+    def part(self, rows: Any) -> Any:
+        """Returns the parts of some rows."""
         raise NotImplementedError
 
     def rank_part(self, rows: Any) -> Any:

@@ -19,10 +19,6 @@ class UniformScores(ClassScores):
 
     raw: int
 
-    @property
-    def nbytes(self) -> int:
-        return 0
-
     def at(self, row: int) -> int:
         return self.raw
 
@@ -52,7 +48,7 @@ class UniformScores(ClassScores):
     def part_at(self, row: int) -> int:
         return self.plugin_score().normalized * self.scale.weight
 
-    def part(self, rows: Any, raw: Any = None) -> int:
+    def part(self, rows: Any) -> int:
         return self.part_at(0)
 
     def rank_part(self, rows: Any) -> int:

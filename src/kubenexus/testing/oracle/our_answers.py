@@ -42,7 +42,7 @@ class OurAnswers:
         """Returns the pod's table with its pins left in: upstream's NodeAffinity, on its own, refuses the other
         nodes."""
         pod_class = self.planner.class_cache.make_class(self.pod, self.columns, lift=False)
-        table = ClassTable(pod_class, self.planner.profile_plugins, WorkCounter())
+        table = ClassTable.of(pod_class, self.planner.profile_plugins, WorkCounter())
         refresh(table, self.columns)
         return table
 
