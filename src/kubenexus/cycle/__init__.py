@@ -1,1 +1,4 @@
-"""One pod class against all nodes: masks, scores, their caches and the caches' repair. Commits nothing."""
+"""One pod class against all nodes: which are feasible, how they score, and the repair of cached results.
+
+Nothing here writes to the ledger.
+"""

@@ -1,7 +1,8 @@
-"""Pods that wait for a node count there for everybody of no higher priority, as upstream counts them.
+"""Counts nominated pods on their nodes, as kube-scheduler does.
 
-On such a row a pod must fit both with the waiting pods and without. The waiting ones are laid on the columns, the
-filters look at just those rows, and everything is taken back.
+A nominated pod waits for a node that is not free yet. A pod of no higher priority must fit there both with it and
+without it. The nominated pods are added to the columns, the filters compute just these rows, and the columns are
+restored.
 """
 
 from typing import Any
@@ -17,7 +18,7 @@ from kubenexus.state.view import Nodes
 
 
 class NominatedResult:
-    """The rows where this pod yields to pods nominated there, and what the filters said with those counted in."""
+    """The rows where a pod does not fit beside the pods nominated there, and the filters' reasons on these rows."""
 
     def __init__(self, rows: Any, filters: list[FilterColumn]) -> None:
         self.rows = rows
@@ -27,8 +28,10 @@ class NominatedResult:
 def filter_with_nominated_pods(
     pod: Pod, table: ClassTable, snapshot: Snapshot, seated: frozenset[str] = frozenset()
 ) -> NominatedResult | None:
-    """None when no nominated pod stands in this pod's way. `counted_keys` are members of its job that have their place
-    in the plan already, and so no longer wait."""
+    """Returns the rows that nominated pods take from this pod; None if there are none.
+
+    `seated` are keys of members of its job that the plan has placed already. They are not counted again.
+    """
     waiting = snapshot.nominees()
     if not waiting:
         return None
@@ -37,7 +40,7 @@ def filter_with_nominated_pods(
     for node, nominees in waiting.items():
         standing = [nominee for nominee in nominees if _counts(nominee, pod) and nominee.key not in seated]
         if standing and node in columns.row_of:
-            table.work.rows += len(standing) + 1  # each is laid on the row, which is asked about then
+            table.work.rows += len(standing) + 1  # each is added to the row, which is computed then
             answers.append((columns.row_of[node], _with(standing, columns.row_of[node], table, snapshot)))
     answers = [(row, bits) for row, bits in answers if any(bits)]
     if not answers:
@@ -49,8 +52,11 @@ def filter_with_nominated_pods(
 
 
 def _with(nominees: list[PodRecord], row: int, table: ClassTable, snapshot: Snapshot) -> list[int]:
-    """What each filter says of one row with these pods on it. Rows are looked at one by one, since upstream counts a
-    nominated pod only for the node it waits for, however far its affinity reaches."""
+    """Returns the reasons of each filter against one row with these pods on it.
+
+    Rows are computed one by one: kube-scheduler counts a nominated pod only on its own node, however far its affinity
+    reaches.
+    """
     with snapshot.attempt() as transaction:
         for nominee in nominees:
             transaction.add_pod(row, nominee)

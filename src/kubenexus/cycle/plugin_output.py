@@ -1,8 +1,7 @@
-"""Where other people's numbers come in. A rule from outside may return anything; here it becomes clean integers, or
-the attempt fails and names the rule.
+"""Checks what plugins that are not built in return. The result is clean integers, or a PluginError fails the attempt.
 
-A score that is no number on a node where the pod cannot run is nobody's fault (0/0 on a node without the resource):
-such rows are only marked, and the mark matters when the row is feasible.
+A score that is no number is an error on feasible rows only: a node without a resource gives 0/0. Other such rows are
+marked, and the mark matters once the row is feasible.
 """
 
 from typing import Any
@@ -21,7 +20,10 @@ MOST = (2**63 - 1) // 100  # 100 times a raw score must stay within int64
 
 
 def sanitize_scores(raw: Any, width: int, kept: bool, plugin: str) -> tuple[Any, Any]:
-    """(scores, unusable): an int for all rows and None, or an int64 column and a mask of rows without a number."""
+    """Returns (scores, unusable): an int for all rows and None, or an int64 column and a mask of rows without a number.
+
+    `kept` says that raw scores are points of 0..100 already.
+    """
     try:
         found = np.asarray(raw)
     except Exception as error:
@@ -41,7 +43,7 @@ def sanitize_scores(raw: Any, width: int, kept: bool, plugin: str) -> tuple[Any,
 
 
 def usable(raw: Any, width: int, kept: bool, plugin: str) -> Any:
-    """The scores of rows that are all feasible, as `sanitize_scores` gives them."""
+    """Returns the scores of rows that are all feasible. Raises PluginError if one of them is unusable."""
     scores, unusable = sanitize_scores(raw, width, kept, plugin)
     if unusable is not None:
         raise PluginError(plugin, UNUSABLE)
@@ -49,15 +51,17 @@ def usable(raw: Any, width: int, kept: bool, plugin: str) -> Any:
 
 
 def check_score_range(points: Any, plugin: str) -> None:
-    """Raise unless all points are 0..100."""
+    """Raises PluginError unless all points are 0..100."""
     column = np.asarray(points)
     if column.size and (column.min() < 0 or column.max() > HIGHEST):
         raise PluginError(plugin, f"a normalised score is not within 0..{HIGHEST}")
 
 
 def points(raw: Any, answer: Any, plugin: str) -> Any:
-    """What a plugin's own `normalize` made of raw scores, as integers; -1, which is out of range, for what is no
-    number: on rows where the pod cannot run that does not matter."""
+    """Returns what a plugin's `normalize` returned for raw scores, as integers.
+
+    An unusable number becomes -1. That is out of range, and an error only if the row is feasible.
+    """
     try:
         found = np.asarray(answer)
     except Exception:
@@ -71,7 +75,7 @@ def points(raw: Any, answer: Any, plugin: str) -> Any:
 
 
 def extremes(answer: Any, plugin: str) -> tuple[int, ...]:
-    """What a plugin's own `extremes` may return."""
+    """Returns what a plugin's `extremes` returned. Raises PluginError unless it is a tuple of numbers."""
     plain = isinstance(answer, tuple) and all(isinstance(each, (int, float, np.number)) for each in answer)
     if not plain or not all(np.isfinite(float(each)) for each in answer):
         raise_contract_error(plugin, "extremes", answer, "a tuple of numbers")
@@ -79,8 +83,8 @@ def extremes(answer: Any, plugin: str) -> tuple[int, ...]:
 
 
 def scored(answer: Any, plugin: str) -> Any:
-    """What `score` returned, with codes looked up: SKIP, a verdict that fails the attempt, or anything for
-    `sanitize_scores`."""
+    """Returns what `score` returned, with codes replaced by their values: SKIP, a Verdict, or input for
+    `sanitize_scores`. Raises PluginError for a Verdict without an error."""
     if isinstance(answer, Verdict):
         verdict = checked_verdict(answer, plugin, "score")
         return raise_contract_error(plugin, "score", answer, "scores") if verdict is None else verdict
@@ -93,7 +97,7 @@ def scored(answer: Any, plugin: str) -> Any:
 
 
 def rejected(answer: Any, verdict: NodeVerdict, nodes: Nodes, plugin: str) -> None:
-    """Raise unless `filter` returned nothing and wrote what a verdict may hold."""
+    """Raises PluginError unless `filter` returned None and wrote valid reasons into `verdict`."""
     if answer is not None:
         raise_contract_error(plugin, "filter", answer, "None: rows are refused by `verdict.reject`")
     bits, table = verdict.bits, verdict.table
@@ -109,7 +113,7 @@ def rejected(answer: Any, verdict: NodeVerdict, nodes: Nodes, plugin: str) -> No
 
 
 def lowered(before: IntColumn, after: Any, plugin: str) -> None:
-    """Raise unless `room` left a column that is nowhere negative and nowhere higher than before."""
+    """Raises PluginError unless `capacity` left a column that is nowhere negative and nowhere higher than before."""
     if after.shape != before.shape or after.dtype != before.dtype or (after < 0).any() or (after > before).any():
         raise PluginError(plugin, "`room` may only lower how many pods a node can take, to 0 at least")
 

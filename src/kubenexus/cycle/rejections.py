@@ -1,7 +1,7 @@
-"""Which plugin was the first to refuse each row, and why: the material of every explanation.
+"""Finds the first plugin that refused each row, and its reasons.
 
-kube-scheduler runs filters in order and stops at the first that refuses a node; we know all answers and report the
-first, so that the sentence comes out the same.
+kube-scheduler runs filters in order and stops at the first that refuses a node. A class's table holds the results of
+all filters, and reports the first, so that the message is the same.
 """
 
 from typing import Any
@@ -21,8 +21,11 @@ Rejection = tuple[str, tuple[Reason, ...], BoolColumn]
 def first_rejections(
     filters: list[FilterColumn], rows: Any, refused: BoolColumn, fenced: BoolColumn
 ) -> list[Rejection]:
-    """For each combination of plugin and reasons the rows it was the first to refuse. `rows` selects from the table,
-    masks are over that selection; `refused` are the live rows that are not feasible."""
+    """Returns the rows that each plugin was the first to refuse, by combination of reasons.
+
+    `rows` selects rows of the table; masks are over that selection. `refused` are the existing nodes that are not
+    feasible, `fenced` the blocked ones.
+    """
     found: list[Rejection] = []
     remaining = refused.copy()
     fence = remaining & fenced
@@ -46,7 +49,7 @@ def first_rejections(
 
 
 def count_reasons(found: list[Rejection]) -> tuple[dict[str, int], set[str], list[str]]:
-    """Nodes per reason, the plugins that refused, and the texts of reasons that are errors."""
+    """Returns the number of nodes per reason, the plugins that refused, and the texts of reasons that are errors."""
     counts: dict[str, int] = {}
     errors: list[str] = []
     for _, reasons, where in found:

@@ -1,8 +1,9 @@
-"""Choosing among equals. Each node draws a lot, and the lot stands below the score in one number: the largest number
-is the best node, ties included, so that no list of ties is ever made.
+"""Tie-break numbers: the low bits of a rank, below the score.
 
-A lot comes from the node's name, the class and how many pods the node runs: it does not depend on the order in which
-nodes arrived, and it is drawn anew when something is placed there, so that equal nodes fill evenly.
+The largest rank is the best node, ties included, so that no list of ties is made: 51 instead of 73 µs for a warm
+decision on 5,000 equal nodes (docs/adr/0002). The number of a node comes from its name, the class and the number of its
+pods. It does not depend on the order in which nodes arrived, and it changes with each placement there, so that equal
+nodes fill evenly.
 """
 
 import zlib
@@ -14,13 +15,13 @@ from kubenexus.framework.profile import TieBreak
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.resources import PODS
 
-TIE_BREAK_BITS = 32  # of a rank that belong to the lot
+TIE_BREAK_BITS = 32  # the low bits of a rank that hold the tie-break number
 _WORD = (1 << TIE_BREAK_BITS) - 1
 _BUSY = 1 << (TIE_BREAK_BITS - 1)
 
 
 class TieBreaker:
-    """One for each class. `for_rows` and `for_row` give the same number for a row."""
+    """The tie-break numbers of one class. `for_rows` and `for_row` return the same number for a row."""
 
     __slots__ = ("_by_name", "_column_salt", "_in_use", "_ranks", "_salt")
 
@@ -32,16 +33,17 @@ class TieBreaker:
         self._ranks: tuple[int, Any] = (-1, None)
 
     def for_rows(self, columns: NodeColumns, rows: Any) -> Any:
-        """For a slice or an array of rows, in numbers of `TIE_BREAK_BITS` bits that whoever asks may keep."""
+        """Returns those of a slice or an array of rows, in `TIE_BREAK_BITS` bits. The caller may overwrite them."""
         if self._by_name:
             return self._names(columns)[rows].copy()
-        lots = columns.tie_break[rows] * self._column_salt  # modulo 2**32: what is carried out of it is not missed
+        lots = columns.tie_break[rows] * self._column_salt  # modulo 2**32
         if self._in_use:
             lots >>= 1
             lots |= (columns.resources.used[PODS, rows] > 0).astype(np.uint32) << (TIE_BREAK_BITS - 1)
         return lots
 
     def for_row(self, columns: NodeColumns, row: int) -> int:
+        """Returns that of one row."""
         if self._by_name:
             return int(self._names(columns)[row])
         lot: int = columns.tie_break.item(row) * self._salt & _WORD
@@ -50,7 +52,7 @@ class TieBreaker:
         return lot
 
     def _names(self, columns: NodeColumns) -> Any:
-        """The first name draws the highest lot. Sorted again when nodes came or went."""
+        """Returns numbers in the order of names, the first name highest. Sorted again when nodes came or went."""
         if self._ranks[0] != columns.cluster_version:
             ranks = np.zeros(columns.size, np.int64)
             for rank, name in enumerate(sorted(columns.row_of)):

@@ -1,4 +1,4 @@
-"""The code of each row for scores that take few values, as it moves with the pods."""
+"""The code of each row for scores that take few values, kept up to date with the pods."""
 
 from typing import Any
 
@@ -9,14 +9,15 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.state.pod_counter import Steps
 from kubenexus.state.view import Nodes
 
-_NOBODY, _SEVERAL = -1, -2
+_NO_CLASS, _SEVERAL = -1, -2
 
 
 class RowCodes:
-    """Codes, and how many rows have each.
+    """Codes, and the number of rows with each.
 
-    Tables hold on to the codes they were given. A class that alone has them sees them move when it asks again; where
-    several have them, whoever asks next is given others. Copying all rows takes longer than moving one.
+    The tables of classes hold the array of codes. If one class has it, its next call moves codes in place, because a
+    copy of all rows takes longer than to move one. If several classes have it, the next call that moves codes makes a
+    copy.
     """
 
     __slots__ = ("_before", "_holder", "_key", "_moved", "codes", "rows")
@@ -24,21 +25,30 @@ class RowCodes:
     def __init__(self, codes: Any, size: int) -> None:
         self.codes = codes
         self.rows: Any = np.bincount(codes, minlength=size)
-        self._key = object()  # names the codes as they are now
-        self._before: Any = None  # the key before, and which rows moved since
+        self._key = object()  # identifies the present codes
+        self._before: Any = None  # the previous key, and the rows that moved since
         self._moved: list[tuple[int, int, int]] = []
-        self._holder = _NOBODY  # the class that has them, by its id: if that class is gone, so is its table
+        self._holder = _NO_CLASS  # the id of the class that has the codes; a deleted class has no table either
 
     def as_scores(self, values: Any, nodes: Nodes, asker: PodClass) -> CodedScores:
-        """To be returned by a plugin's `score`; `values` are those of each code."""
+        """Returns what a plugin's `score` returns for class `asker`. `values` has the value of each code."""
         if nodes.rows is not None:
-            return CodedScores(self.codes[nodes.rows], values)
-        self._holder = id(asker) if self._holder in (_NOBODY, id(asker)) else _SEVERAL
-        return CodedScores(self.codes, values, self._key, self.rows, None, self._before, self._moved)
+            return CodedScores(codes=self.codes[nodes.rows], values=values)
+        self._holder = id(asker) if self._holder in (_NO_CLASS, id(asker)) else _SEVERAL
+        return CodedScores(
+            codes=self.codes,
+            values=values,
+            key=self._key,
+            rows=self.rows,
+            previous_key=self._before,
+            moved_rows=self._moved,
+        )
 
     def move(self, steps: Steps, asker: PodClass) -> bool:
-        """Rows have other codes from now on, because this class asks. Whether there are such codes; if not, some may
-        have moved."""
+        """Adds to the codes of some rows, in a call for class `asker`.
+
+        Returns False if a code would be out of range. Some rows may have moved then, and the codes are to be discarded.
+        """
         self._begin(asker)
         codes, rows, most = self.codes, self.rows, len(self.rows)
         for row, by in steps:
@@ -53,9 +63,9 @@ class RowCodes:
         return True
 
     def move_all(self, where: Any, by: int, asker: PodClass) -> bool:
-        """The same of several rows by the same."""
+        """Does the same for many rows, by the same number."""
         self._begin(asker)
-        self._before = None  # too many to name them
+        self._before = None  # too many rows to list them
         codes = self.codes[where] + by
         if len(codes) and not 0 <= codes.min() <= codes.max() < len(self.rows):
             return False
@@ -65,5 +75,5 @@ class RowCodes:
 
     def _begin(self, asker: PodClass) -> None:
         self._before, self._key, self._moved = self._key, object(), []
-        if self._holder not in (_NOBODY, id(asker)):
-            self.codes, self.rows, self._holder = self.codes.copy(), self.rows.copy(), _NOBODY
+        if self._holder not in (_NO_CLASS, id(asker)):
+            self.codes, self.rows, self._holder = self.codes.copy(), self.rows.copy(), _NO_CLASS

@@ -1,8 +1,8 @@
-"""Which codes of a coded score are to be seen on feasible rows, and on how many of them.
+"""Counts feasible rows by the code of a coded score.
 
-After a placement one row has another code, or one domain other points. While feasible rows show few codes, what that
-means is a matter of a handful of plain numbers, several times cheaper than NumPy's overhead; and mostly it means that
-no row but this one has another rank.
+After a placement one row has another code, or one domain other points. While feasible rows have few codes, the
+consequences are computed with a handful of plain numbers, several times cheaper than NumPy's overhead. Mostly no row
+but this one has another rank.
 """
 
 from collections.abc import Hashable, Set
@@ -13,24 +13,24 @@ import numpy as np
 from kubenexus.base.arrays import BoolColumn
 from kubenexus.framework.extension_points import CodedScores
 
-FEW = 8  # if no more than one row in so many is not feasible, it is quicker to name these than to go through all
+_FEW_INFEASIBLE = 8  # up to one infeasible row in so many, it is quicker to subtract these than to count all others
 _MOST = 16  # codes that are few
-_NOWHERE: frozenset[int] = frozenset()
+_NO_ROWS: frozenset[int] = frozenset()
 
 
 class CodeCounts:
-    """Of one score of one class. `version` names the feasible rows, and the codes' key the codes."""
+    """The counts of one score of one class. `version` identifies the feasible rows, the key of the codes the codes."""
 
     __slots__ = ("_closed", "_codes", "_counts", "_of")
 
     def __init__(self) -> None:
         self._of: tuple[Hashable, int] = (None, -1)  # the codes and the feasible rows that were counted
-        self._codes: dict[int, int] | None = None  # those on feasible rows, with how many these are, if they are few
-        self._counts: Any = None  # feasible rows by code, unless few codes were followed since
-        self._closed: tuple[int, Any] = (-1, None)  # rows that are not feasible, as of a version
+        self._codes: dict[int, int] | None = None  # the number of feasible rows by code, if these are few codes
+        self._counts: Any = None  # the same as a column over all codes; None if `_codes` is newer
+        self._closed: tuple[int, Any] = (-1, None)  # infeasible rows, as of a version; None if they are many
 
     def few(self, coded: CodedScores, ok: BoolColumn, version: int) -> dict[int, int] | None:
-        """The codes that feasible rows have, with how many have each; None if these are many codes."""
+        """Returns the number of feasible rows by code, without codes on none of them; None if these are many codes."""
         if self._of != (coded.key, version):
             if self._codes is not None and self._of == (coded.previous_key, version):
                 self._follow(self._codes, coded, ok)
@@ -39,18 +39,21 @@ class CodeCounts:
         return self._codes
 
     def present(self, coded: CodedScores, ok: BoolColumn, version: int) -> Any:
-        """Whether any feasible row has it, for each code."""
+        """Returns for each code whether any feasible row has it."""
         if self._of != (coded.key, version) or self._counts is None:
             self._recount(coded, ok, version)
         return self._counts > 0
 
     def changed(self, coded: CodedScores, ok: BoolColumn, key: Hashable, codes: list[int]) -> Set[int] | None:
-        """The feasible rows that have another code than when `key` named them, or one of these. None if these are
-        others than the former. As of the last count, of few codes."""
+        """Returns the feasible rows whose code changed since `key` was the key of the codes.
+
+        `codes` are those whose part changed. None if a row that did not move has one of them, or if the moved rows are
+        not known. `few` was called before, and did not return None.
+        """
         moved = () if key == coded.key else coded.moved_rows if key == coded.previous_key else None
         if moved is None or self._codes is None:
             return None
-        rows = {row for row, _, _ in moved if ok.item(row)} if moved else _NOWHERE
+        rows = {row for row, _, _ in moved if ok.item(row)} if moved else _NO_ROWS
         for code in codes:
             number = self._codes[code]
             if number > len(rows) or number > len([row for row in rows if coded.codes.item(row) == code]):
@@ -58,7 +61,7 @@ class CodeCounts:
         return rows
 
     def _follow(self, codes: dict[int, int], coded: CodedScores, ok: BoolColumn) -> None:
-        """Some rows have other codes than when they were counted."""
+        """Brings the counts up to date with `moved_rows`."""
         for row, old, new in coded.moved_rows:
             if ok.item(row):
                 codes[new] = codes.get(new, 0) + 1
@@ -86,5 +89,5 @@ class CodeCounts:
 
 
 def _few_closed(ok: BoolColumn) -> Any:
-    """The rows that are not feasible; None if they are many."""
-    return (~ok).nonzero()[0] if FEW * (len(ok) - np.count_nonzero(ok)) <= len(ok) else None
+    """Returns the infeasible rows; None if they are many."""
+    return (~ok).nonzero()[0] if _FEW_INFEASIBLE * (len(ok) - np.count_nonzero(ok)) <= len(ok) else None

@@ -1,7 +1,7 @@
-"""What is found out about coded scores once, for all classes that were given the same object.
+"""Results about coded scores that all classes with the same `CodedScores` object share.
 
-Classes that want the same of nodes (NodeAffinity's preferences, say) and differ in what they ask for share their codes.
-So they mostly share the best value in sight, too, and what it makes of the others.
+Classes with equal preferences for nodes (NodeAffinity) and different requests share their codes. Mostly they share the
+largest value on a feasible row, too, and so the points of all values.
 """
 
 from collections.abc import Callable, Hashable
@@ -10,11 +10,11 @@ from typing import Any
 from kubenexus.base.arrays import BoolColumn
 from kubenexus.framework.extension_points import CodedScores
 
-_MOST = 16  # things that are remembered, two for each best value: of these there are seldom two
+_MOST = 16  # results, two for each largest value, of which there are seldom two
 
 
 class CodedScoreCache:
-    """Stands on codes and values, which never change: whatever one class adds to it holds for all."""
+    """Results that depend on codes and values alone. These never change, so that a result holds for all classes."""
 
     __slots__ = ("_codes", "_noted", "_order", "_values", "_witnesses")
 
@@ -26,8 +26,10 @@ class CodedScoreCache:
         self._noted: dict[Hashable, Any] = {}
 
     def max_feasible(self, ok: BoolColumn) -> int:
-        """The largest value that some feasible row has, at least 0. Mostly the row that showed it to the class before
-        shows it to this one."""
+        """Returns the largest value of a feasible row, at least 0.
+
+        Mostly the row that had it for the last class is feasible for this class, too.
+        """
         for code in self._order:
             row = self._witnesses.get(code, -1)
             if row >= 0 and ok.item(row):
@@ -39,7 +41,7 @@ class CodedScoreCache:
         return 0
 
     def memo(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """A column or some values that follow from these and from `key`. Nobody may write into them."""
+        """Returns an array that depends on codes, values and `key`; `make` computes it once. It is read-only."""
         known = self._noted.get(key)
         if known is None:
             if len(self._noted) >= _MOST:
@@ -50,7 +52,7 @@ class CodedScoreCache:
 
 
 def cache_of(coded: CodedScores) -> CodedScoreCache:
-    """Into these codes and values; kept with them."""
+    """Returns the cache of these codes and values, which is held with them."""
     if coded.cache is None:
         coded.cache = CodedScoreCache(coded.codes, coded.values)
     found: CodedScoreCache = coded.cache
