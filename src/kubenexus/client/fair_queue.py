@@ -78,9 +78,9 @@ class FairQueue(Generic[T]):
     """`first`: how many calls of a namespace may be in flight before one was answered. `delay`: seconds for which the
     client's rate limit holds back a call that begins now; they do not count as waiting for an answer.
 
-    `changed` is called when `next` may have a call. `speed_changed` is called with a namespace whose speed
-    has changed. `stalled` is called for each namespace of which no call has gone through for `STALLED_SECONDS`, again and
-    again, with the number of its calls."""
+    `changed` is called when `next` may have a call; `speed_changed` with a namespace whose speed has changed; `stalled`
+    for each namespace of which no call has gone through for `STALLED_SECONDS`, again and again, with the number of its
+    calls."""
 
     def __init__(
         self,

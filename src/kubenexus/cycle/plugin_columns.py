@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from kubenexus.base.arrays import grow
 from kubenexus.cycle import plugin_output
-from kubenexus.cycle.grow import grown
 from kubenexus.framework.extension_points import Filter
 from kubenexus.framework.plugin_results import FAILURES, plugin_error
 from kubenexus.framework.pod_class import PodClass
@@ -74,4 +74,4 @@ class FilterColumn(msgspec.Struct, gc=False, eq=False):
     def stretch(self, size: int) -> None:
         """Adds rows up to `size`. The repair that follows writes their reasons."""
         if self.bits is not None:
-            self.bits = grown(self.bits, size)
+            self.bits = grow(self.bits, size)

@@ -16,8 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubenexus.base.arrays import IntColumn
-from kubenexus.cycle.grow import grown
+from kubenexus.base.arrays import IntColumn, grow
 from kubenexus.cycle.scores.column import ScoreColumn
 from kubenexus.cycle.scores.scale import SUMS
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
@@ -82,7 +81,7 @@ class RowSums(msgspec.Struct, gc=False, eq=False):
     def stretch(self, size: int) -> None:
         """Adds rows up to `size`."""
         if self.static_sum is not None:
-            self.static_sum = grown(self.static_sum, size)
+            self.static_sum = grow(self.static_sum, size)
 
 
 class StampedSums(msgspec.Struct, gc=False, eq=False):
@@ -130,4 +129,4 @@ class StampedSums(msgspec.Struct, gc=False, eq=False):
     def stretch(self, size: int) -> None:
         """Adds rows up to `size`; the repair that follows writes their ranks."""
         if self.plugins:
-            self.base_rank = grown(self.base_rank, size, fill=-1)
+            self.base_rank = grow(self.base_rank, size, fill=-1)

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from kubenexus.base.arrays import grow
 from kubenexus.cycle import repair_stamped
 from kubenexus.cycle.class_table import ClassTable
 from kubenexus.cycle.feasibility import INFEASIBLE
-from kubenexus.cycle.grow import grown
 from kubenexus.cycle.repair_stamped import update_feasibility, update_row_feasibility
 from kubenexus.cycle.scores.column import ScoreColumn
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
@@ -92,9 +92,9 @@ def _stretch(table: ClassTable, size: int) -> None:
         column.stretch(size)
     for score in table.scores:
         score.stretch(size)
-    table.feasibility.rows = grown(table.feasible, size)
+    table.feasibility.rows = grow(table.feasible, size)
     table.feasibility.version += 1
-    table.rank = grown(table.rank, size, fill=INFEASIBLE)
+    table.rank = grow(table.rank, size, fill=INFEASIBLE)
     table.stamped.stretch(size)
     table.sums.stretch(size)
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.base.arrays import BoolColumn
-from kubenexus.cycle.grow import grown
+from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.cycle.scores.code_counts import CodeCounts
 from kubenexus.cycle.scores.coded_cache import cache_of
 from kubenexus.cycle.scores.dense import DenseScores
@@ -47,7 +46,7 @@ class CodedClassScores(ClassScores):
         return DenseScores(self.scale, self.extremes, self.take(slice(None))).put(rows, raw, size)
 
     def stretch(self, size: int) -> None:
-        self.coded = CodedScores(codes=grown(self.coded.codes, size), values=self.coded.values, key=object())
+        self.coded = CodedScores(codes=grow(self.coded.codes, size), values=self.coded.values, key=object())
 
     # --- points -----------------------------------------------------------------------------------------------------
 

@@ -6,9 +6,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubenexus.base.arrays import BoolColumn
+from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.cycle import plugin_output
-from kubenexus.cycle.grow import grown
 from kubenexus.cycle.plugin_output import check_score_range, sanitize_scores
 from kubenexus.cycle.scores.coded import CodedClassScores
 from kubenexus.cycle.scores.dense import DenseScores
@@ -145,4 +144,4 @@ class ScoreColumn(msgspec.Struct, gc=False, eq=False):
         """Adds rows up to `size`. The repair that follows writes their scores."""
         self.values.stretch(size)
         if self.unusable is not None:
-            self.unusable = grown(self.unusable, size)
+            self.unusable = grow(self.unusable, size)

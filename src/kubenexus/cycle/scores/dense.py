@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kubenexus.base.arrays import BoolColumn
-from kubenexus.cycle.grow import grown
+from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.cycle.scores.representation import ClassScores
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 
@@ -29,7 +28,7 @@ class DenseScores(ClassScores):
         return self
 
     def stretch(self, size: int) -> None:
-        self.raw = grown(self.raw, size)
+        self.raw = grow(self.raw, size)
 
     def measure(self, ok: BoolColumn, version: int) -> None:
         self.extremes = (self._largest(ok),) if self.scale.by_largest else self.scale.extremes_of(self.raw[ok])
