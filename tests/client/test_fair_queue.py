@@ -121,7 +121,7 @@ def test_a_namespace_whose_calls_hang_leaves_half_of_the_slots() -> None:
         answer(queue, 4)
         hung = begun(queue)
         queue.put("good", 0, 0)
-        queue.changed = lambda: woken.append(asyncio.get_running_loop().time())
+        queue._changed = lambda: woken.append(asyncio.get_running_loop().time())
         assert (len(hung), queue.next()) == (8, None), "until it is known that they hang"
         await elapse(LATE_SECONDS)
         assert (woken, queue.late, queue.held, queue.slow("evil")) == ([LATE_SECONDS], 8, 64, True)

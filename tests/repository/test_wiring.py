@@ -1,10 +1,12 @@
-"""Collaborators are constructor arguments: no public attribute that holds a function is assigned later."""
+"""Collaborators are constructor arguments: no function is assigned to an attribute of another object."""
 
 import ast
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "kubenexus"
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -12,45 +14,61 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
         yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 
-def assigned(node: ast.AST) -> list[ast.Attribute]:
-    """The attributes that a statement assigns."""
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    flat = [each for target in targets for each in (target.elts if isinstance(target, ast.Tuple) else [target])]
-    return [each for each in flat if isinstance(each, ast.Attribute)]
+def is_property(method: Function) -> bool:
+    return any("property" in ast.unparse(each) for each in method.decorator_list)
 
 
-def functions(tree: ast.Module) -> set[str]:
-    """Public attributes that are annotated as functions."""
-    annotated = [node for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
-    targets = [node.target for node in annotated if "Callable[" in ast.unparse(node.annotation)]
-    names = {each.attr if isinstance(each, ast.Attribute) else ast.unparse(each) for each in targets}
-    return {name for name in names if not name.startswith("_")}
+def methods(tree: ast.Module) -> set[str]:
+    """The names of functions and methods that are called, not read."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, Function)]
+    return {each.name for each in functions if not is_property(each)}
 
 
-def late(tree: ast.Module, names: set[str]) -> list[str]:
-    """Assignments to such an attribute of another object."""
-    targets = [target for node in ast.walk(tree) for target in assigned(node)]
-    others = [each for each in targets if each.attr in names and ast.unparse(each.value) != "self"]
-    return [f"{each.lineno}: {ast.unparse(each)}" for each in others]
+def data(tree: ast.Module) -> set[str]:
+    """The names of attributes, fields and properties."""
+    found = {node.name for node in ast.walk(tree) if isinstance(node, Function) and is_property(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr if isinstance(node, ast.Attribute) else node.id)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+    return found
+
+
+def pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """Each target of an assignment with its value."""
+    for target in node.targets:
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            yield from zip_longest(target.elts, node.value.elts)
+        else:
+            yield target, node.value
+
+
+def late(tree: ast.Module, functions: set[str]) -> list[str]:
+    """Assignments of a function to an attribute of an object other than self."""
+    found = []
+    for node in ast.walk(tree):
+        for target, value in pairs(node) if isinstance(node, ast.Assign) else ():
+            name = value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else ""
+            is_function = isinstance(value, ast.Lambda) or name in functions
+            if is_function and isinstance(target, ast.Attribute) and ast.unparse(target.value) != "self":
+                found.append(f"{target.lineno}: {ast.unparse(target)}")
+    return found
+
+
+# The standard library has no other way: the callback of a TLS context.
+KNOWN = {"app/http/serving_certificates.py": ["self.context.sni_callback"]}
 
 
 def test_no_function_is_assigned_to_an_object_after_its_construction() -> None:
     trees = dict(modules())
-    names = set().union(*map(functions, trees.values()))
-    assert {path: found for path, tree in trees.items() if (found := late(tree, names))} == {}
-
-
-def test_no_method_is_replaced_at_run_time() -> None:
-    replaced = {}
-    for path, tree in modules():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Lambda, ast.Name)):
-                for target in assigned(node):
-                    if isinstance(node.value, ast.Lambda) and not ast.unparse(target).startswith("self."):
-                        replaced[f"{path}:{node.lineno}"] = ast.unparse(target)
-    assert replaced == {}
+    functions = set().union(*map(methods, trees.values())) - set().union(*map(data, trees.values()))
+    found = {path: [each.partition(": ")[2] for each in late(tree, functions)] for path, tree in trees.items()}
+    assert {path: some for path, some in found.items() if some} == KNOWN
 
 
 def test_the_check_finds_what_it_looks_for() -> None:
-    text = "class A:\n    def __init__(self):\n        self.done: Callable[[], None] = f\n\na = A()\na.done = g\n"
-    assert late(ast.parse(text), {"done"}) == ["6: a.done"]
+    text = (
+        "class A:\n    def ran(self): ...\n\na, b = A(), A()\na.done = b.ran\na.x, a.y = 1, lambda: 2\na.z = b.data\n"
+    )
+    assert late(ast.parse(text), methods(ast.parse(text))) == ["5: a.done", "6: a.y"]

@@ -98,7 +98,7 @@ class FairQueue(Generic[T]):
         self._unknown_limit = limit if limit <= 4 * self._first else limit // 2
         self._reserve = limit // 8
         self._delay, self._stalled = delay, stalled
-        self.changed = changed
+        self._changed = changed
         self._speed_changed = speed_changed
         self._lines: dict[str, NamespaceCalls[T]] = {}
         self._groups: dict[Speed, SpeedGroup[T]] = {speed: SpeedGroup(speed.value) for speed in Speed}
@@ -181,7 +181,7 @@ class FairQueue(Generic[T]):
             self._count += 1
         calls.waiting[key] = item
         self._recount(namespace, calls)
-        self.changed()
+        self._changed()
 
     def remove(self, namespace: str, key: Hashable) -> T | None:
         """Removes and returns the call that waits or rests under this key, if there is one."""
@@ -244,7 +244,7 @@ class FairQueue(Generic[T]):
             calls.stalled_since = None
         self._recount(call.namespace, calls)
         self._tidy(call.namespace, calls)
-        self.changed()
+        self._changed()
 
     def postpone(self, call: CallInFlight[T], seconds: float) -> None:
         """Ends a call that has to be sent again, but not before so many seconds. It holds no slot meanwhile."""
@@ -265,7 +265,7 @@ class FairQueue(Generic[T]):
         if calls.failing:
             calls.slow = True
             self._recount(namespace, calls)
-            self.changed()
+            self._changed()
 
     def passed(self, namespace: str) -> None:
         """Records that a call of this namespace did what it was sent for."""
@@ -392,7 +392,7 @@ class FairQueue(Generic[T]):
         due = min((call.due for call in self._calls if not call.late), default=now + LATE_SECONDS)
         at = now + _UNREAD if blocked else min(due, now + LATE_SECONDS)
         self._timer = loop.call_at(at, self._look) if self._lines else None
-        self.changed()
+        self._changed()
 
     def _is_late(self, call: CallInFlight[T], now: float) -> None:
         calls = self._lines[call.namespace]

@@ -67,7 +67,10 @@ class EventRecorder:
         self._rng = rng
         self._sleep = sleep
         self._known: OrderedDict[tuple[str, ...], EventSeries] = OrderedDict()  # in the order of their last occurrence
-        self._queue = FairQueue[EventSeries](self.limits.writers, slow=self.limits.slow, stalled=stalled)
+        self._work = asyncio.Event()  # the queue may have something to send
+        self._queue = FairQueue[EventSeries](
+            self.limits.writers, slow=self.limits.slow, changed=self._wake, stalled=stalled
+        )
         self._sources: dict[str, EventSource] = {}
         self._nanoseconds = 0
 
@@ -114,32 +117,29 @@ class EventRecorder:
         """Sends queued events until cancelled. `room` returns when no bind waits to be sent."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._look_after())
-            work = self._woken()
+            self._work = asyncio.Event()  # of this event loop
             while True:
-                work.clear()
+                self._work.clear()
                 if self._queue.waiting:
                     await room()
                 while (call := self._queue.next()) is not None:
                     tasks.create_task(self._tell(call, api, self.limits.tries))
-                await work.wait()
+                await self._work.wait()
 
     async def drain(self, api: Api) -> None:
         """Sends all queued events now, with one try each. Called at the end of the process; the caller limits the
         time."""
         self._queue.put_first()
-        work = self._woken()
+        self._work = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
             while self._queue.waiting or self._queue.in_flight:
-                work.clear()
+                self._work.clear()
                 while (call := self._queue.next()) is not None:
                     tasks.create_task(self._tell(call, api, 1))
-                await work.wait()
+                await self._work.wait()
 
-    def _woken(self) -> asyncio.Event:
-        """Returns an event that the queue sets when it may have something to send."""
-        work = asyncio.Event()
-        self._queue.changed = work.set
-        return work
+    def _wake(self) -> None:
+        self._work.set()
 
     async def _look_after(self) -> None:
         while True:
