@@ -12,18 +12,19 @@ from kubenexus.framework.job import Job
 from kubenexus.plugins.inter_pod_affinity import hints as affinity_hints
 from kubenexus.plugins.pod_topology_spread import hints as spread_hints
 from kubenexus.plugins.pod_topology_spread.constraints import parse_constraint
+from kubenexus.queue import job_classes
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.event_waiters import EventWaiters
 from kubenexus.queue.in_flight_events import InFlightEvents
 from kubenexus.queue.job_classes import MAX_AT_ONCE, MAX_BEHIND
 from kubenexus.queue.object_events import pod_bound, pod_changed
-from kubenexus.queue.question_cost import MAX_PRICE, event_cost, question_cost
+from kubenexus.queue.question_cost import MAX_PRICE, QuestionCost, event_cost, question_cost
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.work_allowance import MAX_DEBT, WorkAllowance
 from kubenexus.state.affinity_terms import affinity_terms
 from kubenexus.testing.builders import HOSTNAME, a_node, a_pod
 from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
-from tests.queue.queue_fixture import WAKES, QueueFixture
+from tests.queue.queue_fixture import WAKES, QueueFixture, a_gang
 from tests.queue.test_event_waiters import HELPS, HELPS_NOT, PORTION, answers, crowd
 
 EVERYWHERE = LabelSelector()
@@ -208,6 +209,29 @@ def test_updates_of_many_jobs_that_have_yet_to_be_asked_spend_no_more_than_a_tur
         fixture.queue.add(Job.of(pod))
     assert answers(fixture) <= MAX_DEBT + 100
     assert fixture.queue.pending(QueueState.ACTIVE).jobs > 90, "the others are woken without a question"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "counted", "state"),
+    [("Ports", 0, QueueState.UNSCHEDULABLE), ("Room", 1, QueueState.ACTIVE)],
+    ids=["which concern no plugin that refused", "which concern one"],
+)
+def test_changes_of_all_members_of_a_gang_are_not_priced_one_by_one(
+    plugin: str, counted: int, state: QueueState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    priced = list[int]()
+
+    def counting(pods: tuple[Pod, ...]) -> QuestionCost:
+        priced.append(len(pods))
+        return question_cost(pods)
+
+    monkeypatch.setattr(job_classes, "question_cost", counting)
+    fixture = QueueFixture(PARKED)
+    fixture.queue.add(a_gang("g", 800, cpu=2))
+    fixture.refuse(plugin)
+    fixture.clock.advance(60)
+    fixture.queue.add(a_gang("g", 800, cpu=1))
+    assert (len(priced), fixture.queue.state("default/g")) == (counted, state)
 
 
 # --- what is kept -----------------------------------------------------------------------------------------------------

@@ -25,9 +25,9 @@ from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_signature import JobSignature
 from kubenexus.queue.object_events import WILDCARD_EVENT
-from kubenexus.queue.question_cost import MAX_PRICE, EventCost, event_cost, question_cost
+from kubenexus.queue.question_cost import MAX_PRICE, EventCost, QuestionCost, event_cost, question_cost
 from kubenexus.queue.queue_metrics import JobCount, QueueMetrics, count_of_class, count_of_job
-from kubenexus.queue.queue_profile import ANY_PLUGIN, QueueProfile
+from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.queue.queued_job import QueuedJob, QueueState
 from kubenexus.queue.retry_turns import RetryTurns
 from kubenexus.queue.sub_queues import SubQueues
@@ -292,23 +292,25 @@ class JobClasses:
     ) -> bool:
         """Whether one of the events may help one of these pods, which these plugins refused. True without calling hints
         if these would be too much work."""
-        profile, sampled = job_class.profile, pods is job_class.signature.sample_pods
-        cost = job_class.question_cost if sampled else question_cost(pods)
-        left = 0 if self._work_allowance.overdrawn else MAX_AT_ONCE
-        most, helps = left, False
+        profile, spent = job_class.profile, 0
+        cost: QuestionCost | None = None  # counted for the first event that concerns the plugins: mostly there is none
+        most = 0 if self._work_allowance.overdrawn else MAX_AT_ONCE
         for event in events:
-            if (
-                not event.is_wildcard
-                and profile.plugins_for(event).keys().isdisjoint(plugins)
-                and ANY_PLUGIN not in plugins
-            ):
+            if not profile.concerns(plugins, event):
                 continue
-            left -= cost.each + event_cost(event).price
-            helps = left < 0 or profile.may_help(plugins, event, pods)
-            if helps:
-                break
-        self._work_allowance.spend(min(most - left, most) + (cost.first if left < most else 0))
-        return helps
+            if cost is None:
+                sampled = pods is job_class.signature.sample_pods
+                cost = job_class.question_cost if sampled else question_cost(pods)
+            price = cost.each + event_cost(event).price + (0 if spent else cost.again)
+            if spent + price > most:
+                self._work_allowance.spend(spent + 1)
+                return True
+            spent += price
+            if profile.may_help(plugins, event, pods):
+                self._work_allowance.spend(spent)
+                return True
+        self._work_allowance.spend(spent)
+        return False
 
     @property
     def any_to_ask(self) -> bool:

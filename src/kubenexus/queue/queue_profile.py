@@ -154,6 +154,13 @@ class QueueProfile:
             self._concerned[kind] = {name: hints for name, hints in matching.items() if hints}
         return self._concerned[kind]
 
+    def concerns(self, refused_by: Iterable[str], event: ClusterEvent) -> bool:
+        """Whether one of these plugins registers for such events; False: `may_help` would return False."""
+        if event.is_wildcard:
+            return True
+        concerned = self.plugins_for(event)
+        return any(name == ANY_PLUGIN or name in concerned for name in refused_by)
+
     def may_help(self, blamed: Iterable[str], event: ClusterEvent, pods: Iterable[Pod]) -> bool:
         """Whether the event may help any of these pods, which these plugins refused."""
         if event.is_wildcard:
