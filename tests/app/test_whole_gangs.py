@@ -15,6 +15,7 @@ from tests.api.gangs.builders import LEAST, NAME, a_member
 from tests.app.scheduler_fixture import SchedulerFixture, scheduler_test
 from tests.app.test_volumes import bound, selected
 from tests.async_helpers import yield_to_loop
+from tests.sim.virtual.virtual_time import elapse
 from tests.volumes.builders import a_claim, a_class, a_mounting_pod, a_volume
 
 GANGS = ("g", "h")
@@ -154,11 +155,11 @@ def test_term_in_the_middle_of_a_gang_finishes_it_and_begins_no_other() -> None:
         fixture.handlers.assembler.build_changed()
         slow(fixture)
         fixture.scheduler.loop.run_burst()
-        await asyncio.sleep(0.001)
+        await elapse(0.001)
         fixture.pods(*(a_member(f"b{i:03}", "b", 100, cpu=1) for i in range(100)))
         fixture.scheduler.loop.run_burst()
         assert len(fixture.where()) == 300, "both are decided"
-        await asyncio.sleep(0.03)
+        await elapse(0.03)
         assert 0 < len(fixture.bound()) < 200
         assert await fixture.scheduler.dispatcher.close(6.0) == 0
         assert sorted(fixture.bound()) == [f"a{i:03}" for i in range(200)]

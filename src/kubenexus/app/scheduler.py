@@ -22,6 +22,7 @@ from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.app.gangs.stale_gang_evictor import StaleGangEvictor
 from kubenexus.app.ledger_auditor import LedgerAuditor
+from kubenexus.app.queue_profiles import queue_profile
 from kubenexus.app.report.assembly_reporter import AssemblyReporter
 from kubenexus.app.report.metered_api import BINDING, GROUP_STATUS, POD_STATUS, MeteredApi
 from kubenexus.app.report.pod_group_reporter import PodGroupReporter
@@ -43,7 +44,6 @@ from kubenexus.client.watch_protocols import WatchClient
 from kubenexus.config import Configuration
 from kubenexus.config.args import GANGS
 from kubenexus.config.gang_settings import gang_settings
-from kubenexus.framework import pod_limits
 from kubenexus.framework.job import Job
 from kubenexus.framework.profile import Factory, ProfilePlugins
 from kubenexus.observe import logs
@@ -52,14 +52,12 @@ from kubenexus.observe.metrics import Metrics
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.observe.status_patcher import StatusPatcher
 from kubenexus.plan.decide import Planner
-from kubenexus.plan.gang import empty_capacity, reservation
 from kubenexus.plan.node_backoff import NodeBackoff
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 from kubenexus.queue.gangs.gang_registry import GangRegistry
 from kubenexus.queue.gangs.job_assembler import JobAssembler
 from kubenexus.queue.gangs.waiting_pods import WaitingPods
-from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
 
@@ -275,33 +273,11 @@ class Scheduler:
     def _make_queue(self, configuration: Configuration) -> SchedulingQueue:
         document = configuration.document
         policy = BackoffPolicy(float(document.pod_initial_backoff_seconds), float(document.pod_max_backoff_seconds))
-        profiles = self._profiles = {name: self._queue_profile(planner) for name, planner in self.planners.items()}
+        profiles = self._profiles = {
+            name: queue_profile(planner, self.ledger.nodes, self.node_backoff, self.gangs[name].aging)
+            for name, planner in self.planners.items()
+        }
         return SchedulingQueue(profiles | {"": next(iter(profiles.values()))}, self._clock, policy)
-
-    def _queue_profile(self, planner: Planner) -> QueueProfile:
-        columns = self.ledger.nodes
-        refuses_by_owner = planner.profile_plugins.depends_on_owners
-        scope = columns.pods.terms.scope
-
-        def sign(pod: Pod) -> bytes:
-            signature, namespace = planner.class_cache.signature(pod, columns, lift=False), pod.metadata.namespace
-            term_scope = scope(namespace)
-            if not term_scope and namespace not in self.node_backoff.namespaces:
-                return signature
-            # The namespace avoids nodes that others may use, or terms of other namespaces may select its pods.
-            return b"%b in %b %b" % (signature, namespace.encode(), repr(term_scope).encode())
-
-        def owners() -> int:
-            return columns.default_selectors.version if refuses_by_owner else 0
-
-        def context() -> tuple[int, frozenset[str]]:
-            return owners(), self.node_backoff.namespaces
-
-        aging = self.gangs[planner.profile_plugins.profile.name].aging
-        also = {**empty_capacity.EVENTS_TO_REGISTER, **reservation.EVENTS_TO_REGISTER, **pod_limits.EVENTS_TO_REGISTER}
-        return QueueProfile.of(
-            planner.profile_plugins, sign, context, also=also, aging=aging, selectors=owners, scope=scope
-        )
 
     def _make_status_patcher(self) -> StatusPatcher[Pod]:
         def failed(pod: Pod, why: str) -> None:

@@ -1,5 +1,6 @@
 """The interface of the three representations of a class's scores."""
 
+from abc import abstractmethod
 from collections.abc import Set
 from typing import Any
 
@@ -21,46 +22,46 @@ class ClassScores(msgspec.Struct, gc=False, eq=False):
 
     # --- raw scores -------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def at(self, row: int) -> int:
         """Returns the raw score of a row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, rows: Any) -> Any:
         """Returns the raw scores of some rows: an int64 column, or an int if they are the same on all rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put(self, rows: Any, raw: Any, size: int) -> "ClassScores":
         """Writes the raw scores of some rows, or of one; `size` is the number of rows of the table.
 
         Returns the scores to keep from now on: these, or others if this representation cannot hold the result.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def stretch(self, size: int) -> None:
         """Adds rows up to `size`. The repair that follows writes their scores."""
-        raise NotImplementedError
 
     # --- points -----------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def measure(self, ok: BoolColumn, version: int) -> None:
         """Computes the extremes over the feasible rows `ok`. Equal versions mean equal feasible rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def points_at(self, row: int) -> int:
         """Returns the points of a row, from the same arithmetic on columns that ranks it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def part_at(self, row: int) -> int:
         """Returns the part of a row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def part(self, rows: Any) -> Any:
         """Returns the parts of some rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rank_part(self, rows: Any) -> Any:
         """Returns the parts of some rows, shifted to where ranks have their score. The caller may overwrite them."""
-        raise NotImplementedError
 
     def static_part(self) -> Any:
         """Returns the parts of all rows. The column may be shared with other classes and read-only."""

@@ -1,0 +1,38 @@
+"""What the queue needs of a profile: how its jobs are signed, and which events may help them."""
+
+from kubenexus.api.core import Pod
+from kubenexus.framework import pod_limits
+from kubenexus.framework.aging import Aging
+from kubenexus.plan.decide import Planner
+from kubenexus.plan.gang import empty_capacity, reservation
+from kubenexus.plan.node_backoff import NodeBackoff
+from kubenexus.queue.queue_profile import QueueProfile
+from kubenexus.state.nodes import NodeColumns
+
+# Events for refusals that are no plugin's: of gangs as a whole, by a reservation, by the limits of a pod.
+_ALSO = {**empty_capacity.EVENTS_TO_REGISTER, **reservation.EVENTS_TO_REGISTER, **pod_limits.EVENTS_TO_REGISTER}
+
+
+def queue_profile(
+    planner: Planner, columns: NodeColumns, node_backoff: NodeBackoff, aging: Aging | None
+) -> QueueProfile:
+    """Makes the queue's view of a planner's profile."""
+    depends_on_owners, scope = planner.profile_plugins.depends_on_owners, columns.pods.terms.scope
+
+    def sign(pod: Pod) -> bytes:
+        signature, namespace = planner.class_cache.signature(pod, columns, lift=False), pod.metadata.namespace
+        term_scope = scope(namespace)
+        if not term_scope and namespace not in node_backoff.namespaces:
+            return signature
+        # The namespace avoids nodes that others may use, or terms of other namespaces may select its pods.
+        return b"%b in %b %b" % (signature, namespace.encode(), repr(term_scope).encode())
+
+    def owners() -> int:
+        return columns.default_selectors.version if depends_on_owners else 0
+
+    def context() -> tuple[int, frozenset[str]]:
+        return owners(), node_backoff.namespaces
+
+    return QueueProfile.of(
+        planner.profile_plugins, sign, context, also=_ALSO, aging=aging, selectors=owners, scope=scope
+    )
