@@ -1,0 +1,61 @@
+"""A faster way to count the reasons of the usual refusals. `diagnose.diagnose` is the plain way, with the same result.
+
+The plain way makes a mask over all rows for each plugin and combination of reasons. At 5,000 nodes it takes 15 to 20 µs
+more: a decision that fills its node, so that the counts change, takes 87 instead of 70 µs, and 98 instead of 77 with
+node affinity; a warm refusal takes 126 instead of 112.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.cycle.class_table import ClassTable
+from kubenexus.cycle.plugin_columns import FilterColumn
+from kubenexus.framework.decision import Diagnosis
+from kubenexus.state.nodes import NodeColumns
+
+
+def quick_diagnosis(table: ClassTable, columns: NodeColumns) -> Diagnosis | None:
+    """Returns the diagnosis if one plugin refused nodes for at most two reasons, or several for one reason each.
+
+    None otherwise, and also if a reason is an error, a node is blocked, or a row has no node.
+    """
+    refusing = [column for column in table.filters if column.bits is not None]
+    if not refusing or columns.count != columns.size or columns.blocked_count:
+        return None
+    if any([column.reasons.failing for column in refusing]):  # noqa: C419
+        return None
+    refused = columns.count - table.feasible_count
+    if len(refusing) == 1 and len(refusing[0].reasons.reasons) == 2:
+        return _two_reasons(refusing[0], columns.count, refused)
+    if all([len(column.reasons.reasons) == 1 for column in refusing]):  # noqa: C419
+        return _one_reason_each(refusing, columns.count, refused)
+    return None
+
+
+def _one_reason_each(refusing: list[FilterColumn], nodes: int, refused: int) -> Diagnosis:
+    """A node counts for the first column that is 1 there. The nodes that no other plugin counts are the last one's."""
+    counts: dict[str, int] = {}
+    plugins: list[str] = []
+    earlier: Any = None
+    for column in refusing:
+        number = refused
+        if column is not refusing[-1]:
+            number = int(np.count_nonzero(column.bits if earlier is None else column.bits > earlier))
+            earlier = column.bits if earlier is None else earlier | column.bits
+        refused -= number
+        if number:
+            text = column.reasons.reasons[0].text
+            counts[text] = counts.get(text, 0) + number
+            plugins.append(column.plugin.name)
+    return Diagnosis(nodes, tuple(sorted(counts.items())), tuple(sorted(plugins)))
+
+
+def _two_reasons(column: FilterColumn, nodes: int, refused: int) -> Diagnosis:
+    """A node counts for each of its reasons: 1 is the first, 2 the second, 3 both."""
+    both, second = (int(np.count_nonzero(column.bits == bits)) for bits in (3, 2))
+    counts: dict[str, int] = {}
+    for reason, number in zip(column.reasons.reasons, (refused - second, second + both), strict=True):
+        if number:
+            counts[reason.text] = counts.get(reason.text, 0) + number
+    return Diagnosis(nodes, tuple(sorted(counts.items())), (column.plugin.name,) if counts else ())

@@ -1,0 +1,55 @@
+"""Reasons counted in the quick way are those that are counted node by node."""
+
+import pytest
+
+from kubenexus.api.core import Pod
+from kubenexus.cycle.class_cache import ClassCache
+from kubenexus.cycle.rejections import count_reasons
+from kubenexus.plan.diagnose import diagnose, rejections
+from kubenexus.plan.quick_diagnosis import quick_diagnosis
+from kubenexus.plugins import profile_plugins
+from kubenexus.testing.builders import a_node, a_pod
+from kubenexus.testing.harness import a_ledger
+
+NODES = [
+    a_node(f"n{cpu}-{memory}-{disk}", cpu=cpu, memory=memory, labels={"disk": disk})
+    for cpu in (1, 8)
+    for memory in ("1Gi", "8Gi")
+    for disk in ("ssd", "hdd")
+]
+
+
+@pytest.mark.parametrize(
+    ("pod", "wanted"),
+    [
+        pytest.param(a_pod("p", cpu=2), (("Insufficient cpu", 4),), id="one reason"),
+        pytest.param(
+            a_pod("p", cpu=2, memory="2Gi"),
+            (("Insufficient cpu", 4), ("Insufficient memory", 4)),
+            id="two reasons of one plugin, both on two nodes",
+        ),
+        pytest.param(
+            a_pod("p", cpu=2, requires=["disk In ssd"]),
+            (("Insufficient cpu", 2), ("node(s) didn't match Pod's node affinity/selector", 4)),
+            id="two plugins with one reason each: the first counts",
+        ),
+    ],
+)
+def test_the_quick_way_counts_what_the_plain_way_counts(pod: Pod, wanted: tuple[tuple[str, int], ...]) -> None:
+    columns = a_ledger(NODES).nodes
+    classified = ClassCache(profile_plugins()).lookup(pod, columns)
+    quick = quick_diagnosis(classified.table, columns)
+    counts, plugins, errors = count_reasons(rejections(classified, columns, None))
+    assert quick is not None
+    assert (quick.counts, quick.refused_by) == (tuple(sorted(counts.items())), tuple(sorted(plugins)))
+    assert not errors
+    assert quick.counts == wanted
+
+
+def test_a_reason_that_no_node_has_any_more_is_not_counted() -> None:
+    ledger, class_cache = a_ledger([a_node("n1", cpu=2)]), ClassCache(profile_plugins())
+    ledger.upsert_pod(a_pod("q", cpu=2, node="n1"))
+    assert diagnose(class_cache.lookup(a_pod("p", cpu=2), ledger.nodes), ledger.nodes, None)[0].counts
+    ledger.remove_pod("default/q")
+    found, _ = diagnose(class_cache.lookup(a_pod("p", cpu=2), ledger.nodes), ledger.nodes, None)
+    assert (found.counts, found.refused_by) == ((), ())
