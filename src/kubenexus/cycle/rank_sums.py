@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from kubenexus.base.arrays import IntColumn, grow
+from kubenexus.cycle.feasibility import INFEASIBLE
 from kubenexus.cycle.scores.column import ScoreColumn
 from kubenexus.cycle.scores.scale import SUMS
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
@@ -52,17 +53,17 @@ class RowSums(msgspec.Struct, gc=False, eq=False):
             part = score.values.static_part()
             self.static_sum = part if self.static_sum is None else self.static_sum + part
 
-    def ranks(self, rows: Any, lots: Any) -> IntColumn:
-        """Returns the sums of some rows, without the uniform part, above the rows' tie-break numbers `lots`."""
+    def ranks(self, rows: Any, tie_breaks: Any) -> IntColumn:
+        """Returns the sums of some rows, without the uniform part, above their tie-break numbers."""
         total: Any = None if self.static_sum is None else self.static_sum[rows]
         for score in self.usage:
             part = score.values.part(rows)
             total = part if total is None else np.add(total, part, dtype=SUMS)
         if total is None:
-            return lots.astype(np.int64)  # type: ignore[no-any-return]
+            return tie_breaks.astype(np.int64)  # type: ignore[no-any-return]
         rank = total.astype(np.int64)
         rank <<= _SHIFT
-        return np.bitwise_or(rank, lots, out=rank)  # type: ignore[no-any-return]
+        return np.bitwise_or(rank, tie_breaks, out=rank)  # type: ignore[no-any-return]
 
     def total_at(self, row: int) -> int:
         """Returns the sum of a row, without the uniform part."""
@@ -129,4 +130,4 @@ class StampedSums(msgspec.Struct, gc=False, eq=False):
     def stretch(self, size: int) -> None:
         """Adds rows up to `size`; the repair that follows writes their ranks."""
         if self.plugins:
-            self.base_rank = grow(self.base_rank, size, fill=-1)
+            self.base_rank = grow(self.base_rank, size, fill=INFEASIBLE)

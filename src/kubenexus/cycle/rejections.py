@@ -19,19 +19,19 @@ Rejection = tuple[str, tuple[Reason, ...], BoolColumn]
 
 
 def first_rejections(
-    filters: list[FilterColumn], rows: Any, refused: BoolColumn, fenced: BoolColumn
+    filters: list[FilterColumn], rows: Any, refused: BoolColumn, blocked: BoolColumn
 ) -> list[Rejection]:
     """Returns the rows that each plugin was the first to refuse, by combination of reasons.
 
     `rows` selects rows of the table; masks are over that selection. `refused` are the existing nodes that are not
-    feasible, `fenced` the blocked ones.
+    feasible, `blocked` those that run an unreadable pod.
     """
     found: list[Rejection] = []
     remaining = refused.copy()
-    fence = remaining & fenced
-    if any_true(fence):
-        found.append((UNREADABLE_POD, (UNREADABLE_POD_REASON,), fence))
-        remaining &= ~fence
+    hidden = remaining & blocked
+    if any_true(hidden):
+        found.append((UNREADABLE_POD, (UNREADABLE_POD_REASON,), hidden))
+        remaining &= ~hidden
     for column in filters:
         if column.bits is None or not any_true(remaining):
             continue

@@ -125,13 +125,13 @@ def _refresh_scores(table: ClassTable, columns: NodeColumns, feasible_moved: boo
     rows: Set[int] | None = frozenset()
     for score in table.stamped.columns:
         plugin: Any = score.plugin
-        was, asked = score.active, False
+        was, called = score.active, False
         moved = _moved(plugin, (plugin.name, "score"), table, columns)
         if moved or (feasible_moved and score.traits.feasible and was):
             table.ask_score(score, Nodes(columns))
             table.work.beyond += columns.size
-            asked = True
-        if score.active and (asked or feasible_moved) and (score.measure(table.feasible, table.version) or asked):
+            called = True
+        if score.active and (called or feasible_moved) and (score.measure(table.feasible, table.version) or called):
             stale = score.rows_to_resum(table.feasible)
             rows = None if rows is None or stale is None else rows | stale
         if was != score.active:

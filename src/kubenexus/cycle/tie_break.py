@@ -36,20 +36,20 @@ class TieBreaker:
         """Returns those of a slice or an array of rows, in `TIE_BREAK_BITS` bits. The caller may overwrite them."""
         if self._by_name:
             return self._names(columns)[rows].copy()
-        lots = columns.tie_break[rows] * self._column_salt  # modulo 2**32
+        numbers = columns.tie_break[rows] * self._column_salt  # modulo 2**32
         if self._in_use:
-            lots >>= 1
-            lots |= (columns.resources.used[PODS, rows] > 0).astype(np.uint32) << (TIE_BREAK_BITS - 1)
-        return lots
+            numbers >>= 1
+            numbers |= (columns.resources.used[PODS, rows] > 0).astype(np.uint32) << (TIE_BREAK_BITS - 1)
+        return numbers
 
     def for_row(self, columns: NodeColumns, row: int) -> int:
         """Returns that of one row."""
         if self._by_name:
             return int(self._names(columns)[row])
-        lot: int = columns.tie_break.item(row) * self._salt & _WORD
+        number: int = columns.tie_break.item(row) * self._salt & _WORD
         if self._in_use:
-            lot = lot >> 1 | (_BUSY if columns.resources.used.item(PODS, row) > 0 else 0)
-        return lot
+            number = number >> 1 | (_BUSY if columns.resources.used.item(PODS, row) > 0 else 0)
+        return number
 
     def _names(self, columns: NodeColumns) -> Any:
         """Returns numbers in the order of names, the first name highest. Sorted again when nodes came or went."""

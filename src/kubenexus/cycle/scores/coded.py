@@ -15,7 +15,7 @@ from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 from kubenexus.framework.extension_points import CodedScores
 
 _SHIFT = np.array(TIE_BREAK_BITS)  # as an array: NumPy takes its time to look at a Python number
-_MANY_VALUES, _FEW_VALUES = 256, 16
+_FEW_VALUES = 16  # for which the search for the largest one on a feasible row is worth sharing between classes
 
 
 class CodedClassScores(ClassScores):
@@ -95,25 +95,15 @@ class CodedClassScores(ClassScores):
 
     def _part_by_code(self) -> Any:
         if self._values is None:
-            values, coded = self.coded.values, self.coded
-            if coded.cache is not None:
-                known = ("values", self.extremes, self.scale.weight)
-                self._values = cache_of(coded).memo(known, lambda: self._weighted(values))
-            elif len(values) <= _MANY_VALUES or not self.scale.trusted:
-                self._values = self._weighted(values)
+            if self.coded.cache is None:
+                self._values = self._weighted_values()
             else:
-                self._values = self._weighted_by_value(values)
+                key = ("values", self.extremes, self.scale.weight)
+                self._values = cache_of(self.coded).memo(key, self._weighted_values)
         return self._values
 
-    def _weighted(self, values: Any) -> Any:
-        return self.scale.normalized(values, self.extremes) * self.scale.weight
-
-    def _weighted_by_value(self, values: Any) -> Any:
-        """Returns the same for many codes, of which most have equal values, as when each node's pods are counted."""
-        least, most = values.item(values.argmin()), values.item(values.argmax())
-        if most - least >= len(values) // 4:
-            return self._weighted(values)
-        return self._weighted(np.arange(least, most + 1)).take(values - least if least else values)
+    def _weighted_values(self) -> Any:
+        return self.scale.normalized(self.coded.values, self.extremes) * self.scale.weight
 
     # --- sums -------------------------------------------------------------------------------------------------------
 
