@@ -14,7 +14,9 @@ import numpy as np
 from kubenexus.base.arrays import BoolColumn
 from kubenexus.framework.extension_points import CodedScores
 
-_FEW_INFEASIBLE = 8  # up to one infeasible row in so many these are subtracted: 341 instead of 358 µs (cold preferred)
+# Up to one infeasible row in so many these are subtracted from `CodedScores.rows`. Counting all feasible rows instead
+# took 0.96 to 1.05 of the time of a decision (warm and cold deployment, cold preferred affinity).
+_FEW_INFEASIBLE = 8
 _MOST = 16  # codes that are few
 _NO_ROWS: frozenset[int] = frozenset()
 
