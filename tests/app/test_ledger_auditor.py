@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Node
-from kubenexus.app.ledger_auditor import LONGEST, NODES, ROUND, LedgerAuditor
+from kubenexus.app.ledger_auditor import MAX_PAUSE, NODES, ROUND, LedgerAuditor
 from kubenexus.sim.embedded_cluster import run_in_background
 from kubenexus.state.audit import Miscount
 from kubenexus.state.ledger import Ledger
@@ -81,7 +81,7 @@ def test_a_standby_is_audited_too() -> None:
         fixture.nodes(a_node("n", cpu=8))
         spoil(fixture, "n")
         async with run_in_background(_audit(fixture)):
-            await elapse(LONGEST + 1)
+            await elapse(MAX_PAUSE + 1)
         assert (corrections(fixture), fixture.ledger.nodes.resources.used.item(CPU, 0)) == (1, 0)
 
     scheduler_test(life)
@@ -144,7 +144,7 @@ def test_nodes_come_and_go_during_a_round() -> None:
 def test_without_nodes_there_is_nothing_to_do() -> None:
     async def life(fixture: SchedulerFixture) -> None:
         assert not fixture.scheduler.ledger_auditor.step()
-        assert fixture.scheduler.ledger_auditor.pause == LONGEST
+        assert fixture.scheduler.ledger_auditor.pause == MAX_PAUSE
 
     scheduler_test(life)
 

@@ -68,7 +68,7 @@ async def found_out(scheduler: Scheduler) -> None:
 
 
 def test_leader_and_standby_both_audit_their_ledgers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_auditor, "LONGEST", 0.0)
+    monkeypatch.setattr(ledger_auditor, "MAX_PAUSE", 0.0)
 
     async def life() -> None:
         async with cluster(2, "2") as box, started(box, "one") as leader:

@@ -6,7 +6,7 @@ import pytest
 
 from kubenexus.api.core import Pod
 from kubenexus.app.gangs import replacement_holds
-from kubenexus.app.gangs.replacement_holds import HOLD_SECONDS, SHORTEST
+from kubenexus.app.gangs.replacement_holds import HOLD_SECONDS, MIN_STAY_SECONDS
 from kubenexus.base.timestamps import format_time
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner
@@ -117,8 +117,8 @@ def held(fixture: SchedulerFixture) -> int:
         pytest.param("a", "Running", HOLD_SECONDS, 0, id="the gang never was complete"),
         pytest.param("", "Running", HOLD_SECONDS, 0, id="no other member is on a node"),
         pytest.param("ab", "Pending", HOLD_SECONDS, 0, id="it named a node, and never ran there"),
-        pytest.param("ab", "Running", SHORTEST, 1, id="it was there for a moment"),
-        pytest.param("ab", "Running", SHORTEST - 1, 0, id="it was there for less than a moment"),
+        pytest.param("ab", "Running", MIN_STAY_SECONDS, 1, id="it was there for a moment"),
+        pytest.param("ab", "Running", MIN_STAY_SECONDS - 1, 0, id="it was there for less than a moment"),
     ],
 )
 def test_only_a_member_that_ran_and_is_missed_leaves_a_hole(others: str, phase: str, stayed: float, count: int) -> None:
@@ -196,13 +196,13 @@ def large_gangs(fixture: SchedulerFixture, size: int, namespaces: int) -> None:
 @pytest.mark.parametrize(
     ("namespaces", "count"),
     [
-        pytest.param(1, replacement_holds.MOST_OF_NAMESPACE, id="those of a namespace"),
-        pytest.param(6, replacement_holds.MOST, id="all of them"),
+        pytest.param(1, replacement_holds.MAX_HOLDS_OF_NAMESPACE, id="those of a namespace"),
+        pytest.param(6, replacement_holds.MAX_HOLDS, id="all of them"),
     ],
 )
 def test_holes_are_few_and_carry_no_terms_since_every_decision_looks_at_them(namespaces: int, count: int) -> None:
     async def life(fixture: SchedulerFixture) -> None:
-        large_gangs(fixture, 2 * replacement_holds.MOST_OF_NAMESPACE, namespaces)
+        large_gangs(fixture, 2 * replacement_holds.MAX_HOLDS_OF_NAMESPACE, namespaces)
         assert held(fixture) == count
         assert not any(each.terms for found in fixture.ledger.nominated_and_held().values() for each in found)
 
@@ -213,13 +213,13 @@ def test_what_a_decision_does_for_holes_counts_as_work() -> None:
     """A burst of decisions ends by the work done: one row for each hole, and one for the node that it is on."""
 
     async def life(fixture: SchedulerFixture) -> None:
-        large_gangs(fixture, 2 * replacement_holds.MOST_OF_NAMESPACE, 1)
+        large_gangs(fixture, 2 * replacement_holds.MAX_HOLDS_OF_NAMESPACE, 1)
         ledger, planner = fixture.ledger, Planner(profile_plugins())
         rows = []
         for priority in (1, 1, 0):  # those that are more urgent respect no holes; the first fills the tables
             before = planner.class_cache.work.rows
             planner.decide(Job.of(a_pod("pod", cpu=1, priority=priority)), ledger.snapshot(), 0.0)
             rows.append(planner.class_cache.work.rows - before)
-        assert rows[2] - rows[1] == replacement_holds.MOST_OF_NAMESPACE + 1
+        assert rows[2] - rows[1] == replacement_holds.MAX_HOLDS_OF_NAMESPACE + 1
 
     scheduler_test(life)

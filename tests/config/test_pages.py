@@ -7,7 +7,7 @@ import pytest
 
 from kubenexus.config import load, validate
 from kubenexus.config.args import KINDS, SETTINGS
-from kubenexus.config.parse_yaml import MOST_BYTES, MOST_LEVELS, MOST_VALUES
+from kubenexus.config.parse_yaml import MAX_BYTES, MAX_LEVELS, MAX_VALUES
 from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.plugins import BUILT_IN
 from tests.config.builders import HEAD, a_plugin
@@ -57,6 +57,6 @@ def test_the_page_names_every_plugin_with_arguments_every_setting_and_the_limits
         "reservationSeconds",
     ]
     assert {"tieBreak", "seed"} <= set(KINDS[SETTINGS].__struct_encode_fields__)
-    assert f"{MOST_BYTES >> 20} MiB" in PAGE
-    assert f"{MOST_VALUES:,} values" in PAGE
-    assert f"{MOST_LEVELS} levels" in PAGE
+    assert f"{MAX_BYTES >> 20} MiB" in PAGE
+    assert f"{MAX_VALUES:,} values" in PAGE
+    assert f"{MAX_LEVELS} levels" in PAGE

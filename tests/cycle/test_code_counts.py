@@ -30,7 +30,7 @@ def a_class(signature: bytes) -> PodClass:
 @pytest.mark.parametrize("most", [CODES, 3, -1])
 def test_rows_are_counted_by_code_as_they_move(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two classes hold the same codes, and are asked about in any order; rows become feasible and cease to be."""
-    monkeypatch.setattr(code_counts, "_MOST", most)
+    monkeypatch.setattr(code_counts, "_MAX_CODES", most)
     rng = random.Random(seed)
     codes = RowCodes(np.array([rng.randrange(CODES) for _ in range(ROWS)]), CODES)
     classes, counts = [a_class(b"1"), a_class(b"2")], [CodeCounts(), CodeCounts()]

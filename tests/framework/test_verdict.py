@@ -3,16 +3,7 @@
 import numpy as np
 import pytest
 
-from kubenexus.framework.verdict import (
-    MOST_REASONS,
-    Code,
-    NodeVerdict,
-    Reason,
-    ReasonTable,
-    Retry,
-    code_of,
-    shared_mask,
-)
+from kubenexus.framework.verdict import MAX_REASONS, Code, NodeVerdict, Reason, ReasonTable, Retry, code_of, shared_mask
 
 
 @pytest.mark.parametrize(
@@ -113,13 +104,13 @@ def test_over_a_single_row_a_bool_will_do() -> None:
 
 def test_more_reasons_than_bits_share_the_last_one_and_refuse_all_the_same() -> None:
     table = ReasonTable()
-    many = [Reason(f"Insufficient example.com/r{i}") for i in range(MOST_REASONS + 10)]
+    many = [Reason(f"Insufficient example.com/r{i}") for i in range(MAX_REASONS + 10)]
     bits = [table.bit(reason) for reason in many]
     assert all(bit > 0 for bit in bits)
     assert [table.bit(reason) for reason in many] == bits
     assert table.read(bits[0]) == (many[0],)
-    assert len({*bits[MOST_REASONS - 1 :]}) == 1
-    assert len(table.reasons) == MOST_REASONS
+    assert len({*bits[MAX_REASONS - 1 :]}) == 1
+    assert len(table.reasons) == MAX_REASONS
     verdict = NodeVerdict(table)
     verdict.reject(np.array([True]), many[-1])
-    assert verdict.bits.tolist() == [1 << (MOST_REASONS - 1)]
+    assert verdict.bits.tolist() == [1 << (MAX_REASONS - 1)]

@@ -58,7 +58,7 @@ def test_affinity_keeps_saying_so_after_many_events(seed: int) -> None:
 def test_affinity_says_so_however_many_domains_there_are(seed: int, few: int, most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scoring, "_FEW_DOMAINS", few)
-        patch.setattr(scoring, "_MOST_POINTS", most)
+        patch.setattr(scoring, "_MAX_POINTS", most)
         affinity(seed, plugin_reference=ReferenceAffinity(), steps=10)
 
 

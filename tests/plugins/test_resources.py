@@ -6,7 +6,7 @@ import pytest
 
 from kubenexus.api.core import Node, Pod
 from kubenexus.base.errors import Malformed
-from kubenexus.framework.verdict import MOST_REASONS, Code
+from kubenexus.framework.verdict import MAX_REASONS, Code
 from kubenexus.plugins import BUILT_IN
 from kubenexus.plugins.node_resources import fit
 from kubenexus.testing.builders import a_container, a_device_class, a_node, a_pod
@@ -193,9 +193,9 @@ def test_of_many_resources_that_no_node_offers_some_are_named() -> None:
     nodes = [a_node("n1", cpu=4), a_node("n2", cpu=4)]
     decision = run(nodes, [a_pod("p", requests={f"e.co/r{i:03}": 1 for i in range(200)})]).decisions["p"]
     counts = dict(decision.diagnosis.counts)
-    assert len(counts) == MOST_REASONS
+    assert len(counts) == MAX_REASONS
     assert counts.pop("further resources are insufficient") == 2
-    assert counts == {f"Insufficient e.co/r{i:03}": 2 for i in range(MOST_REASONS - 1)}
+    assert counts == {f"Insufficient e.co/r{i:03}": 2 for i in range(MAX_REASONS - 1)}
 
 
 MANY = {f"e.co/r{i}": 1 + i % 3 for i in range(12)}

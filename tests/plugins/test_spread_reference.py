@@ -60,7 +60,7 @@ def test_spreading_keeps_saying_so_after_many_events(seed: int) -> None:
 @given(seed=seeds)
 def test_spreading_says_so_however_many_domains_and_combinations_there_are(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spread, "_FEW", 0)
+        patch.setattr(spread, "_FEW_DOMAINS", 0)
         patch.setattr(scoring, "_PLAIN", 0)
         spreading(seed, plugin_reference=ReferenceSpread(), steps=10)
 

@@ -171,7 +171,7 @@ def test_as_a_workload_grows_its_table_is_a_fresh_one(
 ) -> None:
     """Pod by pod, until nodes are full, with some that go, and nodes that somebody else has for a while; and of two
     sizes, which share what they count."""
-    monkeypatch.setattr(code_counts, "_MOST", most)
+    monkeypatch.setattr(code_counts, "_MAX_CODES", most)
     rng, ledger, planner = random.Random(seed), Ledger(), Planner(RULES)
     meta = ObjectMeta(name="s", namespace="default")
     ledger.upsert_owner(Service(metadata=meta, spec=ServiceSpec(selector={"app": "a"})))

@@ -8,7 +8,7 @@ import pytest
 from kubenexus.api.core import Pod
 from kubenexus.queue.gangs import gang_jobs
 from kubenexus.queue.gangs import job_assembler as assembling
-from kubenexus.queue.gangs.gang_jobs import MOST_MEMBERS, GangJobs
+from kubenexus.queue.gangs.gang_jobs import MAX_MEMBERS, GangJobs
 from kubenexus.queue.gangs.rebuild_pacing import CREDIT, GROWTH, PER_SECOND, RebuildPacing
 from kubenexus.queue.queued_job import QueueState
 from tests.api.gangs.builders import a_member
@@ -162,17 +162,17 @@ def test_a_gang_larger_than_any_credit_comes_to_its_turn() -> None:
 def test_a_gang_with_more_members_than_any_may_have_is_held_and_not_gone_through(
     fixture: AssemblerFixture, formed: list[int]
 ) -> None:
-    fixture.waits(*(a_member(f"m{i:05}", least=2) for i in range(MOST_MEMBERS + 1)))
+    fixture.waits(*(a_member(f"m{i:05}", least=2) for i in range(MAX_MEMBERS + 1)))
     assert fixture.why(GANG) == "gang has more than 10000 members, which is the limit"
     assert names(fixture.job(GANG)) == ["m00000"]
     assert formed == []
     fixture.gone("m00000")
     assert fixture.place(GANG) is QueueState.ACTIVE
-    assert len(names(fixture.job(GANG))) == MOST_MEMBERS
+    assert len(names(fixture.job(GANG))) == MAX_MEMBERS
 
 
 def test_members_that_run_count_and_hold_nothing(fixture: AssemblerFixture) -> None:
     """A gang that grew beyond the limit while all its members have nodes waits for nothing."""
-    for i in range(MOST_MEMBERS + 1):
+    for i in range(MAX_MEMBERS + 1):
         fixture.bound(a_member(f"m{i:05}", least=2))
     assert fixture.job(GANG) is None

@@ -31,7 +31,7 @@ def labelled() -> LabelColumns:
 
 @given(steps=steps, few=st.sampled_from([0, 3, 64]))
 def test_a_counter_of_few_rows_says_what_one_of_all_rows_says(steps: list[tuple[str, int | str]], few: int) -> None:
-    before, pod_counter._FEW = pod_counter._FEW, few
+    before, pod_counter._FEW_ROWS = pod_counter._FEW_ROWS, few
     try:
         labels = labelled()
         ours, theirs = FewRows(labels), PodCounter(np.zeros(64, np.int64), labels)
@@ -43,7 +43,7 @@ def test_a_counter_of_few_rows_says_what_one_of_all_rows_says(steps: list[tuple[
                 assert ours.any_in_domain(key) == theirs.any_in_domain(key)
                 _same_sums(ours, theirs, key)
     finally:
-        pod_counter._FEW = before
+        pod_counter._FEW_ROWS = before
 
 
 def _step(ours: PodCounter, theirs: PodCounter, labels: LabelColumns, what: str, which: int | str) -> None:

@@ -67,7 +67,7 @@ def test_columns_follow_rows_that_change_however_many_keys_there_are(columns: La
 
 def test_columns_take_no_more_bytes_than_they_may(columns: LabelColumns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(labels, "_LEAST_COLUMNS", 2)
-    monkeypatch.setattr(labels, "_MOST_BYTES", 5 * 4 * 64)
+    monkeypatch.setattr(labels, "_MAX_BYTES", 5 * 4 * 64)
     for i in range(ROWS):
         columns.column(f"own-{i}")
     reads = columns.reads

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubenexus.api.allocatable import MOST_OFFERED, allocatable
+from kubenexus.api.allocatable import MAX_OFFERED, allocatable
 from kubenexus.api.codec import decode_pod, read_object
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.resources import demand, footprint
@@ -15,11 +15,11 @@ from kubenexus.api.storage import CSINode, PersistentVolume, PersistentVolumeCla
 from kubenexus.api.workloads import ReplicaSet, Service
 from kubenexus.base.errors import Malformed
 from kubenexus.state.affinity_terms import MOST_ENTRIES, MOST_TERMS, AffinityKind, affinity_terms
-from kubenexus.state.images import MOST_NAMES
+from kubenexus.state.images import MAX_NAMES
 from kubenexus.state.ledger import Ledger
-from kubenexus.state.resources import BASICS, MOST_RESOURCES
-from kubenexus.state.volumes.pod_volumes import MOST_MOUNTED, mounted, pod_volumes
-from kubenexus.state.volumes.records import MOST_SELECTED, claim_of
+from kubenexus.state.resources import BASICS, MAX_RESOURCES
+from kubenexus.state.volumes.pod_volumes import MAX_MOUNTED, mounted, pod_volumes
+from kubenexus.state.volumes.records import MAX_SELECTED, claim_of
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.fuzz.call_counting import counted
 from kubenexus.testing.harness import a_ledger, run
@@ -81,11 +81,11 @@ def test_a_pod_with_thousands_of_terms_takes_little_memory_and_leaves_none_behin
 
 @pytest.mark.parametrize("dimension", ["volumes, claims", "volumes, disks", "volumes, ephemeral"])
 def test_of_thousands_of_volumes_the_first_count(dimension: str) -> None:
-    pod = running(dimension, 3 * MOST_MOUNTED)
+    pod = running(dimension, 3 * MAX_MOUNTED)
     mounts = pod_volumes(pod)
     assert mounts is not None
-    assert len(mounts.claims) + len(mounts.inline) == MOST_MOUNTED
-    assert mounted(pod) == 3 * MOST_MOUNTED
+    assert len(mounts.claims) + len(mounts.inline) == MAX_MOUNTED
+    assert mounted(pod) == 3 * MAX_MOUNTED
 
 
 def test_terms_that_are_read_hold() -> None:
@@ -131,7 +131,7 @@ def test_no_more_resources_are_known_than_there_is_room_for() -> None:
     ledger = a_ledger([a_node(f"n{i}", resources=GPU) for i in range(500)])
     assert peak(lambda: [ledger.upsert_node(node) for node in full()]) < 8 * MEGABYTE
     resources = ledger.nodes.resources
-    assert len(resources.index) == MOST_RESOURCES == resources.by_row.shape[2] == len(resources.endless)
+    assert len(resources.index) == MAX_RESOURCES == resources.by_row.shape[2] == len(resources.endless)
     assert resources.index.keys() > {*BASICS, *GPU}
     assert [ledger.audit(node) for node in full()] == [[], [], []]
 
@@ -140,7 +140,7 @@ def test_one_node_takes_a_part_of_the_room_whatever_it_names() -> None:
     ledger = a_ledger([a_node(f"n{i}") for i in range(500)])
     node = made("node resources", 10_000, Node)
     assert peak(lambda: ledger.upsert_node(node)) < 8 * MEGABYTE
-    assert len(ledger.nodes.resources.index) <= MOST_OFFERED + len(BASICS)
+    assert len(ledger.nodes.resources.index) <= MAX_OFFERED + len(BASICS)
     assert ledger.audit(node) == []
 
 
@@ -160,15 +160,15 @@ def test_a_resource_that_no_node_offers_any_more_makes_room_for_another() -> Non
 def test_a_node_that_names_thousands_of_resources_still_offers_what_every_node_does() -> None:
     offered = dict(allocatable(made("node resources", 10_000, Node)))
     assert offered.keys() > {"cpu", "memory", "pods", "ephemeral-storage"}
-    assert len(offered) == MOST_OFFERED
+    assert len(offered) == MAX_OFFERED
 
 
 def test_of_thousands_of_images_the_first_count() -> None:
-    ledger = a_ledger([made("node images", 3 * MOST_NAMES, Node)])
+    ledger = a_ledger([made("node images", 3 * MAX_NAMES, Node)])
     images = ledger.nodes.images
     assert images.find("image-0") is not None
-    assert images.find(f"image-{MOST_NAMES}") is None
-    assert len(images.of_row(0)) == MOST_NAMES
+    assert images.find(f"image-{MAX_NAMES}") is None
+    assert len(images.of_row(0)) == MAX_NAMES
 
 
 @pytest.mark.parametrize("dimension", [name for name, other in OTHERS.items() if other.resource.kind == "Node"])
@@ -208,6 +208,6 @@ def test_an_object_that_everybody_would_be_held_against_is_refused_with_the_limi
 
 
 def test_a_claim_that_selects_by_too_much_says_so() -> None:
-    claim = claim_of(made("claim selector", MOST_SELECTED + 1, PersistentVolumeClaim))
+    claim = claim_of(made("claim selector", MAX_SELECTED + 1, PersistentVolumeClaim))
     assert claim.problem == "selector of claim default/claim-0 has 101 entries; at most 100 are read"
-    assert not claim_of(made("claim selector", MOST_SELECTED, PersistentVolumeClaim)).problem
+    assert not claim_of(made("claim selector", MAX_SELECTED, PersistentVolumeClaim)).problem

@@ -8,7 +8,7 @@ from kubenexus.api.quantity import NANO, ceil_within_int64, to_nano
 from kubenexus.api.resource_names import CPU, MEMORY, PODS, Amounts, to_scheduler_units
 from kubenexus.base.errors import Malformed, truncated
 
-MOST_OFFERED = 128  # of one node: each takes 32 bytes on all nodes
+MAX_OFFERED = 128  # of one node: each takes 32 bytes on all nodes
 _USUALLY = frozenset((CPU, MEMORY, PODS, "ephemeral-storage"))
 _USUAL = 4096  # characters; longer lists are not cached, since thousands of them would only fill memory
 
@@ -26,10 +26,10 @@ def allocatable(node: Node) -> Amounts:
 
 def _listed(amounts: Mapping[str, QuantityText]) -> Mapping[str, QuantityText]:
     """Returns at most MOST_OFFERED resources: those that every node has, then the others by name."""
-    if len(amounts) <= MOST_OFFERED:
+    if len(amounts) <= MAX_OFFERED:
         return amounts
     names = [name for name in _USUALLY if name in amounts] + sorted(amounts.keys() - _USUALLY)
-    return {name: amounts[name] for name in names[:MOST_OFFERED]}
+    return {name: amounts[name] for name in names[:MAX_OFFERED]}
 
 
 @functools.lru_cache(maxsize=256)  # thousands of nodes come in a few sizes

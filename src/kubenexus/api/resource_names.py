@@ -13,7 +13,7 @@ EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 _BASIC: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 
-_MOST_CHECKED: Final = 2_000
+_MAX_CHECKED: Final = 2_000
 Amounts = tuple[tuple[str, int], ...]
 
 
@@ -42,7 +42,7 @@ def _is_scalar(name: str) -> bool:
 def to_scheduler_units(nanos: Mapping[str, int]) -> Amounts:
     """Returns the resources that NodeInfo keeps, in its units. Above _MOST_CHECKED names the names are not checked: no
     node offers invalid ones, and no pod with so many is placed."""
-    many = len(nanos) > _MOST_CHECKED
+    many = len(nanos) > _MAX_CHECKED
     kept = [
         (name, ceil_within_int64(nano, NANO_PER_MILLI if name == CPU else NANO))
         for name, nano in nanos.items()

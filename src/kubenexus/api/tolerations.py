@@ -20,7 +20,7 @@ PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 HARD_EFFECTS: Final = frozenset({NO_SCHEDULE, NO_EXECUTE})
 SOFT_EFFECTS: Final = frozenset({PREFER_NO_SCHEDULE})
 
-_MANY: Final = 16
+_MANY_TOLERATIONS: Final = 16
 _CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 
 
@@ -53,7 +53,7 @@ def untolerated(
     comparisons: bool = False,
 ) -> tuple[Taint, ...]:
     """Returns the taints with one of these effects that no toleration covers, in the node's order."""
-    if len(tolerations) > _MANY:
+    if len(tolerations) > _MANY_TOLERATIONS:
         return _untolerated_by_many(tolerations, taints, effects, comparisons)
     return tuple(
         taint

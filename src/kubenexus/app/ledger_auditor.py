@@ -23,7 +23,7 @@ from kubenexus.state.pod_queries import PodQuery
 
 ROUND = 600.0  # seconds in which each node is audited once
 NODES = 5  # nodes in one step, besides one pod query: a step takes a millisecond at most
-LONGEST = 10.0  # seconds between two steps: with few nodes a round is shorter
+MAX_PAUSE = 10.0  # seconds between two steps: with few nodes a round is shorter
 MAX_LOGGED = 20  # nodes and counters in one log line
 
 log = logs.get("ledger_auditor")
@@ -51,7 +51,7 @@ class LedgerAuditor:
     @property
     def pause(self) -> float:
         """Returns the seconds until the next step."""
-        return min(ROUND * NODES / max(len(self._nodes), 1), LONGEST)
+        return min(ROUND * NODES / max(len(self._nodes), 1), MAX_PAUSE)
 
     def step(self) -> bool:
         """Audits a few nodes and one pod query. Returns whether a count was corrected. Then all refused jobs are tried

@@ -34,8 +34,8 @@ from kubenexus.state.ledger import Ledger
 
 BURST_BUDGET = 6400  # cost of a burst in rows: a few milliseconds
 PER_DECISION = 100  # cost of a decision besides the rows it evaluates
-LONGEST_BURST = 0.1  # seconds; no decision begins later, in case decisions cost more than their rows
-LONGEST = 60.0  # seconds until the loop checks again whether something is due
+MAX_BURST_SECONDS = 0.1  # seconds; no decision begins later, in case decisions cost more than their rows
+MAX_WAIT_SECONDS = 60.0  # seconds until the loop checks again whether something is due
 LOG_INTERVAL = 30.0  # seconds between two log lines about decisions that wait
 
 log = logs.get("scheduling_loop")
@@ -107,7 +107,7 @@ class SchedulingLoop:
         self._release()
         spent = count = 0
         now = self._clock.now()
-        ends = now + LONGEST_BURST
+        ends = now + MAX_BURST_SECONDS
         while not self._watch_down(now) and spent < BURST_BUDGET and now < ends and not self._dispatcher.resting:
             self._assembler.build_changed()
             attempt = self._queue.pop(self._admits)
@@ -277,5 +277,5 @@ class SchedulingLoop:
         jobs = () if paused else (self._queue.next_due(), self._assembler.next_due())
         times = (*jobs, self._pod_reporter.due, self.reservations.due, log_due)
         due = min((time for time in times if time is not None), default=None)
-        seconds = LONGEST if due is None else min(max(due - self._clock.now(), 0.0), LONGEST)
+        seconds = MAX_WAIT_SECONDS if due is None else min(max(due - self._clock.now(), 0.0), MAX_WAIT_SECONDS)
         await self._wakeup.wait(seconds)

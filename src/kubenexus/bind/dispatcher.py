@@ -53,7 +53,7 @@ TRIES = 4  # binds without an answer before a GET that shows no node is final
 LOOK = 5.0  # seconds that a GET of a pod may take
 AFTER_AN_ERROR = 1.0  # seconds until that GET after an unexpected error, which may come again at once
 PATIENCE = 1.0  # seconds for which less urgent calls wait at most while binds do
-LEAST_PAUSE = 0.08  # seconds between them afterwards: four or eight calls each time, so 50 or 100 a second
+MIN_PAUSE = 0.08  # seconds between them afterwards: four or eight calls each time, so 50 or 100 a second
 OUTAGE_PAUSE = 1.0  # seconds without decisions after the server could not be reached: binds would only pile up
 
 ENDING = "this process is ending"
@@ -119,12 +119,12 @@ class Dispatcher:
 
     async def wait_for_quiet(self, patience: float = PATIENCE) -> None:
         """For less urgent calls: returns when no bind waits for a slot, or after `patience` seconds. Once binds have
-        waited for that long it returns after `LEAST_PAUSE`: binds of one tenant may wait for minutes, and events and
+        waited for that long it returns after `MIN_PAUSE`: binds of one tenant may wait for minutes, and events and
         status patches of all others must not."""
         if not self._calm.is_set():
             waited = asyncio.get_running_loop().time() - self._busy_since
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(min(patience, LEAST_PAUSE), patience - waited)):
+                async with asyncio.timeout(max(min(patience, MIN_PAUSE), patience - waited)):
                     await self._calm.wait()
 
     def submit(self, job_binding: JobBinding) -> None:

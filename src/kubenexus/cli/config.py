@@ -24,9 +24,9 @@ def validate(file: str) -> None:
     """Print every problem of FILE (- for standard input), or what it means."""
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.config import InvalidConfiguration, load
-    from kubenexus.config.parse_yaml import MOST_BYTES
+    from kubenexus.config.parse_yaml import MAX_BYTES
 
-    source = sys.stdin.buffer.read(MOST_BYTES + 1) if file == "-" else Path(file)
+    source = sys.stdin.buffer.read(MAX_BYTES + 1) if file == "-" else Path(file)
     try:
         loaded = load(source, _plugins())
     except InvalidConfiguration as error:

@@ -58,7 +58,7 @@ FAILING_CALLS: Final = (
 )
 REMEMBERED: Final = 4096  # quick namespaces without calls whose averages are kept: they need not begin as UNKNOWN
 _AVERAGED: Final = 16  # calls, about
-_LEAST_COST: Final = 0.005  # seconds by which a call moves its namespace back at least
+_MIN_COST: Final = 0.005  # seconds by which a call moves its namespace back at least
 _WORDS: Final = 300  # characters of an error that are kept
 _EARLY: Final = 1e-3  # seconds by which a timer may run before its time
 _PAUSED: Final = 0.2  # seconds by which the timer is late when the event loop was blocked, so that answers lie unread
@@ -308,7 +308,7 @@ class FairQueue(Generic[T]):
                 passed.append(entry)
                 continue
             group.virtual, calls.turn = max(group.virtual, tag), 0
-            calls.tag = group.virtual + max(calls.average, _LEAST_COST)
+            calls.tag = group.virtual + max(calls.average, _MIN_COST)
             chosen = namespace, calls
         for entry in passed:
             heapq.heappush(group.turns, entry)

@@ -36,7 +36,7 @@ from kubenexus.client.watch_protocols import (
     WatchTiming,
 )
 
-_MOST = 256  # lines in one batch: a few milliseconds of work, then the event loop continues
+_MAX_LINES = 256  # lines in one batch: a few milliseconds of work, then the event loop continues
 _FAILURES = 3  # of a watch in a row, before objects count as unknown
 _TOO_LARGE = 504
 _REWOUND = "Too large resource version"  # as kube-apiserver words it
@@ -251,10 +251,10 @@ class Reflector:
         heard, bookmarked = False, False
         while True:
             async with asyncio.timeout(self._timing.silence if bookmarked else None):
-                lines = await stream.batch(_MOST)
+                lines = await stream.batch(_MAX_LINES)
             if not lines:
                 return heard
-            heard, several = True, len(lines) == _MOST
+            heard, several = True, len(lines) == _MAX_LINES
             for portion in portions(lines, [*map(len, lines)]):
                 batch = decode_watch_lines(portion, self._kind)
                 bookmarked = bookmarked or batch.bookmarked

@@ -17,7 +17,7 @@ _UNITS: Final = {
     "h": 3600 * 10**9,
 }
 _PART: Final = re.compile(r"(\d*)(?:\.(\d*))?([^\d.]*)", re.ASCII)
-_MOST: Final = 2**63 - 1
+_MAX_NANOSECONDS: Final = 2**63 - 1
 
 
 @functools.total_ordering
@@ -36,7 +36,7 @@ class Duration:
         if unsigned == "0":
             return cls(0)
         amount = sum(_amount(part, text) for part in _parts(unsigned, text))
-        if amount > _MOST:
+        if amount > _MAX_NANOSECONDS:
             raise ValueError(f"time: invalid duration {quote(text)}")
         return cls(-amount if text.startswith("-") else amount)
 

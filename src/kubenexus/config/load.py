@@ -14,7 +14,7 @@ from kubenexus.config.catalogue import Catalogue
 from kubenexus.config.decode import decode_struct
 from kubenexus.config.effective_profiles import EffectiveProfile, effective_profiles, to_profile, with_defaults
 from kubenexus.config.field_errors import FieldError, FieldPath, InvalidConfiguration
-from kubenexus.config.parse_yaml import MOST_BYTES, parse_yaml
+from kubenexus.config.parse_yaml import MAX_BYTES, parse_yaml
 from kubenexus.config.v1 import KIND, VERSION, KubeSchedulerConfiguration
 from kubenexus.framework.profile import Factory, Profile
 
@@ -105,7 +105,7 @@ def _text(source: Source) -> str | bytes:
         return source
     try:
         with source.open("rb") as file:
-            return file.read(MOST_BYTES + 1)
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         raise KubeNexusError(f"cannot read {source}: {error.strerror}") from error
 

@@ -21,9 +21,9 @@ from kubenexus.api.selectors import quote
 from kubenexus.base.errors import truncated
 from kubenexus.config.field_errors import FieldPath, InvalidConfiguration
 
-MOST_BYTES: Final = 1 << 20  # what fits into a ConfigMap
-MOST_VALUES: Final = 20_000
-MOST_LEVELS: Final = 50
+MAX_BYTES: Final = 1 << 20  # what fits into a ConfigMap
+MAX_VALUES: Final = 20_000
+MAX_LEVELS: Final = 50
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG: Final = "tag:yaml.org,2002:"
@@ -40,8 +40,8 @@ class _Anchored(NamedTuple):
 
 def parse_yaml(source: str | bytes, place: FieldPath) -> Any:
     """Returns the document's data; None if it is empty. Raises InvalidConfiguration if it cannot be parsed."""
-    if len(source) > MOST_BYTES:
-        _refuse(f"the file is larger than {MOST_BYTES >> 10} KiB")
+    if len(source) > MAX_BYTES:
+        _refuse(f"the file is larger than {MAX_BYTES >> 10} KiB")
     try:
         text = source.decode("utf-8-sig") if isinstance(source, bytes) else source
         documents = [data for data in _Builder(text).documents(place) if data is not None]
@@ -131,10 +131,10 @@ class _Builder:
     def _count(self, values: int, level: int, event: Any) -> None:
         self._values += values
         self._deepest = max(self._deepest, level)
-        if level > MOST_LEVELS:
-            _refuse(f"{_line(event)}: nested more than {MOST_LEVELS} levels deep")
-        if self._values > MOST_VALUES:
-            _refuse(f"{_line(event)}: more than {MOST_VALUES} values, counted with aliases written out")
+        if level > MAX_LEVELS:
+            _refuse(f"{_line(event)}: nested more than {MAX_LEVELS} levels deep")
+        if self._values > MAX_VALUES:
+            _refuse(f"{_line(event)}: more than {MAX_VALUES} values, counted with aliases written out")
 
 
 def _mappings(value: Any, key: Any) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from kubenexus.config.multi_point import EVERYTHING
 from kubenexus.config.v1 import MULTI_POINT, POINTS, VERSION, Plugin
 from kubenexus.config.validate_document import check_percentage, remark_percentage
 
-_MOST_TOTAL: Final = 2**31 - 1  # of all scores of a node: a rank has 32 bits for it
+_MAX_TOTAL: Final = 2**31 - 1  # of all scores of a node: a rank has 32 bits for it
 
 
 def validate(drafts: Sequence[EffectiveProfile], catalogue: Catalogue, place: FieldPath) -> None:
@@ -73,7 +73,7 @@ def _points(draft: EffectiveProfile, place: FieldPath) -> None:
         place["bind"].report("at least one bind plugin is needed")
     if len(draft.points["placementGenerate"]) > 1:
         place["placementGenerate"].report("at most one placement generate plugin is allowed")
-    if sum(draft.weights.get(name, 1) for name in draft.points["score"]) * 100 > _MOST_TOTAL:
+    if sum(draft.weights.get(name, 1) for name in draft.points["score"]) * 100 > _MAX_TOTAL:
         place["score"].report("total score of Score plugins could overflow")
 
 

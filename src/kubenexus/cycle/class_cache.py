@@ -24,7 +24,7 @@ from kubenexus.state.volumes.pod_volumes import has_scheduled_volumes, mounted
 CACHE_BYTES = 64 << 20
 _BYTES_PER_ROW = 64  # of a table with reasons from several plugins and all scores; most take half of it
 _BYTES_READ_PER_ROW = 64  # bytes of a signature that take as long to make as the computation of one row
-_LEAST_READ = 1024
+_MIN_READ = 1024
 _SHORT = 1024  # bytes of the signature of an ordinary pod, with one or two constraints or terms
 _BYTES_OF_EXTRA = 128  # that plugins hold of a class with many constraints, for each row that its work counts as
 _COPIES = 32  # a class holds its fields as objects, several times as large as its signature
@@ -147,7 +147,7 @@ class ClassCache:
         It does not enter the cache. Reading and signing it counts as work, which bounds the number of such pods in one
         burst of decisions.
         """
-        self.work.rows += len(signature) // _BYTES_READ_PER_ROW + _LEAST_READ
+        self.work.rows += len(signature) // _BYTES_READ_PER_ROW + _MIN_READ
         table = ClassTable.of(PodClass(b"", Pod()), self.profile_plugins, self.work)
         table.feasibility = Feasibility(rows=np.zeros(columns.size, np.bool_))
         table.rank = np.full(columns.size, INFEASIBLE, np.int64)

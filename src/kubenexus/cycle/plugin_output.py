@@ -16,7 +16,7 @@ from kubenexus.state.view import Nodes
 
 HIGHEST = 100
 UNUSABLE = "the score of a feasible node is no usable number"
-MOST = (2**63 - 1) // 100  # 100 times a raw score must stay within int64
+MAX_RAW_SCORE = (2**63 - 1) // 100  # 100 times a raw score must stay within int64
 
 
 def sanitize_scores(raw: Any, width: int, kept: bool, plugin: str) -> tuple[Any, Any]:
@@ -31,7 +31,7 @@ def sanitize_scores(raw: Any, width: int, kept: bool, plugin: str) -> tuple[Any,
     if found.dtype.kind not in "biuf" or found.shape not in ((), (width,)):
         raise PluginError(plugin, f"`score` returned {describe_result(raw)}, not a number for each of {width} rows")
     with np.errstate(invalid="ignore"):
-        unusable = ~np.isfinite(found) | (found > MOST) | (found < -MOST)
+        unusable = ~np.isfinite(found) | (found > MAX_RAW_SCORE) | (found < -MAX_RAW_SCORE)
         numbers = np.where(unusable, 0, found).astype(np.int64)
     if kept:
         unusable |= (numbers < 0) | (numbers > HIGHEST)

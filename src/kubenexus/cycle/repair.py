@@ -20,7 +20,7 @@ from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode, Rows
 
 _INFEASIBLE = np.array(INFEASIBLE)  # as an array: NumPy takes its time to look at a Python number
-_FEW = 6  # rows up to which plain numbers are faster than NumPy: 15 µs a row instead of 30 (docs/adr/0003)
+_FEW_ROWS = 6  # rows up to which plain numbers are faster than NumPy: 15 µs a row instead of 30 (docs/adr/0003)
 
 
 class Change(enum.Enum):
@@ -125,7 +125,7 @@ def _repair(table: ClassTable, columns: NodeColumns, rows: Rows, change: Change)
     """Computes these rows again; all ranks too, if the extremes of a score moved."""
     table.work.rows += len(rows)
     try:
-        if change is Change.USAGE and table.usage.one_node and len(rows) <= _FEW:
+        if change is Change.USAGE and table.usage.one_node and len(rows) <= _FEW_ROWS:
             moved = False
             for row in rows.tolist():
                 moved |= _repair_one(table, columns, row)

@@ -19,8 +19,8 @@ from kubenexus.framework.verdict import Skip
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 
-_MANY = 64  # rows from which on all rows cost as much
-_FEW = 4  # rows up to which plain numbers are faster than NumPy
+_MANY_ROWS = 64  # rows from which on all rows cost as much
+_FEW_ROWS = 4  # rows up to which plain numbers are faster than NumPy
 
 
 def refresh_stamped(table: ClassTable, columns: NodeColumns) -> None:
@@ -30,9 +30,9 @@ def refresh_stamped(table: ClassTable, columns: NodeColumns) -> None:
     if rows is None:
         table.build(columns)  # a plugin that skipped the class no longer does, or the reverse
         return
-    if len(rows) > _MANY:
+    if len(rows) > _MANY_ROWS:
         table.feasibility.compute(table.filters, columns)
-    elif len(rows) > _FEW:
+    elif len(rows) > _FEW_ROWS:
         update_feasibility(table, columns, np.array(rows))
     else:
         for row in rows:
@@ -42,7 +42,7 @@ def refresh_stamped(table: ClassTable, columns: NodeColumns) -> None:
     stale = _refresh_scores(table, columns, feasible_moved)
     if feasible_moved and _row_extremes_moved(table):
         table.rebuild_ranks(columns)
-    elif stale is None or len(rows) > _MANY:
+    elif stale is None or len(rows) > _MANY_ROWS:
         table.rebuild_stamped_ranks()
     else:
         stamped.resum(table.rank, stale)
@@ -90,7 +90,7 @@ def _union(some: Any, more: Any) -> Any:
     To merge 5,000 with 5,000 rows took half of the time of a gang member with affinity and spreading.
     """
     larger = some if len(some) > len(more) else more
-    return larger if len(larger) > _MANY or not len(some) or not len(more) else [*{*some, *more}]
+    return larger if len(larger) > _MANY_ROWS or not len(some) or not len(more) else [*{*some, *more}]
 
 
 def _column_of(plugin: Any, table: ClassTable) -> FilterColumn | None:
@@ -106,9 +106,9 @@ def _refresh_filter(table: ClassTable, column: FilterColumn, columns: NodeColumn
     if some is None:
         table.work.beyond += columns.size
         rows = _refill(column, column.ask(table.pod, Nodes(columns)), columns.size).nonzero()[0]
-        return rows if len(rows) > _MANY else rows.tolist()
+        return rows if len(rows) > _MANY_ROWS else rows.tolist()
     table.work.beyond += len(some)
-    if len(some) <= _FEW and column.traits.supports_one_node:
+    if len(some) <= _FEW_ROWS and column.traits.supports_one_node:
         for row in some:
             column.put(row, column.ask(table.pod, OneNode(columns, row)), columns.size)
     else:
@@ -160,11 +160,11 @@ def _touched(table: ClassTable, plugin: Any, columns: NodeColumns, before: Any) 
 
 def _rows(plugin: Any, pod: PodClass, columns: NodeColumns, before: Any, after: Any) -> list[int] | None:
     rows = plugin.touched_rows(pod, columns, before, after)
-    if rows is None or len(rows) > _MANY:
+    if rows is None or len(rows) > _MANY_ROWS:
         return None
     found = [*{*rows}]
     if found and not 0 <= min(found) <= max(found) < columns.size:
-        raise ValueError(f"`touched` named rows that are none of {columns.size}")
+        raise ValueError(f"`touched_rows` named rows that are none of {columns.size}")
     return found
 
 

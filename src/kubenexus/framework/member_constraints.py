@@ -13,7 +13,7 @@ from kubenexus.framework.plugin_results import raise_contract_error
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.state.nodes import NodeColumns
 
-MOST_PAIRS = 20_000  # of an affinity term and a member, to be matched in one decision: 10 ms
+MAX_PAIRS = 20_000  # of an affinity term and a member, to be matched in one decision: 10 ms
 
 
 class MemberRelation(enum.Enum):

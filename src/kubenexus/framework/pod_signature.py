@@ -20,7 +20,7 @@ _LABEL = "metadata.labels["
 LABELS = f"{_LABEL}KEY]"
 _AFFINITY = "spec.affinity.nodeAffinity"
 _AT_REST = core.PodStatus()
-MOST_CLAIMS = 5  # device claims that a reason names
+MAX_CLAIMS = 5  # device claims that a reason names
 
 
 class Field(NamedTuple):
@@ -56,7 +56,7 @@ def _bind_mounts(containers: list[core.Container]) -> list[core.Container]:
 
 def _claims(claims: list[core.PodResourceClaim]) -> list[core.PodResourceClaim]:
     """Keeps the names within the pod, one more than a reason shows; the claims themselves differ for each pod."""
-    return [core.PodResourceClaim(name=claim.name) for claim in claims[: MOST_CLAIMS + 1]]
+    return [core.PodResourceClaim(name=claim.name) for claim in claims[: MAX_CLAIMS + 1]]
 
 
 def resize_status(status: core.PodStatus) -> core.PodStatus | None:

@@ -91,7 +91,7 @@ class Skip:
 SKIP = Skip()
 
 # One bit of a 64-bit column for each reason; all reasons after the 63rd share the last one.
-MOST_REASONS = 64
+MAX_REASONS = 64
 _MORE = Reason("further resources are insufficient")
 
 
@@ -109,9 +109,9 @@ class ReasonTable:
         for i, known in enumerate(self.reasons):
             if known is reason or known == reason:
                 return 1 << i
-        if len(self.reasons) == MOST_REASONS - 1:
+        if len(self.reasons) == MAX_REASONS - 1:
             reason = _MORE
-        if len(self.reasons) < MOST_REASONS:
+        if len(self.reasons) < MAX_REASONS:
             self.reasons.append(reason)
             self.failing = self.failing or reason.code is Code.ERROR
         return 1 << (len(self.reasons) - 1)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-LONGEST: Final = 8192  # characters of one value
+MAX_VALUE_LENGTH: Final = 8192  # characters of one value
 _LETTERS: Final = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
 
 
@@ -107,5 +107,5 @@ def _short(record: logging.LogRecord) -> str:
 
 def _tame(text: str) -> str:
     """Shortens a long text and replaces lone surrogates, which cannot be encoded."""
-    whole = text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text)} characters)"
+    whole = text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}... ({len(text)} characters)"
     return whole if whole.isascii() else whole.encode(errors="replace").decode()

@@ -21,7 +21,7 @@ from kubenexus.base.errors import truncated
 from kubenexus.framework.cluster_events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from kubenexus.framework.extension_points import Depends
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.framework.pod_signature import MOST_CLAIMS
+from kubenexus.framework.pod_signature import MAX_CLAIMS
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.state.view import Nodes
 
@@ -65,8 +65,8 @@ class DynamicResources:
 
 
 def _has_claims(pod: PodClass) -> str:
-    names = [truncated(claim.name) for claim in pod.spec.resource_claims[:MOST_CLAIMS]]
-    more = ["..."] if len(pod.spec.resource_claims) > MOST_CLAIMS else []
+    names = [truncated(claim.name) for claim in pod.spec.resource_claims[:MAX_CLAIMS]]
+    more = ["..."] if len(pod.spec.resource_claims) > MAX_CLAIMS else []
     return f"{NOT_YET}: pod has resource claims [{' '.join([*names, *more])}]"
 
 

@@ -12,8 +12,8 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.state.view import Nodes
 
 _MIB = 1024 * 1024
-_LEAST = 23 * _MIB
-_MOST_PER_IMAGE = 1000 * _MIB
+_MIN_SIZE = 23 * _MIB
+_MAX_SIZE_PER_IMAGE = 1000 * _MIB
 
 
 class ImageLocality:
@@ -43,8 +43,8 @@ def _points(wanted: tuple[str, ...], nodes: Nodes) -> IntColumn | CodedScores | 
     for image in found:
         spread = len(image.rows) / nodes.total
         present += int(float(image.size) * spread) * nodes.with_image(image)
-    most = _MOST_PER_IMAGE * len(wanted)
-    points: IntColumn = 100 * (np.clip(present, _LEAST, most) - _LEAST) // (most - _LEAST)
+    most = _MAX_SIZE_PER_IMAGE * len(wanted)
+    points: IntColumn = 100 * (np.clip(present, _MIN_SIZE, most) - _MIN_SIZE) // (most - _MIN_SIZE)
     if nodes.rows is not None or not nodes.width:
         return points
     values, codes = np.unique(points, return_inverse=True)  # many classes share these

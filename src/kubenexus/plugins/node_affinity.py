@@ -31,7 +31,7 @@ from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, V
 from kubenexus.plugins.label_rows import rows_matching
 from kubenexus.state.view import Nodes
 
-_FEW = 8  # preferences whose combinations are computed beforehand
+_FEW_PREFERENCES = 8  # preferences whose combinations are computed beforehand
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -108,7 +108,7 @@ class NodeAffinity:
         except Malformed as problem:
             return Verdict(Code.ERROR, (problem.problem,))
         preferences = (*self._added_preferences, *wishes)
-        if nodes.rows is None and nodes.width and len(preferences) <= _FEW:
+        if nodes.rows is None and nodes.width and len(preferences) <= _FEW_PREFERENCES:
             return _by_wishes(preferences, nodes)
         total: IntColumn = np.zeros(nodes.width, np.int64)
         for preference in preferences:

@@ -4,8 +4,8 @@ import math
 
 import msgspec
 
-_MOST_DOUBLINGS = 62  # beyond this any backoff has long reached its maximum
-_MOST_FOR_GANGS = 3.0  # times the maximum: after a longer wait, capacity that appears is gone before the gang is tried
+_MAX_DOUBLINGS = 62  # beyond this any backoff has long reached its maximum
+_MAX_FOR_GANGS = 3.0  # times the maximum: after a longer wait, capacity that appears is gone before the gang is tried
 
 
 class BackoffPolicy(msgspec.Struct, frozen=True):
@@ -36,8 +36,8 @@ class BackoffPolicy(msgspec.Struct, frozen=True):
         square root of its size up to three times, since an attempt costs more."""
         if not count or not self.max_backoff:
             return 0.0
-        doubled = math.ldexp(self.initial_backoff, min(count - 1, _MOST_DOUBLINGS))
-        return min(doubled, self.max_backoff * min(math.sqrt(pods), _MOST_FOR_GANGS))
+        doubled = math.ldexp(self.initial_backoff, min(count - 1, _MAX_DOUBLINGS))
+        return min(doubled, self.max_backoff * min(math.sqrt(pods), _MAX_FOR_GANGS))
 
     def ends_at(self, now: float, count: int, pods: int = 1) -> float:
         """Returns when a backoff that begins now ends."""

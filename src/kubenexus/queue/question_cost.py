@@ -11,15 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kubenexus.api.core import Pod
 from kubenexus.framework.cluster_events import ClusterEvent
-from kubenexus.framework.pod_limits import (
-    NAMESPACES,
-    POD_KEYS,
-    POD_REQUIREMENTS,
-    SPREAD,
-    TERMS,
-    VALUES,
-    count_entries,
-)
+from kubenexus.framework.pod_limits import NAMESPACES, POD_KEYS, POD_REQUIREMENTS, SPREAD, TERMS, VALUES, count_entries
 
 # What hints parse once for many questions. An entry takes 4 us to parse, and up to 0.2 us in each question.
 _PARSED_ONCE: Final = frozenset({TERMS, SPREAD, POD_REQUIREMENTS, POD_KEYS, NAMESPACES, VALUES})

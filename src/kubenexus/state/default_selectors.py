@@ -19,8 +19,8 @@ from kubenexus.api.selectors import (
 from kubenexus.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.base.errors import Malformed
 
-_MOST_KNOWN = 1024
-_MOST_LABELS = 1_000  # of an owner's selector: it is matched against all pods of its namespace
+_MAX_KNOWN = 1024
+_MAX_LABELS = 1_000  # of an owner's selector: it is matched against all pods of its namespace
 Pairs = tuple[tuple[str, str], ...]
 
 _KINDS = {
@@ -116,7 +116,7 @@ class DefaultSelectors:
         asked = (meta.namespace, owners, (*labels.items(),))
         known = self._known.get(asked, _UNKNOWN)
         if known is _UNKNOWN:
-            if len(self._known) >= _MOST_KNOWN:
+            if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
             known = self._known[asked] = self._belonging(pod)
         return known
@@ -162,9 +162,9 @@ class DefaultSelectors:
 def _refuse_large(owner: Service | ReplicationController | ReplicaSet | StatefulSet) -> None:
     selector = owner.spec.selector
     size = 0 if selector is None else selector.size if isinstance(selector, LabelSelector) else len(selector)
-    if size > _MOST_LABELS:
+    if size > _MAX_LABELS:
         subject = f"{type(owner).__name__} {owner.metadata.namespace}/{owner.metadata.name}"
-        raise Malformed(f"has {size} entries; at most {_MOST_LABELS} are read", field="spec.selector", subject=subject)
+        raise Malformed(f"has {size} entries; at most {_MAX_LABELS} are read", field="spec.selector", subject=subject)
 
 
 def _exactly(labels: Any) -> Selector:

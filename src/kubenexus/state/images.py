@@ -8,7 +8,7 @@ from kubenexus.api.core import ContainerImage
 from kubenexus.base.arrays import BoolColumn
 
 # Names read of one node. Kubelets report the fifty largest images by default, each with two names.
-MOST_NAMES = 4096
+MAX_NAMES = 4096
 
 
 class Image:
@@ -40,7 +40,7 @@ class ImageColumns:
         if not images and row not in self._of_row:
             return False
         names = ((name, image.size_bytes) for image in images for name in image.names)
-        sizes = dict(reversed(list(islice(names, MOST_NAMES))))
+        sizes = dict(reversed(list(islice(names, MAX_NAMES))))
         before = self.of_row(row)
         for old in self._of_row.pop(row, ()):
             if old.name not in sizes or old.rows == {row}:

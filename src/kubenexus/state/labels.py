@@ -12,11 +12,11 @@ from kubenexus.base.intern import ABSENT, Interner
 CodeColumn = NDArray[np.int32]
 # A pod may name any key. There are as many columns as these bytes hold, and always more than one pod may need
 # (`framework.pod_limits`): so a decision never drops a column that it reads itself.
-_MOST_BYTES = 64 << 20
+_MAX_BYTES = 64 << 20
 _MOST_COLUMNS, _LEAST_COLUMNS = 4096, 64
-_MOST_POOLED = 8192
+_MAX_POOLED = 8192
 _UNUSED_VALUES = 256  # values that no row has any more, and that a column may hold besides twice those it has
-_MOST_SHARED = 256  # labels of a row: a row with more hardly shares them with others
+_MAX_SHARED = 256  # labels of a row: a row with more hardly shares them with others
 
 
 class LabelColumn:
@@ -77,7 +77,7 @@ class LabelColumns:
         before = self._of_row[row]
         if before == labels:
             return False
-        many = len(labels) > _MOST_SHARED
+        many = len(labels) > _MAX_SHARED
         self._of_row[row] = dict(labels) if many else {self._one(k): self._one(v) for k, v in labels.items()}
         columns, rows_with = self._columns, self._rows_with
         for key in before:
@@ -120,7 +120,7 @@ class LabelColumns:
 
     def _drop_old(self) -> None:
         """Drops the columns that were read the longest ago."""
-        most = max(_LEAST_COLUMNS, min(_MOST_COLUMNS, _MOST_BYTES // (4 * self._capacity)))
+        most = max(_LEAST_COLUMNS, min(_MOST_COLUMNS, _MAX_BYTES // (4 * self._capacity)))
         while len(self._columns) > most:
             self._columns.popitem(last=False)
 
@@ -135,7 +135,7 @@ class LabelColumns:
 
     def _one(self, text: str) -> str:
         """Returns one string object for equal strings: 5,000 nodes have the same twenty keys."""
-        if len(self._pool) > _MOST_POOLED:
+        if len(self._pool) > _MAX_POOLED:
             self._pool.clear()
         return self._pool.setdefault(text, text)
 

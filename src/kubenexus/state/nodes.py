@@ -34,7 +34,7 @@ from kubenexus.state.volumes.store import VolumeStore
 
 T = TypeVar("T")
 _FIRST_CAPACITY = 64
-_MOST_REMEMBERED = 64
+_MAX_REMEMBERED = 64
 _NOT_YET: Any = object()
 
 
@@ -197,7 +197,7 @@ class NodeColumns:
         known = self._remembered[1]
         found = known.get(question, _NOT_YET)
         if found is _NOT_YET:
-            if len(known) >= _MOST_REMEMBERED:
+            if len(known) >= _MAX_REMEMBERED:
                 known.clear()
             found = known[question] = answer()
         return found

@@ -11,7 +11,7 @@ from kubenexus.state.labels import LabelColumn, LabelColumns
 
 Steps = list[tuple[int, int]]  # (row, change) of each pod that was added or removed
 _LOGGED, _FLIPS = 1024, 16
-_FEW = 64  # rows
+_FEW_ROWS = 64  # rows
 _NO_ROWS: NDArray[np.int64] = np.zeros(0, np.int64)
 _NO_STEPS: deque[tuple[int, int]] = deque(maxlen=0)
 _NO_FLIPS: deque[int] = deque(maxlen=0)
@@ -173,7 +173,7 @@ class FewRows(PodCounter):
         if flipped:
             self.presence_version += 1
             self._flipped.append(row)
-        if len(few) > _FEW:
+        if len(few) > _FEW_ROWS:
             self._spread(few)
 
     def _spread(self, few: dict[int, int]) -> None:

@@ -4,7 +4,7 @@
 from kubenexus.api.workloads import PodGroup, Workload
 from kubenexus.base.errors import Malformed, truncated
 
-MOST_UNREADABLE = 1024  # the oldest are dropped: their pods then report them as missing
+MAX_UNREADABLE = 1024  # the oldest are dropped: their pods then report them as missing
 
 
 class PodGroupStore:
@@ -31,7 +31,7 @@ class PodGroupStore:
         new."""
         place, told = _place(kind, key), self._problems.pop(_place(kind, key), None)
         self._problems[place] = Malformed(truncated(problem.problem), field=truncated(problem.field))
-        if len(self._problems) > MOST_UNREADABLE:
+        if len(self._problems) > MAX_UNREADABLE:
             del self._problems[next(iter(self._problems))]
         return str(told) != str(self._problems[place])
 

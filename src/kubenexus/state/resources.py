@@ -20,7 +20,7 @@ CPU, MEMORY, PODS, EPHEMERAL, NOTHING = range(5)
 COMMON_RESOURCES = [CPU, MEMORY, PODS]  # requested by nearly every pod
 # Nodes of one cluster offer some dozens. Each further one takes 32 bytes a row, so ten thousand would take gigabytes.
 # Further names count as offered nowhere.
-MOST_RESOURCES = 256
+MAX_RESOURCES = 256
 BASICS = ("cpu", "memory", "pods", "ephemeral-storage", "")
 
 
@@ -103,7 +103,7 @@ class ResourceColumns:
     def _admit(self, names: list[str]) -> list[str]:
         """Adds columns for new names and returns those names that have one, up to MOST_RESOURCES. A name that no node
         offers any more gives its column to another."""
-        capacity = MOST_RESOURCES - len(self.index)
+        capacity = MAX_RESOURCES - len(self.index)
         if len(names) > capacity:
             idle = [name for name, r in self.index.items() if r >= len(BASICS) and not self.offering_rows[r]]
             self._rename(dict(zip(idle, names[capacity:], strict=False)))
@@ -132,7 +132,7 @@ class ResourceColumns:
         """Adds columns, once for all new names of a node: each call copies `by_row`."""
         width = self.by_row.shape[2]
         if resources > width:
-            wider = min(max(resources, width + width // 2), MOST_RESOURCES)
+            wider = min(max(resources, width + width // 2), MAX_RESOURCES)
             cards = np.zeros((*self.by_row.shape[:2], wider), np.int64)
             cards[: self._rows, :, :width] = self.by_row[: self._rows]  # not the rows that were never used
             self._deal(cards)

@@ -39,7 +39,7 @@ from kubenexus.testing.harness import CheckedCluster, ReferenceCluster
 
 Refusal = tuple[Code, tuple[str, ...]]
 ACCEPTED: Refusal = (Code.SUCCESS, ())
-PLENTY = 1 << 40  # more capacity than any test has
+UNLIMITED = 1 << 40  # more capacity than any test has
 
 
 class Answers(NamedTuple):
@@ -106,7 +106,7 @@ def plugin_answers(plugin: Any, pod: Pod, ledger: Ledger, view: Nodes | None = N
 def assert_capacity(plugin: Any, pod: Pod, ledger: Ledger, most: int = 12) -> None:
     """Raises AssertionError unless `capacity` is how many copies of the pod fit on each accepted row."""
     columns, pod_class = ledger.nodes, class_of(pod, plugin)
-    capacity: IntColumn = np.full(columns.size, PLENTY, np.int64)
+    capacity: IntColumn = np.full(columns.size, UNLIMITED, np.int64)
     plugin.capacity(pod_class, Nodes(columns), capacity)
     accepted = [name for name, said in plugin_answers(plugin, pod, ledger).refusals.items() if said == ACCEPTED]
     for name in accepted:

@@ -9,7 +9,7 @@ from kubenexus.api.gangs.resolver import Gang, declared_gang, merge_gangs, resol
 from kubenexus.api.keys import gang as keys
 from kubenexus.base.errors import Malformed
 from kubenexus.state.object_kinds import kind_name
-from kubenexus.state.pod_group_store import MOST_UNREADABLE, PodGroupStore
+from kubenexus.state.pod_group_store import MAX_UNREADABLE, PodGroupStore
 from kubenexus.testing.builders import a_pod
 from tests.api.gangs.builders import LEAST, NAME, a_member, gang_of, known, member_group, pod_group, workload
 
@@ -324,8 +324,8 @@ def test_what_was_known_of_a_group_counts_though_it_cannot_be_read_any_more() ->
 
 def test_only_so_many_problems_of_groups_are_remembered() -> None:
     groups = PodGroupStore()
-    for i in range(MOST_UNREADABLE + 5):
+    for i in range(MAX_UNREADABLE + 5):
         groups.unreadable("PodGroup", f"ns/{i}", Malformed("x" * 10_000, field="f" * 10_000))
-    assert len(groups.unreadable_keys("PodGroup")) == MOST_UNREADABLE
+    assert len(groups.unreadable_keys("PodGroup")) == MAX_UNREADABLE
     assert groups.problem("PodGroup", "ns", "4") is None
     assert len(str(groups.problem("PodGroup", "ns", "5"))) < 700

@@ -28,7 +28,7 @@ from kubenexus.framework.job import Job
 from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
-from kubenexus.plan.gang.class_matcher import MOST
+from kubenexus.plan.gang.class_matcher import MAX_CLASSES_PER_SPEC
 from kubenexus.plan.gang.member_classes import group_members
 from kubenexus.plugins import profile_plugins
 from kubenexus.state.ledger import Ledger
@@ -136,7 +136,7 @@ def test_members_are_sorted_as_if_each_had_been_looked_up(change: str) -> None:
     assert sorted_into(pods) == looked_up(pods)
 
 
-@given(st.lists(st.sampled_from(sorted(CHANGES)), min_size=2, max_size=MOST + 4), st.booleans())
+@given(st.lists(st.sampled_from(sorted(CHANGES)), min_size=2, max_size=MAX_CLASSES_PER_SPEC + 4), st.booleans())
 def test_so_are_any_others_whether_they_share_their_parts_or_not(changes: list[str], shared: bool) -> None:
     cache, pods = ObjectCache(), members(changes)
     pods = [with_shared_parts(pod, cache.stripped_pod(pod)) for pod in pods] if shared else pods
@@ -151,10 +151,13 @@ def test_of_a_thousand_members_of_an_indexed_job_one_is_looked_up() -> None:
 
 
 def test_members_of_many_kinds_in_turn_are_found_again() -> None:
-    pods = [a_pod(f"m{i}", cpu=1 + i % MOST) for i in range(5 * MOST)]
+    pods = [a_pod(f"m{i}", cpu=1 + i % MAX_CLASSES_PER_SPEC) for i in range(5 * MAX_CLASSES_PER_SPEC)]
     bench = Counting(RULES)
     member_classes = group_members(tuple(pods), bench, a_cluster().nodes)
-    assert ([member_class.size for member_class in member_classes], bench.looked) == ([5] * MOST, MOST)
+    assert ([member_class.size for member_class in member_classes], bench.looked) == (
+        [5] * MAX_CLASSES_PER_SPEC,
+        MAX_CLASSES_PER_SPEC,
+    )
 
 
 # --- plugins from elsewhere ---------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def read(pieces: list[bytes]) -> list[object]:
             reader.feed(piece)
             while (request := reader.next()) is not None:
                 found.append((request.method, request.path, request.query, request.body, request.headers))
-            assert len(reader._buffer) <= requests.MOST_BODY + requests.MOST_HEAD + len(piece)
+            assert len(reader._buffer) <= requests.MAX_BODY + requests.MAX_HEAD + len(piece)
     except Wrong as wrong:
         found.append(wrong.code)
     return found

@@ -16,7 +16,7 @@ from kubenexus.api.keys.values import quoted
 T = TypeVar("T")
 
 # A message goes into an event, whose note holds 1,024 bytes.
-LONGEST_MESSAGE = 200
+MAX_MESSAGE = 200
 
 
 class KeyConflict(msgspec.Struct, frozen=True, gc=False):
@@ -78,7 +78,7 @@ def read_key(entry: KeyEntry[T], labels: Mapping[str, str], annotations: Mapping
         try:
             readable.append((said, entry.values.parse(said.text)))
         except ValueError as error:
-            problems.append(KeyProblem(said.where, str(error)[:LONGEST_MESSAGE]))
+            problems.append(KeyProblem(said.where, str(error)[:MAX_MESSAGE]))
     if not readable:
         return KeyReading(entry.default, problems=tuple(problems))
     (used, value), *others = readable

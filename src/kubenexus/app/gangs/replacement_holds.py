@@ -27,10 +27,10 @@ from kubenexus.state.pods import PodRecord, PodStage
 
 HOLD_SECONDS = 120.0  # seconds that a hold lasts at most
 GONE_BY = 3600.0  # seconds for which an evicted member is remembered; one that ends later may leave a hold after all
-SHORTEST = 5.0  # seconds; holds are expired every five seconds, so one of five may last twice as long
-MOST = 128  # holds; each adds 0.05 ms to every decision: 6 ms in all
-MOST_OF_NAMESPACE = 32  # holds; four namespaces reach the limit together
-MOST_RELEASED = 10_000  # evicted members that are remembered
+MIN_STAY_SECONDS = 5.0  # seconds; holds are expired every five seconds, so one of five may last twice as long
+MAX_HOLDS = 128  # holds; each adds 0.05 ms to every decision: 6 ms in all
+MAX_HOLDS_OF_NAMESPACE = 32  # holds; four namespaces reach the limit together
+MAX_RELEASED = 10_000  # evicted members that are remembered
 
 
 class ReplacementHold(NamedTuple):
@@ -58,7 +58,7 @@ class ReplacementHolds:
         Called before another pod can take the capacity."""
         now = self._clock.now()
         stayed = now - leaving.since
-        if not leaving.started or stayed < SHORTEST or pod.metadata.uid in self._released:
+        if not leaving.started or stayed < MIN_STAY_SECONDS or pod.metadata.uid in self._released:
             return
         name = hold_name(record.name)
         # Without affinity terms: those of a hundred holds would cost every decision more than the capacity is worth.
@@ -68,7 +68,7 @@ class ReplacementHolds:
         others = [each for key, each in self._holds.items() if key != held.key]
         in_gang = sum(each.gang == leaving.gang for each in others)
         in_namespace = sum(each.pod.metadata.namespace == record.namespace for each in others)
-        if in_gang >= lacks or in_namespace >= MOST_OF_NAMESPACE or len(others) >= MOST:
+        if in_gang >= lacks or in_namespace >= MAX_HOLDS_OF_NAMESPACE or len(others) >= MAX_HOLDS:
             return
         self._ledger.hold_capacity(held)
         self._holds[held.key] = ReplacementHold(leaving.gang, pod, now + min(HOLD_SECONDS, stayed))
@@ -76,7 +76,7 @@ class ReplacementHolds:
     def release(self, gang: str, uid: str) -> None:
         """Ends all holds of a gang of which a member is evicted, because the gang is stale. No hold is made for that
         member later."""
-        if len(self._released) < MOST_RELEASED:
+        if len(self._released) < MAX_RELEASED:
             self._released[uid] = self._clock.now() + GONE_BY
         self.release_gang(gang)
 

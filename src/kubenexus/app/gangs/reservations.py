@@ -31,7 +31,7 @@ from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.snapshot import Snapshot
 
-_MOST_NAMESPACES = 1000  # namespaces of a profile whose turns are remembered
+_MAX_NAMESPACES = 1000  # namespaces of a profile whose turns are remembered
 _EPSILON = 1e-9  # tolerance for rounding
 
 log = logs.get("reservations")
@@ -181,5 +181,5 @@ class GangReservations:
             return
         turns.pop(held.reservation.namespace, None)
         turns[held.reservation.namespace] = now
-        if len(turns) > _MOST_NAMESPACES:
+        if len(turns) > _MAX_NAMESPACES:
             del turns[next(iter(turns))]

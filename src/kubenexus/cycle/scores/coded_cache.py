@@ -11,7 +11,7 @@ from typing import Any
 from kubenexus.base.arrays import BoolColumn
 from kubenexus.framework.extension_points import CodedScores
 
-_MOST = 16  # results, two for each largest value, of which there are seldom two
+_MAX_RESULTS = 16  # results, two for each largest value, of which there are seldom two
 
 
 class CodedScoreCache:
@@ -45,7 +45,7 @@ class CodedScoreCache:
         """Returns an array that depends on codes, values and `key`; `make` computes it once. It is read-only."""
         known = self._noted.get(key)
         if known is None:
-            if len(self._noted) >= _MOST:
+            if len(self._noted) >= _MAX_RESULTS:
                 self._noted.clear()
             known = self._noted[key] = make()
             known.flags.writeable = False

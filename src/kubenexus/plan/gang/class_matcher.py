@@ -17,7 +17,7 @@ from kubenexus.framework.pod_signature import is_label, resize_status
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.volumes.pod_volumes import has_scheduled_volumes
 
-MOST: Final = 8  # classes with one spec that a pod is compared with
+MAX_CLASSES_PER_SPEC: Final = 8  # classes with one spec that a pod is compared with
 
 T = TypeVar("T")
 Ask = Callable[[Pod, NodeColumns], Any]
@@ -63,7 +63,7 @@ class ClassMatcher(Generic[T]):
         asks = [*[each.sign for each in signs], *[_pinned_by(each) for each in self._profile_plugins.pins if pinned]]
         alike = self._with_spec(pod.spec)
         alike.insert(0, _KnownClass(pod, what, self._ours and not mounts, asks))  # a claim may be named after its pod
-        del alike[MOST:]
+        del alike[MAX_CLASSES_PER_SPEC:]
 
     def find(self, pod: Pod) -> T | None:
         """Returns the value of a known class that the pod certainly belongs to, or None.

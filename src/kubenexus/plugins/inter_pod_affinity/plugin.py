@@ -17,7 +17,7 @@ from kubenexus.base.errors import Malformed
 from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
 from kubenexus.framework.extension_points import CodedScores, Depends, custom_normalize
 from kubenexus.framework.job import JobView
-from kubenexus.framework.member_constraints import MOST_PAIRS, MemberConstraint, MemberRelation
+from kubenexus.framework.member_constraints import MAX_PAIRS, MemberConstraint, MemberRelation
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins.inter_pod_affinity import hints
@@ -32,7 +32,7 @@ from kubenexus.state.view import Nodes, OneNode
 
 _SIGNS = {AffinityKind.PREFERRED_AFFINITY: 1, AffinityKind.PREFERRED_ANTI_AFFINITY: -1}
 _encoder = msgspec.msgpack.Encoder()
-_MANY = 64  # rows: to filter more than these costs as much as to filter all
+_MANY_ROWS = 64  # rows: to filter more than these costs as much as to filter all
 _TIES = {
     AffinityKind.REQUIRED_AFFINITY: MemberRelation.AFFINITY,
     AffinityKind.REQUIRED_ANTI_AFFINITY: MemberRelation.ANTI_AFFINITY,
@@ -195,7 +195,7 @@ class InterPodAffinity:
         """
         terms = [c for c in self._affinity(pod, nodes).terms if c.kind in _TIES]
         if len(peers) > 1:
-            many = len(terms) * len(peers) > MOST_PAIRS
+            many = len(terms) * len(peers) > MAX_PAIRS
             tied = many or any(_means(c, peer, nodes) for c in terms for peer in peers)
             return [MemberConstraint(MemberRelation.OTHER, self.name)] if tied else []
         meant = {c: any(_means(c, peer, nodes) for peer in peers) for c in terms}
@@ -349,7 +349,7 @@ def _refusals(affinity: _Affinity, nodes: Nodes) -> _Refusals:
 
 
 def _neighbours(topology: str, row: int, nodes: NodeColumns) -> list[int] | None:
-    """Returns all rows of this row's domain, or None if there are more than `_MANY`."""
+    """Returns all rows of this row's domain, or None if there are more than `_MANY_ROWS`."""
     domains = domains_of_label(topology, Nodes(nodes))
     codes = domains.codes
     code = codes.item(row)
@@ -358,7 +358,7 @@ def _neighbours(topology: str, row: int, nodes: NodeColumns) -> list[int] | None
     size = domains.row_counts.item(code)
     if size == 1:  # as with hostnames
         return [row]
-    rows: list[int] | None = None if size > _MANY else (codes == code).nonzero()[0].tolist()
+    rows: list[int] | None = None if size > _MANY_ROWS else (codes == code).nonzero()[0].tolist()
     return rows
 
 

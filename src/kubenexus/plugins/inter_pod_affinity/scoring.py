@@ -21,8 +21,8 @@ from kubenexus.state.view import Nodes
 WeightedTerm = tuple[str, int, PodCounter]  # the topology, the points for each pod in a domain, and the pods
 
 _FEW_DOMAINS = 64
-_MOST_POINTS = 4096  # between the best row and the worst
-_MOST_STEPS = 32  # with more of them, counting again is quicker
+_MAX_POINTS = 4096  # between the best row and the worst
+_MAX_STEPS = 32  # with more of them, counting again is quicker
 
 
 def has_few_domains(wishes: tuple[WeightedTerm, ...], nodes: NodeColumns) -> bool:
@@ -84,7 +84,7 @@ class AffinityScores:
             raw += of_domains.take(self._levels[topology].codes)
         self._codes, self._raw = None, raw
         least, most = int(raw.min(initial=0)), int(raw.max(initial=0))
-        if most - least <= _MOST_POINTS:
+        if most - least <= _MAX_POINTS:
             margin = 8 + (most - least) // 4
             self._points = np.arange(least - margin, most + margin)
             self._codes, self._raw = RowCodes(raw - (least - margin), len(self._points)), None
@@ -97,7 +97,7 @@ class AffinityScores:
         moves: dict[tuple[str, int], int] = {}  # summed, since several terms may count one pod
         for (topology, weight, counter), seen in zip(self._wishes, self._seen, strict=True):
             steps = counter.steps_since(seen)
-            if steps is None or len(steps) > _MOST_STEPS:
+            if steps is None or len(steps) > _MAX_STEPS:
                 return False
             for row, pods in steps:
                 moves[topology, row] = moves.get((topology, row), 0) + pods * weight

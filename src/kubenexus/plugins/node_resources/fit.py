@@ -18,7 +18,7 @@ from kubenexus.framework.cluster_events import ActionType, ClusterEvent, Cluster
 from kubenexus.framework.extension_points import AS_IS, Depends
 from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.framework.verdict import MOST_REASONS, Code, NodeVerdict, Reason
+from kubenexus.framework.verdict import MAX_REASONS, Code, NodeVerdict, Reason
 from kubenexus.plugins.node_resources import hints
 from kubenexus.plugins.node_resources.strategies import LEAST_ALLOCATED, Strategy, amounts_of, strategy_from
 from kubenexus.state.view import ALLOC, FREE, FREE_NONZERO, NONZERO, Nodes, OneNode
@@ -75,7 +75,7 @@ class NodeResourcesFit:
                 lacking = capacity - nodes.used(name) < amount
                 if any_true(lacking):
                     self._reject(name, lacking, capacity < amount, nodes, verdict)
-            elif unnamed < MOST_REASONS and not nodes.is_device_class_resource(name):
+            elif unnamed < MAX_REASONS and not nodes.is_device_class_resource(name):
                 unnamed += 1
                 verdict.reject(everywhere, _insufficient(name, Code.UNRESOLVABLE))
 

@@ -15,7 +15,7 @@ from kubenexus.framework.cluster_events import ClusterEvent
 from kubenexus.state.ledger import IMPLICIT_RESOURCE
 
 Ignores = Callable[[str], bool]
-_MOST_KNOWN = 32
+_MAX_KNOWN = 32
 
 
 def pod_left(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
@@ -68,7 +68,7 @@ def _demand(pod: Pod) -> Demand:
             return counted
     counted = demand(pod)
     _known.insert(0, (pod, counted))
-    del _known[_MOST_KNOWN:]
+    del _known[_MAX_KNOWN:]
     return counted
 
 

@@ -22,7 +22,7 @@ from kubenexus.state.view import Nodes
 DO_NOT_SCHEDULE, SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
 HOSTNAME = network.HOSTNAME.key
 _NOWHERE = Selector(nothing=True)
-_FEW = 64  # domains
+_FEW_DOMAINS = 64  # domains
 
 
 class ParsedConstraint(msgspec.Struct, frozen=True, gc=False):
@@ -171,7 +171,7 @@ class ConstraintDomains:
         self.padded = np.bincount(there, weights=rows[self._counted], minlength=size + 1).astype(np.int64)
         self.counts = self.padded[:-1]
         self.recounts += 1
-        self._there = np.flatnonzero(self.present).tolist() if size <= _FEW else None
+        self._there = np.flatnonzero(self.present).tolist() if size <= _FEW_DOMAINS else None
         self._every = self._number(self._level.row_counts)
 
     def _domains(self, codes: Any) -> Any:

@@ -15,7 +15,7 @@ from kubenexus.base.errors import Malformed
 from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
 from kubenexus.framework.extension_points import CodedScores, Depends, custom_normalize
 from kubenexus.framework.job import JobView
-from kubenexus.framework.member_constraints import MOST_PAIRS, MemberConstraint, MemberRelation
+from kubenexus.framework.member_constraints import MAX_PAIRS, MemberConstraint, MemberRelation
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import SKIP, Code, NodeVerdict, Reason, Skip, Verdict
 from kubenexus.plugins.pod_topology_spread import hints
@@ -146,7 +146,7 @@ class PodTopologySpread:
         """Returns a constraint for each hard constraint that counts peers."""
         hard = self._plan(pod, nodes).hard_domains(nodes)
         if len(peers) > 1:
-            many = len(hard) * len(peers) > MOST_PAIRS
+            many = len(hard) * len(peers) > MAX_PAIRS
             tied = many or any(domains.constraint.counts(peer) for domains in hard for peer in peers)
             return [MemberConstraint(MemberRelation.OTHER, self.name)] if tied else []
         return [

@@ -26,10 +26,10 @@ from kubenexus.state.topology import domains_of_label
 from kubenexus.state.view import Nodes
 
 IGNORED = -1  # the raw score of a node without a topology label: 0 points, left out of the extremes
-_MOST_STEPS = 32  # with more of them, making all codes again is quicker
+_MAX_STEPS = 32  # with more of them, making all codes again is quicker
 _PLAIN = 64  # combinations up to which plain numbers are quicker than NumPy
 _NO_STEPS: Steps = []
-_FEW = 1024  # combinations, on a small cluster; on others up to as many as rows
+_FEW_COMBINATIONS = 1024  # combinations, on a small cluster; on others up to as many as rows
 
 
 class HostnameConstraint:
@@ -196,7 +196,7 @@ class SoftSpreadScores:
     def _recode(self, nodes: Nodes) -> None:
         indices, sizes = zip(*[part.index(nodes) for part in self._parts], strict=True)
         combinations, self._every = math.prod(sizes), None
-        if combinations <= max(_FEW, nodes.width):
+        if combinations <= max(_FEW_COMBINATIONS, nodes.width):
             self._strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
             codes = sum([index * stride for index, stride in zip(indices, self._strides, strict=True)])
             self._codes = RowCodes(codes, combinations)
@@ -222,7 +222,7 @@ class SoftSpreadScores:
         moves: Steps = []
         for part, stride in zip(self._parts, self._strides, strict=True):
             steps = part.steps()
-            if steps is None or len(steps) > _MOST_STEPS:
+            if steps is None or len(steps) > _MAX_STEPS:
                 return False
             if steps:
                 moves += [(row, by * stride) for row, by in steps]

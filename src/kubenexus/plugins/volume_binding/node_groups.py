@@ -14,7 +14,7 @@ from kubenexus.state.volumes.volume_pool import StorageClassPool
 from kubenexus.state.volumes.volume_topology import Label, VolumeTopology
 
 Values = tuple[str | None, ...]
-_MOST_CODES = 1 << 40  # above this, combined codes of several labels are renumbered before another is added
+_MAX_CODES = 1 << 40  # above this, combined codes of several labels are renumbered before another is added
 
 
 class NodeGroups:
@@ -162,7 +162,7 @@ def _codes(keys: Sequence[str], nodes: NodeColumns) -> IntColumn:
     span = 1
     for key in keys:
         column = nodes.labels.column(key)
-        if span * len(column.values) > _MOST_CODES:
+        if span * len(column.values) > _MAX_CODES:
             codes = np.unique(codes, return_inverse=True)[1]
             span = int(codes.max(initial=0)) + 1
         codes = codes * len(column.values) + column.codes[: nodes.size]

@@ -21,7 +21,7 @@ from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang
 COSCHEDULING: Final = "Coscheduling"  # the plugin of verdicts that hold jobs: the planner's name in a configuration
 INCOMPLETE: Final = "waiting for minCount pods from a gang to appear in scheduling queue"  # in kube-scheduler's words
 NAMED: Final = 3  # schedulers in a sentence
-MOST_MEMBERS: Final = 10_000  # building a gang takes 8 us for each, in one go
+MAX_MEMBERS: Final = 10_000  # building a gang takes 8 us for each, in one go
 
 
 class GangMember(msgspec.Struct, frozen=True, gc=False):
@@ -111,7 +111,7 @@ def too_many(key: str, members: Iterable[GangMember]) -> GangJobs:
     are not read."""
     first = next((member for member in members if member.ours and not member.node), None)
     jobs = {} if first is None else {key: Job(key, (first.pod,))}
-    said = hold_verdict(f"gang has more than {MOST_MEMBERS} members, which is the limit")
+    said = hold_verdict(f"gang has more than {MAX_MEMBERS} members, which is the limit")
     return GangJobs(jobs, said, None if first is None else first.since)
 
 

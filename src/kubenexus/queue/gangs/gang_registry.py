@@ -13,9 +13,9 @@ from kubenexus.api.gangs.declaration import GangDeclaration
 from kubenexus.api.gangs.resolver import declared_gang
 from kubenexus.queue.gangs.gang_jobs import GangMember
 
-MOST_KINDS: Final = 16  # of warnings about one gang: there are about ten, each for a few pairs of labels
+MAX_KINDS: Final = 16  # of warnings about one gang: there are about ten, each for a few pairs of labels
 KIND_LENGTH: Final = 200  # characters of a warning that identify its kind: two label keys are shorter
-MOST_NUMBERS: Final = 5  # in a sentence
+MAX_NUMBERS: Final = 5  # in a sentence
 
 Named = tuple[str, str, str]  # an object: its kind, its namespace and its name
 
@@ -95,7 +95,7 @@ class GangState:
         fresh = []
         for text in (*differ, *(text for claim in claims for text in claim.warnings)):
             kind = text.partition(": ")[0].partition(" (")[0][:KIND_LENGTH]
-            if len(self.told) < MOST_KINDS and kind not in self.told:
+            if len(self.told) < MAX_KINDS and kind not in self.told:
                 self.told.add(kind)
                 fresh.append(text)
         return fresh
@@ -104,9 +104,9 @@ class GangState:
 def _different(numbers: set[int]) -> list[str]:
     """Returns a warning about different minimums, with the least and the largest of them if they are many."""
     shown = [str(number) for number in sorted(numbers)]
-    text, more = ", ".join(shown), len(shown) - MOST_NUMBERS
+    text, more = ", ".join(shown), len(shown) - MAX_NUMBERS
     if more > 0:
-        text = f"{', '.join(shown[: MOST_NUMBERS - 1])} and {more} more up to {shown[-1]}"
+        text = f"{', '.join(shown[: MAX_NUMBERS - 1])} and {more} more up to {shown[-1]}"
     return [f"members ask for different minimums ({text}); the largest counts"]
 
 

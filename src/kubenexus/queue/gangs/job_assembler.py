@@ -18,7 +18,7 @@ from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang, bound_member, new_witnesses
 from kubenexus.queue.gangs.gang_jobs import (
-    MOST_MEMBERS,
+    MAX_MEMBERS,
     GangJobs,
     GangMember,
     MemberNodes,
@@ -222,7 +222,7 @@ class JobAssembler:
             self.registry.remove_gang(key)
 
     def _formation(self, key: str, gang_state: GangState) -> GangJobs:
-        if len(gang_state.members) > MOST_MEMBERS:
+        if len(gang_state.members) > MAX_MEMBERS:
             return too_many(key, gang_state.members.values())
         seated = [
             (member, member.node or self.waiting.node_of(name, member))

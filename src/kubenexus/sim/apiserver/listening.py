@@ -19,7 +19,7 @@ from kubenexus.sim.apiserver.watching import Watch
 
 _AT_ONCE: Final = 16  # requests of one connection that are answered before those of others
 _REQUEST_SECONDS: Final = 60.0  # from the first byte of a request to its last
-_MOST_UNSENT: Final = 64 * 1024**2  # unsent bytes after which a watcher counts as stalled
+_MAX_UNSENT: Final = 64 * 1024**2  # unsent bytes after which a watcher counts as stalled
 _BOOKMARK_SECONDS: Final = 60.0
 _WATCH_SECONDS: Final = 1800
 
@@ -41,7 +41,7 @@ class ServerConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=_MOST_UNSENT)
+        self._transport.set_write_buffer_limits(high=_MAX_UNSENT)
         self._peers.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

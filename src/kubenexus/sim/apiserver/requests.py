@@ -11,10 +11,10 @@ import msgspec
 
 from kubenexus.sim.apiserver.http_types import Request
 
-MOST_HEAD: Final = 64 * 1024
-MOST_HEADERS: Final = 256
-MOST_BODY: Final = 3 * 1024**2  # the limit of a real server
-MOST_LINE: Final = 1024  # the size of a chunk with its extensions, or a trailer
+MAX_HEAD: Final = 64 * 1024
+MAX_HEADERS: Final = 256
+MAX_BODY: Final = 3 * 1024**2  # the limit of a real server
+MAX_LINE: Final = 1024  # the size of a chunk with its extensions, or a trailer
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;.*)?", re.DOTALL)
 _LENGTH: Final = re.compile(r"[0-9]{1,10}")
 _ONCE: Final = frozenset({"content-length", "transfer-encoding"})
@@ -91,7 +91,7 @@ class RequestReader:
     def _read_head(self) -> _Head | None:
         buffer = self._buffer
         end = buffer.find(b"\r\n\r\n", self._searched)
-        if end > MOST_HEAD or (end < 0 and len(buffer) > MOST_HEAD):
+        if end > MAX_HEAD or (end < 0 and len(buffer) > MAX_HEAD):
             raise Wrong(431)
         if end < 0:
             self._searched = max(0, len(buffer) - 3)
@@ -113,15 +113,15 @@ class RequestReader:
         buffer, at = self._buffer, 0
         try:
             while True:
-                end = buffer.find(b"\r\n", at, at + MOST_LINE + 2)
+                end = buffer.find(b"\r\n", at, at + MAX_LINE + 2)
                 if end < 0:
-                    if len(buffer) - at > MOST_LINE + 1:
+                    if len(buffer) - at > MAX_LINE + 1:
                         raise Wrong(431 if head.last else 400)
                     return None
                 if head.last:  # trailers are ignored, and an empty line ends the request
                     empty, at = end == at, end + 2
                     head.trailers += 1
-                    if head.trailers > MOST_HEADERS:
+                    if head.trailers > MAX_HEADERS:
                         raise Wrong(431)
                     if empty:
                         return bytes(body)
@@ -131,7 +131,7 @@ class RequestReader:
                 after = end + 2 + size
                 if head.last:
                     at = after
-                elif len(body) + size > MOST_BODY:
+                elif len(body) + size > MAX_BODY:
                     raise Wrong(413)
                 elif len(buffer) < after + 2:
                     return None
@@ -158,7 +158,7 @@ def _parsed(text: str) -> _Head:
     first = lines[0].split(" ")
     if len(first) != 3 or not first[2].startswith("HTTP/1."):
         raise Wrong(400)
-    if len(lines) > MOST_HEADERS + 1:
+    if len(lines) > MAX_HEADERS + 1:
         raise Wrong(431)
     headers: dict[str, str] = {}
     for line in lines[1:]:
@@ -178,6 +178,6 @@ def _parsed(text: str) -> _Head:
         return _Head(first[0], first[1], headers)
     if not _LENGTH.fullmatch(length):
         raise Wrong(413 if length.isascii() and length.isdigit() else 400)
-    if int(length) > MOST_BODY:
+    if int(length) > MAX_BODY:
         raise Wrong(413)
     return _Head(first[0], first[1], headers, size=int(length))

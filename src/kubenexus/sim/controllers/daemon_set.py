@@ -14,7 +14,7 @@ from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.client.calls import Call
 from kubenexus.sim.controllers import owner_refs
 from kubenexus.sim.controllers.object_cache import ControllerCache
-from kubenexus.sim.controllers.reconcile_result import MOST, ReconcileResult, earliest, without_zero_fields
+from kubenexus.sim.controllers.reconcile_result import MAX_PODS_PER_STEP, ReconcileResult, earliest, without_zero_fields
 from kubenexus.sim.controllers.replica_set import waiting
 from kubenexus.sim.controllers.revisions import REVISION_HASH, hash_of
 from kubenexus.sim.controllers.rolling import share
@@ -40,7 +40,7 @@ def reconcile(item: Item, pods: Sequence[Pod], cache: ControllerCache, now: floa
     stray = [pod for pod in pods if node_of(pod) not in by_node]
     calls: list[Call] = []
     if "deletionTimestamp" not in item["metadata"]:
-        calls = _calls(item, by_node, stray, revision, now)[:MOST]
+        calls = _calls(item, by_node, stray, revision, now)[:MAX_PODS_PER_STEP]
     status = _status(item, by_node, stray, revision, now)
     failed = [
         parse_timestamp(pod.metadata.creation_timestamp, 0.0) + PAUSE for pod in pods if pod.status.phase == "Failed"

@@ -12,7 +12,7 @@ from kubenexus.client.calls import Call
 from kubenexus.sim.controllers import job_indexes, job_status, owner_refs
 from kubenexus.sim.controllers.job_status import JobPodCounts
 from kubenexus.sim.controllers.object_cache import ControllerCache
-from kubenexus.sim.controllers.reconcile_result import MOST, ReconcileResult, earliest
+from kubenexus.sim.controllers.reconcile_result import MAX_PODS_PER_STEP, ReconcileResult, earliest
 from kubenexus.sim.controllers.types import JOBS, Item, Pod
 
 TRACKING = "batch.kubernetes.io/job-tracking"
@@ -87,7 +87,7 @@ def _sized(item: Item, tally: JobPodCounts, pods: Sequence[Pod], now: float) -> 
     pause = _pause(pods, now)
     if not lacking or pause is not None:
         return [], pause
-    return [owner_refs.create_child(item, pod) for pod in _more(item, tally, min(lacking, MOST))], None
+    return [owner_refs.create_child(item, pod) for pod in _more(item, tally, min(lacking, MAX_PODS_PER_STEP))], None
 
 
 def _parallel(item: Item, tally: JobPodCounts) -> int:

@@ -7,7 +7,7 @@ from kubenexus.base.timestamps import format_time
 from kubenexus.client.calls import Call
 from kubenexus.sim.controllers.types import Item
 
-MOST = 100  # pods created or deleted in one step, so that other workloads run in between
+MAX_PODS_PER_STEP = 100  # pods created or deleted in one step, so that other workloads run in between
 
 
 class WorkloadEvent(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.sim.controllers import owner_refs
 from kubenexus.sim.controllers.object_cache import ControllerCache
-from kubenexus.sim.controllers.reconcile_result import MOST, ReconcileResult, earliest, without_zero_fields
+from kubenexus.sim.controllers.reconcile_result import MAX_PODS_PER_STEP, ReconcileResult, earliest, without_zero_fields
 from kubenexus.sim.controllers.types import REPLICA_SETS, Item, Pod
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -19,8 +19,8 @@ def reconcile(item: Item, pods: Sequence[Pod], _: ControllerCache, now: float) -
     lacking = item["spec"]["replicas"] - len(active)
     calls = []
     if "deletionTimestamp" not in item["metadata"]:
-        calls = [_one_more(item) for _ in range(min(lacking, MOST))]
-        calls += [owner_refs.delete_child(pod) for pod in surplus(active, -lacking)[:MOST]]
+        calls = [_one_more(item) for _ in range(min(lacking, MAX_PODS_PER_STEP))]
+        calls += [owner_refs.delete_child(pod) for pod in surplus(active, -lacking)[:MAX_PODS_PER_STEP]]
     status, again = _status(item, active, pods, now)
     return ReconcileResult(status, calls, again)
 

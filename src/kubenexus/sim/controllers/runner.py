@@ -8,7 +8,7 @@ from kubenexus.base.clock import Clock
 from kubenexus.sim.apiserver.server import ApiServer
 from kubenexus.sim.controllers.manager import ControllerManager
 
-LONGEST_WAIT = 60.0  # seconds; then the clock is read again, which may differ from the loop's
+MAX_WAIT = 60.0  # seconds; then the clock is read again, which may differ from the loop's
 
 
 @contextlib.asynccontextmanager
@@ -35,6 +35,6 @@ async def _run(controllers: ControllerManager, clock: Clock, wake: asyncio.Event
             await asyncio.sleep(0)
             continue
         due = controllers.next_due()
-        wait = LONGEST_WAIT if due is None else min(max(due - clock.now(), 0.0), LONGEST_WAIT)
+        wait = MAX_WAIT if due is None else min(max(due - clock.now(), 0.0), MAX_WAIT)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(wake.wait(), wait)

@@ -12,7 +12,7 @@ from kubenexus.client import kinds, verbs
 from kubenexus.client.calls import Call
 from kubenexus.sim.controllers import owner_refs
 from kubenexus.sim.controllers.object_cache import ControllerCache
-from kubenexus.sim.controllers.reconcile_result import MOST, ReconcileResult, without_zero_fields
+from kubenexus.sim.controllers.reconcile_result import MAX_PODS_PER_STEP, ReconcileResult, without_zero_fields
 from kubenexus.sim.controllers.replica_set import waiting
 from kubenexus.sim.controllers.revisions import REVISION_HASH, hash_of
 from kubenexus.sim.controllers.types import STATEFUL_SETS, Item, Pod
@@ -27,7 +27,7 @@ def reconcile(item: Item, pods: Sequence[Pod], _: ControllerCache, now: float) -
     revision = f"{item['metadata']['name']}-{hash_of(item['spec']['template'])}"
     calls: list[Call] = []
     if "deletionTimestamp" not in item["metadata"]:
-        calls = list(_next(item, by_ordinal, revision, now))[:MOST]
+        calls = list(_next(item, by_ordinal, revision, now))[:MAX_PODS_PER_STEP]
     status = _status(item, [pod for pod in by_ordinal.values() if not pod.finished], revision, now)
     return ReconcileResult(status, calls, waiting(list(by_ordinal.values()), _wait(item), now))
 

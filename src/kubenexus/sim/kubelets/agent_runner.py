@@ -23,7 +23,7 @@ NODES = WatchTarget(kinds.NODES, Node)
 # Bound and not ended: for this selector a pod that ends is reported as deleted.
 PODS = WatchTarget(kinds.PODS, Pod, fields="spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
 CONCURRENCY = 32
-LONGEST_WAIT = 60.0  # seconds; then the clock is read again, which may differ from the loop's
+MAX_WAIT = 60.0  # seconds; then the clock is read again, which may differ from the loop's
 
 Report = Callable[[str], None]
 
@@ -88,7 +88,7 @@ class AgentRunner:
         if wait > 0:
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), min(wait, LONGEST_WAIT))
+                await asyncio.wait_for(self._wake.wait(), min(wait, MAX_WAIT))
 
     def _nudge(self) -> None:
         due = self.agents.work_queue.next_due()

@@ -13,7 +13,7 @@ from kubenexus.api.core import Pod, Volume
 from kubenexus.base.errors import Malformed
 from kubenexus.state.volumes.csi_translation import AttachedVolume, csi_volume_of_inline
 
-MOST_MOUNTED = 1_000
+MAX_MOUNTED = 1_000
 
 
 class ClaimUse(NamedTuple):
@@ -82,7 +82,7 @@ def pod_volumes(pod: Pod) -> PodVolumes | None:
     disks: list[InlineDisk] = []
     own: list[Volume] = []
     for position, volume in enumerate(pod.spec.volumes):
-        if len(claims) + max(len(disks), len(own)) >= MOST_MOUNTED:
+        if len(claims) + max(len(disks), len(own)) >= MAX_MOUNTED:
             break
         if volume.persistent_volume_claim is not None:
             claims.append(ClaimUse(position, volume.persistent_volume_claim.claim_name, False))

@@ -33,8 +33,8 @@ from kubenexus.state.volumes.volume_topology import (
 Size = tuple[int, int]
 Zones = tuple[str, tuple[str, ...]]  # a topology label, and the values it may have
 
-MOST_DRIVERS = 128  # of one node
-MOST_SELECTED = 100  # requirements and values by which a claim selects volumes
+MAX_DRIVERS = 128  # of one node
+MAX_SELECTED = 100  # requirements and values by which a claim selects volumes
 
 _ZONE_LABELS = (csi_translation.BETA_ZONE, csi_translation.BETA_REGION, csi_translation.ZONE, csi_translation.REGION)
 
@@ -171,9 +171,9 @@ def claim_of(claim: PersistentVolumeClaim) -> ClaimRecord:
 
 def _selector(claim: PersistentVolumeClaim) -> tuple[Selector | None, str]:
     # It is matched against all volumes of the class.
-    if claim.spec.selector is not None and claim.spec.selector.size > MOST_SELECTED:
+    if claim.spec.selector is not None and claim.spec.selector.size > MAX_SELECTED:
         size = claim.spec.selector.size
-        return None, f"selector of claim {claim.metadata.key} has {size} entries; at most {MOST_SELECTED} are read"
+        return None, f"selector of claim {claim.metadata.key} has {size} entries; at most {MAX_SELECTED} are read"
     if claim.spec.selector is None:
         return None, ""
     try:
@@ -258,8 +258,8 @@ def capacity_of(capacity: CSIStorageCapacity) -> CapacityRecord | None:
 
 
 def node_of(node: CSINode) -> NodeRecord:
-    if len(node.spec.drivers) > MOST_DRIVERS:  # each driver has columns over all nodes
-        raise Malformed(f"has {len(node.spec.drivers)} drivers; at most {MOST_DRIVERS} are read", field="spec.drivers")
+    if len(node.spec.drivers) > MAX_DRIVERS:  # each driver has columns over all nodes
+        raise Malformed(f"has {len(node.spec.drivers)} drivers; at most {MAX_DRIVERS} are read", field="spec.drivers")
     migrated = node.metadata.annotations.get(MIGRATED_PLUGINS, "")
     limits: dict[str, int | None] = {}
     for driver in node.spec.drivers:

@@ -18,7 +18,7 @@ from kubenexus.base.errors import Malformed
 
 Label = tuple[str, str]
 _KEPT = 8192
-_MOST_ENTRIES = 1_000  # terms, requirements and values that are read
+_MAX_ENTRIES = 1_000  # terms, requirements and values that are read
 
 
 class VolumeTopology(msgspec.Struct, frozen=True, gc=False):
@@ -84,8 +84,8 @@ def _size(wanted: Sequence[Any]) -> int:
 
 def _refuse_large(size: int) -> None:
     """Raises Malformed above the limit: the topology is matched on every node for every pod that may use the volume."""
-    if size > _MOST_ENTRIES:
-        raise Malformed(f"node affinity or topology has {size} entries; at most {_MOST_ENTRIES} are read")
+    if size > _MAX_ENTRIES:
+        raise Malformed(f"node affinity or topology has {size} entries; at most {_MAX_ENTRIES} are read")
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")

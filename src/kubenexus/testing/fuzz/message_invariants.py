@@ -13,7 +13,7 @@ from kubenexus.base.errors import Malformed, truncated
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Code
 
-LONGEST: Final = 4096  # no message may be longer: it has to fit into an event with a margin
+MAX_MESSAGE_LENGTH: Final = 4096  # no message may be longer: it has to fit into an event with a margin
 _BEGINNING: Final = 100  # characters of a name that a message must contain, however long the name is
 _PATH: Final = re.compile(r"[a-z][A-Za-z]*")
 _GUESSED: Final = re.compile("[\ud800-\udfff\ufffd\0]")
@@ -57,7 +57,7 @@ def identity(raw: bytes) -> Identity | None:
 def refusal(kind: str, error: Malformed, known: Identity | None) -> str:
     """A refusal is short and names the object and the field, as far as they are readable."""
     said = str(error)
-    if len(said) > LONGEST:
+    if len(said) > MAX_MESSAGE_LENGTH:
         return f"the message is too long: {len(said):,} characters"
     if not error.subject.startswith(kind) or not error.problem:
         return f"does not say what is wrong with what: {said}"
@@ -82,7 +82,7 @@ def decision(answer: object, pods: Iterable[Pod]) -> str:
     if not isinstance(answer, Decision):
         return f"no Decision: {answer!r}"
     said = answer.sentence()
-    if not said or len(said) > LONGEST * 8:
+    if not said or len(said) > MAX_MESSAGE_LENGTH * 8:
         return f"a sentence that nobody could read: {len(said):,} characters"
     if answer.code is Code.ERROR and not any(fault in answer.error for fault in _OWN_FAULT):
         return f"failed: {answer.error[:300]}"

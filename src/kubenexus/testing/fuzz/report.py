@@ -5,8 +5,8 @@ from typing import Final
 
 from kubenexus.testing.fuzz.results import FuzzResults, Violation
 
-_MOST_FIELDS: Final = 40
-_MOST_WAYS: Final = 15
+_MAX_FIELDS: Final = 40
+_MAX_WAYS: Final = 15
 _SHOWN: Final = 400
 
 
@@ -14,8 +14,8 @@ def report(tally: FuzzResults, seed: int, seconds: float) -> Iterator[str]:
     total = tally.objects.total()
     yield f"{total:,} objects, {tally.decisions.total():,} decisions, seed {seed}, {seconds:.0f} s"
     yield from _table("objects", ((*key, count) for key, count in sorted(tally.objects.items())))
-    yield from _table("refused at", ((*key, count) for key, count in tally.refused.most_common(_MOST_FIELDS)))
-    left = tally.refused.total() - sum(count for _, count in tally.refused.most_common(_MOST_FIELDS))
+    yield from _table("refused at", ((*key, count) for key, count in tally.refused.most_common(_MAX_FIELDS)))
+    left = tally.refused.total() - sum(count for _, count in tally.refused.most_common(_MAX_FIELDS))
     yield f"  {'and at others':<76} {left:>9,}"
     yield from _table("decisions", ((name, "", count) for name, count in tally.decisions.most_common()))
     yield from _slowest(tally)
@@ -51,6 +51,6 @@ def _slowest(tally: FuzzResults) -> Iterator[str]:
     titles = ("objects", "most calls", "most ms", "object", "all s")
     yield f"{'slowest: hearing of an object, or deciding on it':<50}" + "".join(f"{title:>12}" for title in titles)
     ways = sorted(tally.slow.items(), key=lambda item: (item[1].calls, item[1].seconds), reverse=True)
-    for way, slow in ways[:_MOST_WAYS]:
+    for way, slow in ways[:_MAX_WAYS]:
         numbers = (slow.objects, slow.calls, int(slow.seconds * 1000), slow.number, int(slow.total))
         yield f"  {way:<48}" + "".join(f"{number:>12,}" for number in numbers)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-_MOST_KEPT: Final = 200
+_MAX_KEPT: Final = 200
 
 
 class Slow(msgspec.Struct):
@@ -56,7 +56,7 @@ class FuzzResults:
     def violation(self, number: int, law: str, detail: str, raw: bytes) -> None:
         """Keeps the first violation of each law, since one fault may occur a thousand times."""
         self.broken[law] += 1
-        if self.broken[law] == 1 and len(self.violations) < _MOST_KEPT:
+        if self.broken[law] == 1 and len(self.violations) < _MAX_KEPT:
             self.violations.append(Violation(number, law, detail, raw))
 
     def escaped(self, number: int, step: str, error: BaseException, raw: bytes) -> None:

@@ -11,7 +11,7 @@ from kubenexus.testing.fuzz.json_mutations import Way
 from kubenexus.testing.fuzz.valid_objects import GPU, Json, container, node_name
 
 MEGABYTE: Final = 10**6
-MANY: Final = 10_000
+MANY_ENTRIES: Final = 10_000
 
 
 def megabyte_label(rng: Random, thing: Json) -> None:
@@ -41,7 +41,7 @@ def megabyte_selector(rng: Random, thing: Json) -> None:
 
 
 def many_labels(rng: Random, thing: Json) -> None:
-    thing["metadata"]["labels"] = {f"label-{i}": "x" for i in range(MANY)}
+    thing["metadata"]["labels"] = {f"label-{i}": "x" for i in range(MANY_ENTRIES)}
 
 
 def many_resources(rng: Random, thing: Json) -> None:
@@ -54,7 +54,7 @@ def many_resources(rng: Random, thing: Json) -> None:
 
 def many_terms(rng: Random, thing: Json) -> None:
     key = rng.choice(("label-{}", "label-{}", "zone", f"own-{rng.randrange(10**9)}-{{}}"))
-    terms = [{"matchExpressions": [_in(key.format(i), f"v{i}")]} for i in range(MANY)]
+    terms = [{"matchExpressions": [_in(key.format(i), f"v{i}")]} for i in range(MANY_ENTRIES)]
     affinity = thing["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
     if rng.random() < 0.5:
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
@@ -65,41 +65,41 @@ def many_terms(rng: Random, thing: Json) -> None:
 
 def many_requirements(rng: Random, thing: Json) -> None:
     """In one term: all on one label, or one with ten thousand values, or names of nodes."""
-    term: Json = {"matchExpressions": [_in("zone", "a", "b") for _ in range(MANY)]}
+    term: Json = {"matchExpressions": [_in("zone", "a", "b") for _ in range(MANY_ENTRIES)]}
     if rng.random() < 0.6:
-        term = {"matchExpressions": [_in("zone", *(f"v{i}" for i in range(MANY)))]}
+        term = {"matchExpressions": [_in("zone", *(f"v{i}" for i in range(MANY_ENTRIES)))]}
     if rng.random() < 0.3:
-        term = {"matchFields": [_in("metadata.name", node_name(rng)) for _ in range(MANY)]}
+        term = {"matchFields": [_in("metadata.name", node_name(rng)) for _ in range(MANY_ENTRIES)]}
     required = {"nodeSelectorTerms": [term]}
     thing["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
 def many_tolerations(rng: Random, thing: Json) -> None:
-    thing["spec"]["tolerations"] = [{"key": f"k{i}", "operator": "Exists"} for i in range(MANY)]
+    thing["spec"]["tolerations"] = [{"key": f"k{i}", "operator": "Exists"} for i in range(MANY_ENTRIES)]
 
 
 def many_taints(rng: Random, thing: Json) -> None:
     effect = rng.choice(("NoSchedule", "PreferNoSchedule", ""))
-    thing["spec"]["taints"] = [{"key": f"k{i}", "value": "v", "effect": effect} for i in range(MANY)]
+    thing["spec"]["taints"] = [{"key": f"k{i}", "value": "v", "effect": effect} for i in range(MANY_ENTRIES)]
 
 
 def many_containers(rng: Random, thing: Json) -> None:
     """Ten thousand containers: with requests, without, or all with the same name."""
     one: Json = rng.choice(({}, {"name": "same"}, {"name": "c", "resources": {"requests": {"cpu": "1m"}}}))
     kind = rng.choice(("containers", "initContainers", "ephemeralContainers"))
-    thing["spec"][kind] = [one] * (MANY - 1) + [container(rng)]
+    thing["spec"][kind] = [one] * (MANY_ENTRIES - 1) + [container(rng)]
     if rng.random() < 0.3:
-        thing["status"]["containerStatuses"] = [{"name": f"c{i}"} for i in range(MANY)]
+        thing["status"]["containerStatuses"] = [{"name": f"c{i}"} for i in range(MANY_ENTRIES)]
 
 
 def many_ports(rng: Random, thing: Json) -> None:
-    ports = [{"hostPort": 1 + i, "protocol": rng.choice(("TCP", ""))} for i in range(MANY)]
+    ports = [{"hostPort": 1 + i, "protocol": rng.choice(("TCP", ""))} for i in range(MANY_ENTRIES)]
     thing["spec"]["containers"][0]["ports"] = ports
 
 
 def many_images(rng: Random, thing: Json) -> None:
-    thing["status"]["images"] = [{"names": [f"image-{i}"], "sizeBytes": 2**40} for i in range(MANY)]
-    thing["status"]["declaredFeatures"] = [f"Feature{i}" for i in range(MANY)]
+    thing["status"]["images"] = [{"names": [f"image-{i}"], "sizeBytes": 2**40} for i in range(MANY_ENTRIES)]
+    thing["status"]["declaredFeatures"] = [f"Feature{i}" for i in range(MANY_ENTRIES)]
 
 
 FOR_ANY: Final[tuple[Way, ...]] = (megabyte_label, megabyte_label, megabyte_name, many_labels)

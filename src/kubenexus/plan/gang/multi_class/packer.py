@@ -21,7 +21,7 @@ from kubenexus.state.footprint import Port
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes
 
-_MOST_ORDERS = 6
+_MAX_ORDERS = 6
 
 
 class MultiClassPacker:
@@ -84,7 +84,7 @@ class MultiClassPacker:
 
     def _orders(self, problem: PackingProblem, groups: Any) -> PackingPlan:
         best = PackingPlan([[] for _ in self._member_classes])
-        for order in islice(permutations(_hardest_first(self._counts)), _MOST_ORDERS):
+        for order in islice(permutations(_hardest_first(self._counts)), _MAX_ORDERS):
             for frugal in (False, True):
                 if not self._budget.spend(self.price(len(problem.rows), frugal=frugal)):
                     return best

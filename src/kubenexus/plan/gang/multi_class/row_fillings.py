@@ -6,7 +6,7 @@ import numpy as np
 
 from kubenexus.plan.gang.multi_class.packing_problem import PackingProblem, WorkBudget, fits_count
 
-_MOST = 4096  # fillings of one row that are kept
+_MAX_FILLINGS = 4096  # fillings of one row that are kept
 _CELLS = 8  # numbers of a filling that cost as much as one cell
 
 
@@ -27,7 +27,7 @@ def row_fillings(problem: PackingProblem, column: int, budget: WorkBudget) -> Ro
             found = _each_number(found, i, most)
         else:
             found[:, i] = most
-        complete &= len(found) <= _MOST
+        complete &= len(found) <= _MAX_FILLINGS
         found = _some(found)
         if not budget.spend(2 * len(found) * problem.class_count // _CELLS):
             return RowFillings(found[:0], complete=False)
@@ -55,4 +55,6 @@ def _each_number(found: Any, i: int, most: Any) -> Any:
 
 def _some(found: Any) -> Any:
     """Returns at most _MOST fillings, at equal distances, since neighbours differ least."""
-    return found if len(found) <= _MOST else found[np.linspace(0, len(found) - 1, _MOST).astype(np.int64)]
+    return (
+        found if len(found) <= _MAX_FILLINGS else found[np.linspace(0, len(found) - 1, _MAX_FILLINGS).astype(np.int64)]
+    )
