@@ -43,7 +43,7 @@ def run(
     server: PodServer,
     *commitments: JobBinding,
     guard: Guard | None = None,
-    points: BindHooks | None = None,
+    hooks: BindHooks | None = None,
     limit: int = 4,
 ) -> Landed:
     """All of them carried out to the end."""
@@ -54,7 +54,7 @@ def run(
             await asyncio.sleep(0)
 
         dispatcher = Dispatcher(
-            server, guard or Guard(), landed, random.Random(1), limit=limit, points=points or BindHooks(), sleep=sleep
+            server, guard or Guard(), landed, random.Random(1), limit=limit, hooks=hooks or BindHooks(), sleep=sleep
         )
         for each in commitments:
             dispatcher.submit(each)
@@ -172,7 +172,7 @@ class Slow:
 
 def test_points_are_passed_in_order() -> None:
     slow, server = Slow(), PodServer(WEB)
-    assert run(server, committed(WEB), points=BindHooks((slow,), (slow,))).fates == ["bound"]
+    assert run(server, committed(WEB), hooks=BindHooks((slow,), (slow,))).fates == ["bound"]
     assert slow.done == ["default/web", "after default/web"]
 
 
@@ -186,7 +186,7 @@ def test_points_are_passed_in_order() -> None:
 def test_what_fails_before_the_bind_leaves_nobody_bound_and_nobody_lost(slow: Slow, said: str) -> None:
     gang = [a_pod("a"), a_pod("b")]
     server = PodServer(*gang)
-    landed = run(server, committed(*gang), points=BindHooks((slow,)))
+    landed = run(server, committed(*gang), hooks=BindHooks((slow,)))
     assert [(each.status, each.message) for each in landed.all[0]] == [(BindStatus.REJECTED, said)] * 2
     assert server.binds == []
 
@@ -314,8 +314,8 @@ def test_who_waits_for_volumes_keeps_nobody_from_being_decided(problem: str) -> 
 
     async def life() -> None:
         server = held_server(*gang)
-        points = BindHooks((Provisioner(),))
-        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4, points=points)
+        hooks = BindHooks((Provisioner(),))
+        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4, hooks=hooks)
         dispatcher.backlog.max_under_way = 8
         dispatcher.submit(committed(*gang))
         assert not dispatcher.backlog.admits("default"), "whether it has to wait is not known yet"
@@ -339,8 +339,8 @@ def test_a_plugin_that_fails_leaves_nothing_counted() -> None:
 
     async def life() -> None:
         pods, landed = [a_pod(f"p{i}") for i in range(8)], Landed()
-        server, points = PodServer(*pods), BindHooks((Broken(),))
-        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=4, points=points)
+        server, hooks = PodServer(*pods), BindHooks((Broken(),))
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=4, hooks=hooks)
         dispatcher.submit(committed(*pods))
         await wait_until(lambda: not dispatcher.open_count)
         assert landed.fates == ["refused"] * 8

@@ -111,8 +111,8 @@ class Machine(RuleBasedStateMachine):
             self._land,
             random.Random(1),
             limit=LIMIT,
-            points=BindHooks((self.volumes,)),
-            hooks=SendChecks(
+            hooks=BindHooks((self.volumes,)),
+            checks=SendChecks(
                 still_wanted=lambda pod_binding: "gone" if pod_binding.pod.metadata.name in self.gone else ""
             ),
             sleep=lambda seconds: asyncio.sleep(0),

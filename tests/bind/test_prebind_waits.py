@@ -22,7 +22,7 @@ def test_however_many_wait_for_volumes_others_are_decided_and_only_their_like_ar
             return ""
 
     async def life() -> None:
-        dispatcher = Dispatcher(PodServer(), Guard(), Landed(), random.Random(1), points=BindHooks((Never(),)))
+        dispatcher = Dispatcher(PodServer(), Guard(), Landed(), random.Random(1), hooks=BindHooks((Never(),)))
         for i in range(5000):
             dispatcher.submit(committed(a_pod(f"volume-{i}", namespace="evil")))
         await yield_to_loop()

@@ -89,7 +89,7 @@ def lives(
     server: PodServer, life: Callable[[Dispatcher], Coroutine[Any, Any, None]], hooks: SendChecks | None = None
 ) -> None:
     async def whole() -> None:
-        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), hooks=hooks or SendChecks())
+        dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), checks=hooks or SendChecks())
         await life(dispatcher)
         await dispatcher.close(0.0)
 

@@ -70,8 +70,10 @@ class Stage:
             self.landed,
             random.Random(1),
             limit=limit,
-            points=BindHooks((volumes,) if volumes else ()),
-            hooks=SendChecks(self._still, self._needed, lambda doing, error: self.problems.append(f"{doing}: {error}")),
+            hooks=BindHooks((volumes,) if volumes else ()),
+            checks=SendChecks(
+                self._still, self._needed, lambda doing, error: self.problems.append(f"{doing}: {error}")
+            ),
             sleep=lambda seconds: asyncio.sleep(0),
         )
 
@@ -204,7 +206,7 @@ def test_what_a_gang_needs_is_counted_a_few_times_however_many_of_its_binds_fail
     async def life() -> None:
         server, landed = PodServer(*pods), Landed()
         server.outage = lambda: FORBIDDEN
-        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=1, hooks=SendChecks(still, needs))
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), limit=1, checks=SendChecks(still, needs))
         pod_bindings = tuple(PodBinding(pod, "n") for pod in pods)
         dispatcher.submit(JobBinding(pod_bindings, NOTHING, minimum=1))
         await wait_until(lambda: dispatcher.open_count == 0)
@@ -302,7 +304,7 @@ def test_an_error_that_nothing_explains_is_looked_into_and_is_one_binds_alone(wh
         server = Strange(*gang, when=when)
         hooks = SendChecks(problem=lambda doing, error: problems.append(str(error)))
         dispatcher = Dispatcher(
-            server, Guard(), landed, random.Random(1), hooks=hooks, sleep=lambda seconds: asyncio.sleep(0)
+            server, Guard(), landed, random.Random(1), checks=hooks, sleep=lambda seconds: asyncio.sleep(0)
         )
         dispatcher.submit(JobBinding(tuple(PodBinding(pod, "n") for pod in gang), NOTHING, minimum=4))
         await wait_until(lambda: not dispatcher.open_count)
@@ -368,7 +370,7 @@ def test_a_question_that_fails_leaves_nobody_bound(hooks: SendChecks, fate: str)
     async def life() -> None:
         gang, landed = four(), Landed()
         server = PodServer(*gang)
-        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), hooks=hooks)
+        dispatcher = Dispatcher(server, Guard(), landed, random.Random(1), checks=hooks)
         dispatcher.submit(JobBinding(tuple(PodBinding(pod, "n") for pod in gang), NOTHING, minimum=4))
         dispatcher.submit(JobBinding((PodBinding(gang[0], "n"),), NOTHING))
         await wait_until(lambda: not dispatcher.open_count)
@@ -385,7 +387,7 @@ def test_what_a_plugin_makes_of_a_bind_does_not_undo_it() -> None:
 
     async def life() -> None:
         gang, landed = four(), Landed()
-        dispatcher = Dispatcher(PodServer(*gang), Guard(), landed, random.Random(1), points=BindHooks((), (Odd(),)))
+        dispatcher = Dispatcher(PodServer(*gang), Guard(), landed, random.Random(1), hooks=BindHooks((), (Odd(),)))
         dispatcher.submit(JobBinding(tuple(PodBinding(pod, "n") for pod in gang), NOTHING, minimum=4))
         await wait_until(lambda: not dispatcher.open_count)
         assert landed.fates == [["bound"] * 4]
@@ -396,9 +398,9 @@ def test_what_a_plugin_makes_of_a_bind_does_not_undo_it() -> None:
 def test_a_landing_that_fails_is_told_of() -> None:
     async def life() -> None:
         stage = Stage(*four())
-        stage.dispatcher._land = _strange  # type: ignore[assignment]
+        stage.dispatcher._on_results = _strange  # type: ignore[assignment]
         stage.submit(four(), 4)
         await wait_until(lambda: not stage.dispatcher.open_count)
-        assert stage.problems == [f"landing a commitment: {STRANGE}"]
+        assert stage.problems == [f"applying the results of a bind: {STRANGE}"]
 
     asyncio.run(life())

@@ -116,3 +116,12 @@ def test_what_needs_device_claims_is_said_to_wait_for_them(tmp_path: Path) -> No
     assert (
         "1 node(s) offer no deviceclass.resource.kubernetes.io/d, and device claims are not supported" in result.output
     )
+
+
+def test_a_gated_pod_waits_for_its_gates_and_not_for_a_node(tmp_path: Path) -> None:
+    gates = [{"name": "example.com/quota"}]
+    result = run(tmp_path, [node("n"), pod("a", "1", schedulingGates=gates)], "web/a")
+    assert result.exit_code == 2
+    assert "Scheduling is blocked due to non-empty scheduling gates: [example.com/quota]" in result.output
+    result = run(tmp_path, [node("n"), pod("a", "1", schedulingGates=gates, nodeName="n")], "web/a")
+    assert result.exit_code == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang, new_witnesses
+from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang, members_to_mark
 from kubenexus.testing.builders import a_pod
 
 
@@ -55,4 +55,4 @@ def test_when_the_time_of_a_gang_is_over(
 def test_a_few_members_say_that_the_gang_was_complete(
     bound: list[BoundMember], asked: set[str], names: list[str]
 ) -> None:
-    assert [each.pod.metadata.name for each in new_witnesses(bound, asked)] == names
+    assert [each.pod.metadata.name for each in members_to_mark(bound, asked)] == names

@@ -132,3 +132,19 @@ def test_no_class_is_called_by_a_metaphor() -> None:
 def test_no_module_is_called_by_a_metaphor() -> None:
     paths = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in MODULES}
     assert sorted(paths & set(OLD_MODULES.split())) == []
+
+
+def test_no_message_names_an_old_method_of_the_plugin_contract() -> None:
+    """A plugin author who reads one would look for a method that is not there."""
+    found = []
+    for path in MODULES:
+        if path.name == "registry.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                names = re.findall(r"`(\w+)`", node.value)
+                found += [f"{path.name}:{node.lineno}: {name}" for name in names if name in _OLD_CONTRACT]
+    assert found == []
+
+
+_OLD_CONTRACT = {"gate", "pins", "prepare", "room", "touched", "bonds", "wakes", "scalar", "of_volumes", "at_rest"}

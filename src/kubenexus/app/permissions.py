@@ -44,7 +44,7 @@ class _Review(ApiObject):
 
 # Pods are bound without these. The warning at the start names what does not work.
 OPTIONAL_PERMISSIONS: Mapping[Permission, str] = {
-    Permission("get", kinds.PODS): "a bind without an answer keeps its room until the watch says what happened",
+    Permission("get", kinds.PODS): "a bind without an answer keeps its capacity until the watch shows what happened",
     Permission("patch", kinds.PODS, "status"): "pods do not say why they wait",
     Permission("create", kinds.PODS, "eviction"): "a gang that stays incomplete is never released",
     Permission("patch", kinds.POD_GROUPS, "status"): "pod groups do not say why they wait",

@@ -322,8 +322,8 @@ class Scheduler:
             self.bind_results,
             self._rng,
             limit=self._options.in_flight,
-            points=BindHooks((self.status_patcher, self.volumes)),
-            hooks=checks,
+            hooks=BindHooks((self.status_patcher, self.volumes)),
+            checks=checks,
         )
 
     def _make_stale_gangs(self) -> StaleGangEvictor:
@@ -376,7 +376,7 @@ class Scheduler:
         """Returns why a bind must not be sent any more, "" if it may."""
         record = self.ledger.pods.get(pod_binding.key)
         if record is None or record.uid != pod_binding.uid or record.node != pod_binding.node:
-            return "the pod is gone, or somebody else has bound it"
+            return "the pod is gone, or another scheduler has bound it"
         known = self.cache.pods.get(pod_binding.key)
         if known is not None and known.metadata.deletion_timestamp:
             return "the pod is being deleted"

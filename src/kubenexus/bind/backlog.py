@@ -12,7 +12,7 @@ binds are answered. The bounds are there for memory, a few kilobytes for each bi
 
 A quick namespace is never set aside: jobs of less priority would pass it and take the capacity that it needs. Their
 own webhooks, not other tenants, make namespaces slow or stuck, so others may pass these. A job that is admitted goes
-whole, however large it is. A namespace that reached its allowance is admitted again when half of that has landed, not
+whole, however large it is. A namespace that reached its allowance is admitted again when half of that has a result, not
 for each bind.
 """
 
@@ -51,7 +51,7 @@ class NamespaceBacklog:
 
     @property
     def full(self) -> bool:
-        """Whether no job may be decided until some binds have landed. `wake` is called then."""
+        """Whether no job may be decided until some binds have a result. `wake` is called then."""
         return self._pool_binds[QUICK] >= self.max_under_way
 
     def begun(self, namespace: str, binds: int) -> None:

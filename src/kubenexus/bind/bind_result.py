@@ -66,7 +66,7 @@ BOUND = BindResult(BindStatus.BOUND)
 def result_of_error(error: KubeNexusError) -> BindResult:
     """Returns the result that the error of a bind call means. Raises errors that no bind call has."""
     if isinstance(error, ApiError):
-        return BindResult(_fate_of(error.code), str(error))
+        return BindResult(_status_of(error.code), str(error))
     if isinstance(error, Uncertain):
         return BindResult(BindStatus.UNKNOWN, str(error))
     if isinstance(error, Unreachable):
@@ -87,7 +87,7 @@ def result_of_pod(body: bytes, uid: str, node: str) -> BindResult | None:
     return BindResult(BindStatus.POD_GONE, "it is being deleted") if pod.metadata.deletion_timestamp else None
 
 
-def _fate_of(code: int) -> BindStatus:
+def _status_of(code: int) -> BindStatus:
     if code in (404, 409):  # an admission webhook may deny with 404, too: that the pod is gone is for a GET to say
         return BindStatus.CONFLICT
     if code >= 500:

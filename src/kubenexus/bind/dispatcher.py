@@ -1,6 +1,6 @@
 """`Dispatcher`: sends the binds of jobs that were placed, and reports one result for each bind.
 
-    submit ──▶ PreBind (volumes) ──▶ wait for a slot ──▶ Bind ──▶ PostBind ──▶ land
+    submit ──▶ PreBind (volumes) ──▶ wait for a slot ──▶ Bind ──▶ PostBind ──▶ results
                                                           │ ▲
                                                  CONFLICT │ │ UNKNOWN: the same bind again
                                                           ▼ │
@@ -61,23 +61,24 @@ NOT_LEADING = "this process does not lead any more"
 
 
 class Dispatcher:
-    """Carries out `JobBinding`s and calls `land` with the results of each. `hooks` are checks before binds are sent."""
+    """Carries out `JobBinding`s and calls `on_results` with the results of each. `hooks` are PreBind and PostBind;
+    `checks` run before a bind is sent."""
 
     def __init__(
         self,
         api: Api,
         guard: WriteGuard,
-        land: JobBoundCallback,
+        on_results: JobBoundCallback,
         rng: Random,
         *,
         limit: int = LIMIT,
-        points: BindHooks = NO_HOOKS,
-        hooks: SendChecks = NO_CHECKS,
+        hooks: BindHooks = NO_HOOKS,
+        checks: SendChecks = NO_CHECKS,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._api, self._guard, self._land, self._rng, self._sleep = api, guard, land, rng, sleep
-        self._limit, self._points, self._hooks = limit, points, hooks
-        self._slots = FairSlots(limit, delay=hooks.delay, changed=self._moved, speed_changed=self._speed_changed)
+        self._api, self._guard, self._on_results, self._rng, self._sleep = api, guard, on_results, rng, sleep
+        self._limit, self._hooks, self._checks = limit, hooks, checks
+        self._slots = FairSlots(limit, delay=checks.delay, changed=self._moved, speed_changed=self._speed_changed)
         self._open: set[asyncio.Task[None]] = set()
         self._preparing: set[asyncio.Task[None]] = set()  # of these, those before their first bind
         self._waits = PreBindWaits()
@@ -100,7 +101,7 @@ class Dispatcher:
         """Why a job of one namespace is not to be decided now; "" if it may be. The job may have to wait in a PreBind
         plugin in which as many pods of its namespace wait as may."""
         namespace = pods[0].metadata.namespace
-        for point in self._points.pre_binds if self._waits.jobs else ():
+        for point in self._hooks.pre_binds if self._waits.jobs else ():
             many = self._waits.reached(point.name, namespace)
             if many and any(point.may_concern(pod) for pod in pods):
                 said = f"{many} pods of this namespace wait for {point.awaited} already"
@@ -109,7 +110,7 @@ class Dispatcher:
 
     @property
     def open_count(self) -> int:
-        """How many jobs have not landed."""
+        """How many jobs have binds without a result."""
         return len(self._open)
 
     @property
@@ -128,7 +129,7 @@ class Dispatcher:
                     await self._calm.wait()
 
     def submit(self, job_binding: JobBinding) -> None:
-        """Begins to carry out a job in a task of its own. The task calls `land` at the end."""
+        """Begins to carry out a job in a task of its own. The task calls `on_results` at the end."""
         self.backlog.begun(_namespace(job_binding.pod_bindings), len(job_binding.pod_bindings))
         task = asyncio.get_running_loop().create_task(self._carry_out(job_binding))
         self._open.add(task)
@@ -155,16 +156,16 @@ class Dispatcher:
         try:
             results = await self._outcomes(job_binding)
         except Exception as error:  # before the first bind: a bug here or in a plugin loses no pod
-            self._hooks.problem("preparing a bind", error)
+            self._checks.problem("preparing a bind", error)
             results = [BindResult(BindStatus.REJECTED, _described(error))] * len(job_binding.pod_bindings)
         try:
-            self._land(job_binding, results)
+            self._on_results(job_binding, results)
         except Exception as error:
-            self._hooks.problem("landing a commitment", error)
+            self._checks.problem("applying the results of a bind", error)
 
     async def _outcomes(self, job_binding: JobBinding) -> list[BindResult]:
         pod_bindings, progress = job_binding.pod_bindings, JobProgress(job_binding)
-        if self._points.pre_binds:
+        if self._hooks.pre_binds:
             result = await self._prepared(pod_bindings)
             if result is not None:
                 return [result] * len(pod_bindings)
@@ -201,7 +202,7 @@ class Dispatcher:
         return BindResult(BindStatus.REJECTED, problem)
 
     async def _prepare(self, pod_bindings: tuple[PodBinding, ...]) -> str:
-        for point in self._points.pre_binds:
+        for point in self._hooks.pre_binds:
             concerned = [each for each in pod_bindings if point.concerns(each)]
             if concerned:
                 with self._waits.waiting(point.name, pod_bindings[0].pod.metadata.namespace, len(concerned)):
@@ -224,16 +225,16 @@ class Dispatcher:
         try:
             return await asking
         except Exception as error:
-            self._hooks.problem("sending a bind", error)
+            self._checks.problem("sending a bind", error)
             await self._sleep(AFTER_AN_ERROR)
             return BindResult(BindStatus.UNKNOWN, _described(error))
 
     def _tell(self, pod_binding: PodBinding) -> None:
-        for point in self._points.post_binds:
+        for point in self._hooks.post_binds:
             try:
                 point.post_bind(pod_binding)
             except Exception as error:  # the pod is bound even if a plugin fails
-                self._hooks.problem("after a bind", error)
+                self._checks.problem("after a bind", error)
 
     async def _in_turn(self, pod_binding: PodBinding, progress: JobProgress) -> BindResult:
         """Waits for a slot and sends the bind. `_begin` has counted it before."""
@@ -257,7 +258,7 @@ class Dispatcher:
         self._moved()
 
     def _go_on(self) -> None:
-        self._hooks.wake()
+        self._checks.wake()
 
     def _speed_changed(self, namespace: str) -> None:
         self.backlog.speed_changed(namespace)
@@ -279,7 +280,7 @@ class Dispatcher:
             return ENDING
         if not self._guard.may_write():
             return NOT_LEADING
-        return progress.short(self._hooks)
+        return progress.short(self._checks)
 
     def _why_not(self, pod_binding: PodBinding, progress: JobProgress) -> str:
         """Why this bind is not to be sent, "" if it is."""
@@ -289,10 +290,10 @@ class Dispatcher:
             if not progress.under_way:
                 namespace = pod_binding.pod.metadata.namespace
                 progress.stopped = self._unwanted(progress) or self.backlog.reason_not_to_send(namespace)
-                return progress.stopped or self._hooks.still_wanted(pod_binding)
-            return self._hooks.still_wanted(pod_binding) if self._guard.may_write() else NOT_LEADING
+                return progress.stopped or self._checks.still_wanted(pod_binding)
+            return self._checks.still_wanted(pod_binding) if self._guard.may_write() else NOT_LEADING
         except Exception as error:  # nothing was sent
-            self._hooks.problem("checking a bind", error)
+            self._checks.problem("checking a bind", error)
             return _described(error)
 
     async def _send(self, pod_binding: PodBinding, progress: JobProgress) -> BindResult:
@@ -319,7 +320,7 @@ class Dispatcher:
         except (ApiError, Unreachable, Uncertain):
             raise
         except Exception as error:  # the call may have gone out before that
-            self._hooks.problem(f"sending {call}", error)
+            self._checks.problem(f"sending {call}", error)
             raise Uncertain(_described(error)) from error
 
     def _take_a_rest(self) -> None:
@@ -330,7 +331,7 @@ class Dispatcher:
     async def _go_on_later(self) -> None:
         await self._sleep(self.rest)
         self._resting = False
-        self._hooks.wake()
+        self._checks.wake()
 
     # --- unknown results ------------------------------------------------------------------------------------------
 

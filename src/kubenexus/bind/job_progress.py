@@ -64,16 +64,16 @@ class JobProgress:
             self._sent.discard(pod_binding.uid)
             self._failed[pod_binding.uid] = result.message or result.status.value
 
-    def short(self, hooks: SendChecks) -> str:
+    def short(self, checks: SendChecks) -> str:
         """Why so few members can be bound that none should be; "" if enough can.
 
         Called before each bind while none is under way. What the job needs is counted in the first `LOOKS` calls, then
         whenever the number of calls has doubled: the count takes time in proportion to the gang."""
         self._looks += 1
         if self._looks <= LOOKS or self._looks & (self._looks - 1) == 0:
-            self._least = hooks.needs(self._job_binding)
+            self._least = checks.needs(self._job_binding)
         pod_bindings, least = self._job_binding.pod_bindings, self._least
-        lost, why = self._lost(hooks)
+        lost, why = self._lost(checks)
         left = len(pod_bindings) - lost
         if left >= max(1, least):
             return ""
@@ -81,10 +81,10 @@ class JobProgress:
             return why
         return f"{left} of at least {least} members can still be bound: {why or 'others of it are gone'}"
 
-    def _lost(self, hooks: SendChecks) -> tuple[int, str]:
+    def _lost(self, checks: SendChecks) -> tuple[int, str]:
         """How many members cannot be bound, and why the first of them cannot."""
         if self._looks > LOOKS:
             return len(self._failed), next(iter(self._failed.values()), "")
-        checks = (self._failed.get(each.uid) or hooks.still_wanted(each) for each in self._job_binding.pod_bindings)
-        whys = [why for why in checks if why]
+        reasons = (self._failed.get(each.uid) or checks.still_wanted(each) for each in self._job_binding.pod_bindings)
+        whys = [why for why in reasons if why]
         return len(whys), whys[0] if whys else ""

@@ -115,7 +115,7 @@ def rejected(answer: Any, verdict: NodeVerdict, nodes: Nodes, plugin: str) -> No
 def lowered(before: IntColumn, after: Any, plugin: str) -> None:
     """Raises PluginError unless `capacity` left a column that is nowhere negative and nowhere higher than before."""
     if after.shape != before.shape or after.dtype != before.dtype or (after < 0).any() or (after > before).any():
-        raise PluginError(plugin, "`room` may only lower how many pods a node can take, to 0 at least")
+        raise PluginError(plugin, "`capacity` may only lower how many pods a node can take, to 0 at least")
 
 
 def _reason(reason: Any) -> bool:

@@ -13,7 +13,7 @@ from kubenexus.base.arrays import BoolColumn
 from kubenexus.cycle.class_table import ClassTable
 from kubenexus.cycle.feasibility import INFEASIBLE
 from kubenexus.cycle.plugin_columns import FilterColumn
-from kubenexus.framework.plugin_results import FAILURES, call_plugin, plugin_error
+from kubenexus.framework.plugin_results import FAILURES, PluginError, call_plugin, plugin_error
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Skip
 from kubenexus.state.nodes import NodeColumns
@@ -164,7 +164,7 @@ def _rows(plugin: Any, pod: PodClass, columns: NodeColumns, before: Any, after: 
         return None
     found = [*{*rows}]
     if found and not 0 <= min(found) <= max(found) < columns.size:
-        raise ValueError(f"`touched_rows` named rows that are none of {columns.size}")
+        raise PluginError(plugin.name, f"`touched_rows` named rows that are none of {columns.size}")
     return found
 
 

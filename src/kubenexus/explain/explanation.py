@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
+from kubenexus.base.errors import truncated
 from kubenexus.config.gang_settings import GangSettings, gang_settings
 from kubenexus.cycle.select import score_rows
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
@@ -80,8 +81,9 @@ def explain(
     spec = msgspec.structs.replace(pod.spec, node_name="", scheduling_gates=[])
     pending = msgspec.structs.replace(pod, spec=spec)
     found = job_of_pod(pending, pods, ledger.groups, lambda member: gangs.default_topology(member.metadata.namespace))
-    if found.held:
-        diagnosis = Diagnosis(ledger.nodes.count, message=found.held)
+    held = found.held or _gates(pod)
+    if held:
+        diagnosis = Diagnosis(ledger.nodes.count, message=held)
         decision = Decision(found.job.key, Code.UNRESOLVABLE, ledger.generation, now, diagnosis=diagnosis)
     else:
         reserved = None if pod.spec.node_name else reservation_ahead_of(found, pods, ledger, planner, gangs)
@@ -89,6 +91,13 @@ def explain(
     alone = decision.placed and not found.gang
     best = _best(pending, ledger, planner, nodes) if alone else ()
     return Explanation(pod.key, decision, best, _facts(found), pod.spec.node_name)
+
+
+def _gates(pod: Pod) -> str:
+    """Returns why a gated pod is not tried; "" if it is, or has a node."""
+    names = " ".join(truncated(gate.name) for gate in pod.spec.scheduling_gates)
+    gated = names and not pod.spec.node_name
+    return f"Scheduling is blocked due to non-empty scheduling gates: [{names}]" if gated else ""
 
 
 def _facts(found: GatheredJob) -> GangFacts | None:

@@ -32,7 +32,7 @@ class MemberConstraint(msgspec.Struct, frozen=True, gc=False):
     many pods they may differ. With `floor` the emptiest domain counts as having no pods.
     """
 
-    tie: MemberRelation
+    relation: MemberRelation
     plugin: str = ""
     topology: str = ""
     counts: Any = None
@@ -63,9 +63,9 @@ def bound(answer: Any, plugin: str) -> Sequence[MemberConstraint]:
 
 
 def _fine(constraint: MemberConstraint) -> bool:
-    if not isinstance(constraint.tie, MemberRelation) or not isinstance(constraint.topology, str):
+    if not isinstance(constraint.relation, MemberRelation) or not isinstance(constraint.topology, str):
         return False
-    if constraint.tie is not MemberRelation.SPREAD:
+    if constraint.relation is not MemberRelation.SPREAD:
         return True
     columns = (constraint.counts, constraint.present)
     return isinstance(constraint.skew, int) and all(isinstance(each, np.ndarray) and each.ndim == 1 for each in columns)

@@ -126,7 +126,7 @@ class ProfilePlugins:
         self.combined: CombinedRule | None = None
         self._join()
         self.combined_names: list[str] = [] if self.combined is None else [*self.combined.names]
-        self._casts: dict[frozenset[str], ClassPlugins] = {}
+        self._selected: dict[frozenset[str], ClassPlugins] = {}
 
     def _join(self) -> None:
         """Keeps the CombinedRule of the first plugin that has one."""
@@ -138,13 +138,13 @@ class ProfilePlugins:
     def for_class(self, signed: Iterable[str]) -> ClassPlugins:
         """Returns the plugins for a class that the plugins `signed` signed something for."""
         speaking = frozenset(signed)
-        known = self._casts.get(speaking)
+        known = self._selected.get(speaking)
         if known is None:
-            known = self._casts[speaking] = self._cast(self.signing - speaking)
+            known = self._selected[speaking] = self._select(self.signing - speaking)
         return known
 
-    def _cast(self, quiet: set[str]) -> ClassPlugins:
-        traits = {name: _as_cast(each, name in quiet) for name, each in self.traits.items()}
+    def _select(self, quiet: set[str]) -> ClassPlugins:
+        traits = {name: _class_plugins(each, name in quiet) for name, each in self.traits.items()}
         return ClassPlugins(
             [p for p in self.pre_filter if p.name not in quiet],
             [(p, traits[p.name]) for p in self.filters if p.name not in quiet],
@@ -211,7 +211,7 @@ def _traits(plugin: Plugin) -> PluginTraits:
     return PluginTraits(usage, cluster, job, scalar, trusted, isinstance(plugin, Stamped), feasible)
 
 
-def _as_cast(traits: PluginTraits, quiet: bool) -> PluginTraits:
+def _class_plugins(traits: PluginTraits, quiet: bool) -> PluginTraits:
     """Returns the traits of a plugin for a class."""
     stamped = traits.stamped and not quiet
     return traits._replace(stamped=stamped, repaired=traits.usage and not stamped and not quiet, quiet=quiet)

@@ -1,6 +1,6 @@
 """The two formats of a log line: klog's text and component-base's JSON.
 
-    I1116 01:24:17.123456   12345 loop.py:12] "Bound pod" pod="shop/web-0" node="n1" cycle="17"
+    I1116 01:24:17.123456   12345 scheduling_loop.py:12] "Bound pod" pod="shop/web-0" node="n1" cycle="17"
     {"ts":1794792257123.456,"caller":"app/scheduling_loop.py:12","msg":"Bound
     pod","v":0,"pod":{"name":"web-0","namespace":"shop"}}
 

@@ -1,6 +1,6 @@
 """Structured logging as in Kubernetes' components: a constant message, then keys and values.
 
-    log = get("loop")
+    log = get("scheduling_loop")
     log.info("Bound pod", pod=pod, node="n1")                        # always
     log.v(2, "Unable to schedule pod; no fit; waiting", pod=pod)     # with -v 2 or more
     log.error("Failed to renew lease", error, lock="ns/name")

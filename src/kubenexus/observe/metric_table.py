@@ -279,13 +279,13 @@ OURS: Final = (
         "kubenexus_gang_members_short",
         ALPHA,
         (),
-        "Number of members for which room is missing, over all gangs that were refused and wait.",
+        "Number of members for which capacity is missing, over all gangs that were refused and wait.",
     ),
     MetricDefinition(
         "kubenexus_gang_reservations",
         ALPHA,
         ("profile",),
-        "Number of gangs for which room is kept now: the first in line that waits for it, if there is one.",
+        "Number of gangs with a reservation now: the first in the queue that waits for capacity, if there is one.",
     ),
 )
 

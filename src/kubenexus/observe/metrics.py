@@ -115,21 +115,21 @@ class Metrics(Collector):
         self.pod_attempts.labels().observe(attempts)
         self.sli_duration.labels(str(attempts) if attempts < 15 else "15+").observe(seconds)
 
-    def read_queue(self, room: SchedulingQueue) -> None:
+    def read_queue(self, queue: SchedulingQueue) -> None:
         """Sets the metrics of the queue: pods by state, arrivals, refusals by plugin. Registered as a source, so it
         runs at each scrape."""
         for state in PLACES:
-            waiting, gangs = room.pending(state), room.pending_gangs(state)
+            waiting, gangs = queue.pending(state), queue.pending_gangs(state)
             self.pending_pods.labels(state.value).set(waiting.pods)
             self.queued_entities.labels(state.value, POD).set(waiting.jobs - gangs)
             self.queued_entities.labels(state.value, GROUP).set(gangs)
-        for queue, event, jobs, pods, gangs in room.drain_incoming():
-            self.incoming_pods.labels(queue, event).add(pods)
+        for state_name, event, jobs, pods, gangs in queue.drain_incoming():
+            self.incoming_pods.labels(state_name, event).add(pods)
             for kind, count in ((POD, jobs - gangs), (GROUP, gangs)):
                 if count:
-                    self.incoming_entities.labels(queue, event, kind).add(count)
-        self.inflight_events.replace({(label,): count for label, count in room.in_flight_events().items()})
-        self._read_refusals(room)
+                    self.incoming_entities.labels(state_name, event, kind).add(count)
+        self.inflight_events.replace({(label,): count for label, count in queue.in_flight_events().items()})
+        self._read_refusals(queue)
 
     def _read_refusals(self, queue: SchedulingQueue) -> None:
         blamed: Tally[tuple[str, ...]] = Tally()

@@ -24,7 +24,7 @@ from kubenexus.client.fair_queue import CallInFlight, FairQueue
 from kubenexus.observe.event_series import EventSeries
 from kubenexus.observe.events import SCHEDULED, EventRecord, EventSource
 
-Room = Callable[[], Awaitable[None]]
+WaitForQuiet = Callable[[], Awaitable[None]]
 UNREACHABLE = "unreachable"
 
 
@@ -113,15 +113,15 @@ class EventRecorder:
 
     # --- sending --------------------------------------------------------------------------------------------------
 
-    async def run(self, api: Api, room: Room) -> None:
-        """Sends queued events until cancelled. `room` returns when no bind waits to be sent."""
+    async def run(self, api: Api, wait_for_quiet: WaitForQuiet) -> None:
+        """Sends queued events until cancelled. `wait_for_quiet` returns when no bind waits to be sent."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._look_after())
             self._work = asyncio.Event()  # of this event loop
             while True:
                 self._work.clear()
                 if self._queue.waiting:
-                    await room()
+                    await wait_for_quiet()
                 while (call := self._queue.next()) is not None:
                     tasks.create_task(self._tell(call, api, self.limits.tries))
                 await self._work.wait()

@@ -34,7 +34,7 @@ SLOW = 2  # of the writers, for namespaces whose patches hang
 # Seconds between two tries, two minutes in all. A patch that fails after all of them would fail for ever.
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 40.0)
 
-Room = Callable[[], Awaitable[None]]
+WaitForQuiet = Callable[[], Awaitable[None]]
 Noted = TypeVar("Noted", bound=Pod | PodGroup)
 
 
@@ -105,13 +105,13 @@ class StatusPatcher(Generic[Noted]):
             await on_the_way.wait()
         return ""
 
-    async def run(self, room: Room) -> None:
-        """Sends queued patches until cancelled. `room` returns when no bind waits to be sent."""
+    async def run(self, wait_for_quiet: WaitForQuiet) -> None:
+        """Sends queued patches until cancelled. `wait_for_quiet` returns when no bind waits to be sent."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 self._work.clear()
                 if self._queue.waiting:
-                    await room()
+                    await wait_for_quiet()
                 while (call := self._queue.next()) is not None:
                     # Set here and not in the task, so that a patch submitted before the task begins follows this one.
                     self._on_the_way[call.item.noted.metadata.uid] = asyncio.Event()

@@ -148,7 +148,7 @@ class Ledger:
         except Malformed as problem:
             dirty |= self.block_unreadable_pod(key, node)
             raise problem.within(subject=f"Pod {truncated_key(key)}") from None
-        dirty |= self._lift_fence(key)
+        dirty |= self._unblock_node(key)
         if fresh is None or node:
             self._withdraw(key)
         else:
@@ -160,7 +160,7 @@ class Ledger:
     def remove_pod(self, key: str) -> set[int]:
         """Removes a pod that was deleted or has finished."""
         self._withdraw(key)
-        dirty = self._lift_fence(key)
+        dirty = self._unblock_node(key)
         record = self.pods.get(key)
         return dirty if record is None else dirty | self._remove(record)
 
@@ -170,12 +170,12 @@ class Ledger:
         record = self.pods.get(key)
         if not node and record is not None and record.stage is PodStage.ASSUMED:
             self._withdraw(key)
-            return self._lift_fence(key)  # we placed it and its bind may be in flight: it stays counted
+            return self._unblock_node(key)  # we placed it and its bind may be in flight: it stays counted
         dirty = self.remove_pod(key)
         if not node:
             return dirty
         self._blocked_nodes.block(node, key)
-        return dirty | self._fence(node)
+        return dirty | self._block_node(node)
 
     # --- our own decisions ----------------------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class Ledger:
             return PodHoldings(node=record.node)
         return PodHoldings(nominated=self._nominations.of(key), blocked=self._blocked_nodes.node_of(key))
 
-    def fenced(self, node: str) -> bool:
+    def is_blocked(self, node: str) -> bool:
         """Returns whether the node accepts no new pods, since a pod there cannot be read."""
         return node in self._blocked_nodes
 
@@ -357,11 +357,11 @@ class Ledger:
     def _withdraw(self, key: str) -> None:
         self.generation += self._nominations.remove(key)
 
-    def _lift_fence(self, key: str) -> set[int]:
+    def _unblock_node(self, key: str) -> set[int]:
         node = self._blocked_nodes.unblock(key)
-        return self._fence(node) if node else set()
+        return self._block_node(node) if node else set()
 
-    def _fence(self, node: str) -> set[int]:
+    def _block_node(self, node: str) -> set[int]:
         self.generation += 1
         row = self.nodes.row_of.get(node)
         if row is None:

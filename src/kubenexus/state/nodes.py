@@ -258,7 +258,7 @@ def name_hash_of(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
-def tie_break_of(lot: int, pods: int) -> int:
+def tie_break_of(name_hash: int, pods: int) -> int:
     """Returns the node's tie-break number while it runs `pods` pods, common to all classes (see `cycle.tie_break`)."""
-    mixed = (pods * 0x9E3779B1 ^ lot) & 0xFFFFFFFF  # a factor that spreads neighbouring numbers far apart
+    mixed = (pods * 0x9E3779B1 ^ name_hash) & 0xFFFFFFFF  # a factor that spreads neighbouring numbers far apart
     return mixed ^ mixed >> 15

@@ -33,9 +33,9 @@ class Transaction:
     """A set of trial placements. Rows are recorded as changed when written and when restored, so that caches repair
     them."""
 
-    def __init__(self, keeper: TransactionTarget) -> None:
-        self._keeper = keeper
-        self._nodes = keeper.nodes
+    def __init__(self, target: TransactionTarget) -> None:
+        self._target = target
+        self._nodes = target.nodes
         self._undo = UndoLog()
         self._records: list[PodRecord] = []
         self._rows: list[int] = []
@@ -72,7 +72,7 @@ class Transaction:
         """Makes all placed pods Assumed in one step. The columns do not change."""
         for record in self._records:
             record.assumed_at = now
-        self._keeper.commit_records(self._records)
+        self._target.commit_records(self._records)
         self._open = False
         return self._records
 

@@ -68,7 +68,7 @@ class GangDeclaration(msgspec.Struct, frozen=True, gc=False):
     source: str
     minimum: int = 0
     ref: GroupRef | None = None
-    nearness: TopologyRequest = NO_TOPOLOGY_REQUEST
+    topology: TopologyRequest = NO_TOPOLOGY_REQUEST
     warnings: tuple[str, ...] = ()
     completion_timeout: int | None = None
 

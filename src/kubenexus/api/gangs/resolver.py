@@ -65,7 +65,7 @@ def declared_gang(pod: Pod) -> GangDeclaration | None:
         return None
     return msgspec.structs.replace(
         claim,
-        nearness=topology_request_of(pod),
+        topology=topology_request_of(pod),
         warnings=(*claim.warnings, *warnings),
         completion_timeout=read_key(keys.TIMEOUT, meta.labels, meta.annotations).value,
     )
@@ -74,19 +74,19 @@ def declared_gang(pod: Pod) -> GangDeclaration | None:
 def resolve_gang(claim: GangDeclaration, groups: GroupLookup) -> Gang:
     """Returns the gang of a declaration. Raises Malformed if the object that the pod names cannot be used."""
     if claim.ref is None:
-        return Gang(claim.key, claim.display_name, claim.minimum, claim.nearness)
+        return Gang(claim.key, claim.display_name, claim.minimum, claim.topology)
     ref = claim.ref
     found = groups.find(ref.kind, ref.namespace, ref.name)
     if found is None:
         if problem := groups.problem(ref.kind, ref.namespace, ref.name):
             raise problem.within(subject=str(ref))
         awaits = f"{ref} to appear" if groups.listable(ref.kind) else f"{ref.kinds}, which cannot be listed"
-        return Gang(claim.key, claim.display_name, 1, claim.nearness, awaits)
+        return Gang(claim.key, claim.display_name, 1, claim.topology, awaits)
     try:
         minimum, required = _asked(ref, found)
     except Malformed as problem:
         raise problem.within(subject=str(ref)) from None
-    nearness = TopologyRequest(required, claim.nearness.preferred, explicit=True) if required else claim.nearness
+    nearness = TopologyRequest(required, claim.topology.preferred, explicit=True) if required else claim.topology
     return Gang(claim.key, claim.display_name, minimum, nearness)
 
 

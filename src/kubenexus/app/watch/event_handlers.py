@@ -170,7 +170,7 @@ class EventHandlers:
         nominated = before.nominated
         if nominated is not None and nominated != after.nominated and nominated.node != after.node and old is not None:
             self.queue.on_event(object_events.nomination_ended(old))
-        if before.blocked and not self.ledger.fenced(before.blocked) and before.blocked in self.cache.nodes:
+        if before.blocked and not self.ledger.is_blocked(before.blocked) and before.blocked in self.cache.nodes:
             node, delegated = self.cache.nodes[before.blocked], self.ledger.nodes.device_class_resources
             self.queue.on_event(object_events.node_added(node, delegated))  # it takes pods again, like a new node
 

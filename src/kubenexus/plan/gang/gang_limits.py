@@ -20,7 +20,11 @@ GANG_LIMITS: Final = "GangLimits"  # in place of a plugin name in a diagnosis
 MAX_MEMBERS: Final = 5_000  # members that one decision places; to commit one takes 15 us
 CLASS_BUDGET: Final = BUDGET * 2 // 3  # for grouping members and for tables; the rest is for the search
 _SIGNATURE, MEMBER = 500, 50
-_TABLE, _SEAT, ORDER = 3_000, 3_500, 2_000  # of a class, of a member, of an order of classes; besides the cost of rows
+_TABLE, _PLACEMENT, ORDER = (
+    3_000,
+    3_500,
+    2_000,
+)  # of a class, of a member, of an order of classes; besides the cost of rows
 _KEY_ROW = 4  # to read a label from a node
 _BYTES = 256  # of a signature, for which a table costs as much again; a spread constraint has 90
 
@@ -86,7 +90,7 @@ def table_cells(signature: bytes, rows: int) -> int:
 
 def placement_cells(signature: bytes, rows: int) -> int:
     """Returns the cells for placing one member of a class after the others."""
-    return (_SEAT + rows) * (8 * _BYTES + len(signature)) // (8 * _BYTES)
+    return (_PLACEMENT + rows) * (8 * _BYTES + len(signature)) // (8 * _BYTES)
 
 
 def node_keys(pod: Pod) -> Iterator[str]:

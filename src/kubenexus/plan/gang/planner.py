@@ -70,15 +70,15 @@ class GangPlanner:
             count_capacity(
                 member_class,
                 columns,
-                freely={constraint.plugin for constraint in ties if constraint.tie is MemberRelation.SPREAD},
+                freely={constraint.plugin for constraint in ties if constraint.relation is MemberRelation.SPREAD},
             )
-        together = [constraint.topology for constraint in ties if constraint.tie is MemberRelation.AFFINITY]
+        together = [constraint.topology for constraint in ties if constraint.relation is MemberRelation.AFFINITY]
         joined = beside(job, self._levels, columns)
         within = joined if within is None else within if joined is None else within & joined
         levels = candidate_levels(job.topology, together, self._levels, columns)
         solver = GangSolver(job, member_classes, levels, columns, budget, within)
-        others = [constraint for constraint in ties if constraint.tie is not MemberRelation.AFFINITY]
-        if len(others) > 1 or any(constraint.tie is MemberRelation.OTHER for constraint in others):
+        others = [constraint for constraint in ties if constraint.relation is not MemberRelation.AFFINITY]
+        if len(others) > 1 or any(constraint.relation is MemberRelation.OTHER for constraint in others):
             return solver.search_members(BacktrackingSearch(self._pod_placer, snapshot, promised))
         return solver.pack_classes() if len(member_classes) > 1 else solver.fill_one_class(others)
 

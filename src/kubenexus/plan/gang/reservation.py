@@ -190,7 +190,7 @@ class ReservationCheck:
             count_capacity(
                 member_class,
                 columns,
-                freely={constraint.plugin for constraint in ties if constraint.tie is MemberRelation.SPREAD},
+                freely={constraint.plugin for constraint in ties if constraint.relation is MemberRelation.SPREAD},
             )
             member_class.capacity[~allowed] = 0
             np.minimum(member_class.capacity, member_class.size, out=member_class.capacity)
@@ -207,7 +207,7 @@ class ReservationCheck:
 
     def _level(self, ties: list[MemberConstraint]) -> TopologyDomains:
         """Returns the level that the reservation names."""
-        together = [constraint.topology for constraint in ties if constraint.tie is MemberRelation.AFFINITY]
+        together = [constraint.topology for constraint in ties if constraint.relation is MemberRelation.AFFINITY]
         levels = candidate_levels(self._reservation.topology, together, self._levels, self._snapshot.nodes)
         return next((each for each in levels if each.level == self._reservation.level), levels[-1])
 

@@ -73,7 +73,7 @@ class GangSolver:
         member_class, levels = self._member_classes[0], self._levels
         packing = self._packing(
             member_class,
-            next((constraint for constraint in ties if constraint.tie is not MemberRelation.AFFINITY), None),
+            next((constraint for constraint in ties if constraint.relation is not MemberRelation.AFFINITY), None),
         )
         if isinstance(packing, SpreadPacking):
             levels = [
@@ -107,7 +107,7 @@ class GangSolver:
         if constraint is None:
             return UnconstrainedPacking(member_class.capacity, self._rank)
         domains = domains_of_label(constraint.topology, Nodes(self._columns))
-        if constraint.tie is MemberRelation.SPREAD:
+        if constraint.relation is MemberRelation.SPREAD:
             return SpreadPacking(member_class.capacity, self._rank, domains, constraint)
         return AntiAffinityPacking(member_class.capacity, self._rank, domains)
 

@@ -122,13 +122,14 @@ class NodeResourcesFit:
         wanted = {n: w for n, w in self._strategy.resources if asked.get(n) or is_basic(n)}
         return amounts_of(pod, tuple(wanted), pod.demand.with_defaults), list(wanted.values())
 
-    def capacity(self, pod: PodClass, nodes: Nodes, room: IntColumn) -> None:
-        """Limits `room` to how often the request fits into the free amounts."""
+    def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
+        """Limits `capacity` to how often the request fits into the free amounts."""
         asked = pod.cached("NodeResourcesFit", lambda: self._asked(pod))
         for name, amount in zip(asked.names, asked.values, strict=True):
-            capacity = nodes.alloc(name)
-            times = np.maximum(capacity - nodes.used(name), 0) // amount
-            np.minimum(room, times, out=room, where=(capacity > 0) if nodes.is_device_class_resource(name) else True)
+            alloc = nodes.alloc(name)
+            times = np.maximum(alloc - nodes.used(name), 0) // amount
+            offered = (alloc > 0) if nodes.is_device_class_resource(name) else True
+            np.minimum(capacity, times, out=capacity, where=offered)
 
     def amounts(self, pod: PodClass) -> Mapping[str, int]:
         """Returns the counted amounts of one pod. The gang planner adds up pods of several classes with them."""

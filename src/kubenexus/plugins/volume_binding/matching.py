@@ -118,7 +118,7 @@ class ClaimMatcher:
         picks += [VolumeChoice(claim.position, "") for claim, _ in made]
         return ClaimOutcome(FOUND, tuple(picks), self._score(list(given.values()), made))
 
-    def room(self, labels: Mapping[str, str], store: VolumeStore, most: int) -> int:
+    def capacity(self, labels: Mapping[str, str], store: VolumeStore, most: int) -> int:
         """Returns how many pods with such claims a node could take, one after the other; `most` if nothing limits them.
         New volumes do not limit: their possible number is unknown."""
         taken: set[str] = set()

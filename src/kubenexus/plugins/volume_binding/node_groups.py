@@ -83,7 +83,7 @@ class ClaimOutcomes:
         them."""
         groups = self._fresh(nodes.columns)
         store, labels = nodes.columns.volumes, map(groups.labels, range(len(groups)))
-        by_group = np.array([self._matching.room(each, store, most) for each in labels], np.int64)
+        by_group = np.array([self._matching.capacity(each, store, most) for each in labels], np.int64)
         rooms: IntColumn = by_group[groups.of[nodes.where]]
         return rooms
 

@@ -89,7 +89,7 @@ def bound_member(pod: Pod, slim: Pod) -> BoundMember | None:
     return BoundMember(slim, since, pod.status.phase not in ("", "Pending"), COMPLETE in said)
 
 
-def new_witnesses(bound: Iterable[BoundMember], asked: set[str]) -> list[BoundMember]:
+def members_to_mark(bound: Iterable[BoundMember], asked: set[str]) -> list[BoundMember]:
     """Returns the members of a complete gang that need the condition. `asked`: UIDs of pods that are being patched."""
     says: dict[bool, list[BoundMember]] = {True: [], False: []}
     for each in bound:

@@ -16,7 +16,7 @@ from kubenexus.api.gangs.resolver import Gang, GroupLookup, merge_gangs, resolve
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
-from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang, bound_member, new_witnesses
+from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang, bound_member, members_to_mark
 from kubenexus.queue.gangs.gang_jobs import (
     MAX_MEMBERS,
     GangJobs,
@@ -256,7 +256,7 @@ class JobAssembler:
         # Also while members finish: those that are left must carry the mark.
         if gang_state.was_complete and gang_state.minimum > 1:
             bound = [member.bound for member, _ in seated if member.bound is not None and member.ours]
-            for each in new_witnesses(bound, gang_state.asked):
+            for each in members_to_mark(bound, gang_state.asked):
                 gang_state.asked.add(each.uid)
                 self._observer.gang_complete(gang, each)
 
