@@ -3,11 +3,15 @@
 The watch leaves out pods that have ended, so it does not show why. A pod that ended without having run may have been
 rejected by its kubelet: then its class avoids that node for a while, in its namespace. Only pods that this process
 bound are examined: a pod that names its node itself was never checked against the rules.
+
+Several GETs are in flight at a time and namespaces take turns, so that calls of one namespace that hang do not keep the
+pods of others from being checked.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 import msgspec
 
@@ -20,6 +24,7 @@ from kubenexus.app.wakeup import Wakeup
 from kubenexus.app.watch.event_handlers import EventHandlers
 from kubenexus.base.errors import Malformed
 from kubenexus.client.calls import Api, ApiError, Uncertain, Unreachable
+from kubenexus.client.fair_slots import FairSlots
 from kubenexus.client.kinds import PODS
 from kubenexus.client.verbs import get
 from kubenexus.observe import logs
@@ -28,6 +33,7 @@ from kubenexus.plan.node_backoff import NodeBackoff, is_kubelet_rejection
 from kubenexus.queue.queued_job import QueueState
 
 PERIOD = 5.0
+AT_ONCE = 8  # GETs in flight
 
 log = logs.get("bind_verifier")
 
@@ -42,7 +48,7 @@ class _Ended(ApiObject):
 
 
 class BindVerifier:
-    """Runs the checks, one pod at a time. Pods to check are in `recent_binds`."""
+    """Runs the checks. Pods to check are in `recent_binds`."""
 
     def __init__(
         self,
@@ -57,28 +63,60 @@ class BindVerifier:
     ) -> None:
         self._api, self._handlers, self._bind_results, self._recent_binds = api, handlers, bind_results, recent_binds
         self._planners, self._node_backoff, self._wakeup = planners, node_backoff, wakeup
+        self._slots = FairSlots(AT_ONCE)
+        self._open: set[asyncio.Task[None]] = set()  # checks that have not ended
 
     async def run(self) -> None:
         """Runs until cancelled."""
         work = self._recent_binds.work
-        while True:
-            work.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PERIOD):
-                    await work.wait()
-            await self.step()
-            self._wakeup.set()
+        try:
+            while True:
+                work.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(PERIOD):
+                        await work.wait()
+                await self.step()
+                self._wakeup.set()
+        finally:
+            for task in self._open:
+                task.cancel()
 
     async def step(self) -> None:
-        """Checks all binds that are unconfirmed for too long, and all vanished pods."""
-        for pod in self._recent_binds.unconfirmed_too_long():
-            try:
-                await self._confirm(pod)
-            except Exception as error:  # one pod must not keep the others from being checked
-                log.error("Failed to look after a bind; looking again later", error, pod=pod.key)  # noqa: PLE1205 - our own log
-                self._recent_binds.expect_confirmation(pod)
+        """Begins to check all binds that are unconfirmed for too long and all vanished pods. Returns when these checks
+        have ended, or after `PERIOD`: the others go on."""
+        unconfirmed = self._recent_binds.unconfirmed_too_long()
+        begun = [self._begin(late.namespace, self._confirm_one(late)) for late in unconfirmed]
         while self._recent_binds.vanished:
-            await self._examine(self._recent_binds.vanished.popleft())
+            pod = self._recent_binds.vanished.popleft()
+            begun.append(self._begin(pod.metadata.namespace, self._examine(pod)))
+        if begun:
+            await asyncio.wait(begun, timeout=PERIOD)
+
+    def _begin(self, namespace: str, check: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(self._in_turn(namespace, check))
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+        return task
+
+    async def _in_turn(self, namespace: str, check: Coroutine[Any, Any, None]) -> None:
+        try:
+            slot = await self._slots.acquire(namespace)
+        except BaseException:
+            check.close()
+            raise
+        try:
+            await check
+        except Exception as error:  # one pod must not end the checks of others
+            log.error("Failed to look at a bound pod; going on", error, namespace=namespace)  # noqa: PLE1205 - our own log
+        finally:
+            self._slots.release(slot)
+
+    async def _confirm_one(self, late: UnconfirmedBind) -> None:
+        try:
+            await self._confirm(late)
+        except Exception as error:
+            log.error("Failed to look after a bind; looking again later", error, pod=late.key)  # noqa: PLE1205 - our own log
+            self._recent_binds.expect_confirmation(late)
 
     async def _confirm(self, late: UnconfirmedBind) -> None:
         try:
