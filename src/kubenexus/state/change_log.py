@@ -31,7 +31,7 @@ class ChangeLog:
         """Records a change of a row."""
         place, mark = self.mark - self._dropped, self.mark
         if place == len(self._log):
-            place = self._make_room()
+            place = self._make_space()
         if row >= len(self._latest):
             self._latest = grow(self._latest, len(self._latest) + row + 1, -1)
         self._log[place] = row
@@ -49,7 +49,7 @@ class ChangeLog:
         rows = self._log[mark - self._dropped : self.mark - self._dropped]
         return rows if self._repeated < mark else rows[self._latest.take(rows) == np.arange(mark, self.mark)]
 
-    def _make_room(self) -> int:
+    def _make_space(self) -> int:
         """Doubles the log up to 2 * LIMIT, then drops its older half. Returns the index for the next change."""
         known = len(self._log)
         if known < 2 * LIMIT:

@@ -58,7 +58,7 @@ def test_a_barrier_waits_for_what_was_skipped(tmp_path: Path) -> None:
     assert (chosen.wanted, chosen.got, chosen.failed) == (2, 0, True)
 
 
-def test_blockers_that_are_deleted_make_room(tmp_path: Path) -> None:
+def test_blockers_that_are_deleted_make_space(tmp_path: Path) -> None:
     blocker = {**asking("3", terminationGracePeriodSeconds=0), **LABELLED}
     ops = [
         NODES,

@@ -136,14 +136,14 @@ class NodeResourcesFit:
         asked = pod.cached("NodeResourcesFit", lambda: self._asked(pod))
         return dict(zip(asked.names, asked.values, strict=True))
 
-    def _has_room(self, pod: Pod, event: ClusterEvent) -> bool:
-        return hints.node_has_room(self._ignores, pod, event)
+    def _has_capacity(self, pod: Pod, event: ClusterEvent) -> bool:
+        return hints.node_has_capacity(self._ignores, pod, event)
 
     events_to_register = (
         ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, hints.pod_left),
         ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN, hints.pod_shrank),
         ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE_POD_SCALE_DOWN),
-        ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE, _has_room),
+        ClusterEventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE, _has_capacity),
         ClusterEventWithHint(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE, hints.device_class_backs),
     )
 

@@ -31,7 +31,7 @@ def pod_shrank(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
     return any(after.get(name, 0) < before.get(name, 0) for name, _ in footprint(pod).amounts)
 
 
-def node_has_room(ignores: Ignores, pod: Pod, event: ClusterEvent) -> bool:
+def node_has_capacity(ignores: Ignores, pod: Pod, event: ClusterEvent) -> bool:
     """Returns whether the pod would fit the node if it were empty. If the node is not new, it must also offer more than
     before of what the pod requests."""
     asked = {name: amount for name, amount in _demand(pod).amounts if not ignores(name)}

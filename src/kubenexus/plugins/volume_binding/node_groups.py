@@ -78,14 +78,14 @@ class ClaimOutcomes:
         group = int(self._fresh(nodes).of[row])
         return self._by_group[group]
 
-    def room_at(self, nodes: Nodes, most: int) -> IntColumn:
+    def capacity_at(self, nodes: Nodes, most: int) -> IntColumn:
         """Returns how many pods with such claims each row could take, one after the other; `most` if nothing limits
         them."""
         groups = self._fresh(nodes.columns)
         store, labels = nodes.columns.volumes, map(groups.labels, range(len(groups)))
         by_group = np.array([self._matching.capacity(each, store, most) for each in labels], np.int64)
-        rooms: IntColumn = by_group[groups.of[nodes.where]]
-        return rooms
+        capacities: IntColumn = by_group[groups.of[nodes.where]]
+        return capacities
 
     def _fresh(self, nodes: NodeColumns) -> NodeGroups:
         """Brings the outcomes up to date and returns the groups."""

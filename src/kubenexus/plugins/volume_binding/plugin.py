@@ -126,7 +126,9 @@ class VolumeBinding:
         """Limits the number of pods to those that find volumes of their own."""
         claims = self._claims(pod)
         if claims is not None and claims.wanted and not claims.problem:
-            np.minimum(capacity, self._outcomes(pod, claims).room_at(nodes, int(capacity.max(initial=0))), out=capacity)
+            np.minimum(
+                capacity, self._outcomes(pod, claims).capacity_at(nodes, int(capacity.max(initial=0))), out=capacity
+            )
 
     def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
         claims = self._claims(pod)
