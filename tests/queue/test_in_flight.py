@@ -1,9 +1,10 @@
 """What happens while a job is being decided is not lost, and not kept longer than somebody may need it."""
 
+from typing import Any
+
 from kubenexus.base.heap import Heap
 from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
 from kubenexus.queue.in_flight_events import InFlightEvents
-from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.sub_queues import SubQueues
 from kubenexus.testing.builders import a_pod
@@ -185,8 +186,9 @@ def test_f61_pods_that_are_popped_and_skipped_and_made_again_leave_nothing_behin
     assert max(len(heap._slots) for heap in heaps_of(sub_queues)) < 20
 
 
-def heaps_of(sub_queues: SubQueues) -> tuple[Heap[JobClass], ...]:
-    return (sub_queues.active, sub_queues.fresh, sub_queues.retries, sub_queues.backoff, sub_queues.error_backoff)
+def heaps_of(sub_queues: SubQueues) -> tuple[Heap[Any], ...]:
+    retries: list[Heap[Any]] = [sub_queues.retries._turns, *sub_queues.retries._classes.values()]
+    return (sub_queues.active, sub_queues.fresh, *retries, sub_queues.backoff, sub_queues.error_backoff)
 
 
 def footprint(fixture: QueueFixture) -> tuple[int, ...]:

@@ -1,12 +1,19 @@
-"""Jobs that are refused again and again do not take the turns of others: newcomers, and those refused less often."""
+"""Jobs that are refused again and again do not take the turns of others: newcomers, those refused less often, and those
+of other namespaces."""
 
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kubenexus.api.core import PodAffinityTerm
+from kubenexus.api.selectors import LabelSelector
 from kubenexus.framework.aging import Aging
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.queued_job import SchedulingAttempt
+from kubenexus.queue.retry_shares import MAX_CHARGE
+from kubenexus.testing.builders import HOSTNAME
 from tests.queue.queue_fixture import LEFT, NODE, QueueFixture
 
 KINDS = 2_000
@@ -123,3 +130,82 @@ def test_while_retries_succeed_the_order_is_the_only_rule() -> None:
     fixture.clock.advance(60.0)
     fixture.queue.on_event(NODE)
     assert fixture.popped() == ["a", "b", "c", "new"]
+
+
+# --- namespaces take turns ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "classes", "terms"),
+    [
+        pytest.param(1, 40, 0, id="a namespace with many classes"),
+        pytest.param(20, 2, 0, id="many namespaces with two classes each"),
+        pytest.param(40, 1, 200, id="many namespaces with a single class that costs much to try"),
+    ],
+)
+def test_a_refused_job_is_the_second_that_is_tried_again_if_its_namespace_cost_less(
+    namespaces: int, classes: int, terms: int
+) -> None:
+    """The crowd is older, and was refused before."""
+    fixture = QueueFixture()
+    for number in range(namespaces * classes):
+        fixture.add(f"p{number}", namespace=f"crowd-{number % namespaces}", near=_near(terms))
+        fixture.refuse("Room")
+        fixture.clock.advance(DECISION)
+    key = fixture.add("waits", namespace="victim")
+    fixture.refuse("Room")
+    fixture.clock.advance(10.0)
+    fixture.happens(NODE)
+    assert [fixture.refuse("Room").job.key for _ in range(2)] == ["crowd-0/p0", key]
+
+
+def test_a_namespace_that_costs_much_lets_others_go_first_for_a_bounded_time() -> None:
+    """Thirty others are older, and some of them are always ready: a decision takes a second, a backoff at most ten."""
+    fixture, others = QueueFixture(BackoffPolicy()), 30
+    keys = [fixture.add(f"p{number}", namespace=f"cheap-{number}") for number in range(others)]
+    costly = fixture.add("large", namespace="costly", near=_near(2_000))
+    tried: dict[str, list[float]] = {}
+    for _ in range(1_000):
+        fixture.happens(NODE)
+        tried.setdefault(fixture.refuse("Room").job.key, []).append(fixture.clock.now())
+        fixture.clock.advance(1.0)
+    gaps = {key: max(b - a for a, b in itertools.pairwise(tried[key])) for key in (costly, *keys)}
+    assert MAX_CHARGE <= gaps[costly] <= MAX_CHARGE + 2 * others + 1
+    assert max(gaps[key] for key in keys) <= 2 * others + 2
+
+
+@given(
+    crowd=st.dictionaries(
+        st.tuples(st.integers(0, 2), st.sampled_from("abcdef")), st.integers(1, 6), min_size=1, max_size=10
+    ),
+    rounds=st.integers(1, 3),
+)
+def test_each_namespace_is_tried_within_two_retries_in_vain_for_each_and_the_highest_priority_first(
+    crowd: dict[tuple[int, str], int], rounds: int
+) -> None:
+    """`crowd` is how many classes there are of each priority and namespace."""
+    fixture = QueueFixture()
+    for (priority, namespace), classes in crowd.items():
+        for number in range(classes):
+            fixture.add(
+                f"p{priority}-{number}", f"{namespace}{priority}{number}", None, namespace=namespace, priority=priority
+            )
+    for done in range(rounds + 1):
+        shares = []
+        for _ in range(sum(crowd.values())):
+            job = fixture.refuse("Room").job
+            shares.append((job.pods[0].spec.priority, job.namespace))
+            fixture.clock.advance(DECISION)
+        assert [priority for priority, _ in shares] == sorted((priority for priority, _ in shares), reverse=True)
+        for priority in {priority for priority, _ in crowd} if done else ():
+            there = {share for share in crowd if share[0] == priority}
+            assert set([share for share in shares if share[0] == priority][: 2 * len(there)]) == there
+        fixture.clock.advance(100.0)
+        fixture.happens(NODE)
+
+
+def _near(terms: int) -> list[PodAffinityTerm]:
+    return [
+        PodAffinityTerm(topology_key=HOSTNAME, label_selector=LabelSelector(match_labels={"app": str(number)}))
+        for number in range(terms)
+    ]

@@ -80,6 +80,7 @@ class Attempts:
         queued.bind_failures += 1
         if queued.attempts > 1:
             self._job_classes.retry_turns.retry_refused(queued.require_class)
+        self._job_classes.sub_queues.retries.charge(queued.require_class, queued.pods, now)
         queued.order = self._enqueuer.order(queued, queued.job)
         queued.changed = queued.activate_requested = False
         until = self._policy.ends_at(now, queued.bind_failures, queued.pods)

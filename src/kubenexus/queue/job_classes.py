@@ -137,6 +137,7 @@ class JobClasses:
         """Puts back the refused job and parks its class. `woken`: an event came during the attempt that may help."""
         if job_class.refusals or queued.attempts > 1:
             self.retry_turns.retry_refused(job_class)
+        self.sub_queues.retries.charge(job_class, queued.pods, now)
         self.catch_up(job_class, now)
         if job_class.refusal_holds:  # another job was refused while this one was in flight
             job_class.refused_order = min(job_class.refused_order, queued.order)

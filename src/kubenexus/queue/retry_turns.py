@@ -5,12 +5,15 @@ classes that never fit, at 10 ms a decision, would keep new jobs waiting for eve
 
 - the next attempt of a retry goes to the first job that was never tried, if its effective priority is at least the
   other's priority without aging;
-- after a retry by order, the next retry is the one that kube-scheduler would try: of those with the highest priority
-  the one refused the longest ago.
+- after a retry by order, the next retry is one of the highest priority in the namespace whose refused attempts cost the
+  least of late (`queue.retry_shares`). Of several there it is the one that kube-scheduler would try: the class refused
+  the longest ago.
 
 Hence a job that was never tried waits for one vain retry of a job of no more priority, and for one more for each job
-before it that was never tried. A refused job waits for two vain attempts for each refused job of at least its priority,
-and for as many new jobs. While retries succeed, or only one kind of jobs waits, the order is the only rule.
+before it that was never tried. A refused job whose namespace cost the least waits for two vain attempts, however many
+classes and namespaces other tenants have. Any other namespace lets others go first for at most a minute after a
+refusal, and then waits for two vain attempts for each other namespace with retries of its priority. New jobs at most
+double that. While retries succeed, or only one kind of jobs waits, the order is the only rule.
 """
 
 from kubenexus.queue.job_class import JobClass

@@ -2,7 +2,7 @@
 
 active         by the order of their first jobs: the least is tried next
 fresh          the active classes whose first job was never tried, by the same order
-retries        the other active ones, by the profile's order of when they were refused: kube-scheduler's
+retries        the other active ones, by share, then by the profile's order of when they were refused: kube-scheduler's
 backoff        by the time when their backoff ends, then by order
 error_backoff  the same for classes that no plugin refused: not tried before that time, also by an idle queue
 unschedulable  in the order in which they were refused: the first is the first to be flushed
@@ -19,6 +19,7 @@ from kubenexus.base.heap import Heap
 from kubenexus.queue.event_waiters import EventWaiters
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.queued_job import QueueState
+from kubenexus.queue.retry_shares import RetryShares
 from kubenexus.queue.work_allowance import WorkAllowance
 
 
@@ -27,7 +28,7 @@ class SubQueues:
         self._clock = clock
         self.active: Heap[JobClass] = Heap()
         self.fresh: Heap[JobClass] = Heap()
-        self.retries: Heap[JobClass] = Heap()
+        self.retries = RetryShares()
         self.backoff: Heap[JobClass] = Heap()
         self.error_backoff: Heap[JobClass] = Heap()
         self.aging: Heap[JobClass] = Heap()
@@ -141,7 +142,7 @@ class SubQueues:
 
     def _enlist(self, job_class: JobClass, order: tuple[Any, ...] | None) -> None:
         """Puts the class into `retries` or `fresh`. None: it is not active."""
-        heap = self.retries if job_class.tried else self.fresh
+        heap: RetryShares | Heap[JobClass] = self.retries if job_class.tried else self.fresh
         if order is not None and heap is self.retries:
             order = job_class.profile.order(job_class.priority, job_class.unschedulable_since)
         if job_class.tried_slot is not None:
