@@ -199,6 +199,18 @@ def test_what_befalls_a_job_whose_line_has_yet_to_be_asked(
     assert ends[0] == ends[1]
 
 
+@pytest.mark.parametrize("left", [PORTION, 0], ids=["asked at once", "asked later"])
+@pytest.mark.parametrize("by", [("Room",), ()], ids=["refused by a plugin", "refused by none"])
+def test_a_new_job_does_not_share_a_refusal_that_an_event_has_ended(by: tuple[str, ...], left: int) -> None:
+    """Its class is still in backoff, and is tried for the new job nevertheless."""
+    fixture = QueueFixture(BackoffPolicy(pop_from_backoff=False, portion=PORTION))
+    fixture.add("a", "kind")
+    fixture.refuse(*by)
+    fixture.queue._work_allowance.left = left
+    fixture.queue.on_event(NODE)
+    assert fixture.queue.state(fixture.add("new", "kind")) is QueueState.ACTIVE
+
+
 NAMED = ("a", "twin", "b")
 NAMES = st.sampled_from([f"p{i}" for i in range(4)])
 KINDS = st.sampled_from(["red", "blue"])

@@ -65,7 +65,7 @@ class Enqueuer:
             self.add_gated(queued, verdict, event, now)
             return QueueState.GATED
         job_class = self._job_classes.class_of(self._kind(queued, job), profile, priority)
-        self._job_classes.add(queued, job_class, event)
+        self._job_classes.add(queued, job_class, event, now)
         return job_class.state
 
     def sign_again(self, queued: QueuedJob, now: float) -> None:
@@ -78,7 +78,7 @@ class Enqueuer:
         job_class = self.class_of(queued)
         self._job_classes.continues(job_class, queued.require_class)
         self._job_classes.remove(queued)
-        self._job_classes.add(queued, job_class, FORCED)
+        self._job_classes.add(queued, job_class, FORCED, now)
 
     def pre_enqueue(self, queued: QueuedJob, job: Job) -> Verdict | None:
         """Returns why the job may not be tried: its hold, or the verdict of a PreEnqueue plugin; None if it may."""
@@ -211,7 +211,7 @@ class Enqueuer:
         queued.job, queued.order = job, self.order(queued, job)
         event = UPDATED if helpful is None else helpful.label
         if active:
-            self._job_classes.add(queued, job_class, event)
+            self._job_classes.add(queued, job_class, event, now)
         else:
             self._job_classes.insert(queued, job_class, event)
 

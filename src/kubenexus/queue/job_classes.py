@@ -74,9 +74,10 @@ class JobClasses:
 
     # --- jobs come and go -----------------------------------------------------------------------------------------
 
-    def add(self, queued: QueuedJob, job_class: JobClass, event: str) -> None:
+    def add(self, queued: QueuedJob, job_class: JobClass, event: str, now: float) -> None:
         """Adds a job that was not refused itself. It shares the refusal of its class if that holds; else the class
         becomes active."""
+        self.catch_up(job_class, now)
         if not job_class.refusal_holds and job_class.state is not QueueState.ACTIVE:
             self.activate(job_class, event)
         self.insert(queued, job_class, event)
