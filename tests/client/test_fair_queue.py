@@ -22,6 +22,7 @@ from kubenexus.client.fair_queue import (
     FairQueue,
 )
 from kubenexus.client.fair_slots import FairSlots
+from kubenexus.client.namespace_calls import Speed
 from kubenexus.sim.virtual.loop import run
 from tests.async_helpers import yield_to_loop
 from tests.sim.virtual.virtual_time import elapse
@@ -397,6 +398,17 @@ def test_failures_are_forgiven_after_a_minute() -> None:
         assert queue.failing("evil")
         await elapse(1.0 + LATE_SECONDS)
         assert (queue.slow("evil"), queue._lines, queue._timer) == (False, {}, None)
+
+    run(life())
+
+
+def test_a_quick_namespace_of_which_one_call_failed_stays_quick() -> None:
+    async def life() -> None:
+        queue = filled(4, good=20)
+        answer(queue, 10)
+        queue.failed("good", "conflict")
+        await elapse(SLOW_SECONDS + 2 * LATE_SECONDS)
+        assert (queue.speed("good"), queue._lines) == (Speed.QUICK, {})
 
     run(life())
 

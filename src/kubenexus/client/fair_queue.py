@@ -406,8 +406,10 @@ class FairQueue(Generic[T]):
     def _forgive(self, now: float) -> None:
         for namespace, calls in list(self._lines.items()):
             if not calls.late and calls.slow_until <= now and (calls.failures or calls.slow):
+                if calls.slow:  # a quick namespace stays QUICK: its few failures say nothing about its webhooks
+                    calls.average, calls.doubt, calls.answered = 0.0, 0, not namespace
                 calls.slow = calls.failing = False
-                calls.failures, calls.average, calls.doubt, calls.answered = 0, 0.0, 0, not namespace
+                calls.failures = 0
                 self._recount(namespace, calls)
                 self._tidy(namespace, calls)
 
