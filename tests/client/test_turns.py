@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubenexus.base.clock import Sleep, VirtualClock
-from kubenexus.client.calls import ApiError, Call, NoConnection, Uncertain
+from kubenexus.client.calls import ApiError, Call, NoConnection, Uncertain, Unreachable
 from kubenexus.client.client_config import ClientConfig
 from kubenexus.client.credentials import StaticCredentials
 from kubenexus.client.dial import ServerAddress
@@ -100,5 +100,34 @@ def test_a_call_whose_time_ends_after_a_429_ends_with_that_429(in_line: bool) ->
             await client.send(EVIL, timeout=TIMEOUT)
         assert caught.value.code == 429
         assert asyncio.get_running_loop().time() == pytest.approx(TIMEOUT)
+
+    run(life())
+
+
+@pytest.mark.parametrize(
+    ("waited", "error"),
+    [
+        pytest.param(0.0, Unreachable, id="it dialled all the time"),
+        pytest.param(TIMEOUT - 0.01, NoConnection, id="it got its slot at the last moment"),
+    ],
+)
+def test_a_call_that_waited_for_a_slot_until_its_deadline_says_nothing_about_the_server(
+    waited: float, error: type[Unreachable]
+) -> None:
+    """After Unreachable the dispatcher decides nothing for a second, for all tenants."""
+
+    async def life() -> None:
+        async def dial() -> Any:
+            await asyncio.Event().wait()
+
+        client, loop = a_client(), asyncio.get_running_loop()
+        client._pool = ConnectionPool(dial, size=1)
+        client._slots = FairSlots(1)
+        slot = await client._slots.acquire("other")
+        loop.call_later(waited, client._slots.release, slot)
+        with pytest.raises(Unreachable) as caught:
+            await client.send(GOOD, timeout=TIMEOUT)
+        assert type(caught.value) is error
+        assert loop.time() == pytest.approx(TIMEOUT)
 
     run(life())

@@ -24,6 +24,7 @@ USER_AGENT: Final = f"kubenexus/{__version__} ({platform.system().lower()}/{plat
 _PATH: Final = re.compile(r"/[!-~]*")
 CONNECTIONS = 128  # calls in flight: more than all callers have together, so that calls rarely wait here
 _KNOWN = 1.0  # seconds for which an answer shows that the server accepts the credentials
+_DIAL_SHARE: Final = 0.5  # of its timeout, that a call needs for a dial to show that the server is away
 _STALE = 3  # kept connections in a row that may be dead before the call fails
 
 
@@ -31,12 +32,15 @@ class CallProgress:
     """How far a call has come. Decides whether a timeout is NoConnection, Unreachable, Uncertain or a 429.
 
     Its time is measured by the event loop, which wakes the task, and by the clock. The event loop's time stops while
-    the machine is suspended, and a write that began before must not be sent afterwards."""
+    the machine is suspended, and a write that began before must not be sent afterwards.
 
-    __slots__ = ("_clock", "_until", "deadline", "in_line", "refusal", "sent")
+    `in_line`: the call waits for a slot, waited for most of its time, or has a connection. If its time ends then, that
+    does not show that the server is away."""
+
+    __slots__ = ("_clock", "_until", "deadline", "in_line", "refusal", "sent", "timeout")
 
     def __init__(self, timeout: float, clock: Clock) -> None:
-        self.deadline = asyncio.get_running_loop().time() + timeout
+        self.timeout, self.deadline = timeout, asyncio.get_running_loop().time() + timeout
         self.sent = self.in_line = False
         self.refusal: ApiError | None = None  # the 429 after which the call is to be sent again
         self._clock, self._until = clock, clock.now() + timeout
@@ -217,7 +221,8 @@ class ApiClient:
         slot = await self._slots.acquire(call.namespace)
         try:
             await self._token(call, attempt)
-            attempt.in_line = False
+            # A server that is away is noticed by calls that had time to dial.
+            attempt.in_line = attempt.left() < attempt.timeout * _DIAL_SHARE
             return await self._exchanged(call, self._request(call, authorization), attempt)
         finally:
             self._slots.release(slot)
@@ -228,6 +233,7 @@ class ApiClient:
             kept = connection.used
             try:
                 if attempt.left() <= 0:
+                    attempt.in_line = True
                     raise TimeoutError  # the process was stopped for a while, and may no longer be the leader
                 attempt.sent = True
                 return await connection.request(request)
