@@ -11,7 +11,7 @@ import pytest
 from kubenexus.api.core import Pod
 from kubenexus.app.gangs.reservations import GangReservations
 from kubenexus.bind.dispatcher import OUTAGE_PAUSE
-from kubenexus.client.calls import ApiError, Call
+from kubenexus.client.calls import ApiError, Call, Uncertain
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.queue.queued_job import QueueState
@@ -421,5 +421,42 @@ def test_priority_decides_who_gets_capacity_while_many_namespaces_have_binds_und
         await go_on(6.0)
         placed = Counter(name.partition("-")[0] for name in fixture.where())
         assert placed == {"early": 240, "urgent": 500}
+
+    scheduler_test(life)
+
+
+def test_no_pods_of_less_priority_pass_a_new_namespace_while_others_hang() -> None:
+    """A tenant has binds in thirty namespaces that hang, and pods in another that is answered quickly."""
+
+    async def life(fixture: SchedulerFixture) -> None:
+        fixture.scheduler.dispatcher.backlog.max_under_way = 64
+        fixture.nodes(a_node("n", cpu=40, pods=1000))
+        answer = fixture.server.send
+
+        async def send(call: Call, *, timeout: float = 10.0) -> bytes:
+            if call.path.endswith("/binding"):
+                if call.namespace.startswith("evil"):
+                    await elapse(timeout)
+                    raise Uncertain("no answer")
+                await elapse(0.01)
+            return await answer(call, timeout=timeout)
+
+        fixture.server.send = send  # type: ignore[method-assign]
+
+        async def go_on(seconds: float) -> None:
+            for _ in range(round(seconds / 0.05)):
+                fixture.scheduler.loop.run_burst()
+                await elapse(0.05)
+                fixture.clock.advance(0.05)
+
+        fixture.pods(a_pod("first", namespace="quick", cpu=0))
+        await go_on(0.1)
+        fixture.pods(*(a_pod(f"hangs-{k}-{i}", namespace=f"evil{k}", cpu=0) for i in range(4) for k in range(30)))
+        await go_on(0.1)
+        fixture.pods(*(a_pod(f"urgent-{i}", namespace="new", cpu=1, priority=1000) for i in range(40)))
+        fixture.pods(*(a_pod(f"late-{i}", namespace="quick", cpu=1) for i in range(40)))
+        await go_on(2.0)
+        placed = Counter(name.partition("-")[0] for name in fixture.where())
+        assert placed == {"first": 1, "hangs": 120, "urgent": 40}
 
     scheduler_test(life)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from kubenexus.api.core import Pod
+from kubenexus.bind.backlog import UNKNOWN_FACTOR
 from kubenexus.bind.bind_result import BindResult, BindStatus
 from kubenexus.bind.dispatcher import TRIES, Dispatcher
 from kubenexus.bind.job_binding import BindHooks, JobBinding, PodBinding
@@ -270,7 +271,7 @@ def test_what_is_handed_over_counts_at_once_and_until_it_is_answered(sizes: list
     async def life() -> None:
         server = held_server(*(pod for job in jobs for pod in job))
         dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4)
-        dispatcher.backlog.max_under_way = 8
+        dispatcher.backlog.max_under_way = 8 // UNKNOWN_FACTOR
         for job in jobs:
             assert dispatcher.backlog.admits("default"), "the job before this one is not as much as may be ahead"
             dispatcher.submit(committed(*job))
@@ -316,7 +317,7 @@ def test_who_waits_for_volumes_keeps_nobody_from_being_decided(problem: str) -> 
         server = held_server(*gang)
         hooks = BindHooks((Provisioner(),))
         dispatcher = Dispatcher(server, Guard(), Landed(), random.Random(1), limit=4, hooks=hooks)
-        dispatcher.backlog.max_under_way = 8
+        dispatcher.backlog.max_under_way = 8 // UNKNOWN_FACTOR
         dispatcher.submit(committed(*gang))
         assert not dispatcher.backlog.admits("default"), "whether it has to wait is not known yet"
         await yield_to_loop()

@@ -10,11 +10,20 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Pod
-from kubenexus.bind.backlog import AHEAD, FAILING, FEW_BINDS, MAX_UNDER_WAY, UNANSWERED
+from kubenexus.bind.backlog import (
+    AHEAD,
+    FAILING,
+    FEW_BINDS,
+    MAX_UNDER_WAY,
+    UNANSWERED,
+    UNKNOWN_FACTOR,
+    NamespaceBacklog,
+)
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
 from kubenexus.bind.job_progress import SendChecks
 from kubenexus.client.calls import ApiError, Call, NoConnection, Uncertain
-from kubenexus.client.fair_queue import FIRST_CALLS, LATE_SECONDS
+from kubenexus.client.fair_queue import FIRST_CALLS, LATE_SECONDS, FairQueue
+from kubenexus.client.namespace_calls import Speed
 from kubenexus.sim.virtual.loop import run
 from kubenexus.testing.builders import a_pod
 from tests.bind.server import Guard, PodServer
@@ -340,6 +349,17 @@ def test_less_urgent_calls_go_out_at_a_least_rate_while_binds_wait_for_minutes()
     lives(server, life)
 
 
+class AllOf(FairQueue[int]):
+    """A queue in which all namespaces have one speed."""
+
+    def __init__(self, speed: Speed) -> None:
+        super().__init__(1)
+        self._speed = speed
+
+    def speed(self, namespace: str) -> Speed:
+        return self._speed
+
+
 # --- how far ahead --------------------------------------------------------------------------------------------------
 
 
@@ -353,17 +373,30 @@ def test_less_urgent_calls_go_out_at_a_least_rate_while_binds_wait_for_minutes()
         pytest.param({f"n{i}": 1 for i in range(MAX_UNDER_WAY)}, FEW_BINDS, id="a few in any case"),
     ],
 )
-def test_how_many_binds_a_namespace_may_have_under_way(under_way: dict[str, int], allowance: int) -> None:
-    async def life(dispatcher: Dispatcher) -> None:
-        backlog = dispatcher.backlog
-        for namespace, binds in under_way.items():
-            backlog.begun(namespace, binds)
-        for _ in range(allowance):
-            assert backlog.admits("mine")
-            backlog.begun("mine", 1)
-        assert not backlog.admits("mine")
+def test_how_many_binds_a_slow_namespace_may_have_under_way(under_way: dict[str, int], allowance: int) -> None:
+    backlog = NamespaceBacklog(AllOf(Speed.SLOW), lambda: None)
+    for namespace, binds in under_way.items():
+        backlog.begun(namespace, binds)
+    for _ in range(allowance):
+        assert backlog.admits("mine")
+        backlog.begun("mine", 1)
+    assert not backlog.admits("mine")
+    assert not backlog.full
 
-    lives(PodServer(), life)
+
+@pytest.mark.parametrize(
+    ("speed", "most"),
+    [
+        pytest.param(Speed.QUICK, MAX_UNDER_WAY, id="that are answered quickly"),
+        pytest.param(Speed.UNKNOWN, UNKNOWN_FACTOR * MAX_UNDER_WAY, id="that were never answered"),
+    ],
+)
+def test_namespaces_that_are_not_known_to_be_slow_are_set_aside_only_with_all_others(speed: Speed, most: int) -> None:
+    backlog = NamespaceBacklog(AllOf(speed), lambda: None)
+    backlog.begun("a", most - 1)
+    assert (backlog.admits("mine"), backlog.full) == (True, False)
+    backlog.begun("b", 1)
+    assert (backlog.admits("mine"), backlog.full) == (False, True)
 
 
 def test_a_namespace_that_is_answered_quickly_waits_only_with_all_others() -> None:
@@ -424,20 +457,16 @@ def test_what_the_bound_costs_does_not_depend_on_how_many_namespaces_hang() -> N
 
 def test_a_namespace_is_admitted_again_when_half_of_its_binds_have_landed() -> None:
     woken = list[bool]()
-
-    async def life(dispatcher: Dispatcher) -> None:
-        backlog = dispatcher.backlog
-        backlog.begun("a", MAX_UNDER_WAY + 1)
+    backlog = NamespaceBacklog(AllOf(Speed.SLOW), lambda: woken.append(True))
+    backlog.begun("a", MAX_UNDER_WAY + 1)
+    backlog.ended("a", 1)
+    assert (backlog.admits("a"), backlog.any_freed) == (False, False), "no job of it was held"
+    backlog.hold("a")
+    for _ in range(MAX_UNDER_WAY // 2 - 1):
         backlog.ended("a", 1)
-        assert (backlog.admits("a"), backlog.any_freed) == (False, False), "no job of it was held"
-        backlog.hold("a")
-        for _ in range(MAX_UNDER_WAY // 2 - 1):
-            backlog.ended("a", 1)
-        assert (backlog.take_freed(), backlog.headroom("a"), woken) == ([], 0, [])
-        backlog.ended("a", 1)
-        assert (backlog.any_freed, backlog.headroom("a"), woken) == (True, MAX_UNDER_WAY // 2, [True])
-        assert (backlog.take_freed(), backlog.any_freed) == (["a"], False)
-        backlog.hold("a")
-        assert backlog.take_freed() == ["a"], "others of it are left, and may be tried"
-
-    lives(PodServer(), life, SendChecks(wake=lambda: woken.append(True)))
+    assert (backlog.take_freed(), backlog.headroom("a"), woken) == ([], 0, [])
+    backlog.ended("a", 1)
+    assert (backlog.any_freed, backlog.headroom("a"), woken) == (True, MAX_UNDER_WAY // 2, [True])
+    assert (backlog.take_freed(), backlog.any_freed) == (["a"], False)
+    backlog.hold("a")
+    assert backlog.take_freed() == ["a"], "others of it are left, and may be tried"

@@ -7,13 +7,15 @@ binds are answered. The bounds are there for memory, a few kilobytes for each bi
 | namespaces of speed | binds under way                                                                           |
 |---------------------|-------------------------------------------------------------------------------------------|
 | QUICK               | `max_under_way` together; beyond that no job is decided at all (`full`)                   |
-| UNKNOWN, SLOW       | `max_under_way` together; beyond that each namespace has an equal share                   |
+| UNKNOWN             | four times `max_under_way` together; beyond that no job is decided at all (`full`)        |
+| SLOW                | `max_under_way` together; beyond that each namespace has an equal share                   |
 | STUCK               | each namespace twice its slots: its jobs would keep capacity of nodes, and come to nothing |
 
-A quick namespace is never set aside: jobs of less priority would pass it and take the capacity that it needs. Their
-own webhooks, not other tenants, make namespaces slow or stuck, so others may pass these. A job that is admitted goes
-whole, however large it is. A namespace that reached its allowance is admitted again when half of that has a result, not
-for each bind.
+A quick or unknown namespace is never set aside: jobs of less priority would pass it and take the capacity that it
+needs. Their own webhooks, not other tenants, make namespaces slow or stuck, so others may pass these. Unknown
+namespaces that hang stop all decisions only with 65,536 binds, and only until a few of them are known as stuck. A job
+that is admitted goes whole, however large it is. A namespace that reached its allowance is admitted again when half of
+that has a result, not for each bind.
 """
 
 from collections import Counter
@@ -24,6 +26,7 @@ from kubenexus.client.fair_queue import FairQueue
 from kubenexus.client.namespace_calls import Speed
 
 MAX_UNDER_WAY: Final = 16_384  # binds, of all namespaces that are answered
+UNKNOWN_FACTOR: Final = 4  # times `max_under_way`, binds of all namespaces that were never answered
 FEW_BINDS: Final = 8  # binds that each namespace may have under way, however many namespaces have some
 AHEAD: Final = 2  # times its slots, of a namespace whose binds hang or fail
 
@@ -33,8 +36,7 @@ UNANSWERED = (
 )
 FAILING = "few binds of this namespace are tried at a time, since earlier ones failed: "
 
-QUICK, UNPROVEN, STUCK = "quick", "unproven", "stuck"
-_POOLS: Final = {Speed.QUICK: QUICK, Speed.UNKNOWN: UNPROVEN, Speed.SLOW: UNPROVEN, Speed.STUCK: STUCK}
+_NOT_SET_ASIDE: Final = (Speed.QUICK, Speed.UNKNOWN)
 
 
 class NamespaceBacklog:
@@ -43,16 +45,16 @@ class NamespaceBacklog:
     def __init__(self, slots: FairQueue[Any], wake: Callable[[], None], most: int = MAX_UNDER_WAY) -> None:
         self._slots, self._wake, self.max_under_way = slots, wake, most
         self._binds: Counter[str] = Counter()
-        self._pools: dict[str, str] = {}  # by namespace with binds: where these are counted
-        self._pool_binds: Counter[str] = Counter()
-        self._pool_sizes: Counter[str] = Counter()  # namespaces
+        self._pools: dict[str, Speed] = {}  # by namespace with binds: where these are counted
+        self._pool_binds: Counter[Speed] = Counter()
+        self._pool_sizes: Counter[Speed] = Counter()  # namespaces
         self._held: set[str] = set()  # namespaces with jobs that were not admitted
         self._freed: set[str] = set()  # of these, those that may be tried again
 
     @property
     def full(self) -> bool:
         """Whether no job may be decided until some binds have a result. `wake` is called then."""
-        return self._pool_binds[QUICK] >= self.max_under_way
+        return any(self._unused(speed) <= 0 for speed in _NOT_SET_ASIDE)
 
     def begun(self, namespace: str, binds: int) -> None:
         self._count(namespace, binds)
@@ -75,7 +77,7 @@ class NamespaceBacklog:
 
     def headroom(self, namespace: str) -> int:
         """How many jobs of a namespace that was not admitted may be tried now."""
-        if self._slots.speed(namespace) is Speed.QUICK:
+        if self._slots.speed(namespace) in _NOT_SET_ASIDE:
             return self.max_under_way  # `full` is the bound
         allowance, binds = self._allowance(namespace), self._binds[namespace]
         return allowance - binds if binds <= allowance // 2 else 0
@@ -109,12 +111,16 @@ class NamespaceBacklog:
     def _allowance(self, namespace: str) -> int:
         if self._slots.stuck(namespace):
             return AHEAD * self._slots.share(namespace)
-        pool, binds = _POOLS[self._slots.speed(namespace)], self._binds[namespace]
-        unused = self.max_under_way - self._pool_binds[pool]
-        if pool == QUICK:
+        speed, binds = self._slots.speed(namespace), self._binds[namespace]
+        unused = self._unused(speed)
+        if speed in _NOT_SET_ASIDE:
             return binds + max(0, unused)
-        others = self._pool_sizes[pool] - (self._pools.get(namespace) == pool)
+        others = self._pool_sizes[speed] - (self._pools.get(namespace) is speed)
         return max(FEW_BINDS, self.max_under_way // (others + 1), binds + unused)
+
+    def _unused(self, speed: Speed) -> int:
+        factor = UNKNOWN_FACTOR if speed is Speed.UNKNOWN else 1
+        return factor * self.max_under_way - self._pool_binds[speed]
 
     def speed_changed(self, namespace: str) -> None:
         """Counts the binds of a namespace where they belong by its speed now."""
@@ -130,7 +136,7 @@ class NamespaceBacklog:
             self._pool_sizes[old] -= 1
         after = before + binds
         if after:
-            pool = self._pools[namespace] = _POOLS[self._slots.speed(namespace)]
+            pool = self._pools[namespace] = self._slots.speed(namespace)
             self._binds[namespace] = after
             self._pool_binds[pool] += after
             self._pool_sizes[pool] += 1
