@@ -22,7 +22,7 @@ from kubenexus.bind.backlog import (
 from kubenexus.bind.dispatcher import LIMIT, Dispatcher
 from kubenexus.bind.job_progress import SendChecks
 from kubenexus.client.calls import ApiError, Call, NoConnection, Uncertain
-from kubenexus.client.fair_queue import FIRST_CALLS, LATE_SECONDS, FairQueue
+from kubenexus.client.fair_queue import LATE_SECONDS, TRIAL_SECONDS, FairQueue
 from kubenexus.client.namespace_calls import Speed
 from kubenexus.sim.virtual.loop import run
 from kubenexus.testing.builders import a_pod
@@ -134,8 +134,8 @@ def test_a_namespace_whose_binds_hang_holds_a_few_slots_and_is_decided_no_furthe
         waiting = list(evil)
         loop_over(dispatcher, waiting)
         assert (waiting, held(dispatcher, evil[-1])) == ([], ""), "they are only many"
-        await elapse(0.5)
-        assert server.now["evil"] == FIRST_CALLS
+        await elapse(TRIAL_SECONDS / 2)
+        assert server.now["evil"] == 1, "its trial"
         await elapse(LATE_SECONDS)
         assert (held(dispatcher, evil[-1]), dispatcher.calm) == (UNANSWERED, True), "others' notes are written"
         assert dispatcher.backlog.admits("good")

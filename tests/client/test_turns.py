@@ -90,7 +90,7 @@ def test_a_call_whose_time_ends_after_a_429_ends_with_that_429(in_line: bool) ->
     async def life() -> None:
         async def late(seconds: float) -> None:
             if in_line:
-                client._slots = FairSlots(1)
+                client._slots = FairSlots(1, trials=False)
                 await client._slots.acquire("other")
             else:
                 await elapse(seconds + TIMEOUT)
@@ -122,7 +122,7 @@ def test_a_call_that_waited_for_a_slot_until_its_deadline_says_nothing_about_the
 
         client, loop = a_client(), asyncio.get_running_loop()
         client._pool = ConnectionPool(dial, size=1)
-        client._slots = FairSlots(1)
+        client._slots = FairSlots(1, trials=False)
         slot = await client._slots.acquire("other")
         loop.call_later(waited, client._slots.release, slot)
         with pytest.raises(Unreachable) as caught:

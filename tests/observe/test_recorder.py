@@ -10,6 +10,7 @@ import pytest
 
 from kubenexus.base.clock import VirtualClock
 from kubenexus.client.calls import ApiError, Call, Uncertain, Unreachable
+from kubenexus.client.fair_queue import TRIAL_TIMEOUT
 from kubenexus.observe.events import failed_scheduling, scheduled
 from kubenexus.observe.recorder import EventRecorder, RecorderLimits
 from kubenexus.sim.virtual import loop
@@ -191,7 +192,7 @@ def test_events_wait_until_there_is_room() -> None:
     shut = False
     desk.run(room)
     assert len(desk.api.calls) == 1
-    assert desk.api.timeouts == {5.0}
+    assert desk.api.timeouts == {TRIAL_TIMEOUT}
 
 
 def test_when_the_queue_is_full_the_oldest_gives_way_and_is_counted() -> None:

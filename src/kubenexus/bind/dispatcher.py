@@ -44,7 +44,7 @@ from kubenexus.bind.job_progress import NO_CHECKS, JobProgress, SendChecks
 from kubenexus.bind.prebind_waits import PreBindWaits
 from kubenexus.client.backoff import Backoff
 from kubenexus.client.calls import Api, ApiError, Call, NoConnection, Uncertain, Unreachable
-from kubenexus.client.fair_slots import FairSlots
+from kubenexus.client.fair_slots import FairSlots, Slot
 from kubenexus.client.kinds import PODS
 from kubenexus.client.verbs import get
 
@@ -239,11 +239,13 @@ class Dispatcher:
     async def _in_turn(self, pod_binding: PodBinding, progress: JobProgress) -> BindResult:
         """Waits for a slot and sends the bind. `_begin` has counted it before."""
         try:
-            slot = await self._slots.acquire(pod_binding.pod.metadata.namespace)
+            slot, answered = await self._slots.acquire(pod_binding.pod.metadata.namespace), False
             try:
-                return await self._send(pod_binding, progress)
+                result = await self._send(pod_binding, progress, slot)
+                answered = result.status not in (BindStatus.UNKNOWN, BindStatus.NOT_SENT)
+                return result
             finally:
-                self._slots.release(slot)
+                self._slots.release(slot, answered=answered)
         finally:
             self._answered()
 
@@ -296,14 +298,14 @@ class Dispatcher:
             self._checks.problem("checking a bind", error)
             return _described(error)
 
-    async def _send(self, pod_binding: PodBinding, progress: JobProgress) -> BindResult:
+    async def _send(self, pod_binding: PodBinding, progress: JobProgress, slot: Slot) -> BindResult:
         problem = self._why_not(pod_binding, progress)
         if problem:
             return BindResult(BindStatus.NOT_SENT, problem)
         progress.sent(pod_binding)
         try:
             # Read last: a process that was stopped since the guard was checked has no time left, and sends nothing.
-            await self._ask(pod_binding.call, self._guard.write_timeout)
+            await self._ask(pod_binding.call, slot.timeout(self._guard.write_timeout))
         except (ApiError, Unreachable, Uncertain) as error:
             if isinstance(error, Unreachable) and not isinstance(error, NoConnection):
                 self._take_a_rest()

@@ -11,7 +11,7 @@ grouped by how their calls are answered. Slots are shared first among these grou
 | speed   | calls of the namespace                                 | slots of the group                             |
 |---------|--------------------------------------------------------|------------------------------------------------|
 | QUICK   | are answered within `SLOW_AVERAGE` on average          | all; an eighth of them is kept for this group  |
-| UNKNOWN | have never been answered                               | half                                           |
+| UNKNOWN | have never been answered                               | as many as `limit`, beside all others          |
 | SLOW    | take longer on average                                 | all but that eighth                            |
 | STUCK   | fail, or were not answered within `LATE_SECONDS`       | `slow`, half unless the caller passes a number |
 
@@ -20,20 +20,23 @@ has a part of the slots, and none stays idle that a group may use. Within a grou
 each call moves its namespace back by the average time of the namespace's calls (start-time fair queueing). Otherwise 63
 namespaces whose webhooks take 0.24 s would leave a 64th one four calls a second.
 
-If more UNKNOWN namespaces wait than the group has slots, every second slot goes to the namespace that came last. Of
-thousands that hang about 25 can be tried in a second, and one that answers must not wait for all of them.
+An UNKNOWN namespace has one call in flight, its trial. A trial that is not answered within `TRIAL_SECONDS` makes its
+namespace STUCK, and the caller ends it after `CallInFlight.timeout`. Trials do not count against `limit`. The next is
+of a namespace chosen at random: in any order a tenant could add namespaces that hang before or behind another's. With
+64 slots 256 namespaces that hang are found out in a second, with 8 slots 32.
 
-A namespace begins with `FIRST_CALLS` calls in flight and may have one more for each call that is answered in time. A
-webhook that hangs holds a few slots until that is known; one that answers has all slots after four rounds. Calls
-outside of all namespaces pass no webhook of a tenant; they are QUICK and may use all slots from the beginning.
+After its trial a namespace may have `FIRST_CALLS` calls in flight, and one more for each call that is answered in time.
+A webhook that answers has all slots after five rounds. Calls outside of all namespaces pass no webhook of a tenant;
+they are QUICK and may use all slots from the beginning.
 
 STUCK namespaces have equal shares of the slots of their group. A namespace of which many calls fail (`failed`,
 `passed`) has one slot: a webhook that answers at once with an error causes four binds and four GETs of each pod. Calls
 that were sent before their namespace was known to hang and exceed `slow` no longer count against `limit`. Calls in
 flight never exceed twice the limit.
 
-A namespace stops being SLOW when its average is short again. A STUCK one also needs all its calls answered, as many as
-`limit` in a row answered in time, and no failures left. Both end after a minute without late, slow or failed calls.
+A namespace stops being SLOW when its average is short again. It stops being STUCK when all its calls are answered, as
+many as `limit` in a row in time (`FIRST_CALLS` after a trial), and no failures are left. Both end after a minute
+without late, slow or failed calls.
 """
 
 import asyncio
@@ -41,6 +44,7 @@ import heapq
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from itertools import chain, count
+from random import Random
 from typing import Final, Generic, TypeVar
 
 from kubenexus.client.namespace_calls import NamespaceCalls, Speed, SpeedGroup
@@ -50,7 +54,11 @@ T = TypeVar("T")
 LATE_SECONDS: Final = 1.0  # seconds without an answer that make a namespace stuck; binds are answered within 0.1 s
 SLOW_SECONDS: Final = 60.0  # seconds after its last late call for which a namespace stays slow without answers in time
 STALLED_SECONDS: Final = 30.0  # seconds without a call of a namespace going through, before that is reported
-FIRST_CALLS: Final = 4  # calls of a namespace in flight before the first was answered
+FIRST_CALLS: Final = 4  # calls of a namespace in flight after the first was answered
+TRIAL_SECONDS: Final = 0.25  # seconds without an answer to its first call that make a namespace stuck
+TRIAL_TIMEOUT: Final = (
+    0.3  # seconds after which the caller ends that call; more, so that its namespace is stuck by then
+)
 SLOW_AVERAGE: Final = 0.05  # seconds that the calls of a quick namespace may take on average
 HELD_AVERAGE: Final = 0.25  # seconds on average from which on a namespace waits for its webhooks, not for the server
 FAILING_CALLS: Final = (
@@ -66,17 +74,25 @@ _UNREAD: Final = 0.25  # seconds that the event loop then has to read these answ
 
 
 class CallInFlight(Generic[T]):
-    """A call that was begun. `late` is True once the call has not been answered in time."""
+    """A call that was begun. `late` is True once the call has not been answered in time. `trial`: its namespace was
+    never answered. `begun`: when the client's rate limit lets it pass; `delay`: seconds until then."""
 
-    __slots__ = ("due", "item", "key", "late", "namespace")
+    __slots__ = ("begun", "delay", "due", "item", "key", "late", "namespace", "trial")
 
-    def __init__(self, namespace: str, key: Hashable, item: T, due: float) -> None:
-        self.namespace, self.key, self.item, self.due, self.late = namespace, key, item, due, False
+    def __init__(self, namespace: str, key: Hashable, item: T, now: float, delay: float, *, trial: bool) -> None:
+        self.namespace, self.key, self.item, self.late, self.trial = namespace, key, item, False, trial
+        self.begun, self.delay = now + delay, delay
+        self.due = self.begun + (TRIAL_SECONDS if trial else LATE_SECONDS)
+
+    def timeout(self, seconds: float) -> float:
+        """Returns how long the caller lets the call take: `seconds`, less for a trial."""
+        return min(seconds, TRIAL_TIMEOUT + self.delay) if self.trial else seconds
 
 
 class FairQueue(Generic[T]):
-    """`first`: how many calls of a namespace may be in flight before one was answered. `delay`: seconds for which the
-    client's rate limit holds back a call that begins now; they do not count as waiting for an answer.
+    """`first`: how many calls of a namespace may be in flight once one was answered. `trials`: whether it has only one
+    until then. `delay`: seconds for which the client's rate limit holds back a call that begins now; they do not count
+    as waiting for an answer.
 
     `changed` is called when `next` may have a call; `speed_changed` with a namespace whose speed has changed; `stalled`
     for each namespace of which no call has gone through for `STALLED_SECONDS`, again and again, with the number of its
@@ -88,20 +104,23 @@ class FairQueue(Generic[T]):
         *,
         slow: int = 0,
         first: int = FIRST_CALLS,
+        trials: bool = True,
         delay: Callable[[], float] = lambda: 0.0,
         changed: Callable[[], None] = lambda: None,
         speed_changed: Callable[[str], None] = lambda namespace: None,
         stalled: Callable[[str, int], None] = lambda namespace, count: None,
     ) -> None:
         self._limit, self._slow_limit, self._first = limit, slow or max(1, limit // 2), min(first, limit)
-        # With few slots a namespace could not even begin with its first calls.
-        self._unknown_limit = limit if limit <= 4 * self._first else limit // 2
+        self._trials = trials
         self._reserve = limit // 8
         self._delay, self._stalled = delay, stalled
         self._changed = changed
         self._speed_changed = speed_changed
         self._lines: dict[str, NamespaceCalls[T]] = {}
         self._groups: dict[Speed, SpeedGroup[T]] = {speed: SpeedGroup(speed.value) for speed in Speed}
+        if trials:
+            self._groups[Speed.UNKNOWN].rng = Random(limit)
+        self._unknown = self._groups[Speed.UNKNOWN]
         self._quick, self._stuck = self._groups[Speed.QUICK], self._groups[Speed.STUCK]
         self._numbers = count(1)
         self._averages: OrderedDict[str, float] = OrderedDict()  # of quick namespaces without calls
@@ -109,6 +128,7 @@ class FairQueue(Generic[T]):
         self._count = 0  # waiting or resting
         self._late = self._held = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._swept_at = float("-inf")
 
     def __len__(self) -> int:
         """How many calls wait or rest."""
@@ -215,27 +235,24 @@ class FairQueue(Generic[T]):
 
     def next(self) -> CallInFlight[T] | None:
         """Returns the next call that may be sent now, if any. From then on the call is in flight."""
-        uncounted = max(0, self._late - self._slow_limit)
-        free = min(self._limit + uncounted, 2 * self._limit) - len(self._calls)
-        if free <= 0:
-            return None
-        chosen = self._next_namespace(reserved=free + self._quick.flights <= self._reserve)
+        chosen = self._next_namespace() if len(self._calls) < 2 * self._limit else None
         if chosen is None:
             return None
         namespace, calls = chosen
+        trial = self._trials and calls.speed is Speed.UNKNOWN
         key, item = calls.waiting.popitem(last=False)
         self._count -= 1
         loop = asyncio.get_running_loop()
-        call = CallInFlight(namespace, key, item, loop.time() + LATE_SECONDS + self._delay())
+        call = CallInFlight(namespace, key, item, loop.time(), self._delay(), trial=trial)
         calls.flights += 1
         self._calls.add(call)
         self._recount(namespace, calls)
-        if self._timer is None:
-            self._timer = loop.call_at(call.due, self._look)
+        self._look_at(call.due)
         return call
 
     def done(self, call: CallInFlight[T], *, through: bool = True, sent: bool = True) -> None:
-        """Ends a call. `through`: it needs not be sent again. `sent`: its time counts for the average."""
+        """Ends a call. `through`: it needs not be sent again. `sent`: it was answered, and its time counts for the
+        average."""
         calls = self._lines[call.namespace]
         self._calls.remove(call)
         calls.flights -= 1
@@ -246,13 +263,13 @@ class FairQueue(Generic[T]):
         self._tidy(call.namespace, calls)
         self._changed()
 
-    def postpone(self, call: CallInFlight[T], seconds: float) -> None:
+    def postpone(self, call: CallInFlight[T], seconds: float, *, sent: bool = True) -> None:
         """Ends a call that has to be sent again, but not before so many seconds. It holds no slot meanwhile."""
         calls, loop = self._lines[call.namespace], asyncio.get_running_loop()
         timer = loop.call_later(seconds, self.put, call.namespace, call.key, call.item)
         calls.resting[call.key] = timer, call.item
         self._count += 1
-        self.done(call, through=False)
+        self.done(call, through=False, sent=sent)
 
     def failed(self, namespace: str, why: str) -> None:
         """Records that a call of this namespace was answered with an error, or came to nothing."""
@@ -277,17 +294,22 @@ class FairQueue(Generic[T]):
 
     # --- which is next --------------------------------------------------------------------------------------------
 
-    def _next_namespace(self, *, reserved: bool) -> tuple[str, NamespaceCalls[T]] | None:
-        """Returns the namespace of the next call. `reserved`: the slots that are left are for quick namespaces."""
+    def _next_namespace(self) -> tuple[str, NamespaceCalls[T]] | None:
+        """Returns the namespace of the next call."""
+        uncounted = max(0, self._late - self._slow_limit) + (self._unknown.flights if self._trials else 0)
+        total = 2 * self._limit - len(self._calls)
+        free = min(total, self._limit + uncounted - len(self._calls))
         groups = [(speed, group) for speed, group in self._groups.items() if group.turns]
         if len(groups) > 1:
             groups.sort(key=lambda each: each[1].flights / each[1].weight)
         for speed, group in groups:
-            full = speed is not Speed.QUICK and reserved
+            trial = self._trials and speed is Speed.UNKNOWN
+            slots = total if trial else free
+            full = slots <= 0 or (speed is not Speed.QUICK and slots + self._quick.flights <= self._reserve)
             if speed is Speed.STUCK:
                 full = full or group.flights >= self._slow_limit
-            elif speed is Speed.UNKNOWN:
-                full = full or group.flights >= self._unknown_limit
+            elif trial:
+                full = full or group.flights >= self._limit
             chosen = None if full else self._take_turn(speed, group)
             if chosen is not None:
                 return chosen
@@ -297,7 +319,7 @@ class FairQueue(Generic[T]):
         """Takes the first entry of a group off its heap. Stuck namespaces that hold their share are passed over; there
         are no more of those than slots."""
         passed, chosen = [], None
-        while chosen is None and (entry := group.pop(self._unknown_limit)) is not None:
+        while chosen is None and (entry := group.pop()) is not None:
             tag, turn, namespace, calls = entry
             if calls.turn != turn:
                 continue
@@ -336,7 +358,7 @@ class FairQueue(Generic[T]):
         if now_waiting and not calls.turn and now_flights < calls.window:
             calls.turn = next(self._numbers)
             entry = max(calls.tag, group.virtual), calls.turn, namespace, calls
-            group.push(entry, first=speed is Speed.UNKNOWN and not now_flights)
+            group.push(entry)
         if speed is not old:
             self._speed_changed(namespace)
 
@@ -344,7 +366,8 @@ class FairQueue(Generic[T]):
         calls = self._lines.get(namespace)
         if calls is None:
             average = self._averages.pop(namespace, None) if namespace else 0.0
-            calls = NamespaceCalls(self._first if namespace else self._limit, average)
+            trial = self._trials and average is None
+            calls = NamespaceCalls(1 if trial else self._first if namespace else self._limit, average)
             self._lines[namespace] = calls
         return calls
 
@@ -356,14 +379,14 @@ class FairQueue(Generic[T]):
             return
         if not sent:
             return
+        calls.window = min(calls.window + 1, self._limit) if calls.answered else max(calls.window, self._first)
         calls.answered = True
-        calls.window = min(calls.window + 1, self._limit)
+        calls.doubt = max(0, calls.doubt - 1)
         if now <= call.due:  # else the event loop was blocked, and its time says nothing about the server's
-            calls.average += (max(now - call.due + LATE_SECONDS, 0.0) - calls.average) / _AVERAGED
+            calls.average += (max(now - call.begun, 0.0) - calls.average) / _AVERAGED
         if calls.average > SLOW_AVERAGE:
             calls.slow, calls.slow_until = True, now + SLOW_SECONDS
         elif calls.slow:
-            calls.doubt -= 1
             calls.slow = calls.doubt > 0 or calls.late > 0 or calls.failing
 
     def _tidy(self, namespace: str, calls: NamespaceCalls[T]) -> None:
@@ -379,27 +402,36 @@ class FairQueue(Generic[T]):
     # --- late calls -----------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Runs once a second while a call is in flight, or a namespace is slow. No call is late as long as this timer
-        itself is: answers may lie unread since the event loop was blocked."""
+        """Runs when a call is due, and once a second while a namespace has calls or is slow. No call is late as long as
+        this timer itself is: answers may lie unread since the event loop was blocked."""
         loop, timer = asyncio.get_running_loop(), self._timer
         now = loop.time()
         blocked = timer is not None and now > timer.when() + _PAUSED
         for call in () if blocked else self._calls:
             if not call.late and call.due <= now + _EARLY:
                 self._is_late(call, now)
-        self._forgive(now)
-        self._report(now)
+        if now >= self._swept_at + LATE_SECONDS - _EARLY:  # not for each trial: there may be thousands of namespaces
+            self._swept_at = now
+            self._forgive(now)
+            self._report(now)
         due = min((call.due for call in self._calls if not call.late), default=now + LATE_SECONDS)
         at = now + _UNREAD if blocked else min(due, now + LATE_SECONDS)
         self._timer = loop.call_at(at, self._look) if self._lines else None
         self._changed()
+
+    def _look_at(self, due: float) -> None:
+        if self._timer is None or self._timer.when() > due:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = asyncio.get_running_loop().call_at(due, self._look)
 
     def _is_late(self, call: CallInFlight[T], now: float) -> None:
         calls = self._lines[call.namespace]
         call.late = True
         self._late += 1
         calls.late += 1
-        calls.doubt = calls.window = self._limit  # from now on its share is the bound
+        calls.doubt = max(calls.doubt, min(FIRST_CALLS, self._limit) if call.trial else self._limit)
+        calls.window = self._limit  # from now on its share is the bound
         calls.slow, calls.slow_until = True, now + SLOW_SECONDS
         self._recount(call.namespace, calls)
 
@@ -408,6 +440,7 @@ class FairQueue(Generic[T]):
             if not calls.late and calls.slow_until <= now and (calls.failures or calls.slow):
                 if calls.slow:  # a quick namespace stays QUICK: its few failures say nothing about its webhooks
                     calls.average, calls.doubt, calls.answered = 0.0, 0, not namespace
+                    calls.window = 1 if self._trials and namespace else calls.window
                 calls.slow = calls.failing = False
                 calls.failures = 0
                 self._recount(namespace, calls)

@@ -14,13 +14,14 @@ class FairSlots:
         limit: int,
         *,
         first: int = FIRST_CALLS,
+        trials: bool = True,
         delay: Callable[[], float] = lambda: 0.0,
         changed: Callable[[], None] = lambda: None,
         speed_changed: Callable[[str], None] = lambda namespace: None,
     ) -> None:
         self._changed, self._serving = changed, False
         self.queue = FairQueue[asyncio.Future["Slot"]](
-            limit, first=first, delay=delay, changed=self._serve, speed_changed=speed_changed
+            limit, first=first, trials=trials, delay=delay, changed=self._serve, speed_changed=speed_changed
         )
 
     async def acquire(self, namespace: str) -> "Slot":
@@ -35,8 +36,8 @@ class FairSlots:
                 self.queue.remove(namespace, waiter)
             raise
 
-    def release(self, slot: "Slot") -> None:
-        self.queue.done(slot)
+    def release(self, slot: "Slot", *, answered: bool = True) -> None:
+        self.queue.done(slot, sent=answered)
 
     def _serve(self) -> None:
         """Hands free slots to coroutines that wait. Not recursively: a thousand calls may have been cancelled at once,

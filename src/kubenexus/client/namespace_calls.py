@@ -5,6 +5,7 @@ import enum
 import heapq
 from collections import OrderedDict
 from collections.abc import Hashable
+from random import Random
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -85,39 +86,39 @@ Turn = tuple[float, int, str, NamespaceCalls[T]]
 class SpeedGroup(Generic[T]):
     """All namespaces of one speed. `active`: how many of them have calls in flight or waiting. `virtual`: the virtual
     time, in slot-seconds. `turns`: a heap of tag, turn and namespace, at most one valid entry of each namespace;
-    entries with another turn than the namespace's are of no effect. `newest`: the same entries, of namespaces that wait
-    for their first call, the newest last."""
+    entries with another turn than the namespace's are of no effect. `rng`: chooses the next entry at random."""
 
-    __slots__ = ("_last_first", "active", "flights", "newest", "turns", "virtual", "waiting", "weight")
+    __slots__ = ("active", "flights", "rng", "turns", "virtual", "waiting", "weight")
 
     def __init__(self, weight: float) -> None:
         self.weight, self.virtual = weight, 0.0
         self.active = self.flights = self.waiting = 0
         self.turns: list[Turn[T]] = []
-        self.newest: list[Turn[T]] = []
-        self._last_first = False
+        self.rng: Random | None = None
 
     def add(self, flights: int, waiting: int) -> None:
         self.flights += flights
         self.waiting += waiting
 
-    def push(self, entry: "Turn[T]", *, first: bool) -> None:
-        """Adds a turn. `first`: of a namespace that has no call in flight and was never answered."""
+    def push(self, entry: "Turn[T]") -> None:
+        """Adds a turn."""
         if len(self.turns) > 2 * self.active + TURNS:  # namespaces that go to and fro leave entries behind
             valid = [each for each in self.turns if each[3].turn == each[1]]
             self.turns = [each for each in valid if each[3].waiting]
             for each in valid:
                 each[3].turn = each[1] if each[3].waiting else 0
             heapq.heapify(self.turns)
-            self.newest = [each for each in self.newest if each[3].turn == each[1]]
-        heapq.heappush(self.turns, entry)
-        if first:
-            self.newest.append(entry)
+        if self.rng is None:
+            heapq.heappush(self.turns, entry)
+        else:
+            self.turns.append(entry)
 
-    def pop(self, slots: int) -> "Turn[T] | None":
-        """Removes and returns the next entry, valid or not; None if there is none. Every second time it is the newest,
-        if more namespaces than `slots` wait for their first call."""
-        self._last_first = not self._last_first and len(self.newest) > slots
-        if self._last_first:
-            return self.newest.pop()
-        return heapq.heappop(self.turns) if self.turns else None
+    def pop(self) -> "Turn[T] | None":
+        """Removes and returns the next entry, valid or not; None if there is none."""
+        if not self.turns:
+            return None
+        if self.rng is None:
+            return heapq.heappop(self.turns)
+        at = self.rng.randrange(len(self.turns))
+        self.turns[at], self.turns[-1] = self.turns[-1], self.turns[at]
+        return self.turns.pop()

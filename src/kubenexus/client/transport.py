@@ -75,7 +75,7 @@ class ApiClient:
         self._rate_limiter = rate_limiter or RateLimiter(clock)
         self._dial = Dialer(access.address, self._context, limits or ResponseLimits())
         # Callers begin with few calls for each namespace. To do the same here would delay binds once more.
-        self._slots = FairSlots(connections, first=connections, delay=lambda: self._rate_limiter.delay)
+        self._slots = FairSlots(connections, first=connections, trials=False, delay=lambda: self._rate_limiter.delay)
         self._pool = ConnectionPool(self._dial, size=2 * connections, idle=idle)
         self._streams: set[ResponseStream] = set()
         self._fields = _common_fields(access)
@@ -218,14 +218,15 @@ class ApiClient:
 
     async def _answered(self, call: Call, authorization: str, attempt: CallProgress) -> HttpResponse:
         attempt.in_line = True
-        slot = await self._slots.acquire(call.namespace)
+        slot, answer = await self._slots.acquire(call.namespace), None
         try:
             await self._token(call, attempt)
             # A server that is away is noticed by calls that had time to dial.
             attempt.in_line = attempt.left() < attempt.timeout * _DIAL_SHARE
-            return await self._exchanged(call, self._request(call, authorization), attempt)
+            answer = await self._exchanged(call, self._request(call, authorization), attempt)
+            return answer
         finally:
-            self._slots.release(slot)
+            self._slots.release(slot, answered=answer is not None)
 
     async def _exchanged(self, call: Call, request: bytes, attempt: CallProgress) -> HttpResponse:
         for trial in range(_STALE):

@@ -152,25 +152,26 @@ class EventRecorder:
         series = call.item
         series.tries += 1
         try:
-            problem = await self._sent(series, api)
+            timeout = self.limits.timeout  # all of it for the last try
+            problem = await self._sent(series, api, call.timeout(timeout) if series.tries < tries else timeout)
         except asyncio.CancelledError:  # at the end of the process: `drain` is to send it once more
             self._queue.put(call.namespace, series, series)
-            self._queue.done(call, through=False)
+            self._queue.done(call, through=False, sent=False)
             raise
         if problem == UNREACHABLE and series.tries < tries:
-            self._queue.postpone(call, self.limits.pause * (1 + 0.25 * self._rng.random()))
+            self._queue.postpone(call, self.limits.pause * (1 + 0.25 * self._rng.random()), sent=False)
             return
-        self._queue.done(call, through=not problem)
+        self._queue.done(call, through=not problem, sent=problem not in (UNREACHABLE, "broken"))
         series.tries = 0
         if problem:
             self._give_up(series, problem)
         else:
             self._told(series)
 
-    async def _sent(self, series: EventSeries, api: Api) -> str:
+    async def _sent(self, series: EventSeries, api: Api, timeout: float) -> str:
         """Sends the series. Returns why that failed, or "" if it did not."""
         try:
-            await series.send(api, self._clock, self.limits.timeout)
+            await series.send(api, self._clock, timeout)
         except (Unreachable, Uncertain):
             return UNREACHABLE
         except ApiError as error:

@@ -122,7 +122,7 @@ class StatusPatcher(Generic[Noted]):
         """Tries once to send. The patch is then written, dropped as no longer true, resting, or given up."""
         patch, uid = call.item, call.item.noted.metadata.uid
         try:
-            problem = await self._send(patch.call) if self._still(patch.noted) else ""
+            problem, answered = await self._send(call) if self._still(patch.noted) else ("", False)
         finally:
             self._on_the_way.pop(uid).set()
         newer = self._following.pop(uid, None)
@@ -131,29 +131,29 @@ class StatusPatcher(Generic[Noted]):
         latest = self._latest.get(uid) is patch  # else a newer patch follows, or `cancel` dropped this one
         if latest and problem and patch.refused < len(PAUSES):
             patch.refused += 1
-            self._queue.postpone(call, PAUSES[patch.refused - 1])
+            self._queue.postpone(call, PAUSES[patch.refused - 1], sent=answered)
             return
-        self._queue.done(call, through=not problem)
+        self._queue.done(call, through=not problem, sent=answered)
         if latest:
             del self._latest[uid]
             if problem:
                 self._failed(patch.noted, problem)
 
-    async def _send(self, call: Call) -> str:
-        """Sends the call. Returns what went wrong, "" if nothing did.
+    async def _send(self, call: CallInFlight[PendingPatch[Noted]]) -> tuple[str, bool]:
+        """Sends the call. Returns what went wrong, "" if nothing did, and whether the server answered.
 
         Without leadership the patch fails and rests rather than being dropped: this process may lead again in a moment,
         and the patch would not be submitted again.
         """
         if not self._guard.may_write():
-            return "this process does not lead any more"
+            return "this process does not lead any more", False
         try:
-            await self._api.send(call, timeout=self._guard.write_timeout)
+            await self._api.send(call.item.call, timeout=call.timeout(self._guard.write_timeout))
         except ApiError as error:
             # The object was deleted, or another object has its name. The patch is then of no use.
-            return "" if error.code in (404, 422) else str(error)
+            return "" if error.code in (404, 422) else str(error), True
         except (Unreachable, Uncertain) as error:
-            return str(error)
+            return str(error), False
         except Exception as error:  # a defect here or in the client costs one patch and not the process
-            return f"{type(error).__name__}: {error}"
-        return ""
+            return f"{type(error).__name__}: {error}", False
+        return "", True
