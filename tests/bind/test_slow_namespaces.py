@@ -329,6 +329,24 @@ def test_namespaces_with_slow_webhooks_do_not_delay_the_binds_of_another(
     lives(server, life)
 
 
+def test_a_first_bind_is_sent_soon_while_newer_namespaces_that_hang_keep_coming() -> None:
+    evil = [a_pod("e", namespace=f"evil{k}") for k in range(700)]
+    server = ManyWebhooks(*evil, *pods_of("good", 1), slowness=None)
+
+    async def life(dispatcher: Dispatcher) -> None:
+        for pod in evil[:500]:
+            dispatcher.submit(committed(pod))
+        await elapse(0.5)
+        (good,) = pods_of("good", 1)
+        dispatcher.submit(committed(good))
+        for pod in evil[500:650]:  # thirty in a second
+            dispatcher.submit(committed(pod))
+            await elapse(1 / 30)
+        assert server.pods[good.key].spec.node_name
+
+    lives(server, life)
+
+
 def test_less_urgent_calls_go_out_at_a_least_rate_while_binds_wait_for_minutes() -> None:
     """Namespaces just not slow, so that their binds count as waiting."""
     evil = [a_pod(f"e{k}-{i}", namespace=f"evil{k}") for i in range(120) for k in range(60)]
