@@ -400,7 +400,7 @@ def test_while_some_are_missing_the_rest_of_the_gang_is_asked_for_beside_those_t
     async def life(fixture: SchedulerFixture) -> None:
         fixture.nodes(a_node("n", cpu=8))
         fixture.pods(*gang("llama", 4, cpu=1))
-        fixture.server.script.extend([FORBIDDEN, FORBIDDEN])
+        fixture.server.script.extend([None, FORBIDDEN, FORBIDDEN])  # the first bind of a namespace goes alone
         fixture.scheduler.loop.run_burst()
         fixture.nodes(a_node("n", cpu=8, cordoned=True))  # what comes back finds no room
         await fixture.work()

@@ -20,7 +20,7 @@ RACK = "topology.kubernetes.io/rack"
 # File: for each gang the members it has, how many must start, and within what; "" are pods that go by themselves.
 EXPECTED = {
     "job": {"default/llama": (8, 8, "")},
-    "rack": {"default/llama": (8, 8, "rack")},
+    "rack": {"default/llama-rack": (8, 8, "rack")},
     "elastic": {"default/sweep": (8, 4, "")},
     "pytorchjob": {"default/bert": (4, 4, "")},
     "mpijob": {"default/cfd": (3, 3, "clique")},
