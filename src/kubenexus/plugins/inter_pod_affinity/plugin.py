@@ -235,7 +235,7 @@ class _OtherTerms(NamedTuple):
     wishes: list[WeightedTerm]
 
 
-_NOBODY = _OtherTerms([], [], [])
+_NO_TERMS = _OtherTerms([], [], [])
 
 
 # Rows refused by the pod's required affinity, by its required anti-affinity, and by that of existing pods. None where
@@ -253,7 +253,7 @@ class _Affinity:
         signed: tuple[str, Sequence[Any], SelectorValues] = pod.signed.get("InterPodAffinity") or ("", (), ())
         self._namespace, itself, self._said = signed
         self._hard_weight = hard_weight
-        self._others: tuple[int, _OtherTerms] = (-1, _NOBODY)
+        self._others: tuple[int, _OtherTerms] = (-1, _NO_TERMS)
         self.refusals: tuple[Hashable, _Refusals] = (None, (None, None, None))  # with the stamp for which they hold
         self._wishes: tuple[Any, tuple[tuple[WeightedTerm, ...], AffinityScores | None]] = (None, ((), None))
         terms = affinity_terms(pod.pod, self._namespace)  # `pod.pod` has no namespace
