@@ -48,6 +48,15 @@ REPLICAS = define_key(
     meaning="Into how many shares each GPU is divided by time slicing; 0 or 1 means whole.",
 )
 
+SHARING_STRATEGY = define_key(
+    "nvidia.com/gpu.sharing-strategy",
+    on="Node",
+    values=OneOf(("none", "time-slicing", "mps")),
+    default="none",
+    kind=KeyKind.LABEL,
+    meaning="How the device plugin shares the node's GPUs among pods.",
+)
+
 CLIQUE = define_key(
     "nvidia.com/gpu.clique",
     on="Node",

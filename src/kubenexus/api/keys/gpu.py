@@ -1,7 +1,7 @@
 """Keys of GPUs: on nodes (set by hand, by GPU or Node Feature Discovery), and the requests of pods."""
 
 from kubenexus.api.keys.entry import KeyKind, Spelling, define_key, section
-from kubenexus.api.keys.lists import Price, line_rate, parameter_count
+from kubenexus.api.keys.lists import IndexGroups, Price, Thousandths, line_rate, parameter_count
 from kubenexus.api.keys.values import Bool, Int, OneOf, QuantityValue, Text
 
 # NVLink, perhaps with a switch: used if nothing else is set, and no conflict with `nvswitch`.
@@ -55,6 +55,63 @@ MIN_NVLINK_BANDWIDTH = define_key(
     default=None,
     kind=KeyKind.ANNOTATION,
     meaning="The least NVLink bandwidth between the pod's GPUs.",
+)
+
+FRACTION = define_key(
+    "scheduling.kubenexus.io/gpu-fraction",
+    on="Pod",
+    values=Thousandths(),
+    default=None,
+    kind=KeyKind.ANNOTATION,
+    meaning="The part of each of its GPUs that the pod takes, on a node that shares its GPUs. Of one GPU, if it asks "
+    "for none by number.",
+)
+
+SHARE_MEMORY = define_key(
+    "scheduling.kubenexus.io/gpu-memory",
+    on="Pod",
+    values=QuantityValue("bytes", "20Gi"),
+    default=None,
+    kind=KeyKind.ANNOTATION,
+    otherwise="the same part of the memory as of the GPU",
+    meaning="The memory that the pod takes of each of its GPUs, on a node that shares its GPUs.",
+)
+
+DEVICES = define_key(
+    "scheduling.kubenexus.io/devices",
+    on="Pod",
+    values=Text('[{"device":"gpu-3","share":500,"memory":"20Gi"}]'),
+    default=None,
+    kind=KeyKind.ANNOTATION,
+    meaning="Written with the bind: the devices that the pod was given, `share` in thousandths. After a restart the "
+    "scheduler reads from it which devices are taken.",
+)
+
+VISIBLE_DEVICES = define_key(
+    "scheduling.kubenexus.io/visible-devices",
+    on="Pod",
+    values=Text("3"),
+    default=None,
+    kind=KeyKind.ANNOTATION,
+    meaning="Written with the bind for a pod that shares a GPU: its UUID, or its number on the node, for "
+    "`NVIDIA_VISIBLE_DEVICES`.",
+)
+
+SHARED = define_key(
+    "gpu.kubenexus.io/shared",
+    on="Node",
+    values=Bool(),
+    default=None,
+    otherwise="true under time slicing and MPS",
+    meaning="Pods may take parts of the node's GPUs.",
+)
+
+ISLANDS = define_key(
+    "gpu.kubenexus.io/islands",
+    on="Node",
+    values=IndexGroups(),
+    default=None,
+    meaning="Which of the node's GPUs are joined by NVLink, where not all are.",
 )
 
 VRAM = define_key(

@@ -54,6 +54,51 @@ class CpuList(Value, frozen=True, gc=False):
         return f"CPU ids and ranges, e.g. `{self.example}` (`,` in an annotation, `_` or `.` in a label)"
 
 
+class IndexGroups(Value, frozen=True, gc=False):
+    """Groups of device numbers, `0-3_4-7`. In an annotation `;` may separate groups and `,` the members of one."""
+
+    example: str = "0-3_4-7"
+
+    _item: ClassVar[re.Pattern[str]] = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", re.ASCII)
+
+    def parse(self, text: str) -> tuple[tuple[int, ...], ...]:
+        groups = tuple(self._group(group) for group in re.split(r"[_;]", text.strip()))
+        members = [member for group in groups for member in group]
+        if len(set(members)) != len(members):
+            raise Malformed(f"must name each device once, not {quoted(text)}")
+        return groups
+
+    def _group(self, text: str) -> tuple[int, ...]:
+        members: list[int] = []
+        for item in re.split(r"[.,]", text):
+            match = self._item.fullmatch(item.strip())
+            if match is None or int(match[1]) > int(match[2] or match[1]):
+                raise Malformed(f"must be groups of device numbers such as {self.example}, not {quoted(text)}")
+            members += range(int(match[1]), int(match[2] or match[1]) + 1)
+        return tuple(members)
+
+    def describe(self) -> str:
+        return f"groups of device numbers, e.g. `{self.example}` (`0.2_1.3` where they are not in a row)"
+
+
+class Thousandths(Value, frozen=True, gc=False):
+    """A part of one, above 0 and up to 1, with at most three decimals; as thousandths."""
+
+    example: str = "0.5"
+
+    _shape: ClassVar[re.Pattern[str]] = re.compile(r"(?:0?\.[0-9]{1,3}|0|1(?:\.0{1,3})?)", re.ASCII)
+
+    def parse(self, text: str) -> int:
+        match = self._shape.fullmatch(text.strip())
+        parts = int(Fraction(text.strip()) * 1000) if match is not None else 0
+        if not parts:
+            raise Malformed(f"must be above 0 and at most 1, with up to three decimals, not {quoted(text)}")
+        return parts
+
+    def describe(self) -> str:
+        return f"number above 0 and up to 1, e.g. `{self.example}`"
+
+
 class Scaled(Value, frozen=True, gc=False):
     """A decimal number with one of a few suffixes that we define, as a whole number of the base unit."""
 
