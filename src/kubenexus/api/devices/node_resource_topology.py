@@ -1,0 +1,54 @@
+"""NodeResourceTopology (`topology.node.k8s.io/v1alpha2`): the NUMA zones of a node and their resources.
+
+The object has the name of its node and no `spec`: its fields are beside the metadata.
+"""
+
+import re
+from typing import Final
+
+from kubenexus.api.core import QuantityText
+from kubenexus.api.meta import ApiObject, Int64, ObjectMeta
+
+NUMA_ZONE: Final = "Node"
+_NUMBERED: Final = re.compile(r"(?:[a-z]+-)?([0-9]{1,4})", re.IGNORECASE)
+
+
+class TopologyAttribute(ApiObject):
+    name: str = ""
+    value: str = ""
+
+
+class ZoneCost(ApiObject):
+    """The distance to another zone as the firmware publishes it: 10 is local."""
+
+    name: str = ""
+    value: Int64 = 0
+
+
+class ZoneResource(ApiObject):
+    name: str = ""
+    capacity: QuantityText = "0"
+    allocatable: QuantityText = "0"
+    available: QuantityText = "0"
+
+
+class Zone(ApiObject):
+    name: str = ""
+    type: str = ""
+    parent: str = ""
+    costs: list[ZoneCost] = []
+    attributes: list[TopologyAttribute] = []
+    resources: list[ZoneResource] = []
+
+    @property
+    def numa(self) -> int:
+        """The number of the NUMA node (`node-0` is 0), or -1 if the zone is none."""
+        match = _NUMBERED.fullmatch(self.name) if self.type == NUMA_ZONE else None
+        return int(match[1]) if match else -1
+
+
+class NodeResourceTopology(ApiObject):
+    metadata: ObjectMeta = ObjectMeta()
+    topology_policies: list[str] = []
+    zones: list[Zone] = []
+    attributes: list[TopologyAttribute] = []
