@@ -12,6 +12,8 @@ T = TypeVar("T")
 
 # Linux itself stops at 8,192 CPUs; the bound keeps a range such as 0-999999999 from filling the memory.
 LAST_CPU = 8191
+# Characters of groups of device numbers: 64 devices take 190. Each range of a longer text could be of 1,000 numbers.
+_MAX_GROUPS = 512
 
 
 class Csv(Value, Generic[T], frozen=True, gc=False):
@@ -62,6 +64,8 @@ class IndexGroups(Value, frozen=True, gc=False):
     _item: ClassVar[re.Pattern[str]] = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", re.ASCII)
 
     def parse(self, text: str) -> tuple[tuple[int, ...], ...]:
+        if len(text) > _MAX_GROUPS:
+            raise Malformed(f"must have at most {_MAX_GROUPS} characters")
         groups = tuple(self._group(group) for group in re.split(r"[_;]", text.strip()))
         members = [member for group in groups for member in group]
         if len(set(members)) != len(members):
