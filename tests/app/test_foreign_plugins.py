@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
 from kubenexus.framework.extension_points import (
     AS_IS,
@@ -26,7 +27,6 @@ from kubenexus.framework.member_constraints import MemberConstraint
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason, Verdict
 from kubenexus.sim.virtual.loop import run
-from kubenexus.state.devices import DeviceShare
 from kubenexus.state.view import Nodes
 from kubenexus.testing.builders import a_node, a_pod
 from tests.api.gangs.builders import LEAST, NAME
@@ -138,8 +138,8 @@ ASSIGNS = {
     "nothing": returning(None),
     "a dict": returning({"gpu": 1}),
     "takes that are none": returning(Assignment(device_shares=({"slot": 0},))),  # type: ignore[arg-type]
-    "a take of a word": returning(Assignment(device_shares=(DeviceShare("first"),))),  # type: ignore[arg-type]
-    "a huge take": returning(Assignment(device_shares=(DeviceShare(0, 10**30),))),
+    "a take of a number": returning(Assignment(device_shares=(DeviceShare(0),))),  # type: ignore[arg-type]
+    "a huge take": returning(Assignment(device_shares=(DeviceShare("gpu-0", 10**30),))),
     "takes that are no tuple": returning(Assignment(device_shares="all")),  # type: ignore[arg-type]
     "volumes that are none": returning(Assignment(volumes=("v",))),  # type: ignore[arg-type]
     "notes that are none": returning(Assignment(annotations=(("a", 5),))),  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubenexus.config import Configuration, load, validate
-from kubenexus.config.catalogue import UPSTREAM_SET, Catalogue
+from kubenexus.config.catalogue import PLANNER, SHIPPED_SET, Catalogue
 from kubenexus.framework.extension_points import AS_IS, Depends
 from kubenexus.framework.profile import Factory
 from kubenexus.framework.verdict import SKIP
@@ -40,9 +40,11 @@ def a_plugin(name: str, points: Iterable[str]) -> Factory:
 
 
 def a_registry(**also: str) -> dict[str, Factory]:
-    """Every default plugin of kube-scheduler as if it were built, and `also`: names with their points."""
+    """Every default plugin of a shipped profile as if it were built, and `also`: names with their points."""
     known = Catalogue({}).points
-    built = {plugin.name: a_plugin(plugin.name, known[plugin.name]) for plugin in UPSTREAM_SET}
+    built = {
+        plugin.name: a_plugin(plugin.name, known[plugin.name]) for plugin in SHIPPED_SET if plugin.name not in PLANNER
+    }
     return {**built, **{name: a_plugin(name, points.split()) for name, points in also.items()}}
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from kubenexus.config.catalogue import BINDER, SHIPPED_SET, UPSTREAM_SET, Catalogue
+from kubenexus.config.catalogue import BINDER, PLANNER, SHIPPED_SET, UPSTREAM_SET, Catalogue
 from kubenexus.framework.profile import Factory, ProfilePlugins, TieBreak
-from kubenexus.plugins import BUILT_IN, BUILT_IN_ORDER, default_profile
+from kubenexus.plugins import BUILT_IN, BUILT_IN_ORDER, OWN_ORDER, shipped_profile
 from tests.config.builders import ALL, a_plugin, a_registry, loaded, names, problems
+
+OWN = ["DeviceFit", "VRAMScheduler", "GPUTopology", "ResourceFragmentationScore", "Coscheduling", "GangPreemption"]
 
 # `kube-scheduler --write-config-to` of 1.37, its feature gates as they are.
 UPSTREAM = (
@@ -30,15 +32,15 @@ def test_every_other_profile_has_the_planner_too() -> None:
     for said in ("", "profiles: [{}]", "profiles: [{schedulerName: mine}]"):
         (profile,) = loaded(said).document.profiles
         assert profile.plugins.multi_point.enabled == list(SHIPPED_SET)
-    assert [plugin.name for plugin in SHIPPED_SET[len(UPSTREAM_SET) :]] == ["Coscheduling", "GangPreemption"]
+    assert [plugin.name for plugin in SHIPPED_SET[len(UPSTREAM_SET) :]] == OWN
 
 
 def test_what_is_built_stands_in_the_same_order_and_with_the_same_weights_in_both_tables() -> None:
     ours = loaded("", BUILT_IN).profiles[0]
     assert [(each.name, each.weight) for each in ours.plugins] == [
-        (plugin.name, weight) for plugin, weight in BUILT_IN_ORDER
+        (plugin.name, weight) for plugin, weight in (*BUILT_IN_ORDER, *OWN_ORDER)
     ]
-    assert ours.points == default_profile().points == {}
+    assert ours.points == shipped_profile().points == {}
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -52,7 +54,7 @@ def test_plugins_that_are_not_built_are_left_out_and_named() -> None:
     configuration = loaded("", few)
     assert names(configuration) == ["PrioritySort", "NodeName", "NodeAffinity"]
     (note,) = configuration.notes
-    missing = [plugin.name for plugin in UPSTREAM_SET if plugin.name not in {*few, BINDER}]
+    missing = [plugin.name for plugin in SHIPPED_SET if plugin.name not in {*few, BINDER, *PLANNER}]
     assert note.path == "profiles[0].plugins"
     assert note.message == f"not built yet: {', '.join(missing)}"
     assert "DynamicResources" in configuration.args["kubenexus-scheduler"]  # its arguments are there all the same

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kubenexus.config import Configuration, load, validate
-from kubenexus.config.catalogue import SHIPPED_SET, UPSTREAM_SET
+from kubenexus.config.catalogue import PLANNER, SHIPPED_SET
 from kubenexus.framework.profile import ProfilePlugins, TieBreak
 from kubenexus.plugins import BUILT_IN
 from kubenexus.testing.oracle.upstream import SCORES
@@ -21,6 +21,7 @@ EVERYTHING = a_registry(
     CustomPlugin2="filter",
 )
 NEEDS_OTHERS = {"one-point", "point-by-point", "multi-point", "multi-point-but-one", "other-queue-sort"}
+OWN_SCORES = {"VRAMScheduler": 2, "GPUTopology": 2, "ResourceFragmentationScore": 5}
 
 
 def sample(name: str) -> Configuration:
@@ -49,26 +50,29 @@ def test_minimal_is_the_shipped_profile_and_a_place_to_find_the_cluster() -> Non
     minimal = sample("minimal")
     (profile,) = minimal.profiles
     assert profile.name == "kubenexus-scheduler"
-    assert [each.name for each in profile.plugins] == [plugin.name for plugin in UPSTREAM_SET]
+    assert [each.name for each in profile.plugins] == [
+        plugin.name for plugin in SHIPPED_SET if plugin.name not in PLANNER
+    ]
     assert [each.name for each in minimal.document.profiles[0].plugins.multi_point.enabled] == [
         plugin.name for plugin in SHIPPED_SET
     ]
     assert minimal.document.client_connection.kubeconfig == "/etc/srv/kubernetes/kube-scheduler/kubeconfig"
     assert minimal.notes == ()
-    assert weights(minimal) == SCORES
+    assert weights(minimal) == SCORES | OWN_SCORES
 
 
 def test_one_point() -> None:
     (profile,) = sample("one-point").profiles
     profile_plugins = ProfilePlugins(profile, EVERYTHING)
-    expected = {name: weight for name, weight in SCORES.items() if name != "PodTopologySpread"}
+    expected = {name: weight for name, weight in (SCORES | OWN_SCORES).items() if name != "PodTopologySpread"}
     assert weights(sample("one-point")) == {**expected, "MyCustomPluginA": 2, "MyCustomPluginB": 1}
     assert "PodTopologySpread" in [plugin.name for plugin in profile_plugins.filters]
 
 
 def test_two_profiles() -> None:
     everything, quick = (ProfilePlugins(profile, EVERYTHING) for profile in sample("two-profiles").profiles)
-    assert [plugin.name for plugin in quick.filters] == [plugin.name for plugin in everything.filters]
+    own = ["DeviceFit", *OWN_SCORES]  # a profile with kube-scheduler's name has none of them
+    assert [plugin.name for plugin in quick.filters] == [*(plugin.name for plugin in everything.filters), *own]
     assert len(everything.scores) == len(SCORES)
     assert quick.scores == []
     assert "ImageLocality" not in [plugin.name for plugin in quick.plugins]  # it has no other point

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from kubenexus.api.devices.device import Device, NodeDevices
+from kubenexus.api.devices.device_share import WHOLE, DeviceShare
 from kubenexus.framework.job import Assignment, Job
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, Verdict
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plan.place_pod import MAX_ASSIGN_TRIES
-from kubenexus.state.devices import WHOLE, Device, DeviceShare
+from kubenexus.state.devices.columns import DRIVER_MEMORY
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.view import Nodes
@@ -28,10 +30,10 @@ class WholeDevice(Rule):
 
     def assign(self, pod: PodClass, row: int, nodes: Nodes) -> Assignment | Verdict:
         devices = nodes.columns.devices
-        for slot in range(len(devices.of_row(row))):
+        for slot, device in enumerate(devices.of_row(row).node.devices):
             if devices.share[slot, row] == WHOLE:
-                note = ("example.com/device", devices.of_row(row)[slot].name)
-                return Assignment(device_shares=(DeviceShare(slot, WHOLE, vram=5),), annotations=(note,))
+                note = ("example.com/device", device.name)
+                return Assignment(device_shares=(DeviceShare(device.name, WHOLE, memory=5),), annotations=(note,))
         return Verdict(Code.UNSCHEDULABLE, (BUSY,))
 
 
@@ -51,7 +53,8 @@ Packing = scoring(lambda nodes: nodes.used("pods"))
 def a_cluster(devices: Mapping[str, int]) -> tuple[Ledger, Planner]:
     ledger = a_ledger([a_node(name) for name in devices])
     for name, count in devices.items():
-        ledger.set_devices(name, tuple(Device(f"{name}-gpu{i}", vram=80) for i in range(count)))
+        cards = tuple(Device(name=f"{name}-gpu{i}", memory=DRIVER_MEMORY + 80) for i in range(count))
+        ledger.set_devices(name, NodeDevices(cards))
     return ledger, Planner(lineup_with(Packing, WholeDevice, Notes))
 
 
@@ -65,25 +68,25 @@ def place(ledger: Ledger, planner: Planner, *names: str, minimum: int = 1) -> An
 
 def shares(ledger: Ledger, node: str) -> list[int]:
     row = ledger.nodes.row_of[node]
-    return ledger.nodes.devices.share[: len(ledger.nodes.devices.of_row(row)), row].tolist()
+    return ledger.nodes.devices.share[: len(ledger.nodes.devices.of_row(row).node.devices), row].tolist()
 
 
 def test_a_rule_names_the_devices_and_the_ledger_takes_them() -> None:
     ledger, planner = a_cluster({"n1": 2})
     decision = place(ledger, planner, "a")
     assert decision.placements[0].assignment == Assignment(
-        device_shares=(DeviceShare(0, WHOLE, 5),),
+        device_shares=(DeviceShare("n1-gpu0", WHOLE, 5),),
         annotations=(("example.com/device", "n1-gpu0"), ("example.com/note", "hello")),
     )
-    assert ledger.pods["default/a"].device_shares == (DeviceShare(0, WHOLE, 5),)
+    assert ledger.pods["default/a"].device_shares == (DeviceShare("n1-gpu0", WHOLE, 5),)
     assert shares(ledger, "n1") == [0, WHOLE]
-    assert ledger.nodes.devices.vram[0, 0] == 75
+    assert ledger.nodes.devices.memory[0, 0] == 75
 
 
 def test_the_next_pod_gets_the_next_device() -> None:
     ledger, planner = a_cluster({"n1": 2})
-    taken = [place(ledger, planner, name).placements[0].assignment.device_shares[0].slot for name in "ab"]
-    assert taken == [0, 1]
+    taken = [place(ledger, planner, name).placements[0].assignment.device_shares[0].device for name in "ab"]
+    assert taken == ["n1-gpu0", "n1-gpu1"]
     assert shares(ledger, "n1") == [0, 0]
 
 
@@ -113,17 +116,17 @@ def test_deciding_takes_nothing() -> None:
 def test_members_of_a_gang_see_what_the_ones_before_them_took() -> None:
     ledger, planner = a_cluster({"n1": 2, "n2": 1})
     decision = place(ledger, planner, "a", "b", "c", minimum=3)
-    taken = {(p.node, p.assignment.device_shares[0].slot) for p in decision.placements}
-    assert taken == {("n1", 0), ("n1", 1), ("n2", 0)}
+    taken = {(p.node, p.assignment.device_shares[0].device) for p in decision.placements}
+    assert taken == {("n1", "n1-gpu0"), ("n1", "n1-gpu1"), ("n2", "n2-gpu0")}
     assert (shares(ledger, "n1"), shares(ledger, "n2")) == ([0, 0], [0])
 
 
 def test_a_gang_that_does_not_fit_gives_every_byte_back() -> None:
     ledger, planner = a_cluster({"n1": 2, "n2": 1})
     columns = ledger.nodes
-    before = digest(ledger), columns.devices.share.tobytes(), columns.devices.vram.tobytes()
+    before = digest(ledger), columns.devices.share.tobytes(), columns.devices.memory.tobytes()
     assert not place(ledger, planner, "a", "b", "c", "d", minimum=4).placed
-    assert (digest(ledger), columns.devices.share.tobytes(), columns.devices.vram.tobytes()) == before
+    assert (digest(ledger), columns.devices.share.tobytes(), columns.devices.memory.tobytes()) == before
 
 
 def test_a_failed_bind_gives_the_device_back() -> None:
@@ -147,7 +150,7 @@ def test_a_confirmed_bind_keeps_it_and_a_deleted_pod_gives_it_back() -> None:
 def test_devices_described_again_are_still_taken() -> None:
     ledger, planner = a_cluster({"n1": 1})
     place(ledger, planner, "a")
-    ledger.set_devices("n1", (Device("n1-gpu0", vram=80, healthy=False), Device("n1-gpu1", vram=80)))
+    ledger.set_devices("n1", NodeDevices((Device(name="n1-gpu0", healthy=False), Device(name="n1-gpu1"))))
     assert shares(ledger, "n1") == [0, WHOLE]
     ledger.remove_node("n1")
     ledger.upsert_node(a_node("n1"))

@@ -7,13 +7,14 @@ from importlib import invalidate_caches
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.framework.extension_points import HIGHER_IS_BETTER, Depends
 from kubenexus.framework.profile import EnabledPlugin, Factory, Profile, ProfilePlugins
 from kubenexus.framework.registry import GROUP, check_plugin, load_plugins
-from kubenexus.plugins import BUILT_IN, default_profile, profile_plugins
+from kubenexus.plugins import BUILT_IN, default_profile, profile_plugins, shipped_profile
 from kubenexus.plugins.node_name import NodeName
 from tests.framework.rules import Rule, scoring
 
@@ -215,7 +216,8 @@ def test_only_the_built_in_classes_themselves_are_trusted(shelf: Shelf) -> None:
     inherits = type("Heir", (NodeName,), {"name": "Heir"})
     others: dict[str, Any] = {"Rule": looks_built_in, "Heir": inherits, "Mine": load_plugins(BUILT_IN)["Mine"]}
     also = [EnabledPlugin(name) for name in others]
-    found = ProfilePlugins(default_profile(also=also), {**BUILT_IN, **others}).traits
+    profile = msgspec.structs.replace(shipped_profile(), plugins=(*shipped_profile().plugins, *also))
+    found = ProfilePlugins(profile, {**BUILT_IN, **others}).traits
     assert {name for name, traits in found.items() if traits.trusted} == {*BUILT_IN}
     assert {name for name, traits in found.items() if not traits.trusted} == {*others}
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kubenexus.api.core import Taint
+from kubenexus.api.devices.device import Device, NodeDevices
 from kubenexus.framework.extension_points import LOWER_IS_BETTER, Depends, Filter, Score
 from kubenexus.framework.job import SINGLE_POD_VIEW
 from kubenexus.framework.pod_class import PodClass
@@ -13,7 +14,6 @@ from kubenexus.framework.pod_signature import PodSigner
 from kubenexus.framework.registry import check_plugin
 from kubenexus.framework.rowwise import NodeRow, ResourceAmounts, RowFilter, RowScore, rows
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason, ReasonTable
-from kubenexus.state.devices import Device
 from kubenexus.state.view import Nodes
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
@@ -99,7 +99,7 @@ def test_what_a_rule_sees_of_a_node() -> None:
         "n1", cpu="1500m", memory="1Gi", gpu=2, zone="a", taints=["x=y:NoSchedule"], cordoned=True, features=["F"]
     )
     ledger = a_ledger([node, a_node("n2")], [a_pod("b", cpu=1, gpu=1, node="n1"), a_pod("c", node="n1")])
-    ledger.set_devices("n1", (Device("gpu0"),))
+    ledger.set_devices("n1", NodeDevices((Device(name="gpu0"),)))
     [(_, seen)] = rows(Nodes(ledger.nodes, np.array([0])))
     assert seen == NodeRow(
         name="n1",
@@ -109,7 +109,7 @@ def test_what_a_rule_sees_of_a_node() -> None:
         used=ResourceAmounts({"cpu": 1000, "pods": 2, "nvidia.com/gpu": 1}),
         cordoned=True,
         features=frozenset({"F"}),
-        devices=(Device("gpu0"),),
+        devices=(Device(name="gpu0"),),
     )
     assert (seen.free("cpu"), seen.free("nvidia.com/gpu"), seen.alloc["unheard-of"]) == (500, 1, 0)
 

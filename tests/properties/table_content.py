@@ -8,13 +8,25 @@ from kubenexus.api.core import Pod
 from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 from kubenexus.framework.profile import ProfilePlugins
+from kubenexus.state.devices.columns import held
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
 
 COLUMNS = {
     "nodes": ("alive", "cordoned", "blocked", "name_hash", "tie_break"),
     "resources": ("alloc", "used", "nonzero"),
-    "devices": ("share", "vram", "numa", "switch", "clique", "healthy"),
+    "devices": (
+        "share",
+        "memory",
+        "card_memory",
+        "bandwidth",
+        "words",
+        "free",
+        "healthy",
+        "gpus",
+        "shared",
+        "replicas",
+    ),
     "taints": ("codes",),
 }
 
@@ -45,9 +57,7 @@ def content_of(ledger: Ledger) -> dict[str, Any]:
         found[name] = {
             "amounts": {resource: three for resource, three in amounts.items() if any(three)},
             "ports": columns.ports.on(row),
-            "devices": [
-                (d, devices.share.item(s, row), devices.vram.item(s, row)) for s, d in enumerate(devices.of_row(row))
-            ],
+            "devices": (devices.free.item(row), held(devices, row)),
             "taints": columns.taints.sets[columns.taints.codes[row]],
             "images": [image for image, _ in columns.images.of_row(row)],
             "flags": (bool(columns.cordoned[row]), bool(columns.blocked[row]), columns.features[row]),

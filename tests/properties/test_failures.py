@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubenexus.api.core import Node, Pod, QuantityText
+from kubenexus.api.devices.device import Device, NodeDevices
+from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.base.arrays import AMOUNT_CAP
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plugins import profile_plugins
-from kubenexus.state.devices import Device, DeviceShare
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.snapshot import StaleSnapshot
@@ -158,8 +159,8 @@ def test_f28_what_is_no_amount_is_refused_with_its_field_and_the_rest_goes_on(am
 def test_f31_a_pod_whose_delete_was_missed_gives_its_gpus_back_at_the_next_list() -> None:
     nodes_, holder = [a_node("n1", gpu=8)], a_pod("holder", gpu=8)
     ledger = a_ledger(nodes_)
-    ledger.set_devices("n1", tuple(Device(f"gpu-{i}") for i in range(8)))
-    ledger.assume(holder, "n1", 0.0, takes=tuple(DeviceShare(i) for i in range(8)))
+    ledger.set_devices("n1", NodeDevices(tuple(Device(name=f"gpu-{i}") for i in range(8))))
+    ledger.assume(holder, "n1", 0.0, takes=tuple(DeviceShare(f"gpu-{i}") for i in range(8)))
     ledger.upsert_pod(on_node(holder, "n1"))
     assert not decided(Planner(RULES), ledger, a_pod("next", gpu=8)).placed
     relist(ledger, nodes_, [])

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kubenexus.api.core import Pod, RestartRule, TopologySpreadConstraint
+from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.api.selectors import LabelSelector
 from kubenexus.base.arrays import AMOUNT_CAP, FLOAT_EXACT_MAX
 from kubenexus.framework.job import Job
 from kubenexus.framework.profile import TieBreak
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plugins import default_profile, profile_plugins
-from kubenexus.state.devices import DeviceShare
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodStage
@@ -193,7 +193,11 @@ class Machine(RuleBasedStateMachine):
     # --- what we do -----------------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.reference.nodes)
-    @rule(data=st.data(), name=names, takes=st.sampled_from([(), (DeviceShare(0, 500, 1 << 30),), (DeviceShare(1),)]))
+    @rule(
+        data=st.data(),
+        name=names,
+        takes=st.sampled_from([(), (DeviceShare("gpu-0", 500, 1 << 30),), (DeviceShare("gpu-1"),)]),
+    )
     def a_pod_is_assumed(self, data: st.DataObject, name: str, takes: Any) -> None:
         node = data.draw(st.sampled_from(list(self.reference.nodes)))
         pod = self._as_told(data.draw(pods(name)))

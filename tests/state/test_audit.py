@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from kubenexus.api.core import Node
+from kubenexus.api.devices.device import Device, NodeDevices
+from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.api.selectors import NOTHING, LabelSelector, compile_selector
 from kubenexus.base.arrays import AMOUNT_CAP
 from kubenexus.cycle.class_cache import ClassCache
 from kubenexus.plugins import profile_plugins
 from kubenexus.state.affinity_terms import PodSelectorTerm
 from kubenexus.state.audit import Miscount
-from kubenexus.state.devices import Device, DeviceShare
+from kubenexus.state.devices.columns import DRIVER_MEMORY
 from kubenexus.state.digest import digest
 from kubenexus.state.footprint import Port
 from kubenexus.state.ledger import Ledger
@@ -23,7 +25,7 @@ from kubenexus.testing.builders import ZONE, a_node, a_pod
 from tests.properties.table_content import fresh_table_of, table_of
 
 N1, N2 = a_node("n1", cpu=8, memory="8Gi", zone="a"), a_node("n2", cpu=8, memory="8Gi", zone="b")
-DEVICES = (Device("g0", vram=1000), Device("g1", vram=1000))
+DEVICES = NodeDevices(tuple(Device(name=name, memory=DRIVER_MEMORY + 1000) for name in ("g0", "g1")))
 PROBE = a_pod("probe", cpu=6, memory="1Gi", ports=[80])
 GIB = 1 << 30
 
@@ -36,7 +38,7 @@ def a_cluster() -> Ledger:
     ledger.set_devices("n1", DEVICES)
     ledger.upsert_pod(a_pod("web", cpu=1, memory="1Gi", ports=[443], labels={"app": "web"}, node="n1"))
     ledger.upsert_pod(a_pod("db", cpu=1, memory="1Gi", labels={"app": "db"}, node="n2"))
-    ledger.assume(a_pod("model", cpu=1, labels={"app": "web"}), "n1", 0.0, takes=(DeviceShare(0, 500, 100),))
+    ledger.assume(a_pod("model", cpu=1, labels={"app": "web"}), "n1", 0.0, takes=(DeviceShare("g0", 500, 100),))
     return ledger
 
 
@@ -84,7 +86,7 @@ def port(number: int, sign: int) -> Callable[[NodeColumns], None]:
         pytest.param(port(443, -1), "port 0.0.0.0:443/TCP", 0, 1, id="a port that looks free"),
         pytest.param(port(443, +1), "port 0.0.0.0:443/TCP", 2, 1, id="a port that is counted twice"),
         pytest.param(device("share", 0, 500), "device 0 share left", 1000, 500, id="a device that looks free"),
-        pytest.param(device("vram", 1, -7), "device 1 memory left", 993, 1000, id="memory of a device"),
+        pytest.param(device("memory", 1, -7), "device 1 memory left", 993, 1000, id="memory of a device"),
     ],
 )
 def test_a_counter_that_is_wrong_is_named_and_put_right(
@@ -145,7 +147,7 @@ QUIET: dict[str, Callable[[Ledger], Any]] = {
     "an attempt was rolled back": tried,
     "a pod is gone": lambda ledger: ledger.remove_pod("default/web"),
     "a bind failed": lambda ledger: ledger.forget("default/model"),
-    "the device of a pod is gone": lambda ledger: ledger.set_devices("n1", ()),
+    "the device of a pod is gone": lambda ledger: ledger.set_devices("n1", NodeDevices()),
     "a pod asks for what nobody offers": lambda ledger: ledger.upsert_pod(a_pod("x", requests={"a.b/c": 1}, node="n1")),
     "room is held": lambda ledger: ledger.upsert_pod(a_pod("nominee", cpu=1, nominated="n1")),
 }

@@ -3,11 +3,13 @@
 import pytest
 
 from kubenexus.api.core import ContainerStatus, Node, Pod, ResourceRequirements
+from kubenexus.api.devices.device import Device, NodeDevices
+from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.api.selectors import LabelSelector, LabelSelectorRequirement, compile_selector
 from kubenexus.base.arrays import AMOUNT_CAP
 from kubenexus.base.errors import KubeNexusError, Malformed
 from kubenexus.state.affinity_terms import PodSelectorTerm
-from kubenexus.state.devices import Device, DeviceShare
+from kubenexus.state.devices.columns import DRIVER_MEMORY
 from kubenexus.state.digest import digest
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodStage
@@ -300,19 +302,20 @@ def test_the_digest_tells_all_of_these_apart() -> None:
 
 def test_a_share_of_a_device_is_taken_with_the_pod_and_given_back_with_it() -> None:
     ledger = two_nodes()
-    ledger.set_devices("n1", (Device("gpu-0", vram=16), Device("gpu-1", vram=16)))
+    card = DRIVER_MEMORY + 16
+    ledger.set_devices("n1", NodeDevices((Device(name="gpu-0", memory=card), Device(name="gpu-1", memory=card))))
     row = ledger.nodes.row_of["n1"]
-    ledger.assume(POD, "n1", 0.0, takes=(DeviceShare(1, share=400, vram=10),))
+    ledger.assume(POD, "n1", 0.0, takes=(DeviceShare("gpu-1", share=400, memory=10),))
     assert ledger.nodes.devices.share[:, row].tolist() == [1000, 600]
-    assert ledger.nodes.devices.vram[:, row].tolist() == [16, 6]
+    assert ledger.nodes.devices.memory[:, row].tolist() == [16, 6]
     ledger.remove_pod("default/web")
     assert ledger.nodes.devices.share[:, row].tolist() == [1000, 1000]
 
 
 def test_a_device_that_comes_back_is_as_taken_as_it_was() -> None:
     ledger = two_nodes()
-    ledger.set_devices("n1", (Device("gpu-0"),))
-    ledger.assume(POD, "n1", 0.0, takes=(DeviceShare(0, share=400),))
-    ledger.set_devices("n1", ())
-    ledger.set_devices("n1", (Device("gpu-0"),))
+    ledger.set_devices("n1", NodeDevices((Device(name="gpu-0"),)))
+    ledger.assume(POD, "n1", 0.0, takes=(DeviceShare("gpu-0", share=400),))
+    ledger.set_devices("n1", NodeDevices())
+    ledger.set_devices("n1", NodeDevices((Device(name="gpu-0"),)))
     assert ledger.nodes.devices.share[0, ledger.nodes.row_of["n1"]] == 600

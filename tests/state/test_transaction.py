@@ -3,8 +3,9 @@
 import pytest
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.device import Device, NodeDevices
+from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.base.errors import KubeNexusError
-from kubenexus.state.devices import Device, DeviceShare
 from kubenexus.state.footprint import footprint_of
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.pods import PodStage
@@ -20,12 +21,13 @@ WANTED = [
     a_pod("b", memory=str(2**62), requests={"example.com/gpu": 2, "nobody/offers-this": 1}),
     a_pod("c"),
 ]
+DEVICES = NodeDevices((Device(name="gpu-0", memory=1 << 34), Device(name="gpu-1")))
 
 
 @pytest.fixture
 def ledger() -> Ledger:
     ledger = a_ledger([a_node("n1", resources={"example.com/gpu": 4}), a_node("n2")], [HELD])
-    ledger.set_devices("n1", (Device("gpu-0", vram=16), Device("gpu-1")))
+    ledger.set_devices("n1", DEVICES)
     return ledger
 
 
@@ -33,7 +35,10 @@ def place(transaction: Transaction, pods: list[Pod], *nodes: str) -> None:
     """The pods on these nodes in turn, or all on `n1`."""
     for i, pod in enumerate(pods):
         transaction.place(
-            pod, nodes[i % len(nodes)] if nodes else "n1", footprint_of(pod), (DeviceShare(0, share=100, vram=4),)
+            pod,
+            nodes[i % len(nodes)] if nodes else "n1",
+            footprint_of(pod),
+            (DeviceShare("gpu-0", share=100, memory=4),),
         )
 
 
@@ -77,9 +82,9 @@ def test_a_kept_attempt_is_what_assuming_the_pods_one_by_one_is(ledger: Ledger) 
         (f"default/{name}", PodStage.ASSUMED, 7.0) for name in "abc"
     }
     other = a_ledger([a_node("n1", resources={"example.com/gpu": 4}), a_node("n2")], [HELD])
-    other.set_devices("n1", (Device("gpu-0", vram=16), Device("gpu-1")))
+    other.set_devices("n1", DEVICES)
     for pod in WANTED:
-        other.assume(pod, "n1", 7.0, takes=(DeviceShare(0, share=100, vram=4),))
+        other.assume(pod, "n1", 7.0, takes=(DeviceShare("gpu-0", share=100, memory=4),))
     assert bytes_of(ledger) == bytes_of(other)
 
 

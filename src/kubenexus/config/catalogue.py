@@ -60,9 +60,11 @@ _OWN: Final = {
     "Coscheduling": "queueSort preFilter reserve permit",
     "ResourceReservation": f"{_FILTER} reserve postBind",
     "NUMATopology": "filter score",
-    "VRAMScheduler": "filter score",
+    "DeviceFit": f"{_FILTER} reserve preBind",
+    "VRAMScheduler": f"{_FILTER} {_SCORE}",
+    "GPUTopology": f"{_FILTER} {_SCORE}",
     "NetworkFabricScore": "filter score",
-    "ResourceFragmentationScore": "filter score",
+    "ResourceFragmentationScore": f"{_FILTER} {_SCORE}",
     "TenantHardwareAffinityScore": "score",
     "WorkloadAwareScoring": "score",
     "TopologyScoring": "score",
@@ -80,7 +82,13 @@ REMOVED: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCE
 # A profile with kube-scheduler's name has exactly its plugins; every other one also has the planner's.
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 UPSTREAM_SET: Final = tuple(Plugin(name=name, weight=_WEIGHTS.get(name)) for name in _UPSTREAM if name not in _OFF)
-SHIPPED_SET: Final = (*UPSTREAM_SET, *(Plugin(name=name) for name in PLANNER))
+# Our own plugins that every other profile has, with their weights.
+_SHIPPED: Final = {"DeviceFit": None, "VRAMScheduler": 2, "GPUTopology": 2, "ResourceFragmentationScore": 5}
+SHIPPED_SET: Final = (
+    *UPSTREAM_SET,
+    *(Plugin(name=name, weight=weight) for name, weight in _SHIPPED.items()),
+    *(Plugin(name=name) for name in PLANNER),
+)
 
 # The points in a configuration for the methods of our contract (`framework.extension_points`).
 _METHODS: Final = {

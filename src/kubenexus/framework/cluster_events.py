@@ -33,6 +33,7 @@ class EventResource(enum.Enum):
     RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    NODE_RESOURCE_TOPOLOGY = "topology.node.k8s.io/NodeResourceTopology"
     POD_GROUP = "scheduling.k8s.io/PodGroup"
     ANYTHING = "*"
 

@@ -111,6 +111,18 @@ class Sign(Plugin, Protocol):
 
 
 @runtime_checkable
+class IgnoresUsage(Sign, Protocol):
+    """A plugin whose results depend on usage for some classes only."""
+
+    def ignores_usage(self, signed: Any) -> bool:
+        """Called for each new class, with what `sign` returned.
+
+        True: the results for this class do not depend on the pods of a row, so that the runtime does not call the
+        plugin again where a pod was placed.
+        """
+
+
+@runtime_checkable
 class Stamped(Plugin, Protocol):
     """A plugin whose results depend on other rows, such as the pods in a row's zone."""
 
@@ -206,6 +218,18 @@ class Assign(Plugin, Protocol):
 
         An Assignment is added to those of other plugins. A Verdict refuses the row, and the planner goes on with the
         next best one.
+        """
+
+
+@runtime_checkable
+class AssignMembers(Assign, Protocol):
+    """An Assign that can serve several members of a gang on one row at once."""
+
+    def assign_members(self, pod: PodClass, row: int, nodes: Nodes, members: int) -> list[Assignment] | Verdict:
+        """Called by the gang planner for members that were counted (`capacity`), before any of them is placed.
+
+        Returns an Assignment for each, which together take nothing twice. A Verdict, if that is not possible: the
+        planner then places the members of the gang one by one. A plugin with `assign` alone makes it do so always.
         """
 
 

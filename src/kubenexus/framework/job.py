@@ -6,9 +6,9 @@ A job is a gang, or a single pod as a gang of one. It is not a batch/v1 Job.
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.api.gangs.declaration import NO_TOPOLOGY_REQUEST, TopologyRequest
 from kubenexus.api.gangs.job_key import display_name, is_gang_key
-from kubenexus.state.devices import DeviceShare
 from kubenexus.state.volumes.pod_volumes import VolumeChoice
 
 

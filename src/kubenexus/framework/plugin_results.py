@@ -10,11 +10,11 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
+from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.base.errors import KubeNexusError
 from kubenexus.framework.extension_points import PreFilterResult
 from kubenexus.framework.job import Assignment
 from kubenexus.framework.verdict import SKIP, Code, Skip, Verdict
-from kubenexus.state.devices import DeviceShare
 from kubenexus.state.volumes.pod_volumes import VolumeChoice
 
 # All that a plugin can raise: a SystemExit would end the process, and asyncio's CancelledError the task, because of one
@@ -112,7 +112,7 @@ def checked_assignment(answer: Any, plugin: str) -> Assignment | Verdict:
     if not isinstance(answer, Assignment):
         raise_contract_error(plugin, "assign", answer, "an Assignment")
     takes = all(
-        isinstance(each, DeviceShare) and _whole(each.slot, each.share, each.vram)
+        isinstance(each, DeviceShare) and isinstance(each.device, str) and _whole(each.share, each.memory)
         for each in _tuple(answer.device_shares)
     )
     picks = all(

@@ -1,7 +1,7 @@
 """Profiles: the configuration as data (plugins, order, weights), and the plugins built from it, by extension point."""
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -15,6 +15,7 @@ from kubenexus.framework.extension_points import (
     Combines,
     Depends,
     Filter,
+    IgnoresUsage,
     PinsNodes,
     Plugin,
     PreEnqueue,
@@ -126,7 +127,8 @@ class ProfilePlugins:
         self.combined: CombinedRule | None = None
         self._join()
         self.combined_names: list[str] = [] if self.combined is None else [*self.combined.names]
-        self._selected: dict[frozenset[str], ClassPlugins] = {}
+        self._ignoring = [p for p in self.plugins if isinstance(p, IgnoresUsage)]
+        self._selected: dict[tuple[frozenset[str], frozenset[str]], ClassPlugins] = {}
 
     def _join(self) -> None:
         """Keeps the CombinedRule of the first plugin that has one."""
@@ -135,16 +137,18 @@ class ProfilePlugins:
             if self.combined is None and isinstance(plugin, Combines):
                 self.combining_plugin, self.combined = plugin, plugin.combine(by_name)
 
-    def for_class(self, signed: Iterable[str]) -> ClassPlugins:
-        """Returns the plugins for a class that the plugins `signed` signed something for."""
-        speaking = frozenset(signed)
-        known = self._selected.get(speaking)
+    def for_class(self, signed: Mapping[str, Any]) -> ClassPlugins:
+        """Returns the plugins for a class for which plugins signed this, by name."""
+        still = frozenset(p.name for p in self._ignoring if p.name in signed and p.ignores_usage(signed[p.name]))
+        kind = (frozenset(signed), still)
+        known = self._selected.get(kind)
         if known is None:
-            known = self._selected[speaking] = self._select(self.signing - speaking)
+            known = self._selected[kind] = self._select(self.signing - kind[0], still)
         return known
 
-    def _select(self, quiet: set[str]) -> ClassPlugins:
-        traits = {name: _class_plugins(each, name in quiet) for name, each in self.traits.items()}
+    def _select(self, quiet: set[str], still: frozenset[str]) -> ClassPlugins:
+        own = {name: each._replace(usage=False) if name in still else each for name, each in self.traits.items()}
+        traits = {name: _class_plugins(each, name in quiet) for name, each in own.items()}
         return ClassPlugins(
             [p for p in self.pre_filter if p.name not in quiet],
             [(p, traits[p.name]) for p in self.filters if p.name not in quiet],

@@ -26,12 +26,12 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Taint
+from kubenexus.api.devices.device import Device
 from kubenexus.base.arrays import BoolColumn
 from kubenexus.framework.extension_points import HIGHER_IS_BETTER, Depends, Normalize
 from kubenexus.framework.job import JobView
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import NodeVerdict, Reason
-from kubenexus.state.devices import Device
 from kubenexus.state.view import Nodes
 
 
@@ -127,7 +127,7 @@ def rows(nodes: Nodes) -> Iterator[tuple[int, NodeRow]]:
                     used=_counted(names, resources.used[: len(names), row]),
                     cordoned=bool(columns.cordoned[row]),
                     features=columns.features[row],
-                    devices=columns.devices.of_row(row),
+                    devices=columns.devices.of_row(row).node.devices,
                 ),
             )
 

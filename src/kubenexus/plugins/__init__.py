@@ -8,6 +8,10 @@ from typing import Any
 
 from kubenexus.framework.profile import EnabledPlugin, Factory, Profile, ProfilePlugins
 from kubenexus.framework.registry import built_in_table, load_plugins
+from kubenexus.plugins.devices.fit import DeviceFit
+from kubenexus.plugins.devices.fragmentation import ResourceFragmentationScore
+from kubenexus.plugins.devices.topology import GPUTopology
+from kubenexus.plugins.devices.vram import VRAMScheduler
 from kubenexus.plugins.dynamic_resources import DynamicResources
 from kubenexus.plugins.image_locality import ImageLocality
 from kubenexus.plugins.inter_pod_affinity.plugin import InterPodAffinity
@@ -48,13 +52,25 @@ BUILT_IN_ORDER: tuple[tuple[Any, int], ...] = (
     (ImageLocality, 1),
     (NodeDeclaredFeatures, 1),
 )
-BUILT_IN: dict[str, Factory] = built_in_table([plugin for plugin, _ in BUILT_IN_ORDER])
+# Plugins that kube-scheduler does not have. They come after its own, so that its reasons stay the first.
+OWN_ORDER: tuple[tuple[Any, int], ...] = (
+    (DeviceFit, 1),
+    (VRAMScheduler, 2),
+    (GPUTopology, 2),
+    (ResourceFragmentationScore, 5),
+)
+BUILT_IN: dict[str, Factory] = built_in_table([plugin for plugin, _ in (*BUILT_IN_ORDER, *OWN_ORDER)])
 
 
 def default_profile(name: str = "kubenexus-scheduler", also: Iterable[EnabledPlugin] = ()) -> Profile:
-    """Returns a profile of all built-in plugins with kube-scheduler's weights, and after them `also`."""
+    """Returns a profile of kube-scheduler's plugins with its weights, and after them `also`."""
     enabled = [EnabledPlugin(plugin.name, weight) for plugin, weight in BUILT_IN_ORDER]
     return Profile(name, (*enabled, *also))
+
+
+def shipped_profile(name: str = "kubenexus-scheduler") -> Profile:
+    """Returns the profile that a configuration without profiles has: kube-scheduler's plugins and our own."""
+    return default_profile(name, [EnabledPlugin(plugin.name, weight) for plugin, weight in OWN_ORDER])
 
 
 def profile_plugins(profile: Profile | None = None) -> ProfilePlugins:

@@ -9,9 +9,11 @@ from collections import Counter as Counts
 from collections.abc import Collection
 from typing import NamedTuple
 
+from kubenexus.api.devices.device import Device, NodeDevices
+from kubenexus.api.devices.device_share import WHOLE, DeviceShare
 from kubenexus.api.resource_names import Amounts
 from kubenexus.base.arrays import AMOUNT_CAP
-from kubenexus.state.devices import WHOLE, Device
+from kubenexus.state.devices.columns import usable_memory
 from kubenexus.state.footprint import Port
 from kubenexus.state.nodes import NodeColumns, tie_break_of
 from kubenexus.state.pod_queries import PodQuery
@@ -40,7 +42,9 @@ class RowAccount(NamedTuple):
     nonzero: list[int]
     ports: dict[Port, int]
     share: list[int]
-    vram: list[int]
+    memory: list[int]
+    free: int  # the set of devices that can be taken
+    attributed: dict[str, int]
     draw: int
 
 
@@ -65,9 +69,11 @@ def held_account(nodes: NodeColumns, row: int) -> RowAccount:
     """Returns the counters that the columns hold for a row."""
     offered, used, nonzero = nodes.resources.by_row[row].tolist()
     endless = nodes.resources.endless[:, row].tolist()
-    devices, slots = nodes.devices, range(len(nodes.devices.of_row(row)))
-    share, vram = [devices.share.item(s, row) for s in slots], [devices.vram.item(s, row) for s in slots]
-    return RowAccount(offered, used, endless, nonzero, nodes.ports.on(row), share, vram, nodes.tie_break.item(row))
+    devices, slots = nodes.devices, range(len(nodes.devices.of_row(row).node.devices))
+    share, memory = [devices.share.item(s, row) for s in slots], [devices.memory.item(s, row) for s in slots]
+    named = {resource: units.item(row) for resource, units in devices.attributed.items() if units.item(row)}
+    ports, draw = nodes.ports.on(row), nodes.tie_break.item(row)
+    return RowAccount(offered, used, endless, nonzero, ports, share, memory, devices.free.item(row), named, draw)
 
 
 def recount_row(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[PodRecord]) -> RowAccount:
@@ -80,10 +86,11 @@ def recount_row(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[
     used, nonzero = _taken(index, size, pods)
     endless, _ = _taken(index, size, [record for record in pods if record.endless])
     ports = Counts(port for record in pods for port in record.footprint.ports)
-    share, vram = _left(nodes.devices.of_row(row), pods)
-    return RowAccount(
-        offered, used, endless, nonzero, ports, share, vram, tie_break_of(nodes.name_hash.item(row), len(pods))
-    )
+    here = nodes.devices.of_row(row).node
+    share, memory, attributed = _left(here, pods)
+    free = sum(1 << s for s, d in enumerate(here.devices) if d.healthy and share[s] >= WHOLE // d.replicas)
+    draw = tie_break_of(nodes.name_hash.item(row), len(pods))
+    return RowAccount(offered, used, endless, nonzero, ports, share, memory, free, attributed, draw)
 
 
 def _taken(index: dict[str, int], size: int, pods: Collection[PodRecord]) -> tuple[list[int], list[int]]:
@@ -101,12 +108,25 @@ def _taken(index: dict[str, int], size: int, pods: Collection[PodRecord]) -> tup
     return [min(amount, AMOUNT_CAP) for amount in used], [min(amount, AMOUNT_CAP) for amount in nonzero]
 
 
-def _left(devices: tuple[Device, ...], pods: Collection[PodRecord]) -> tuple[list[int], list[int]]:
-    share, vram = [WHOLE] * len(devices), [device.vram for device in devices]
-    for take in [take for record in pods for take in record.device_shares if take.slot < len(devices)]:
-        share[take.slot] -= take.share
-        vram[take.slot] -= take.vram
-    return share, vram
+def _left(node: NodeDevices, pods: Collection[PodRecord]) -> tuple[list[int], list[int], dict[str, int]]:
+    """Returns what pods leave of each device, and the units of each resource that they hold by name."""
+    slots = {device.name: slot for slot, device in enumerate(node.devices)}
+    share = [WHOLE] * len(slots)
+    memory = [usable_memory(device) for device in node.devices]
+    attributed = Counts[str]()
+    for record in pods:
+        for take in record.device_shares:
+            slot = slots.get(take.device)
+            if slot is not None and _counts(take, node.devices[slot], node.shared, record):
+                share[slot] -= take.share
+                memory[slot] -= take.memory
+                if node.devices[slot].resource in dict(record.footprint.amounts):
+                    attributed[node.devices[slot].resource] += 1
+    return share, memory, dict(attributed)
+
+
+def _counts(take: DeviceShare, device: Device, shared: bool, record: PodRecord) -> bool:
+    return not device.resource or shared or device.resource in dict(record.footprint.amounts)
 
 
 def _named(account: RowAccount, nodes: NodeColumns) -> dict[str, int]:
@@ -121,5 +141,8 @@ def _named(account: RowAccount, nodes: NodeColumns) -> dict[str, int]:
         named[f"port {port.address}:{port.number}/{port.protocol}"] = count
     for slot, share in enumerate(account.share):
         named[f"device {slot} share left"] = share
-        named[f"device {slot} memory left"] = account.vram[slot]
+        named[f"device {slot} memory left"] = account.memory[slot]
+    named["free devices"] = account.free
+    for resource, units in account.attributed.items():
+        named[f"{resource} held by name"] = units
     return named

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from kubenexus.state.devices.columns import held
 from kubenexus.state.ledger import Ledger
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.resources import BASICS
@@ -40,10 +41,7 @@ def row_digest(nodes: NodeColumns, row: int) -> str:
     endless = {name: resources.endless.item(r, row) for name, r in known.items()}
     nonzero = {name: resources.nonzero.item(r, row) for name, r in known.items()}
     ports = sorted((*port, count) for port, count in nodes.ports.on(row).items())
-    devices = [
-        (device, nodes.devices.share.item(slot, row), nodes.devices.vram.item(slot, row))
-        for slot, device in enumerate(nodes.devices.of_row(row))
-    ]
+    devices = (nodes.devices.shared.item(row), nodes.devices.free.item(row), held(nodes.devices, row))
     taints = nodes.taints.sets[nodes.taints.codes[row]]
     images = [name for name, _ in nodes.images.of_row(row)]
     flags = (bool(nodes.cordoned[row]), bool(nodes.blocked[row]), sorted(nodes.features[row]))

@@ -16,12 +16,17 @@ from typing import Any
 
 from kubenexus.api.allocatable import allocatable
 from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.devices.device import NO_DEVICES, NodeDevices
+from kubenexus.api.devices.device_share import DeviceShare
+from kubenexus.api.devices.inventory import NO_FACTS, node_facts
+from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
+from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.storage import StorageObject
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
 from kubenexus.base.errors import KubeNexusError, Malformed, truncated_key
 from kubenexus.state.audit import Miscount, miscounts, query_miscounts
 from kubenexus.state.blocked_nodes import BlockedNodes
-from kubenexus.state.devices import Device, DeviceShare
+from kubenexus.state.devices.sources import DeviceSources
 from kubenexus.state.footprint import Footprint, footprint_of
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.nominations import Nominations
@@ -52,7 +57,8 @@ class Ledger:
         self._holds = Nominations(self.nodes.pods.nominated)  # our own, for pods that do not exist yet
         self._blocked_nodes = BlockedNodes()
         self._device_classes: dict[str, str] = {}
-        self._devices: dict[str, tuple[Device, ...]] = {}
+        self._device_sources = DeviceSources()
+        self._devices: dict[str, NodeDevices] = {}
 
     # --- nodes and other objects from the API server --------------------------------------------------------------
 
@@ -61,11 +67,12 @@ class Ledger:
         name = node.metadata.name
         mark, known = self.nodes.node_changes.mark, name in self.nodes.row_of
         row, offered_first = self.nodes.set(node)
+        dirty = self._read_devices({name}) if self._device_sources.set_facts(name, node_facts(node)) else set[int]()
         if self.nodes.node_changes.mark == mark:
-            return set()
+            return dirty
         self.generation += 1
         if not known:
-            self.nodes.devices.set(row, self._devices.get(name, ()))
+            self.nodes.devices.set(row, self.devices_of(name))
             self.nodes.set_blocked(row, name in self._blocked_nodes)
             if self._pods_by_node.on(name):
                 self._recount(row)
@@ -79,14 +86,31 @@ class Ledger:
         self.nodes.clear_pods(row, self._pods_by_node.on(name))
         self.nodes.remove(name)
         self.generation += 1
+        if self._device_sources.set_facts(name, NO_FACTS):
+            self._read_devices({name})
         return {row}
 
-    def set_devices(self, node: str, devices: tuple[Device, ...]) -> set[int]:
-        """Replaces the devices of a node, as discovery reports them. An empty tuple removes them."""
-        if devices == self._devices.get(node, ()):
+    def upsert_resource_slice(self, thing: ResourceSlice) -> set[int]:
+        """Adds or updates a ResourceSlice. Devices count once all slices of their pool's generation are known."""
+        return self._read_devices(self._device_sources.set_slice(thing.metadata.name, thing))
+
+    def remove_resource_slice(self, name: str) -> set[int]:
+        return self._read_devices(self._device_sources.set_slice(name, None))
+
+    def upsert_node_topology(self, thing: NodeResourceTopology) -> set[int]:
+        """Adds or updates the NodeResourceTopology of a node, which has the node's name."""
+        name = thing.metadata.name
+        return self._read_devices({name}) if self._device_sources.set_topology(name, thing) else set()
+
+    def remove_node_topology(self, name: str) -> set[int]:
+        return self._read_devices({name}) if self._device_sources.set_topology(name, None) else set()
+
+    def set_devices(self, node: str, devices: NodeDevices) -> set[int]:
+        """Replaces the devices of a node. Devices may be known before their node."""
+        if devices == self.devices_of(node):
             return set()
         self._devices[node] = devices
-        if not devices:
+        if devices == NO_DEVICES:
             del self._devices[node]
         row = self.nodes.row_of.get(node)
         if row is None:
@@ -274,6 +298,10 @@ class Ledger:
         nodes = dict.fromkeys((*nominated, *held))
         return {node: self.nominees(node) + list(self._holds.on(node).values()) for node in nodes}
 
+    def devices_of(self, node: str) -> NodeDevices:
+        """Returns the devices of a node, known or not."""
+        return self._devices.get(node, NO_DEVICES)
+
     @property
     def nominated_nodes(self) -> list[str]:
         return list(self._nominations.by_node)
@@ -296,11 +324,20 @@ class Ledger:
 
     # --- internal -------------------------------------------------------------------------------------------------
 
+    def _read_devices(self, nodes: set[str]) -> set[int]:
+        """Reads the devices of these nodes again. Returns the rows that changed."""
+        dirty: set[int] = set()
+        for node in nodes:
+            dirty |= self.set_devices(node, self._device_sources.read(node))
+        return dirty
+
     def _bound(self, fresh: PodRecord, record: PodRecord | None) -> set[int]:
         if record is None:
             return self._add(fresh)
         if record.node == fresh.node:
-            fresh.device_shares, fresh.volume_choices = record.device_shares, record.volume_choices
+            # What we gave it counts, not what its owner may have written into the annotation since.
+            fresh.device_shares = record.device_shares or fresh.device_shares
+            fresh.volume_choices = record.volume_choices
             # Update the record and leave the columns, if nothing has to be counted again. On binding the API server
             # labels a pod with its node's zone, and almost no query refers to that label.
             if _counts_alike(record, fresh) and self.nodes.pods.relabel(record, fresh.labels):
@@ -395,8 +432,9 @@ class Ledger:
 
 def _counts_alike(one: PodRecord, other: PodRecord) -> bool:
     """Returns whether two records of a pod count the same on its node, labels aside."""
-    return (one.footprint, one.terms, one.mounts, one.terminating, one.endless) == (
+    return (one.footprint, one.device_shares, one.terms, one.mounts, one.terminating, one.endless) == (
         other.footprint,
+        other.device_shares,
         other.terms,
         other.mounts,
         other.terminating,

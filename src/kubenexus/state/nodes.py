@@ -21,7 +21,7 @@ from kubenexus.base.arrays import BoolColumn, grow
 from kubenexus.state.change_log import ChangeLog
 from kubenexus.state.default_selectors import DefaultSelectors
 from kubenexus.state.derived import DerivedColumns
-from kubenexus.state.devices import DeviceColumns
+from kubenexus.state.devices.columns import DeviceColumns
 from kubenexus.state.images import ImageColumns
 from kubenexus.state.labels import LabelColumns
 from kubenexus.state.pod_columns import PodColumns
@@ -133,7 +133,7 @@ class NodeColumns:
         if footprint.ports:
             self.ports.charge(row, footprint.ports, +1, undo)
         if record.device_shares:
-            self.devices.charge(row, record.device_shares, +1, undo)
+            self.devices.charge(row, record.device_shares, footprint.amounts, +1, undo)
         self.pods.add(record, row)
         if record.mounts is not None:
             self.volumes.enter(record, row)
@@ -150,7 +150,7 @@ class NodeColumns:
         if footprint.ports:
             self.ports.charge(row, footprint.ports, -1)
         if record.device_shares:
-            self.devices.charge(row, record.device_shares, -1)
+            self.devices.charge(row, record.device_shares, footprint.amounts, -1)
         self._leave(record, row)
         self.usage_changed(row)
         return exact

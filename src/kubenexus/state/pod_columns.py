@@ -200,6 +200,10 @@ class PodColumns:
         if counter is not None:
             counter.set(self._count(question))
 
+    def namespace_labels(self, namespace: str) -> dict[str, str]:
+        """Returns the labels of a namespace; none if it is not known."""
+        return self._namespace_labels.get(namespace, {})
+
     def has_met(self, namespace: str) -> bool:
         """Returns whether a pod of this namespace has ever counted on a node."""
         return self._namespaces.find(namespace) != UNKNOWN

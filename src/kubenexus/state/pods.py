@@ -6,8 +6,8 @@ from typing import NamedTuple
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.device_share import DeviceShare, held_shares
 from kubenexus.state.affinity_terms import AffinityTerm, affinity_terms
-from kubenexus.state.devices import DeviceShare
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.volumes.pod_volumes import PodVolumes, VolumeChoice, pod_volumes
 
@@ -70,6 +70,7 @@ def pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footprint) -> Po
         footprint=footprint,
         priority=pod.spec.priority,
         labels=meta.labels,
+        device_shares=held_shares(pod) if stage is PodStage.BOUND and meta.annotations else (),
         terms=affinity_terms(pod),
         mounts=pod_volumes(pod),
         terminating=bool(meta.deletion_timestamp),

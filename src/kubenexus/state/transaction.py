@@ -12,7 +12,7 @@ from typing import Protocol, Self
 from msgspec.structs import replace
 
 from kubenexus.api.core import Pod
-from kubenexus.state.devices import DeviceShare
+from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.pods import PodRecord, PodStage, pod_record

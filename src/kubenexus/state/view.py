@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kubenexus.base.arrays import BoolColumn
 from kubenexus.state.derived import Derivation
+from kubenexus.state.devices.view import NodeDeviceSets, OneNodeDevices
 from kubenexus.state.footprint import Port
 from kubenexus.state.images import Image
 from kubenexus.state.labels import LabelColumn
@@ -183,6 +184,15 @@ class Nodes:
             return answer(self)
         return self.columns.cached_until_node_change(question, lambda: answer(self))
 
+    @functools.cached_property
+    def devices(self) -> Any:
+        """Sets of devices (`state.devices.view`)."""
+        return NodeDeviceSets(self)
+
+    def table_rows(self) -> Rows:
+        """Returns the row of the table for each row of this view."""
+        return np.arange(self.columns.size) if self.rows is None else self.rows
+
     def is_device_class_resource(self, resource: str) -> bool:
         """Returns whether a device class backs this extended resource."""
         return resource in self.columns.device_class_resources
@@ -257,6 +267,10 @@ class OneNode(Nodes):
     def width(self) -> int:
         return 1
 
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.columns.labels.of_row(self.row)
+
     def as_column(self) -> Nodes:
         """Returns the same row as columns of length one, for the rare result that plain numbers make clumsy."""
         return Nodes(self.columns, np.array([self.row]))
@@ -264,6 +278,10 @@ class OneNode(Nodes):
     def locked(self) -> Nodes:
         """Returns itself: its numbers are copies."""
         return self
+
+    @functools.cached_property
+    def devices(self) -> Any:
+        return OneNodeDevices(self)
 
     def rows_of(self, resources: tuple[str, ...]) -> list[int]:
         return self.columns.resources.layout(resources).rows

@@ -17,6 +17,8 @@ import msgspec
 
 from kubenexus.api.codec import encode
 from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.devices.device import NodeDevices
+from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.api.resources import footprint
 from kubenexus.base.errors import Malformed
 from kubenexus.framework.decision import Decision, Diagnosis
@@ -25,7 +27,6 @@ from kubenexus.framework.profile import Profile, ProfilePlugins
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner, commit
 from kubenexus.plugins import profile_plugins
-from kubenexus.state.devices import Device, DeviceShare
 from kubenexus.state.ledger import Ledger
 
 
@@ -164,7 +165,7 @@ class ReferenceCluster:
         self.unreadable: dict[str, str] = {}
         self.images: dict[str, ImageState] = {}
         self.device_classes: dict[str, DeviceClass] = {}
-        self.devices: dict[str, tuple[Device, ...]] = {}
+        self.devices: dict[str, NodeDevices] = {}
 
     def __repr__(self) -> str:
         """Returns the objects as JSON, suited to `kubectl`."""
@@ -186,7 +187,7 @@ class ReferenceCluster:
         self._drop_images(name)
         self.nodes.pop(name, None)
 
-    def set_devices(self, node: str, devices: tuple[Device, ...]) -> None:
+    def set_devices(self, node: str, devices: NodeDevices) -> None:
         self.devices[node] = devices
 
     def upsert_device_class(self, device_class: DeviceClass) -> None:

@@ -36,9 +36,9 @@ from kubenexus.api.core import (
     Toleration,
     VolumeMount,
 )
+from kubenexus.api.devices.device import UNKNOWN, Device, NodeDevices
 from kubenexus.api.features import SCHEDULING_FEATURES
 from kubenexus.base.arrays import AMOUNT_CAP, FLOAT_EXACT_MAX
-from kubenexus.state.devices import Device
 from kubenexus.testing.builders import HOSTNAME, ZONE, a_container, a_device_class, a_node, a_pod, a_port, a_term
 from kubenexus.testing.harness import CheckedCluster, readable
 
@@ -269,10 +269,13 @@ def pods(
     )
 
 
-def devices() -> st.SearchStrategy[tuple[Device, ...]]:
-    """The devices that discovery may report for a node."""
-    names, sizes = st.sampled_from(["gpu-0", "gpu-1"]), st.sampled_from([0, 16 << 30])
-    return st.lists(st.builds(Device, name=names, vram=sizes, healthy=st.booleans()), max_size=2).map(tuple)
+def devices() -> st.SearchStrategy[NodeDevices]:
+    """The devices that a node may have: none, or up to two, which it may offer by number and may share."""
+    sizes, resources = st.sampled_from([UNKNOWN, 16 << 30]), st.sampled_from(["", GPU])
+    known = {"memory": sizes, "resource": resources, "healthy": st.booleans(), "replicas": st.sampled_from([1, 1, 2])}
+    two = st.tuples(*(st.builds(Device, name=st.just(name), **known) for name in ("gpu-0", "gpu-1")))
+    some = st.tuples(two, st.integers(0, 2)).map(lambda drawn: drawn[0][: drawn[1]])
+    return st.builds(NodeDevices, some, st.booleans())
 
 
 def unreadable(name: str, node: str) -> Pod:

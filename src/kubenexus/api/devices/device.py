@@ -5,9 +5,8 @@ import enum
 import msgspec
 
 UNKNOWN = -1  # of a number: no source has it
-MAX_DEVICES = (
-    64  # of one node: sets of devices are bits of a 64-bit word (docs/adr/0013). Further ones are only counted
-)
+MAX_DEVICES = 64  # of one node: a set of devices is a 64-bit word (docs/adr/0013). Further ones are only counted
+MAX_MEMORY = 1 << 50  # bytes of a device. A thousand times as much is still an int64
 
 
 class DeviceKind(enum.StrEnum):

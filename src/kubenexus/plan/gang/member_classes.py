@@ -191,7 +191,7 @@ def member_constraints(member_classes: list[MemberClass], columns: NodeColumns) 
     )
     for member_class in member_classes:
         table = member_class.classified.table
-        if table.plugins.assigns or _takes_more(table.pod):
+        if not all(hasattr(each, "assign_members") for each in table.plugins.assigns) or _takes_more(table.pod):
             found.append(MemberConstraint(MemberRelation.OTHER))
         for column in table.filters:
             plugin = column.plugin

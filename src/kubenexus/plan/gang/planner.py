@@ -1,6 +1,7 @@
 """Plans a whole gang: counts how many members each node takes, and lets `GangSolver` choose a domain and nodes."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from kubenexus.framework.decision import Diagnosis
 from kubenexus.framework.job import Job, JobView
 from kubenexus.framework.member_constraints import MemberRelation
 from kubenexus.framework.verdict import Code
+from kubenexus.plan.gang.assign_members import MemberAssigner, NotAssignable
 from kubenexus.plan.gang.backtracking import BacktrackingSearch, MemberError
 from kubenexus.plan.gang.gang_limits import GANG_LIMITS, MAX_MEMBERS, GangLimitError, too_many_members
 from kubenexus.plan.gang.member_classes import MemberClass, count_capacity, group_members, member_constraints
@@ -76,11 +78,13 @@ class GangPlanner:
         joined = beside(job, self._levels, columns)
         within = joined if within is None else within if joined is None else within & joined
         levels = candidate_levels(job.topology, together, self._levels, columns)
-        solver = GangSolver(job, member_classes, levels, columns, budget, within)
+        assigner = MemberAssigner(self._class_cache, snapshot)
+        solver = GangSolver(job, member_classes, levels, columns, budget, assigner, allowed_rows=within)
         others = [constraint for constraint in ties if constraint.relation is not MemberRelation.AFFINITY]
-        if len(others) > 1 or any(constraint.relation is MemberRelation.OTHER for constraint in others):
-            return solver.search_members(BacktrackingSearch(self._pod_placer, snapshot, promised))
-        return solver.pack_classes() if len(member_classes) > 1 else solver.fill_one_class(others)
+        if len(others) < 2 and not any(constraint.relation is MemberRelation.OTHER for constraint in others):
+            with suppress(NotAssignable):
+                return solver.pack_classes() if len(member_classes) > 1 else solver.fill_one_class(others)
+        return solver.search_members(BacktrackingSearch(self._pod_placer, snapshot, promised))
 
     def _failure(
         self, member_classes: Sequence[MemberClass], snapshot: Snapshot, promised: frozenset[str]

@@ -11,6 +11,7 @@ from kubenexus.framework.decision import GangDiagnosis, PodPlacement, Shortage
 from kubenexus.framework.job import NO_ASSIGNMENT, Job
 from kubenexus.framework.member_constraints import MemberConstraint, MemberRelation
 from kubenexus.framework.profile import stands_in
+from kubenexus.plan.gang.assign_members import MemberAssigner
 from kubenexus.plan.gang.backtracking import BacktrackingSearch, SearchResult
 from kubenexus.plan.gang.domain_choice import DomainCandidate, DomainChooser
 from kubenexus.plan.gang.empty_capacity import TOO_LARGE, TOPOLOGY, empty_capacity
@@ -55,10 +56,12 @@ class GangSolver:
         levels: list[TopologyDomains],
         columns: NodeColumns,
         budget: WorkBudget,
+        assigner: MemberAssigner,
+        *,
         allowed_rows: BoolColumn | None = None,
     ) -> None:
         self._job, self._member_classes, self._levels, self._columns = job, member_classes, levels, columns
-        self._budget = budget
+        self._budget, self._assigner = budget, assigner
         self._near = sorted({columns.row_of[name] for name in job.bound_nodes if name in columns.row_of})
         self._rank = member_classes[0].classified.table.rank
         outside = levels[-1].codes == 0
@@ -208,17 +211,20 @@ class GangSolver:
         return DomainChooser(packing, levels, self._rank, self._near)
 
     def _placed(self, shares: list[list[RowShare]]) -> tuple[PodPlacement, ...]:
+        """Returns the placements, with what each member takes. Raises NotAssignable."""
         names, placements = self._columns.names, list[PodPlacement]()
-        for member_class, own in zip(self._member_classes, shares, strict=True):
+        assigned = self._assigner.assign(self._member_classes, shares)
+        for i, (member_class, own) in enumerate(zip(self._member_classes, shares, strict=True)):
             footprint, feasible = (
                 member_class.classified.table.pod.footprint,
                 member_class.classified.table.feasible_count,
             )
             taken = [names[row] for row, members in own for _ in range(members)]
+            given = (assigned[i] if assigned is not None else ()) or [NO_ASSIGNMENT] * len(taken)
             placements += [
                 # Positional, for speed: making a thousand placements is most of the time that is left.
-                PodPlacement(pod.key, pod.metadata.uid, node, footprint, NO_ASSIGNMENT, (), 0, None, feasible)
-                for pod, node in zip(member_class.pods, taken, strict=False)
+                PodPlacement(pod.key, pod.metadata.uid, node, footprint, assignment, (), 0, None, feasible)
+                for pod, node, assignment in zip(member_class.pods, taken, given, strict=False)
             ]
         return tuple(placements)
 

@@ -1,0 +1,101 @@
+"""What a pod states about the devices it needs: resources by number, parts of GPUs, memory, type and links.
+
+Reading never fails. A value that cannot be read is a warning, and counts as not set. Only a part of a GPU that cannot
+be read is a problem for which the pod is refused: without it the pod would get no GPU at all.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from kubenexus.api.core import Pod
+from kubenexus.api.devices.device import MAX_MEMORY
+from kubenexus.api.devices.device_resources import is_device_resource
+from kubenexus.api.devices.device_share import asks_for_a_part
+from kubenexus.api.keys import gpu
+from kubenexus.api.keys.entry import KeyEntry
+from kubenexus.api.keys.reading import KeyReading, read_key
+
+REQUIRED: Final = "required"
+MAX_TYPE: Final = 128  # characters of a type
+_NEEDS: Final[tuple[KeyEntry[Any], ...]] = (
+    gpu.FRACTION,
+    gpu.SHARE_MEMORY,
+    gpu.VRAM_REQUEST,
+    gpu.VRAM_REQUEST_TOTAL,
+    gpu.TYPE,
+    gpu.PREFER_NVLINK,
+    gpu.MIN_NVLINK_BANDWIDTH,
+)
+_KEYS: Final = frozenset[str]().union(*(entry.keys for entry in _NEEDS))
+
+
+class DeviceNeeds(msgspec.Struct, frozen=True, gc=False):
+    """`share` is 0 where the pod asks for whole devices. Memory is in bytes for each device, bandwidth in bits a
+    second. `part_problem` says why the part of a GPU that the pod asks for cannot be read.
+    """
+
+    share: int = 0
+    share_memory: int = 0
+    card_memory: int = 0
+    card_memory_total: int = 0
+    type: str = ""
+    link: str = ""
+    bandwidth: int = 0
+    part_problem: str = ""
+
+
+WHOLE_DEVICES: Final = DeviceNeeds()
+
+
+def device_needs(pod: Pod) -> DeviceNeeds | None:
+    """Returns what the pod needs of devices; None if it needs none. Called for every pod: the first test is cheap."""
+    if not requests_devices(pod) and not asks_for_a_part(pod):
+        return None
+    meta = pod.metadata
+    if _KEYS.isdisjoint(meta.annotations) and _KEYS.isdisjoint(meta.labels):
+        return WHOLE_DEVICES
+    part, memory = _read(gpu.FRACTION, pod), _read(gpu.SHARE_MEMORY, pod)
+    needed, total = _read(gpu.VRAM_REQUEST, pod), _read(gpu.VRAM_REQUEST_TOTAL, pod)
+    problems = [problem for reading in (part, memory) for problem in reading.problems]
+    return DeviceNeeds(
+        share=part.value or 0,
+        share_memory=min(memory.value or 0, MAX_MEMORY),
+        card_memory=min(needed.value or 0, MAX_MEMORY),
+        card_memory_total=min(total.value or 0, MAX_MEMORY) if not needed.is_set else 0,
+        type=(_read(gpu.TYPE, pod).value or "")[:MAX_TYPE],
+        link=_read(gpu.PREFER_NVLINK, pod).value or "",
+        bandwidth=_read(gpu.MIN_NVLINK_BANDWIDTH, pod).value or 0,
+        part_problem=str(problems[0]) if problems else "",
+    )
+
+
+def need_warnings(pod: Pod) -> list[str]:
+    """Returns a sentence for each value that cannot be read, or that another spelling contradicts."""
+    meta = pod.metadata
+    if _KEYS.isdisjoint(meta.annotations) and _KEYS.isdisjoint(meta.labels):
+        return []
+    found = [warning for entry in _NEEDS for warning in _read(entry, pod).warnings]
+    if not requests_devices(pod) and not asks_for_a_part(pod):
+        found.append("the pod states what GPUs it needs but requests none")
+    return found
+
+
+def requests_devices(pod: Pod) -> bool:
+    """Returns whether some container requests a device by number."""
+    return any(is_device_resource(name) for name in _extended_resources(pod))
+
+
+def _extended_resources(pod: Pod) -> Iterator[str]:
+    for containers in (pod.spec.containers, pod.spec.init_containers):
+        for container in containers:
+            resources = container.resources
+            for amounts in (resources.requests, resources.limits):
+                for name in amounts or ():
+                    if "/" in name:
+                        yield name
+
+
+def _read(entry: KeyEntry[Any], pod: Pod) -> KeyReading[Any]:
+    return read_key(entry, pod.metadata.labels, pod.metadata.annotations)

@@ -1,0 +1,66 @@
+"""How many members of a gang get devices on each row."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kubenexus.api.devices.device_share import WHOLE
+from kubenexus.base.arrays import IntColumn
+from kubenexus.framework.pod_class import PodClass
+from kubenexus.plugins.devices.request import DeviceRequest, available, requests_of
+from kubenexus.state.devices.layout import ISLAND
+from kubenexus.state.view import Nodes
+
+
+class CountsDevices:
+    """The Capacity point of plugins that refuse rows for lack of devices. One count covers all their needs."""
+
+    def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
+        """Limits `capacity` to the members that get devices. Each card of a pod without names may spoil one member."""
+        sets = nodes.devices
+        for request in requests_of(pod):
+            free = available(request, sets)
+            if request.is_part:
+                members = _parts(request, free, nodes) - unnamed_cards(request, sets)
+            elif request.joined:
+                together = sets.in_groups(free, ISLAND) // request.number
+                members = together.sum(axis=0) - np.maximum(sets.unnamed(request.resource), 0)
+            else:
+                members = (sets.count(free) - sets.unnamed(request.resource)) // request.number
+                members = np.where(sets.sliced | (sets.offered(request.resource) == 0), capacity, members)
+            np.minimum(capacity, np.maximum(members, 0), out=capacity)
+
+    def amounts(self, pod: PodClass) -> Mapping[str, int]:
+        """Returns nothing: NodeResourcesFit counts the numbers. If members of several classes then do not get their
+        devices together, the gang planner places them one by one."""
+        return {}
+
+
+def unnamed_cards(request: DeviceRequest, sets: Any) -> Any:
+    """Returns how many cards may be held by pods without names; each may be any card."""
+    total: Any = 0
+    for name in (request.resource,) if request.resource else sets.resources:
+        left = sets.unnamed(name)
+        total = total + (max(left, 0) if isinstance(left, int) else np.maximum(left, 0))
+    return total
+
+
+def _parts(request: DeviceRequest, free: Any, nodes: Nodes) -> Any:
+    """Returns how many parts the cards of each row hold. Of pods with parts of several cards a row takes one at a
+    time."""
+    if request.number > 1:
+        return np.minimum(np.bitwise_count(free) // request.number, 1).astype(np.int64)
+    devices, where = nodes.columns.devices, nodes.where
+    total = np.zeros(nodes.width, np.int64)
+    for slot in range(devices.slots):
+        usable = devices.usable[slot, where]
+        if request.share:
+            share, memory = np.int64(request.share), request.memory or request.share * usable // WHOLE
+        else:
+            share, memory = np.maximum(-(-request.memory * WHOLE // np.maximum(usable, 1)), 1), request.memory
+        times = devices.share[slot, where] // share
+        by_memory = devices.memory[slot, where] // np.maximum(memory, 1)
+        times = np.minimum(times, np.where(np.asarray(memory) > 0, by_memory, times))
+        total += np.where(free >> np.uint64(slot) & np.uint64(1) != 0, times, 0)
+    return total

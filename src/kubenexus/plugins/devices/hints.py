@@ -1,0 +1,29 @@
+"""Events that may help a pod which lacked devices."""
+
+from typing import Any, Final
+
+from kubenexus.api.core import Pod
+from kubenexus.api.devices.pod_needs import requests_devices
+from kubenexus.api.keys import gpu
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
+
+
+def devices_freed(plugin: Any, pod: Pod, event: ClusterEvent) -> bool:
+    """Returns whether the pod that is gone held a device."""
+    gone = event.old
+    return gpu.DEVICES.key in gone.metadata.annotations or requests_devices(gone)
+
+
+DEVICE_EVENTS: Final = (
+    ClusterEventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, devices_freed),
+    ClusterEventWithHint(
+        EventResource.NODE,
+        ActionType.ADD
+        | ActionType.UPDATE_NODE_ALLOCATABLE
+        | ActionType.UPDATE_NODE_LABEL
+        | ActionType.UPDATE_NODE_ANNOTATION,
+    ),
+    ClusterEventWithHint(EventResource.RESOURCE_SLICE, ActionType.ALL),
+    ClusterEventWithHint(EventResource.NODE_RESOURCE_TOPOLOGY, ActionType.ALL),
+    ClusterEventWithHint(EventResource.TARGET_POD, ActionType.UPDATE),
+)

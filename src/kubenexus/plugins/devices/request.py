@@ -1,0 +1,89 @@
+"""What a pod class asks of the devices of a node, and which devices of each row could serve it."""
+
+from typing import Any, Final, NamedTuple
+
+from kubenexus.api.core import Pod
+from kubenexus.api.devices.device_resources import is_device_resource
+from kubenexus.api.devices.device_types import words_of
+from kubenexus.api.devices.pod_needs import REQUIRED, DeviceNeeds, device_needs
+from kubenexus.base.identity_memo import IdentityMemo
+from kubenexus.framework.pod_class import PodClass
+
+# The plugins that sign what a pod needs. Where one is disabled, what it would sign is not asked for.
+FIT, VRAM, TOPOLOGY = "DeviceFit", "VRAMScheduler", "GPUTopology"
+MAX_REQUESTS: Final = 8  # kinds of devices that one pod may request
+
+
+class DeviceRequest(NamedTuple):
+    """`number` devices of one resource; "" is any GPU. `share` and `memory` are what is taken of each, both 0 for whole
+    ones. The other fields are what each must have: see `DeviceNeeds`."""
+
+    resource: str
+    number: int
+    share: int = 0
+    memory: int = 0
+    card_memory: int = 0
+    words: frozenset[str] = frozenset()
+    joined: bool = False
+    bandwidth: int = 0
+
+    @property
+    def is_part(self) -> bool:
+        return bool(self.share or self.memory)
+
+
+_memo: IdentityMemo[DeviceNeeds | tuple[()]] = IdentityMemo(most=64)
+
+
+def needs_of(pod: Pod) -> DeviceNeeds | None:
+    """Returns what a pod needs of devices; None if nothing. Several plugins sign a pod one after the other."""
+    known = _memo.get(pod)
+    if known is None:
+        known = _memo.put(pod, device_needs(pod) or (), 1)
+    return known or None
+
+
+def requests_of(pod: PodClass) -> tuple[DeviceRequest, ...]:
+    """Returns what a class asks for, as far as the enabled plugins signed it."""
+    return pod.cached("device requests", lambda: _requests(pod))
+
+
+def _requests(pod: PodClass) -> tuple[DeviceRequest, ...]:
+    part = pod.signed.get(FIT) or ()
+    share, memory = (part[0], part[1]) if part else (0, 0)
+    numbers = [(name, amount) for name, amount in pod.demand.amounts if amount and is_device_resource(name)]
+    if not numbers and (share or memory):
+        numbers = [("", 1)]
+    each, total = pod.signed.get(VRAM, (0, 0))[:2]
+    kind, link, bandwidth = pod.signed.get(TOPOLOGY, ("", "", 0))
+    return tuple(
+        DeviceRequest(
+            resource=name,
+            number=count,
+            share=share,
+            memory=memory,
+            card_memory=each or -(-total // count),
+            words=words_of(kind),
+            joined=count > 1 and (link == REQUIRED or bandwidth > 0),
+            bandwidth=bandwidth,
+        )
+        for name, count in numbers[:MAX_REQUESTS]
+    )
+
+
+def suitable(request: DeviceRequest, sets: Any) -> Any:
+    """Returns the devices that could serve the request if nothing were taken, as a set for each row."""
+    found = sets.offered(request.resource) & sets.healthy
+    if request.card_memory:
+        found = found & sets.with_card_memory(request.card_memory)
+    if request.words:
+        found = found & sets.of_type(request.words)
+    if request.bandwidth and request.number > 1:
+        found = found & sets.with_bandwidth(request.bandwidth)
+    return found
+
+
+def available(request: DeviceRequest, sets: Any) -> Any:
+    """Returns the devices that can serve the request now, as a set for each row."""
+    left = sets.with_share(request.share, request.memory) if request.is_part else sets.free
+    return suitable(request, sets) & left

@@ -1,0 +1,239 @@
+"""Devices as columns. Sets of devices are words with a bit for each slot; amounts are slot-major, `share[s, n]`.
+
+`share` and `memory` are what is free of the device in slot s of row n, in thousandths and in bytes. `free` has the bits
+of devices of which one more unit can be taken: a whole device, or one of its replicas under time slicing. A rule over
+5,000 nodes reads a word of each (docs/adr/0013).
+
+Where the kubelet's device plugin picks the card, the names that a pod was given are a plan; the numbers are exact.
+`attributed` counts the units of a resource that pods hold by name. What a row uses beyond that is held by pods without
+names (placed by another scheduler), on cards that are not known.
+"""
+
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kubenexus.api.devices.device import MAX_MEMORY, NO_DEVICES, UNKNOWN, Device, NodeDevices
+from kubenexus.api.devices.device_share import WHOLE, DeviceShare
+from kubenexus.api.devices.device_types import type_words
+from kubenexus.api.resource_names import Amounts
+from kubenexus.base.arrays import BoolColumn, grow
+from kubenexus.state.devices.layout import LEVELS, NO_LAYOUT, QUALITY, DeviceLayout, layout_of
+from kubenexus.state.undo_log import UndoLog
+
+Words = NDArray[np.uint64]
+# What the driver keeps of the memory of a card that pods share. NVIDIA's keeps 250 to 600 MiB (docs/devices.md).
+DRIVER_MEMORY: Final = 512 << 20
+# Device resources with a column: 12 bytes a row each. A cluster offers a handful, and twenty with all MIG profiles.
+MAX_RESOURCES: Final = 64
+_NEAR: Final = 9  # tenths of the nominal memory from which on a card counts as one of that size
+
+
+class RowDevices(msgspec.Struct, frozen=True, gc=False):
+    """The devices of one row, their layout, and their slots by name."""
+
+    node: NodeDevices
+    layout: DeviceLayout
+    slots: dict[str, int]
+
+
+_NONE: Final = RowDevices(NO_DEVICES, NO_LAYOUT, {})
+
+
+class DeviceColumns:
+    """Device columns. Placements change `share`, `memory`, `free` and `attributed`; the others describe hardware.
+
+    `usable` is the memory that pods can share of a card, 0 if unknown. `card_memory` is the memory of a whole card and
+    `bandwidth` that of its links in bits a second, -1 if unknown. `words` is the code of its type. `groups[level]` has
+    as many sets of devices for each row as the row with most groups has.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.share: NDArray[np.int32] = np.zeros((0, capacity), np.int32)
+        self.memory: NDArray[np.int64] = np.zeros((0, capacity), np.int64)
+        self.usable: NDArray[np.int64] = np.zeros((0, capacity), np.int64)
+        self.card_memory: NDArray[np.int64] = np.zeros((0, capacity), np.int64)
+        self.bandwidth: NDArray[np.int64] = np.zeros((0, capacity), np.int64)
+        self.words: NDArray[np.int32] = np.zeros((0, capacity), np.int32)
+        self.free: Words = np.zeros(capacity, np.uint64)
+        self.healthy: Words = np.zeros(capacity, np.uint64)
+        self.gpus: Words = np.zeros(capacity, np.uint64)
+        self.shared: BoolColumn = np.zeros(capacity, np.bool_)
+        self.meshed: BoolColumn = np.zeros(capacity, np.bool_)  # some island is not fully joined
+        self.replicas: NDArray[np.int32] = np.ones(capacity, np.int32)
+        self.quality: NDArray[np.int8] = np.zeros(capacity, np.int8)  # of the best link, see `layout.QUALITY`
+        self.groups: list[Words] = [np.zeros((0, capacity), np.uint64) for _ in LEVELS]
+        self.offered: dict[str, Words] = {}
+        self.attributed: dict[str, NDArray[np.int32]] = {}
+        self.types: list[frozenset[str]] = [frozenset()]
+        self.count = 0  # devices of all rows
+        self._type_codes: dict[frozenset[str], int] = {frozenset(): 0}
+        self._rows: dict[int, RowDevices] = {}
+        self._layouts: dict[DeviceLayout, tuple[DeviceLayout, dict[str, int]]] = {}
+        self._capacity = capacity
+
+    @property
+    def slots(self) -> int:
+        return len(self.share)
+
+    def grow(self, capacity: int) -> None:
+        self._capacity = capacity
+        for name in (*_AMOUNTS, *_SETS, "shared", "meshed", "quality"):
+            setattr(self, name, grow(getattr(self, name), capacity))
+        self.replicas = grow(self.replicas, capacity, 1)
+        self.groups = [grow(each, capacity) for each in self.groups]
+        self.offered = {name: grow(each, capacity) for name, each in self.offered.items()}
+        self.attributed = {name: grow(each, capacity) for name, each in self.attributed.items()}
+
+    def of_row(self, row: int) -> RowDevices:
+        return self._rows.get(row, _NONE)
+
+    # --- hardware -------------------------------------------------------------------------------------------------
+
+    def set(self, row: int, node: NodeDevices) -> None:
+        """Replaces the devices of a row, all free. The ledger then counts the pods that hold some of them."""
+        self.clear(row)
+        devices = node.devices
+        if not devices:
+            return
+        layout, slots = self._layout(devices)
+        self._rows[row] = RowDevices(node, layout, slots)
+        self.count += len(devices)
+        self._stretch(len(devices), layout)
+        self.shared[row], self.meshed[row] = node.shared, bool(layout.neighbours)
+        self.replicas[row] = max(device.replicas for device in devices)
+        self.quality[row] = max(QUALITY[device.link] for device in devices)
+        self.healthy[row] = sum(1 << slot for slot, device in enumerate(devices) if device.healthy)
+        self.gpus[row] = layout.gpus
+        for resource, devices_of_it in layout.resources:
+            if resource in self.offered:
+                self.offered[resource][row] = devices_of_it
+        for level, sets in enumerate(layout.groups):
+            self.groups[level][: len(sets), row] = sets
+        for slot, device in enumerate(devices):
+            self.usable[slot, row] = usable_memory(device)
+            self.card_memory[slot, row] = _card_memory(device)
+            self.bandwidth[slot, row] = device.bandwidth
+            self.words[slot, row] = self._type_code(type_words(device))
+        self.clear_use(row)
+
+    def clear(self, row: int) -> None:
+        known = self._rows.pop(row, None)
+        if known is None:
+            return
+        self.count -= len(known.node.devices)
+        for name in _AMOUNTS:
+            getattr(self, name)[:, row] = 0
+        for name in _SETS:
+            getattr(self, name)[row] = 0
+        self.shared[row] = self.meshed[row] = False
+        self.replicas[row], self.quality[row] = 1, 0
+        columns: tuple[Any, ...] = (*self.groups, *self.offered.values(), *self.attributed.values())
+        for column in columns:
+            column[..., row] = 0
+
+    def _layout(self, devices: tuple[Device, ...]) -> tuple[DeviceLayout, dict[str, int]]:
+        """Returns the layout, one object for all equal ones, and the slots by name."""
+        layout = layout_of(devices)
+        known = self._layouts.get(layout)
+        if known is None:
+            if len(self._layouts) > 4 * max(len(self._rows), 64):  # most are of machines that are gone
+                self._layouts.clear()
+            known = self._layouts[layout] = (layout, {name: slot for slot, name in enumerate(layout.names)})
+        return known
+
+    def _stretch(self, slots: int, layout: DeviceLayout) -> None:
+        if slots > self.slots:
+            for name in _AMOUNTS:
+                setattr(self, name, grow(getattr(self, name), slots, axis=0))
+        for level, sets in enumerate(layout.groups):
+            if len(sets) > len(self.groups[level]):
+                self.groups[level] = grow(self.groups[level], len(sets), axis=0)
+        for resource, _ in layout.resources:
+            if resource not in self.offered and len(self.offered) < MAX_RESOURCES:
+                self.offered[resource] = np.zeros(self._capacity, np.uint64)
+                self.attributed[resource] = np.zeros(self._capacity, np.int32)
+
+    def _type_code(self, words: frozenset[str]) -> int:
+        code = self._type_codes.get(words)
+        if code is None:
+            code = self._type_codes[words] = len(self.types)
+            self.types.append(words)
+        return code
+
+    # --- use ------------------------------------------------------------------------------------------------------
+
+    def clear_use(self, row: int) -> None:
+        """Makes all devices of a row free."""
+        devices = self.of_row(row).node.devices
+        for slot, device in enumerate(devices):
+            self.share[slot, row] = WHOLE
+            self.memory[slot, row] = usable_memory(device)
+        self.free[row] = self.healthy[row]
+        if devices:
+            for units in self.attributed.values():
+                units[row] = 0
+
+    def charge(
+        self, row: int, shares: tuple[DeviceShare, ...], requested: Amounts, sign: int, undo: UndoLog | None = None
+    ) -> None:
+        """Takes parts of devices of a row (`sign` +1) or frees them (-1). `requested` are the pod's resources.
+
+        A part counts if the pod requests the device by number, if the kubelet does not offer it by number, or if the
+        node shares its devices. Else a pod could claim the cards of a node without the quota for them. A device that is
+        gone while its pod still runs is counted when it is back.
+        """
+        here = self.of_row(row)
+        for each in shares:
+            slot = here.slots.get(each.device)
+            if slot is None:
+                continue
+            device = here.node.devices[slot]
+            numbered = bool(device.resource) and any(name == device.resource for name, _ in requested)
+            if device.resource and not numbered and not here.node.shared:
+                continue
+            if undo is not None:
+                undo.cell(self.share, (slot, row))
+                undo.cell(self.memory, (slot, row))
+                undo.cell(self.free, row)
+            self.share[slot, row] -= sign * each.share
+            self.memory[slot, row] -= sign * each.memory
+            self._update_free(row, slot, device)
+            units = self.attributed.get(device.resource) if numbered else None
+            if units is not None:
+                if undo is not None:
+                    undo.cell(units, row)
+                units[row] += sign
+
+    def _update_free(self, row: int, slot: int, device: Device) -> None:
+        bit = 1 << slot
+        can = device.healthy and self.share.item(slot, row) >= WHOLE // device.replicas
+        self.free[row] = self.free.item(row) | bit if can else self.free.item(row) & ~bit
+
+
+_AMOUNTS: Final = ("share", "memory", "usable", "card_memory", "bandwidth", "words")
+_SETS: Final = ("free", "healthy", "gpus")
+
+
+def usable_memory(device: Device) -> int:
+    """Returns the memory of a card that pods can share; 0 if it is not known."""
+    return min(max(0, device.memory - DRIVER_MEMORY), MAX_MEMORY)
+
+
+def _card_memory(device: Device) -> int:
+    """Returns the memory by which a whole card is compared with a request. Users ask for the size that a card is sold
+    with, and a card of 80Gi reports 79.6Gi."""
+    memory, nominal = min(device.memory, MAX_MEMORY), min(device.nominal_memory, MAX_MEMORY)
+    if memory == UNKNOWN:
+        return nominal
+    return nominal if memory < nominal and 10 * memory >= _NEAR * nominal else memory
+
+
+def held(columns: DeviceColumns, row: int) -> list[tuple[Any, int, int]]:
+    """Returns each device of a row with what is free of it, for digests."""
+    return [
+        (device, columns.share.item(slot, row), columns.memory.item(slot, row))
+        for slot, device in enumerate(columns.of_row(row).node.devices)
+    ]

@@ -1,0 +1,269 @@
+"""Sets of devices over the rows of a view, for plugins. `OneNodeDevices` has the same methods with plain integers.
+
+A set is a word for each row, bit s is the device in slot s. Both classes return what a plugin's expression needs, so
+that one expression serves all rows, some rows and a single one.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from kubenexus.api.devices.device_share import WHOLE
+from kubenexus.state.devices.columns import DeviceColumns
+from kubenexus.state.devices.layout import ISLAND
+
+_LARGEST = np.iinfo(np.int64).max
+
+
+class NodeDeviceSets:
+    """`nodes` is the view that it belongs to (`state.view.Nodes`); columns have one value for each of its rows."""
+
+    def __init__(self, nodes: Any) -> None:
+        self._nodes = nodes
+        self._columns: DeviceColumns = nodes.columns.devices
+        self._where = nodes.where
+
+    # --- sets -----------------------------------------------------------------------------------------------------
+
+    def offered(self, resource: str) -> Any:
+        """Returns the devices that a resource offers; with "" all GPUs."""
+        words = self._columns.offered.get(resource) if resource else self._columns.gpus
+        return np.zeros(self._nodes.width, np.uint64) if words is None else words[self._where]
+
+    @property
+    def healthy(self) -> Any:
+        return self._columns.healthy[self._where]
+
+    @property
+    def free(self) -> Any:
+        """The devices of which one more unit can be taken: the whole device, or a replica under time slicing."""
+        return self._columns.free[self._where]
+
+    def with_card_memory(self, least: int) -> Any:
+        """Returns the devices with at least so much memory, in use or not."""
+        return self._of_hardware(("memory", least), lambda devices, where: devices.card_memory[:, where] >= least)
+
+    def with_bandwidth(self, least: int) -> Any:
+        """Returns the devices whose links have at least this bandwidth together."""
+        return self._of_hardware(("bandwidth", least), lambda devices, where: devices.bandwidth[:, where] >= least)
+
+    def of_type(self, words: frozenset[str]) -> Any:
+        """Returns the devices that have all these words (`api.devices.device_types`)."""
+
+        def matching(devices: DeviceColumns, where: Any) -> Any:
+            has = np.array([words <= each for each in devices.types], np.bool_)
+            return has[devices.words[:, where]]
+
+        return self._of_hardware(("type", words), matching)
+
+    def with_share(self, share: int, memory: int) -> Any:
+        """Returns the healthy devices with so much left, on rows that share their devices.
+
+        Where one of the two is 0, it follows from the other and the memory of the card (`part_of`).
+        """
+        devices, where = self._columns, self._where
+        usable = devices.usable[:, where]
+        needed: Any = share
+        least: Any = memory
+        if share:
+            needed, least = share, memory or share * usable // WHOLE
+        else:
+            needed, least = np.where(usable > 0, -(-memory * WHOLE // np.maximum(usable, 1)), WHOLE + 1), memory
+        left = (devices.share[:, where] >= needed) & (devices.memory[:, where] >= least)
+        return np.where(self.shared, _packed(left, self._nodes.width) & self.healthy, np.uint64(0))
+
+    def with_usable(self, least: int) -> Any:
+        """Returns the devices that have so much memory to share, taken or not."""
+        return self._of_hardware(("usable", least), lambda devices, where: devices.usable[:, where] >= least)
+
+    @property
+    def shared(self) -> Any:
+        """Whether the row shares its devices."""
+        return self._columns.shared[self._where]
+
+    @property
+    def sliced(self) -> Any:
+        """Whether the row offers each device several times."""
+        return self._columns.replicas[self._where] > 1
+
+    @property
+    def quality(self) -> Any:
+        """How well the devices of a row work together, in percent (`layout.QUALITY`)."""
+        return self._columns.quality[self._where]
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The resources that offer devices anywhere."""
+        return tuple(self._columns.offered)
+
+    def smallest_card(self, least: int) -> Any:
+        """Returns the memory of each row's smallest device that has at least so much, in use or not; 0 if none has."""
+
+        def answer(nodes: Any) -> Any:
+            cards = nodes.columns.devices.card_memory[:, nodes.where]
+            smallest = np.where(cards >= max(least, 1), cards, _LARGEST).min(axis=0, initial=_LARGEST)
+            return np.where(smallest == _LARGEST, 0, smallest)
+
+        return self._nodes.cached_until_node_change(("devices", "smallest", least), answer)
+
+    # --- numbers --------------------------------------------------------------------------------------------------
+
+    def unnamed(self, resource: str) -> Any:
+        """Returns how many units of a resource are taken or missing on devices that are not known.
+
+        Pods that another scheduler placed hold them, or the kubelet offers fewer than the node has. It is negative
+        where the kubelet offers more than the devices that are modelled.
+        """
+        devices, nodes = self._columns, self._nodes
+        named = devices.attributed.get(resource)
+        if named is None:
+            return 0
+        there = self.count(self.offered(resource) & self.healthy) * devices.replicas[self._where]
+        return nodes.used(resource) - named[self._where] + there - nodes.alloc(resource)
+
+    def count(self, sets: Any) -> Any:
+        return np.bitwise_count(sets).astype(np.int64)
+
+    def in_groups(self, sets: Any, level: int) -> Any:
+        """Returns how many of a set are in each group of a level, as a table with a row for each group."""
+        groups = self._columns.groups[level][:, self._where]
+        counts = np.bitwise_count(groups & sets).astype(np.int64)
+        if level == ISLAND:
+            self._correct_meshed(counts, groups, sets)
+        return counts
+
+    def group_sizes(self, sets: Any, level: int) -> Any:
+        """Returns how many of a set are in each group, joined or not."""
+        return np.bitwise_count(self._columns.groups[level][:, self._where] & sets).astype(np.int64)
+
+    def _correct_meshed(self, counts: Any, groups: Any, sets: Any) -> None:
+        """Counts islands that are not fully joined by their largest part that still is. Few machines have such, and
+        those are mostly alike, so each different state is worked out once."""
+        meshed = np.flatnonzero(self._columns.meshed[self._where])
+        if not len(meshed):
+            return
+        rows, known = self._nodes.table_rows(), dict[tuple[int, int, int], int]()
+        for i in meshed.tolist():
+            layout, free = self._columns.of_row(int(rows[i])).layout, int(sets[i])
+            for group in range(len(groups)):
+                state = (id(layout), free, int(groups[group, i]))
+                if state not in known:
+                    known[state] = layout.connected(*state[1:])
+                counts[group, i] = known[state]
+
+    def _of_hardware(self, question: Any, which: Any) -> Any:
+        """Returns a set that depends on the nodes alone."""
+
+        def answer(nodes: Any) -> Any:
+            return _packed(which(nodes.columns.devices, nodes.where), nodes.width)
+
+        return self._nodes.cached_until_node_change(("devices", *question), answer)
+
+
+class OneNodeDevices:
+    """The same for a single row, as plain integers and lists of them."""
+
+    def __init__(self, node: Any) -> None:
+        self._node, self._row = node, node.row
+        self._columns: DeviceColumns = node.columns.devices
+
+    def offered(self, resource: str) -> int:
+        words = self._columns.offered.get(resource) if resource else self._columns.gpus
+        return 0 if words is None else words.item(self._row)
+
+    @property
+    def healthy(self) -> int:
+        return self._columns.healthy.item(self._row)
+
+    @property
+    def free(self) -> int:
+        return self._columns.free.item(self._row)
+
+    def with_card_memory(self, least: int) -> int:
+        return self._packed([memory >= least for memory in self._columns.card_memory[:, self._row].tolist()])
+
+    def with_bandwidth(self, least: int) -> int:
+        return self._packed([bandwidth >= least for bandwidth in self._columns.bandwidth[:, self._row].tolist()])
+
+    def of_type(self, words: frozenset[str]) -> int:
+        types = self._columns.types
+        return self._packed([words <= types[code] for code in self._columns.words[:, self._row].tolist()])
+
+    def with_share(self, share: int, memory: int) -> int:
+        if not self.shared:
+            return 0
+        devices, row = self._columns, self._row
+        slots = zip(*(each[:, row].tolist() for each in (devices.share, devices.memory, devices.usable)), strict=True)
+        fits = []
+        for have, free, usable in slots:
+            needed, least = part_of(share, memory, usable)
+            fits.append(have >= needed and free >= least)
+        return self._packed(fits) & self.healthy
+
+    def smallest_card(self, least: int) -> int:
+        cards = self._columns.card_memory[:, self._row].tolist()
+        return int(min((card for card in cards if card >= max(least, 1)), default=0))
+
+    def with_usable(self, least: int) -> int:
+        return self._packed([usable >= least for usable in self._columns.usable[:, self._row].tolist()])
+
+    @property
+    def shared(self) -> bool:
+        return self._columns.shared.item(self._row)
+
+    @property
+    def sliced(self) -> bool:
+        return self._columns.replicas.item(self._row) > 1
+
+    @property
+    def quality(self) -> int:
+        return self._columns.quality.item(self._row)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        return tuple(resource for resource, _ in self._columns.of_row(self._row).layout.resources)
+
+    def unnamed(self, resource: str) -> int:
+        named = self._columns.attributed.get(resource)
+        if named is None:
+            return 0
+        there = (self.offered(resource) & self.healthy).bit_count() * self._columns.replicas.item(self._row)
+        r = self._node.rows_of((resource,))[0]
+        return int(self._node.uses[r] - named.item(self._row) + there - self._node.allocs[r])
+
+    def count(self, sets: int) -> int:
+        return sets.bit_count()
+
+    def in_groups(self, sets: int, level: int) -> list[int]:
+        layout = self._columns.of_row(self._row).layout
+        if level == ISLAND and layout.neighbours:
+            return [layout.connected(sets, group) for group in layout.groups[level]]
+        return self.group_sizes(sets, level)
+
+    def group_sizes(self, sets: int, level: int) -> list[int]:
+        return [(sets & group).bit_count() for group in self._columns.of_row(self._row).layout.groups[level]]
+
+    @staticmethod
+    def _packed(bits: list[bool]) -> int:
+        word = 0
+        for slot, bit in enumerate(bits):
+            word |= bit << slot
+        return word
+
+
+def _packed(bits: Any, width: int) -> Any:
+    """Returns a word for each row from a table of slots by rows."""
+    word = np.zeros(width, np.uint64)
+    for slot, row in enumerate(bits):
+        word |= row.astype(np.uint64) << np.uint64(slot)
+    return word
+
+
+def part_of(share: int, memory: int, usable: int) -> tuple[int, int]:
+    """Returns the share and the memory that a part takes of a card with so much usable memory, 0 if that is not known.
+
+    Where one of the two is 0, it follows from the other. A share beyond the whole card fits nowhere.
+    """
+    if share:
+        return share, memory or share * usable // WHOLE
+    return (-(-memory * WHOLE // usable) if usable else WHOLE + 1), memory
