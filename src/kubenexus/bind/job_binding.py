@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.device_share import devices_annotation
+from kubenexus.api.keys import gpu
 from kubenexus.bind.bind_result import BindResult
 from kubenexus.client.calls import Api, Call, Unreachable
 from kubenexus.client.verbs import bind
@@ -15,11 +17,13 @@ from kubenexus.state.volumes.pod_volumes import VolumeChoice
 
 
 class PodBinding(msgspec.Struct, frozen=True, gc=False):
-    """One pod and the node to bind it to. `picks` are the volumes that were chosen for its claims."""
+    """One pod and the node to bind it to. `picks` are the volumes that were chosen for its claims, `annotations` what
+    is written on the pod with the bind."""
 
     pod: Pod
     node: str
     picks: tuple[VolumeChoice, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> str:
@@ -32,7 +36,7 @@ class PodBinding(msgspec.Struct, frozen=True, gc=False):
     @property
     def call(self) -> Call:
         meta = self.pod.metadata
-        return bind(meta.namespace, meta.name, meta.uid, self.node)
+        return bind(meta.namespace, meta.name, meta.uid, self.node, dict(self.annotations))
 
 
 class JobBinding(msgspec.Struct, frozen=True):
@@ -53,7 +57,11 @@ def job_binding(job: Job, decision: Decision, attempt: Any = None, began: float 
 
 
 def _bind(pod: Pod, placement: PodPlacement) -> PodBinding:
-    return PodBinding(pod, placement.node, placement.assignment.volumes)
+    given = placement.assignment
+    annotations = given.annotations
+    if given.device_shares:
+        annotations += ((gpu.DEVICES.key, devices_annotation(given.device_shares)),)
+    return PodBinding(pod, placement.node, given.volumes, annotations)
 
 
 class WriteGuard(Protocol):

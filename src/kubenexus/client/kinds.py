@@ -74,6 +74,13 @@ CSI_STORAGE_CAPACITIES: Final = ApiResource("CSIStorageCapacity", "csistoragecap
 VOLUME_ATTACHMENTS: Final = ApiResource("VolumeAttachment", "volumeattachments", group=STORAGE, namespaced=False)
 
 DEVICE_CLASSES: Final = ApiResource("DeviceClass", "deviceclasses", group="resource.k8s.io", namespaced=False)
+RESOURCE_SLICES: Final = ApiResource("ResourceSlice", "resourceslices", group="resource.k8s.io", namespaced=False)
+RESOURCE_SLICES_BETA: Final = ApiResource("ResourceSlice", "resourceslices", "v1beta2", "resource.k8s.io", False)
+RESOURCE_SLICES_OLD: Final = ApiResource("ResourceSlice", "resourceslices", "v1beta1", "resource.k8s.io", False)
+# Of Node Feature Discovery's topology updater, where that is installed.
+NODE_RESOURCE_TOPOLOGIES: Final = ApiResource(
+    "NodeResourceTopology", "noderesourcetopologies", "v1alpha2", "topology.node.k8s.io", namespaced=False
+)
 
 PRIORITY_CLASSES: Final = ApiResource("PriorityClass", "priorityclasses", group=SCHEDULING, namespaced=False)
 # Served by 1.37 if its feature gate and version are switched on; the newer form first.

@@ -12,10 +12,14 @@ from kubenexus.client.kinds import ApiResource
 Body = Mapping[str, Any] | Any
 
 
-def bind(namespace: str, name: str, uid: str, node: str) -> Call:
-    """Binds a pod to a node. The UID makes sure that it is the pod of the decision, not a later one of its name."""
+def bind(namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str] | None = None) -> Call:
+    """Binds a pod to a node. The UID makes sure that it is the pod of the decision, not a later one of its name. The
+    API server merges the annotations into the pod's in the same write."""
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
-    return create(kinds.PODS, _named("v1", "Binding", namespace, name, uid, target=target), namespace, name, "binding")
+    body = _named("v1", "Binding", namespace, name, uid, target=target)
+    if annotations:
+        body["metadata"]["annotations"] = dict(annotations)
+    return create(kinds.PODS, body, namespace, name, "binding")
 
 
 def evict(namespace: str, name: str, uid: str, *, grace_seconds: int | None = None) -> Call:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from kubenexus.api import storage
 from kubenexus.api.core import DeviceClass, Node, Pod
+from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
+from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.gangs.declaration import COSCHEDULING, POD_GROUP, VOLCANO, WORKLOAD
 from kubenexus.api.workloads import (
     Namespace,
@@ -67,6 +69,8 @@ def _unread(kind: type[Any]) -> KindHandler:
 KINDS: dict[str, KindHandler] = {
     "Namespace": KindHandler(Namespace, Ledger.upsert_namespace, Ledger.remove_namespace),
     "DeviceClass": KindHandler(DeviceClass, Ledger.upsert_device_class, Ledger.remove_device_class),
+    "ResourceSlice": KindHandler(ResourceSlice, Ledger.upsert_resource_slice, Ledger.remove_resource_slice),
+    "NodeResourceTopology": KindHandler(NodeResourceTopology, Ledger.upsert_node_topology, Ledger.remove_node_topology),
     "Service": _owner(Service),
     "ReplicationController": _owner(ReplicationController),
     "ReplicaSet": _owner(ReplicaSet),

@@ -4,12 +4,16 @@ One handler for each kind; `app.watch.informers` connects them with the reflecto
 now. So a lost event, a repeated one, or a pod created again under its old name are no special cases.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kubenexus.api.codec import Unreadable
+import msgspec
+
+from kubenexus.api.codec import Unreadable, encode
 from kubenexus.api.core import Node, Pod
+from kubenexus.api.meta import ObjectMeta
 from kubenexus.app.binding.recent_binds import RecentBinds
 from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.report.pod_reporter import PodReporter
@@ -38,7 +42,11 @@ EVENTS = {
     "PersistentVolumeClaim": EventResource.PERSISTENT_VOLUME_CLAIM,
     "VolumeAttachment": EventResource.VOLUME_ATTACHMENT,
     "DeviceClass": EventResource.DEVICE_CLASS,
+    "ResourceSlice": EventResource.RESOURCE_SLICE,
+    "NodeResourceTopology": EventResource.NODE_RESOURCE_TOPOLOGY,
 }
+# Of these only a fingerprint is cached: the ledger has what is read of them, and they are the largest objects.
+_FINGERPRINTED = frozenset({"ResourceSlice", "NodeResourceTopology"})
 REMEMBERED = 1024  # objects whose problem was logged
 
 log = logs.get("event_handlers")
@@ -246,11 +254,12 @@ class EventHandlers:
         resource, fresh = EVENTS.get(kind), key not in known
         if kind == "Namespace" and (not fresh or self.ledger.nodes.pods.has_met(key)):
             self._wake_if_terms_changed(selected)
-        old, known[key] = known.get(key), None if resource is None else thing
+        kept = None if resource is None else _fingerprint(thing) if kind in _FINGERPRINTED else thing
+        old, known[key] = known.get(key), kept
         if kind in GROUP_KINDS:
             self.assembler.group_changed(kind, key)
         self._changed(kind, thing)
-        if resource is not None and (fresh or old != thing):
+        if resource is not None and (fresh or old != kept):
             self.queue.on_event(ClusterEvent(resource, ActionType.ADD if fresh else ActionType.UPDATE, old, thing))
 
     def on_object_delete(self, kind: str, key: str) -> None:
@@ -303,6 +312,12 @@ class EventHandlers:
         self._logged_problems[subject] = problem
         self.unusable[subject.partition(" ")[0]] += 1
         log.error("Cannot use an object", err=problem, object=subject)
+
+
+def _fingerprint(thing: Any) -> bytes:
+    """Returns a hash of what is read of an object, besides its metadata."""
+    bare = msgspec.structs.replace(thing, metadata=ObjectMeta())
+    return hashlib.blake2b(encode(bare), digest_size=16).digest()
 
 
 def creation_time(pod: Pod) -> float | None:

@@ -32,6 +32,8 @@ WATCHED_KINDS = (
     kinds.PERSISTENT_VOLUME_CLAIMS,
     kinds.VOLUME_ATTACHMENTS,
     kinds.DEVICE_CLASSES,
+    kinds.RESOURCE_SLICES,
+    kinds.NODE_RESOURCE_TOPOLOGIES,
     kinds.SERVICES,
     kinds.REPLICATION_CONTROLLERS,
     kinds.REPLICA_SETS,
@@ -44,10 +46,21 @@ WATCHED_KINDS = (
 
 # Pods are placed without these kinds: an older cluster does not serve them, or its roles do not name them. Where one
 # cannot be listed, only pods that name such an object wait for it. No decision depends on budgets and priority classes.
-OPTIONAL = frozenset({kinds.DEVICE_CLASSES, kinds.POD_DISRUPTION_BUDGETS, kinds.PRIORITY_CLASSES, *GROUP_KINDS})
+# Devices are known from the labels of their nodes, too.
+OPTIONAL = frozenset(
+    {
+        kinds.DEVICE_CLASSES,
+        kinds.RESOURCE_SLICES,
+        kinds.NODE_RESOURCE_TOPOLOGIES,
+        kinds.POD_DISRUPTION_BUDGETS,
+        kinds.PRIORITY_CLASSES,
+        *GROUP_KINDS,
+    }
+)
 
 # Other forms of a kind, for servers that do not know the newest.
 FALLBACK_VERSIONS: dict[ApiResource, tuple[ApiResource, ...]] = {
+    kinds.RESOURCE_SLICES: (kinds.RESOURCE_SLICES_BETA, kinds.RESOURCE_SLICES_OLD),
     kinds.POD_GROUPS: (kinds.POD_GROUPS_ALPHA, kinds.POD_GROUPS_OLD),
     kinds.WORKLOADS: (kinds.WORKLOADS_ALPHA, kinds.WORKLOADS_OLD, kinds.WORKLOADS_OLDEST),
 }
