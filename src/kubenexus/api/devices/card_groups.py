@@ -41,7 +41,7 @@ def card_groups(
     several = sum(resource.kind is not DeviceKind.MIG for resource, _ in offers) > 1
     divided = any(resource.kind is DeviceKind.MIG and amount for resource, amount in offers)
     groups = [_offered(*offer, labels, warnings, several=several, divided=divided) for offer in offers]
-    vendors = {group.vendor for group in groups}
+    vendors = {group.vendor for group in groups if group.count}
     groups += (group for group in _labelled(labels) if group.vendor not in vendors)
     if not groups and not with_dra:
         groups += _manual(labels.manual)

@@ -13,12 +13,13 @@ from typing import Final, TypeVar
 from kubenexus.api.core import QuantityText
 from kubenexus.api.devices.device import MAX_DEVICES, DeviceKind, FactSource
 from kubenexus.api.devices.draft import MAX_TEXT, Draft, Links, Warnings
-from kubenexus.api.devices.models import AMD, AWS, GOOGLE, HABANA, INTEL, NVIDIA, find_model
+from kubenexus.api.devices.models import AMD, AWS, GOOGLE, HABANA, INTEL, NVIDIA, cluster_clique, find_model
 from kubenexus.api.devices.resource_slice import BasicDevice, DeviceAttribute, PoolDevice
 from kubenexus.api.keys.values import QuantityValue, quoted
 from kubenexus.base.errors import Malformed, truncated
 
 T = TypeVar("T")
+Attributes = dict[str, DeviceAttribute]  # by their folded names
 
 _STANDARD: Final = "resource.kubernetes.io/"
 _MEMORY: Final = ("memory", "vram", "gpumemory", "addressablememory")
@@ -76,21 +77,22 @@ def driver_kind(driver: str) -> DeviceKind | None:
 
 def read_slices(devices: Sequence[PoolDevice], warnings: Warnings) -> list[Draft]:
     """Returns a draft of each GPU and accelerator, in the order given; of the first `MAX_DEVICES` only."""
-    chosen = [each for each in devices if driver_kind(each.driver) is not None and _exists(each.content)]
+    folded = [(each, _folded(each.content.attributes)) for each in devices if driver_kind(each.driver) is not None]
+    chosen = [(each, attributes) for each, attributes in folded if _exists(each.content, attributes)]
     if len(chosen) > MAX_DEVICES:
         warnings.add(f"{len(chosen)} devices in ResourceSlices; the first {MAX_DEVICES} count")
         del chosen[MAX_DEVICES:]
-    drafts = [_draft(each, warnings) for each in chosen]
-    for draft, name in zip(drafts, _unique_names(chosen), strict=True):
+    drafts = [_draft(each, attributes, warnings) for each, attributes in chosen]
+    for draft, name in zip(drafts, _unique_names([each for each, _ in chosen]), strict=True):
         draft.put("name", name, FactSource.DRA)
     _number_switches(drafts)
     return drafts
 
 
-def _exists(content: BasicDevice) -> bool:
+def _exists(content: BasicDevice, attributes: Attributes) -> bool:
     """Returns whether the device is there now. A part of a partitionable card is not before it is allocated: its card
     is listed beside it."""
-    kind = _type(_folded(content.attributes))
+    kind = _type(attributes)
     return kind not in _OTHER_TYPES and not (content.consumes_counters and kind in _PARTS)
 
 
@@ -107,8 +109,7 @@ def _unique_names(devices: Sequence[PoolDevice]) -> Iterator[str]:
             yield f"{each.driver}/{each.pool}/{each.name}"
 
 
-def _draft(device: PoolDevice, warnings: Warnings) -> Draft:
-    attributes = _folded(device.content.attributes)
+def _draft(device: PoolDevice, attributes: Attributes, warnings: Warnings) -> Draft:
     subject = f"device {truncated(device.name)} of {truncated(device.driver)}"
     model = _text(_first(attributes, _MODEL))
     known = find_model(model)
@@ -136,9 +137,7 @@ def _draft(device: PoolDevice, warnings: Warnings) -> Draft:
     return draft
 
 
-def _put_numbers(
-    draft: Draft, content: BasicDevice, attributes: dict[str, DeviceAttribute], subject: str, warnings: Warnings
-) -> None:
+def _put_numbers(draft: Draft, content: BasicDevice, attributes: Attributes, subject: str, warnings: Warnings) -> None:
     try:
         memory = _memory(content, attributes)
     except Malformed as error:
@@ -154,7 +153,7 @@ def _put_numbers(
         warnings.add(f"{subject}: NUMA node {quoted(_text(found))} is no number from 0 to {_MAX_NUMA}")
 
 
-def _put_health(draft: Draft, content: BasicDevice, attributes: dict[str, DeviceAttribute]) -> None:
+def _put_health(draft: Draft, content: BasicDevice, attributes: Attributes) -> None:
     said = attributes.get("healthy")
     if any(taint.effect in _BLOCKING for taint in content.taints):
         draft.put("healthy", False, FactSource.DRA)
@@ -162,7 +161,7 @@ def _put_health(draft: Draft, content: BasicDevice, attributes: dict[str, Device
         draft.put("healthy", said.flag is not False and _text(said).lower() != "false", FactSource.DRA)
 
 
-def _memory(content: BasicDevice, attributes: dict[str, DeviceAttribute]) -> int | None:
+def _memory(content: BasicDevice, attributes: Attributes) -> int | None:
     """Returns bytes; None if the device has none or does not say. Raises Malformed."""
     capacity = _first(_folded(content.capacity), _MEMORY)
     if capacity is not None:
@@ -177,16 +176,14 @@ def _bytes(amount: QuantityText) -> int:
     return _BYTES.parse(str(amount))
 
 
-def _clique(attributes: dict[str, DeviceAttribute]) -> str:
+def _clique(attributes: Attributes) -> str:
     """Returns the NVLink domain among nodes. The number of a clique alone is not unique in a cluster."""
     cluster = _text(_first(attributes, ("clusteruuid", "fabricclusteruuid")))
     clique = _text(_first(attributes, ("cliqueid", "clique")))
-    if cluster and clique:
-        return f"{cluster}.{clique}"
-    return clique if "." in clique else ""
+    return cluster_clique(f"{cluster}.{clique}" if cluster and clique else clique)
 
 
-def _links(attributes: dict[str, DeviceAttribute]) -> Links:
+def _links(attributes: Attributes) -> Links:
     domain = _first(attributes, _DOMAIN)
     peers = attributes.get("nvlinkpeers")
     hops = attributes.get("xgmihops")
@@ -228,7 +225,7 @@ def _vendor(driver: str) -> str:
     return next((vendor for word, vendor in _VENDOR_WORDS.items() if word in words), "")
 
 
-def _type(attributes: dict[str, DeviceAttribute]) -> str:
+def _type(attributes: Attributes) -> str:
     return _text(attributes.get("type")).lower()
 
 

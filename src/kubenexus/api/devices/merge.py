@@ -8,7 +8,7 @@ from kubenexus.api.devices.device import UNKNOWN, DeviceKind, FactSource, Link
 from kubenexus.api.devices.draft import Draft, Warnings
 from kubenexus.api.devices.from_labels import GfdFacts, ManualFacts, NfdFacts
 from kubenexus.api.devices.islands import join
-from kubenexus.api.devices.models import NVIDIA, find_model, profile_memory
+from kubenexus.api.devices.models import NVIDIA, cluster_clique, find_model, profile_memory
 from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.keys import gpu, numa
 from kubenexus.api.keys.values import quoted
@@ -54,6 +54,7 @@ def _zone_counts(topology: NodeResourceTopology, warnings: Warnings) -> dict[str
 
 def put_gfd(drafts: Iterable[Draft], gfd: GfdFacts) -> None:
     """Adds the labels of GPU Feature Discovery to NVIDIA's devices. Its memory is that of a MIG device if all are."""
+    clique = cluster_clique(gfd.clique)
     for draft in drafts:
         if draft.vendor != NVIDIA:
             continue
@@ -65,8 +66,8 @@ def put_gfd(drafts: Iterable[Draft], gfd: GfdFacts) -> None:
             draft.put("model", gfd.model, FactSource.GFD)
         if memory > 0:
             draft.put("memory", memory, FactSource.GFD)
-        if gfd.clique and not mig:
-            draft.put("clique", gfd.clique, FactSource.GFD)
+        if clique and not mig:
+            draft.put("clique", clique, FactSource.GFD)
 
 
 def put_nfd(drafts: Iterable[Draft], nfd: NfdFacts) -> None:

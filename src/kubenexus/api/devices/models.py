@@ -220,6 +220,13 @@ def split_product(product: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else (base, "")
 
 
+def cluster_clique(text: str) -> str:
+    """Returns the NVLink domain among nodes (`<cluster UUID>.<clique>`), or "" if the text is none. A UUID of zeros is
+    that of all machines whose links do not leave them."""
+    cluster, dot, _ = text.partition(".")
+    return text if dot and cluster.strip("0-") else ""
+
+
 def profile_memory(profile: str) -> int:
     """Returns the nominal memory of a MIG profile in bytes (`1g.10gb` is 10 GiB), or `UNKNOWN`."""
     match = _PROFILE.fullmatch(profile) if len(profile) <= MAX_NAME else None

@@ -162,11 +162,14 @@ def _devices(found: ResourceSlice) -> Iterator[PoolDevice]:
             yield PoolDevice(spec.driver, spec.pool.name, node, each.name, content)
 
 
+_MAX_NAME = 63  # of a device, a DNS label
 _DIGITS = re.compile(r"([0-9]{1,18})")
 
 
 def natural_order(name: str) -> tuple[tuple[str, int], ...]:
-    """Returns a key that sorts gpu-2 before gpu-10."""
+    """Returns a key that sorts gpu-2 before gpu-10. A text that is too long for a name is sorted as it is."""
+    if len(name) > _MAX_NAME:
+        return ((name, -1),)
     parts = _DIGITS.split(name)
     return tuple((text, int(number or -1)) for text, number in zip(parts[::2], [*parts[1::2], ""], strict=True))
 
