@@ -467,3 +467,27 @@ def test_every_known_field_has_a_source() -> None:
             value = getattr(device, field)
             if field not in ("sources", "replicas", "healthy") and value not in ("", UNKNOWN, ()):
                 assert field in device.sources, field
+
+
+def test_labels_add_no_cards_of_a_vendor_whose_driver_lists_devices() -> None:
+    part = a_device("gpu-0-mig-0", type="mig", profile="1g.10gb")
+    found = node_devices(facts(gfd(count="1")), [a_slice(part)])
+    assert column(found, "name") == ["gpu-0-mig-0"]
+
+
+def test_the_memory_of_a_card_is_not_that_of_its_parts() -> None:
+    part = a_device("gpu-0-mig-0", type="mig", profile="1g.10gb")
+    found = node_devices(facts(gfd(count="2")), [a_slice(a_device("gpu-1"), part)])
+    assert dict(zip(column(found, "name"), column(found, "memory"), strict=True)) == {
+        "gpu-0-mig-0": 10 * GIB,
+        "gpu-1": 81559 << 20,
+    }
+
+
+def test_a_failed_check_outweighs_a_driver_that_knows_of_no_fault() -> None:
+    failed = facts({"gpu.kubenexus.io/health-ecc": "failed"})
+    found = node_devices(failed, [a_slice(a_device("gpu-0", healthy=True))])
+    assert column(found, "healthy") == [False]
+    assert found.devices[0].sources["healthy"] is FactSource.MANUAL
+    passed = facts({"gpu.kubenexus.io/health-ecc": "ok"})
+    assert column(node_devices(passed, [a_slice(a_device("gpu-0", healthy=False))]), "healthy") == [False]
