@@ -35,6 +35,7 @@ from kubenexus.state.ledger import Ledger
 BURST_BUDGET = 6400  # cost of a burst in rows: a few milliseconds
 PER_DECISION = 100  # cost of a decision besides the rows it evaluates
 MAX_BURST_SECONDS = 0.1  # seconds; no decision begins later, in case decisions cost more than their rows
+MAX_DEVICE_READS = 20  # nodes whose devices a burst reads, up to a millisecond each; decisions wait for all of them
 MAX_WAIT_SECONDS = 60.0  # seconds until the loop checks again whether something is due
 LOG_INTERVAL = 30.0  # seconds between two log lines about decisions that wait
 
@@ -92,7 +93,7 @@ class SchedulingLoop:
     @property
     def idle(self) -> bool:
         """Returns whether there is nothing to do until the next event or the next due time."""
-        if self._pod_reporter.busy:
+        if self._pod_reporter.busy or self._ledger.has_unread_devices:
             return False
         ready = self._queue.has_ready or self._dispatcher.backlog.any_freed or self._gangs_due
         return bool(self._outdated()) or self._dispatcher.resting or not ready
@@ -108,7 +109,7 @@ class SchedulingLoop:
         spent = count = 0
         now = self._clock.now()
         ends = now + MAX_BURST_SECONDS
-        while not self._watch_down(now) and spent < BURST_BUDGET and now < ends and not self._dispatcher.resting:
+        while self._may_decide(now) and spent < BURST_BUDGET and now < ends:
             self._assembler.build_changed()
             attempt = self._queue.pop(self._admits)
             if attempt is None:
@@ -122,6 +123,18 @@ class SchedulingLoop:
         self._pod_reporter.report_some()
         self.decisions += count
         return count
+
+    def _may_decide(self, now: float) -> bool:
+        """Whether all that decisions depend on is known, and the dispatcher takes more. Reads some devices if not."""
+        if self._watch_down(now) or self._dispatcher.resting:
+            return False
+        return not self._ledger.has_unread_devices or not self._ledger.read_devices(MAX_DEVICE_READS)
+
+    def _may_decide(self, now: float) -> bool:
+        """Whether all that decisions depend on is known, and the dispatcher takes more. Reads some devices if not."""
+        if self._watch_down(now) or self._dispatcher.resting:
+            return False
+        return not self._ledger.has_unread_devices or not self._ledger.read_devices(MAX_DEVICE_READS)
 
     @property
     def _gangs_due(self) -> bool:

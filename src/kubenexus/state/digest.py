@@ -20,6 +20,7 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 def digest(ledger: Ledger) -> str:
     """Returns the digest of all nodes, pods and nominations."""
+    ledger.read_devices()
     rows = {name: row_digest(ledger.nodes, row) for name, row in ledger.nodes.row_of.items()}
     pods = {
         key: (p.uid, p.node, p.footprint, p.device_shares, p.priority, p.labels, len(p.terms), p.terminating)

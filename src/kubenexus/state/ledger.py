@@ -59,6 +59,7 @@ class Ledger:
         self._device_classes: dict[str, str] = {}
         self._device_sources = DeviceSources()
         self._devices: dict[str, NodeDevices] = {}
+        self._unread_devices: dict[str, None] = {}  # nodes about whose devices an object changed, in order
 
     # --- nodes and other objects from the API server --------------------------------------------------------------
 
@@ -67,12 +68,13 @@ class Ledger:
         name = node.metadata.name
         mark, known = self.nodes.node_changes.mark, name in self.nodes.row_of
         row, offered_first = self.nodes.set(node)
-        dirty = self._read_devices({name}) if self._device_sources.set_facts(name, node_facts(node)) else set[int]()
+        if self._device_sources.set_facts(name, node_facts(node)):
+            self._read_devices_later({name})
         if self.nodes.node_changes.mark == mark:
-            return dirty
+            return set()
         self.generation += 1
         if not known:
-            self.nodes.devices.set(row, self.devices_of(name))
+            self.nodes.devices.set(row, self._devices.get(name, NO_DEVICES))
             self.nodes.set_blocked(row, name in self._blocked_nodes)
             if self._pods_by_node.on(name):
                 self._recount(row)
@@ -87,27 +89,37 @@ class Ledger:
         self.nodes.remove(name)
         self.generation += 1
         if self._device_sources.set_facts(name, NO_FACTS):
-            self._read_devices({name})
+            self._read_devices_later({name})
         return {row}
 
-    def upsert_resource_slice(self, thing: ResourceSlice) -> set[int]:
+    def upsert_resource_slice(self, thing: ResourceSlice) -> None:
         """Adds or updates a ResourceSlice. Devices count once all slices of their pool's generation are known."""
-        return self._read_devices(self._device_sources.set_slice(thing.metadata.name, thing))
+        self._read_devices_later(self._device_sources.set_slice(thing.metadata.name, thing))
 
-    def remove_resource_slice(self, name: str) -> set[int]:
-        return self._read_devices(self._device_sources.set_slice(name, None))
+    def remove_resource_slice(self, name: str) -> None:
+        self._read_devices_later(self._device_sources.set_slice(name, None))
 
-    def upsert_node_topology(self, thing: NodeResourceTopology) -> set[int]:
+    def upsert_node_topology(self, thing: NodeResourceTopology) -> None:
         """Adds or updates the NodeResourceTopology of a node, which has the node's name."""
-        name = thing.metadata.name
-        return self._read_devices({name}) if self._device_sources.set_topology(name, thing) else set()
+        if self._device_sources.set_topology(thing.metadata.name, thing):
+            self._read_devices_later({thing.metadata.name})
 
-    def remove_node_topology(self, name: str) -> set[int]:
-        return self._read_devices({name}) if self._device_sources.set_topology(name, None) else set()
+    def remove_node_topology(self, name: str) -> None:
+        if self._device_sources.set_topology(name, None):
+            self._read_devices_later({name})
+
+    def read_devices(self, most: int | None = None) -> int:
+        """Reads the devices of nodes about which an object changed, of `most` nodes at a time. Returns how many are
+        left. To read one takes up to a millisecond, so the scheduling loop does it in portions before it decides."""
+        names = list(islice(self._unread_devices, most))
+        for node in names:
+            del self._unread_devices[node]
+            self.set_devices(node, self._device_sources.read(node))
+        return len(self._unread_devices)
 
     def set_devices(self, node: str, devices: NodeDevices) -> set[int]:
         """Replaces the devices of a node. Devices may be known before their node."""
-        if devices == self.devices_of(node):
+        if devices == self._devices.get(node, NO_DEVICES):
             return set()
         self._devices[node] = devices
         if devices == NO_DEVICES:
@@ -279,6 +291,8 @@ class Ledger:
 
     def snapshot(self) -> Snapshot:
         """Returns the state as of now, for one decision."""
+        if self._unread_devices:
+            self.read_devices()
         return Snapshot(self, self.generation)
 
     def on_node(self, name: str) -> list[PodRecord]:
@@ -299,8 +313,13 @@ class Ledger:
         return {node: self.nominees(node) + list(self._holds.on(node).values()) for node in nodes}
 
     def devices_of(self, node: str) -> NodeDevices:
-        """Returns the devices of a node, known or not."""
+        """Returns the devices of a node, which need not be known itself."""
+        self.read_devices()
         return self._devices.get(node, NO_DEVICES)
+
+    @property
+    def has_unread_devices(self) -> bool:
+        return bool(self._unread_devices)
 
     @property
     def nominated_nodes(self) -> list[str]:
@@ -324,12 +343,9 @@ class Ledger:
 
     # --- internal -------------------------------------------------------------------------------------------------
 
-    def _read_devices(self, nodes: set[str]) -> set[int]:
-        """Reads the devices of these nodes again. Returns the rows that changed."""
-        dirty: set[int] = set()
-        for node in nodes:
-            dirty |= self.set_devices(node, self._device_sources.read(node))
-        return dirty
+    def _read_devices_later(self, nodes: set[str]) -> None:
+        """Reads the devices of these nodes before the next decision: `snapshot` does, if the loop has not."""
+        self._unread_devices.update(dict.fromkeys(sorted(nodes)))
 
     def _bound(self, fresh: PodRecord, record: PodRecord | None) -> set[int]:
         if record is None:
