@@ -143,7 +143,7 @@ def pairs(nodes: int) -> dict[tuple[str, str], Callable[[], tuple[Round, Round]]
 
 def memory(nodes: int) -> Memory:
     """What the devices of so many nodes take, besides the nodes themselves."""
-    import tracemalloc  # noqa: PLC0415 - slows everything down as long as it runs
+    import tracemalloc
 
     plain = [a_node(f"gpu-{i}", cpu=128, memory="1Ti") for i in range(nodes)]
     with_gpus = [gpu_node(i, KINDS["1 GPU"]) for i in range(nodes)]

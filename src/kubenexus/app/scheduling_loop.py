@@ -130,12 +130,6 @@ class SchedulingLoop:
             return False
         return not self._ledger.has_unread_devices or not self._ledger.read_devices(MAX_DEVICE_READS)
 
-    def _may_decide(self, now: float) -> bool:
-        """Whether all that decisions depend on is known, and the dispatcher takes more. Reads some devices if not."""
-        if self._watch_down(now) or self._dispatcher.resting:
-            return False
-        return not self._ledger.has_unread_devices or not self._ledger.read_devices(MAX_DEVICE_READS)
-
     @property
     def _gangs_due(self) -> bool:
         due = self._assembler.next_due()

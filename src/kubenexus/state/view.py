@@ -281,7 +281,7 @@ class OneNode(Nodes):
 
     @functools.cached_property
     def devices(self) -> Any:
-        return OneNodeDevices(self)
+        return OneNodeDevices(self.columns, self.row)
 
     def rows_of(self, resources: tuple[str, ...]) -> list[int]:
         return self.columns.resources.layout(resources).rows

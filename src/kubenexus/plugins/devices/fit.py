@@ -9,7 +9,7 @@ the pod takes a part, they are what it gets (docs/devices.md).
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import WHOLE, DeviceShare
@@ -22,7 +22,9 @@ from kubenexus.plugins.devices.capacity import CountsDevices, unnamed_cards
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.pick import pick_parts, pick_whole, slots_of
 from kubenexus.plugins.devices.request import FIT, DeviceRequest, available, needs_of, requests_of, suitable
+from kubenexus.plugins.devices.shared_columns import units
 from kubenexus.state.devices.columns import RowDevices, usable_memory
+from kubenexus.state.devices.layout import DeviceLayout
 from kubenexus.state.devices.view import OneNodeDevices, part_of
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
@@ -35,6 +37,14 @@ NO_SET: Final = "node(s) didn't have a set of free devices that fits together"
 _MAX_SETS: Final = 4096  # choices of devices that are kept for gangs: members on equal nodes get the same
 
 
+class _Choice(NamedTuple):
+    """What members get on equal nodes. It holds what it is found by, so that no other object gets their identity."""
+
+    layout: DeviceLayout
+    requests: tuple[DeviceRequest, ...]
+    assignments: list[Assignment]
+
+
 class DeviceFit(CountsDevices):
     name = FIT
     reads = ("spec.containers", "spec.initContainers", "spec.overhead", "spec.resources")
@@ -42,7 +52,7 @@ class DeviceFit(CountsDevices):
     supports_one_node = True
 
     def __init__(self, args: Mapping[str, Any]) -> None:
-        self._sets: dict[Any, list[Assignment]] = {}
+        self._sets: dict[Any, _Choice] = {}
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
         needs = needs_of(pod)
@@ -65,13 +75,10 @@ class DeviceFit(CountsDevices):
     def _filter_whole(self, request: DeviceRequest, nodes: Nodes, verdict: NodeVerdict) -> None:
         """Rejects rows where the kubelet has the number free, but not on cards that are. Under time slicing a pod may
         get several replicas of one card, so the number is all that counts."""
-        sets = nodes.devices
-        offered = sets.offered(request.resource)
-        lacking = sets.count(offered & sets.free) - sets.unnamed(request.resource) < request.number
         if isinstance(nodes, OneNode):
-            verdict.reject(lacking and offered != 0 and not sets.sliced, NO_DEVICE)
+            verdict.reject(nodes.devices.units(request.resource) < request.number, NO_DEVICE)
         else:
-            verdict.reject(lacking & (offered != 0) & ~sets.sliced, NO_DEVICE)
+            verdict.reject(units(request.resource, nodes) < request.number, NO_DEVICE)
 
     def _filter_part(self, request: DeviceRequest, sets: Any, verdict: NodeVerdict) -> None:
         one = isinstance(sets, OneNodeDevices)
@@ -99,12 +106,12 @@ class DeviceFit(CountsDevices):
         here = columns.of_row(row)
         if not here.node.devices:
             return [NO_ASSIGNMENT] * members
-        sets = OneNodeDevices(OneNode(nodes.columns, row))
+        sets = OneNodeDevices(nodes.columns, row)
         free = tuple(available(request, sets) for request in requests)
         if any(request.is_part for request in requests) or columns.replicas.item(row) > 1:
             return _in_turn(requests, here, columns, row, members, sets)
         could = tuple(suitable(request, sets) for request in requests)
-        key = (here.layout, requests, free, could, members)
+        key = (id(here.layout), id(requests), free, could, members)
         known = self._sets.get(key)
         if known is None:
             found = _whole(requests, here, free, could, members)
@@ -112,8 +119,8 @@ class DeviceFit(CountsDevices):
                 return found
             if len(self._sets) >= _MAX_SETS:
                 self._sets.clear()
-            known = self._sets[key] = found
-        return known
+            known = self._sets[key] = _Choice(here.layout, requests, found)
+        return known.assignments
 
     events_to_register = DEVICE_EVENTS
 

@@ -29,16 +29,25 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.request import DeviceRequest, available, needs_of, requests_of, suitable
+from kubenexus.plugins.devices.shared_columns import (
+    MIN_ISLAND,
+    SMALL_AND_WHOLE,
+    by_island,
+    in_use,
+    is_plain,
+    islands,
+    label_spoils,
+)
 from kubenexus.plugins.devices.tenant_tier import RANKS, tier_of
-from kubenexus.state.devices.layout import ISLAND
+from kubenexus.state.devices.view import unpacked
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 
 RESERVED: Final = Reason("node(s) were reserved for tenants of a higher tier", Code.UNRESOLVABLE)
-EXACT, IN_USE, SMALL_AND_WHOLE, FRESH_CARD = 100, 90, 40, 50
-MIN_ISLAND: Final = 4  # GPUs of an island that is kept whole
+EXACT, IN_USE, FRESH_CARD = 100, 90, 50
 MAX_BREAKING: Final = 2  # GPUs of a pod that gets no points for a whole island
 _NO_GPUS: Final = 0  # signed for pods without GPUs
+_NOTHING_BEGUN: Final = 1 << 20  # a share that no device has left
 
 
 class ResourceFragmentationScore:
@@ -60,7 +69,7 @@ class ResourceFragmentationScore:
 
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         rank = pod.signed.get(self.name, _NO_GPUS)
-        if rank == _NO_GPUS:
+        if rank == _NO_GPUS or not nodes.columns.labels.rows_with(tenant.RESERVED_TIER.key):
             return
         if isinstance(nodes, OneNode):
             verdict.reject(_reserved_rank(nodes.labels.get(tenant.RESERVED_TIER.key, "")) > rank, RESERVED)
@@ -84,52 +93,55 @@ class ResourceFragmentationScore:
         return self._score_parts(request, nodes) if request.is_part else self._score_whole(request, nodes)
 
     def _score_row(self, requests: tuple[DeviceRequest, ...], node: OneNode) -> int:
+        """The same as the methods below, for one row."""
         sets = node.devices
         if not requests:
             return 0 if sets.offered("") else EXACT
         request = requests[0]
+        used = label_spoils(node.labels.get(gpu.PRISTINE.key, "")) or sets.sliced
+        used = used or (bool(request.resource) and sets.unnamed(request.resource) > 0)
         if request.is_part:
-            return int(self._score_parts(request, node.as_column())[0])
-        could, free = suitable(request, sets), available(request, sets)
-        totals, lefts = sets.group_sizes(could, ISLAND), sets.group_sizes(free, ISLAND)
-        if not totals:
-            totals, lefts = [could.bit_count()], [free.bit_count()]
-        used = _label_spoils(node.labels.get(gpu.PRISTINE.key, "")) or sets.sliced or sets.unnamed(request.resource) > 0
-        return max(
-            island_points(request.number, left, total, left == total and not used, sets.quality)
-            for left, total in zip(lefts, totals, strict=True)
-        )
+            return _part_points(request, sets, used)
+        could, free, quality, count = suitable(request, sets), available(request, sets), sets.quality, request.number
+        best = 0
+        for group in sets.islands or (could,):
+            left, total = (free & group).bit_count(), (could & group).bit_count()
+            best = max(best, island_points(count, left, total, left == total and not used, quality))
+        return best
 
     def _score_whole(self, request: DeviceRequest, nodes: Nodes) -> IntColumn:
-        sets, count = nodes.devices, request.number
-        total, free = _islands(suitable(request, sets), sets), _islands(available(request, sets), sets)
-        whole = (free == total) & ~_in_use(request, nodes)
-        points = np.where(whole, 0, IN_USE - (free - count))
-        points[whole & (total < MIN_ISLAND)] = SMALL_AND_WHOLE
-        points = np.where(
-            whole & (total >= MIN_ISLAND) & (count > MAX_BREAKING) & (2 * count < total),
-            20 + sets.quality // 10,
-            points,
-        )
+        count = request.number
+        free, total, small, large = self._planes(request, nodes)
+        points = np.where(small < 0, IN_USE + count - free, small)
+        if count > MAX_BREAKING:
+            points = np.where((large >= 0) & (total > 2 * count), large, points)
         points[free == count] = EXACT
         points[free < count] = 0
-        best: IntColumn = points.max(axis=0, initial=0)
+        best: IntColumn = points.max(axis=0, initial=0).astype(np.int64)
         return best
+
+    @staticmethod
+    def _planes(request: DeviceRequest, nodes: Nodes) -> Any:
+        if is_plain(request):
+            return islands(request.resource, nodes)
+        sets = nodes.devices
+        total, free = by_island(suitable(request, sets), sets), by_island(available(request, sets), sets)
+        whole = (free == total) & ~in_use(request.resource, nodes)
+        small = np.where(whole, np.where(total < MIN_ISLAND, SMALL_AND_WHOLE, 0), -1)
+        return free, total, small, np.where(whole & (total >= MIN_ISLAND), 20 + sets.quality // 10, -1)
 
     def _score_parts(self, request: DeviceRequest, nodes: Nodes) -> IntColumn:
         sets, devices, where = nodes.devices, nodes.columns.devices, nodes.where
         fitting, could = available(request, sets), suitable(request, sets)
-        untouched = fitting & sets.free
-        used = _in_use(request, nodes)
-        total, left = _islands(could, sets), _islands(could & sets.free, sets)
-        opens = _islands(untouched, sets) > 0
-        fresh = np.where(opens & ((left < total) | used), FRESH_CARD, 0)
-        fresh = np.maximum(fresh, np.where(opens & (left == total) & (total < MIN_ISLAND), SMALL_AND_WHOLE, 0))
-        best: IntColumn = fresh.max(axis=0, initial=0)
-        for slot in range(devices.slots):
-            begun = (fitting & ~sets.free) >> np.uint64(slot) & np.uint64(1) != 0
-            rest = devices.share[slot, where] - request.share
-            best = np.maximum(best, np.where(begun, np.where(rest == 0, EXACT, IN_USE - rest // 100), 0))
+        total, left = by_island(could, sets), by_island(could & sets.free, sets)
+        opens = by_island(fitting & sets.free, sets) > 0
+        in_part = (left < total) | in_use(request.resource, nodes)
+        fresh = np.where(in_part, FRESH_CARD, np.where(total < MIN_ISLAND, SMALL_AND_WHOLE, 0)) * opens
+        begun = unpacked(fitting & ~sets.free, devices.slots)
+        least = np.where(begun, devices.share[:, where], _NOTHING_BEGUN).min(axis=0, initial=_NOTHING_BEGUN)
+        rest = least - request.share
+        points = np.where(rest == 0, EXACT, IN_USE - rest // 100)
+        best: IntColumn = np.maximum(fresh.max(axis=0, initial=0), np.where(least < _NOTHING_BEGUN, points, 0))
         return best
 
     events_to_register = DEVICE_EVENTS
@@ -148,33 +160,19 @@ def island_points(count: int, free: int, total: int, whole: bool, quality: int) 
     return 20 + quality // 10 if count > MAX_BREAKING and 2 * count < total else 0
 
 
-def _islands(devices: Any, sets: Any) -> Any:
-    """Returns how many devices of a set are in each island, and in a last row all of a node without islands."""
-    counts = sets.group_sizes(devices, ISLAND)
-    alone = sets.count(devices) * (sets.group_sizes(_EVERY, ISLAND).sum(axis=0) == 0)
-    return np.concatenate([counts, alone[None, :]])
-
-
-_EVERY: Final = np.uint64(2**64 - 1)
-
-
-def _in_use(request: DeviceRequest, nodes: Nodes) -> Any:
-    """Returns the rows on which no island counts as whole: pods without names hold some device, or the label says so.
-
-    The label `is-pristine` may only spoil an island. It goes stale, so `true` is not believed.
-    """
-    sets = nodes.devices
-    spoiled = nodes.cached_until_node_change("islands in use", _spoiled) | sets.sliced
-    return spoiled | (sets.unnamed(request.resource) > 0) if request.resource else spoiled
-
-
-def _spoiled(nodes: Nodes) -> Any:
-    codes, column = nodes.label(gpu.PRISTINE.key)
-    return np.array([_label_spoils(value) for value in column.values.names], np.bool_)[codes]
-
-
-def _label_spoils(value: str) -> bool:
-    return value.strip().lower() == "false"
+def _part_points(request: DeviceRequest, sets: Any, used: bool) -> int:
+    """Returns the points of one row for a part of a GPU."""
+    fitting, could, free = available(request, sets), suitable(request, sets), sets.free
+    best = 0
+    for group in sets.islands or (could,):
+        if fitting & free & group:
+            total, left = (could & group).bit_count(), (could & free & group).bit_count()
+            best = max(best, FRESH_CARD if left < total or used else SMALL_AND_WHOLE if total < MIN_ISLAND else 0)
+    begun = fitting & ~free
+    if begun:
+        rest = min(share for slot, share in enumerate(sets.shares) if begun >> slot & 1) - request.share
+        best = max(best, EXACT if rest == 0 else IN_USE - rest // 100)
+    return best
 
 
 def _reserved_ranks(nodes: Nodes) -> Any:

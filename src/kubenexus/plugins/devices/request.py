@@ -6,7 +6,6 @@ from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.api.devices.device_types import words_of
 from kubenexus.api.devices.pod_needs import REQUIRED, DeviceNeeds, device_needs
-from kubenexus.base.identity_memo import IdentityMemo
 from kubenexus.framework.pod_class import PodClass
 
 # The plugins that sign what a pod needs. Where one is disabled, what it would sign is not asked for.
@@ -32,19 +31,19 @@ class DeviceRequest(NamedTuple):
         return bool(self.share or self.memory)
 
 
-_memo: IdentityMemo[DeviceNeeds | tuple[()]] = IdentityMemo(most=64)
+_last: list[Any] = [None, None]  # the pod that was signed last, and what it needs
 
 
 def needs_of(pod: Pod) -> DeviceNeeds | None:
-    """Returns what a pod needs of devices; None if nothing. Several plugins sign a pod one after the other."""
-    known = _memo.get(pod)
-    if known is None:
-        known = _memo.put(pod, device_needs(pod) or (), 1)
-    return known or None
+    """Returns what a pod needs of devices; None if nothing. Four plugins sign a pod, one after the other."""
+    if _last[0] is not pod:
+        _last[:] = pod, device_needs(pod)
+    needs: DeviceNeeds | None = _last[1]
+    return needs
 
 
 def requests_of(pod: PodClass) -> tuple[DeviceRequest, ...]:
-    """Returns what a class asks for, as far as the enabled plugins signed it."""
+    """Returns what a class asks for, as far as the enabled plugins signed it. The same objects each time."""
     return pod.cached("device requests", lambda: _requests(pod))
 
 
@@ -73,6 +72,10 @@ def _requests(pod: PodClass) -> tuple[DeviceRequest, ...]:
 
 def suitable(request: DeviceRequest, sets: Any) -> Any:
     """Returns the devices that could serve the request if nothing were taken, as a set for each row."""
+    return sets.shared_by_plugins(("suitable", id(request)), lambda: _suitable(request, sets))
+
+
+def _suitable(request: DeviceRequest, sets: Any) -> Any:
     found = sets.offered(request.resource) & sets.healthy
     if request.card_memory:
         found = found & sets.with_card_memory(request.card_memory)
@@ -85,5 +88,9 @@ def suitable(request: DeviceRequest, sets: Any) -> Any:
 
 def available(request: DeviceRequest, sets: Any) -> Any:
     """Returns the devices that can serve the request now, as a set for each row."""
+    return sets.shared_by_plugins(("available", id(request)), lambda: _available(request, sets))
+
+
+def _available(request: DeviceRequest, sets: Any) -> Any:
     left = sets.with_share(request.share, request.memory) if request.is_part else sets.free
     return suitable(request, sets) & left

@@ -15,7 +15,6 @@ import numpy as np
 
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_resources import is_device_resource
-from kubenexus.api.resources import demand
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.extension_points import AS_IS, Depends
 from kubenexus.framework.job import JobView
@@ -24,6 +23,7 @@ from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins.devices.capacity import CountsDevices
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.request import TOPOLOGY, DeviceRequest, available, needs_of, requests_of, suitable
+from kubenexus.plugins.devices.shared_columns import is_plain, largest_groups
 from kubenexus.state.devices.layout import ISLAND, NUMA, SWITCH
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
@@ -88,22 +88,32 @@ class GPUTopology(CountsDevices):
 
     def _closeness(self, request: DeviceRequest, nodes: Nodes) -> Any:
         sets, count = nodes.devices, request.number
-        free = available(request, sets)
         if isinstance(nodes, OneNode):
+            free = available(request, sets)
             for level, points in ((ISLAND, IN_ISLAND), (SWITCH, ON_SWITCH), (NUMA, ON_NUMA_NODE)):
                 if _most(sets.in_groups(free, level)) >= count:
                     return points
             return APART
         score = np.full(nodes.width, APART, np.int64)
+        most = largest_groups(request.resource, nodes) if is_plain(request) else None
         for level, points in ((NUMA, ON_NUMA_NODE), (SWITCH, ON_SWITCH), (ISLAND, IN_ISLAND)):
-            score[_most(sets.in_groups(free, level)) >= count] = points
+            here = _most(sets.in_groups(available(request, sets), level)) if most is None else most[level]
+            score[here >= count] = points
         return score
 
     events_to_register = DEVICE_EVENTS
 
 
 def _several(pod: Pod) -> bool:
-    return any(amount > 1 for name, amount in demand(pod).amounts if is_device_resource(name))
+    """Returns whether the pod may request several devices. Called for every pod, so no amount is parsed here."""
+    amounts = [
+        amount
+        for containers in (pod.spec.containers, pod.spec.init_containers)
+        for container in containers
+        for name, amount in (container.resources.limits or container.resources.requests or {}).items()
+        if is_device_resource(name)
+    ]
+    return len(amounts) > 1 or (len(amounts) == 1 and amounts[0] not in ("1", 1))
 
 
 def _most(counts: Any) -> Any:

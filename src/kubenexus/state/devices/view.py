@@ -4,6 +4,7 @@ A set is a word for each row, bit s is the device in slot s. Both classes return
 that one expression serves all rows, some rows and a single one.
 """
 
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import numpy as np
 from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.state.devices.columns import DeviceColumns
 from kubenexus.state.devices.layout import ISLAND
+from kubenexus.state.resources import NOTHING
 
 _LARGEST = np.iinfo(np.int64).max
+_MANY = 1 << 15
 
 
 class NodeDeviceSets:
@@ -22,6 +25,14 @@ class NodeDeviceSets:
         self._nodes = nodes
         self._columns: DeviceColumns = nodes.columns.devices
         self._where = nodes.where
+        self._shared: dict[Hashable, Any] = {}
+
+    def shared_by_plugins(self, question: Hashable, answer: Callable[[], Any]) -> Any:
+        """Returns `answer()`, computed once for this view: several plugins ask the same about its rows."""
+        found = self._shared.get(question)
+        if found is None:
+            found = self._shared[question] = answer()
+        return found
 
     # --- sets -----------------------------------------------------------------------------------------------------
 
@@ -65,10 +76,12 @@ class NodeDeviceSets:
         usable = devices.usable[:, where]
         needed: Any = share
         least: Any = memory
-        if share:
-            needed, least = share, memory or share * usable // WHOLE
-        else:
-            needed, least = np.where(usable > 0, -(-memory * WHOLE // np.maximum(usable, 1)), WHOLE + 1), memory
+        if share and not memory:  # division takes most of the time, and the memory of cards does not change
+            least = self._nodes.cached_until_node_change(
+                ("devices", "part", share), lambda nodes: share * nodes.columns.devices.usable[:, nodes.where] // WHOLE
+            )
+        elif not share:
+            needed = np.where(usable > 0, -(-memory * WHOLE // np.maximum(usable, 1)), WHOLE + 1)
         left = (devices.share[:, where] >= needed) & (devices.memory[:, where] >= least)
         return np.where(self.shared, _packed(left, self._nodes.width) & self.healthy, np.uint64(0))
 
@@ -163,9 +176,16 @@ class NodeDeviceSets:
 class OneNodeDevices:
     """The same for a single row, as plain integers and lists of them."""
 
-    def __init__(self, node: Any) -> None:
-        self._node, self._row = node, node.row
-        self._columns: DeviceColumns = node.columns.devices
+    def __init__(self, nodes: Any, row: int) -> None:
+        self._resources, self._row = nodes.resources, row
+        self._columns: DeviceColumns = nodes.devices
+        self._shared: dict[Hashable, Any] = {}
+
+    def shared_by_plugins(self, question: Hashable, answer: Callable[[], Any]) -> Any:
+        found = self._shared.get(question)
+        if found is None:
+            found = self._shared[question] = answer()
+        return found
 
     def offered(self, resource: str) -> int:
         words = self._columns.offered.get(resource) if resource else self._columns.gpus
@@ -228,8 +248,27 @@ class OneNodeDevices:
         if named is None:
             return 0
         there = (self.offered(resource) & self.healthy).bit_count() * self._columns.replicas.item(self._row)
-        r = self._node.rows_of((resource,))[0]
-        return int(self._node.uses[r] - named.item(self._row) + there - self._node.allocs[r])
+        r = self._resources.index.get(resource, NOTHING)
+        used, offered = self._resources.used.item(r, self._row), self._resources.alloc.item(r, self._row)
+        return int(used - named.item(self._row) + there - offered)
+
+    def units(self, resource: str) -> int:
+        """Returns how many more units of a resource the row has on devices that are free; many where it offers each
+        device several times, or where its devices are not known: there the number alone counts."""
+        offered = self.offered(resource)
+        if not offered or self.sliced:
+            return _MANY
+        return (offered & self.free).bit_count() - self.unnamed(resource)
+
+    @property
+    def islands(self) -> tuple[int, ...]:
+        return self._columns.of_row(self._row).layout.groups[ISLAND]
+
+    @property
+    def shares(self) -> list[int]:
+        """What is left of each device, in thousandths."""
+        left: list[int] = self._columns.share[:, self._row].tolist()
+        return left
 
     def count(self, sets: int) -> int:
         return sets.bit_count()
@@ -253,10 +292,16 @@ class OneNodeDevices:
 
 def _packed(bits: Any, width: int) -> Any:
     """Returns a word for each row from a table of slots by rows."""
-    word = np.zeros(width, np.uint64)
-    for slot, row in enumerate(bits):
-        word |= row.astype(np.uint64) << np.uint64(slot)
-    return word
+    word = np.zeros((8, width), np.uint8)
+    if len(bits):
+        packed = np.packbits(bits, axis=0, bitorder="little")
+        word[: len(packed)] = packed
+    return np.ascontiguousarray(word.T).view(np.uint64)[:, 0]
+
+
+def unpacked(words: Any, slots: int) -> Any:
+    """Returns a table of slots by rows, true where a word has the slot's bit."""
+    return words >> np.arange(slots, dtype=np.uint64)[:, None] & np.uint64(1) != 0
 
 
 def part_of(share: int, memory: int, usable: int) -> tuple[int, int]:
