@@ -79,7 +79,7 @@ class CallInFlight(Generic[T]):
 
     __slots__ = ("begun", "delay", "due", "item", "key", "late", "namespace", "trial")
 
-    def __init__(self, namespace: str, key: Hashable, item: T, now: float, delay: float, *, trial: bool) -> None:
+    def __init__(self, namespace: str, key: Hashable, item: T, now: float, delay: float, trial: bool) -> None:
         self.namespace, self.key, self.item, self.late, self.trial = namespace, key, item, False, trial
         self.begun, self.delay = now + delay, delay
         self.due = self.begun + (TRIAL_SECONDS if trial else LATE_SECONDS)
@@ -117,11 +117,12 @@ class FairQueue(Generic[T]):
         self._changed = changed
         self._speed_changed = speed_changed
         self._lines: dict[str, NamespaceCalls[T]] = {}
-        self._groups: dict[Speed, SpeedGroup[T]] = {speed: SpeedGroup(speed.value) for speed in Speed}
+        self._groups: dict[Speed, SpeedGroup[T]] = {speed: SpeedGroup(speed, 2 * limit) for speed in Speed}
+        self._quick, self._unknown = self._groups[Speed.QUICK], self._groups[Speed.UNKNOWN]
+        self._stuck = self._groups[Speed.STUCK]
+        self._stuck.limit = self._slow_limit
         if trials:
-            self._groups[Speed.UNKNOWN].rng = Random(limit)
-        self._unknown = self._groups[Speed.UNKNOWN]
-        self._quick, self._stuck = self._groups[Speed.QUICK], self._groups[Speed.STUCK]
+            self._unknown.limit, self._unknown.rng = limit, Random(limit)
         self._numbers = count(1)
         self._averages: OrderedDict[str, float] = OrderedDict()  # of quick namespaces without calls
         self._calls: set[CallInFlight[T]] = set()
@@ -156,18 +157,18 @@ class FairQueue(Generic[T]):
     def share(self, namespace: str) -> int:
         """How many slots a stuck namespace may hold: an equal part of those of its group, one if its calls fail."""
         calls = self._lines.get(namespace)
-        return self._slow_limit if calls is None or calls.speed is not Speed.STUCK else self._share(calls)
+        return self._slow_limit if calls is None or calls.group is not self._stuck else self._share(calls)
 
     def _share(self, calls: NamespaceCalls[T]) -> int:
         if calls.failing:
             return 1
-        others = self._stuck.active - bool(calls.flights or calls.waiting)
+        others = self._stuck.active - calls.active
         return max(1, self._slow_limit // (others + 1))
 
     def speed(self, namespace: str) -> Speed:
         calls = self._lines.get(namespace)
         if calls is not None:
-            return calls.speed
+            return calls.group.speed
         return Speed.QUICK if not namespace or namespace in self._averages else Speed.UNKNOWN
 
     def slow(self, namespace: str) -> bool:
@@ -193,14 +194,16 @@ class FairQueue(Generic[T]):
     def put(self, namespace: str, key: Hashable, item: T) -> None:
         """Adds a call behind those of its namespace. A call with the same key that waits there is replaced in place."""
         calls = self._line(namespace)
-        rested = calls.resting.pop(key, None)
-        if rested is not None:
-            rested[0].cancel()
-            self._count -= 1
+        if calls.resting:
+            self._end_rest(calls, key)
         if key not in calls.waiting:
             self._count += 1
+            if not calls.active:
+                calls.group.active += 1
+            self._count_waiting(calls, 1)
         calls.waiting[key] = item
-        self._recount(namespace, calls)
+        if not calls.turn and calls.flights < calls.window:
+            self._give_turn(calls)
         self._changed()
 
     def remove(self, namespace: str, key: Hashable) -> T | None:
@@ -208,15 +211,30 @@ class FairQueue(Generic[T]):
         calls = self._lines.get(namespace)
         if calls is None:
             return None
-        rested = calls.resting.pop(key, None)
-        if rested is not None:
-            rested[0].cancel()
-        found = rested[1] if rested is not None else calls.waiting.pop(key, None)
-        if found is not None:
+        found = self._end_rest(calls, key)
+        if found is None:
+            found = calls.waiting.pop(key, None)
+            if found is None:
+                return None
             self._count -= 1
-            self._recount(namespace, calls)
-            self._tidy(namespace, calls)
+            self._count_waiting(calls, -1)
+            if not calls.active:
+                calls.group.active -= 1
+        self._tidy(calls)
         return found
+
+    def _end_rest(self, calls: NamespaceCalls[T], key: Hashable) -> T | None:
+        """Removes and returns the call that rests under this key, if there is one."""
+        timer, found = calls.resting.pop(key, (None, None))
+        if timer is not None:
+            timer.cancel()
+            self._count -= 1
+        return found
+
+    def _count_waiting(self, calls: NamespaceCalls[T], change: int) -> None:
+        calls.group.waiting += change
+        if calls.held:
+            self._held += change
 
     def drop(self) -> T | None:
         """Removes and returns the oldest call of the namespace that has the most."""
@@ -235,19 +253,23 @@ class FairQueue(Generic[T]):
 
     def next(self) -> CallInFlight[T] | None:
         """Returns the next call that may be sent now, if any. From then on the call is in flight."""
-        chosen = self._next_namespace() if len(self._calls) < 2 * self._limit else None
-        if chosen is None:
+        calls = self._next_namespace() if self._count else None
+        if calls is None:
             return None
-        namespace, calls = chosen
-        trial = self._trials and calls.speed is Speed.UNKNOWN
+        group = calls.group
         key, item = calls.waiting.popitem(last=False)
         self._count -= 1
-        loop = asyncio.get_running_loop()
-        call = CallInFlight(namespace, key, item, loop.time(), self._delay(), trial=trial)
+        self._count_waiting(calls, -1)
         calls.flights += 1
+        group.flights += 1
+        if calls.waiting and calls.flights < calls.window:
+            self._give_turn(calls)
+        trial = self._trials and group is self._unknown
+        now = asyncio.get_running_loop().time()
+        call = CallInFlight(calls.namespace, key, item, now, self._delay(), trial)
         self._calls.add(call)
-        self._recount(namespace, calls)
-        self._look_at(call.due)
+        if self._timer is None or self._timer.when() > call.due:
+            self._look_at(call.due)
         return call
 
     def done(self, call: CallInFlight[T], *, through: bool = True, sent: bool = True) -> None:
@@ -256,11 +278,15 @@ class FairQueue(Generic[T]):
         calls = self._lines[call.namespace]
         self._calls.remove(call)
         calls.flights -= 1
-        self._answered(call, calls, asyncio.get_running_loop().time(), sent=sent)
+        calls.group.flights -= 1
+        if not calls.active:
+            calls.group.active -= 1
         if through:
             calls.stalled_since = None
-        self._recount(call.namespace, calls)
-        self._tidy(call.namespace, calls)
+        self._answered(call, calls, asyncio.get_running_loop().time(), sent=sent)
+        self._regroup(calls)
+        if not calls.active:
+            self._tidy(calls)
         self._changed()
 
     def postpone(self, call: CallInFlight[T], seconds: float, *, sent: bool = True) -> None:
@@ -281,7 +307,7 @@ class FairQueue(Generic[T]):
             self._timer = loop.call_later(LATE_SECONDS, self._look)
         if calls.failing:
             calls.slow = True
-            self._recount(namespace, calls)
+            self._regroup(calls)
             self._changed()
 
     def passed(self, namespace: str) -> None:
@@ -290,85 +316,82 @@ class FairQueue(Generic[T]):
         if calls is not None and calls.failures:
             calls.failures = calls.failures // 2 if calls.failing else calls.failures - 1
             calls.failing = calls.failing and calls.failures > 0
-            self._recount(namespace, calls)
+            self._regroup(calls)
 
     # --- which is next --------------------------------------------------------------------------------------------
 
-    def _next_namespace(self) -> tuple[str, NamespaceCalls[T]] | None:
+    def _next_namespace(self) -> NamespaceCalls[T] | None:
         """Returns the namespace of the next call."""
-        uncounted = max(0, self._late - self._slow_limit) + (self._unknown.flights if self._trials else 0)
-        total = 2 * self._limit - len(self._calls)
-        free = min(total, self._limit + uncounted - len(self._calls))
-        groups = [(speed, group) for speed, group in self._groups.items() if group.turns]
+        groups = [group for group in self._groups.values() if group.turns]
         if len(groups) > 1:
-            groups.sort(key=lambda each: each[1].flights / each[1].weight)
-        for speed, group in groups:
-            trial = self._trials and speed is Speed.UNKNOWN
-            slots = total if trial else free
-            full = slots <= 0 or (speed is not Speed.QUICK and slots + self._quick.flights <= self._reserve)
-            if speed is Speed.STUCK:
-                full = full or group.flights >= self._slow_limit
-            elif trial:
-                full = full or group.flights >= self._limit
-            chosen = None if full else self._take_turn(speed, group)
+            groups.sort(key=lambda group: group.flights / group.weight)
+        for group in groups:
+            chosen = self._take_turn(group) if self._has_slot(group) else None
             if chosen is not None:
                 return chosen
         return None
 
-    def _take_turn(self, speed: Speed, group: SpeedGroup[T]) -> tuple[str, NamespaceCalls[T]] | None:
+    def _has_slot(self, group: SpeedGroup[T]) -> bool:
+        """Whether there is a slot that this group may use."""
+        most = 2 * self._limit
+        if not self._trials:
+            most = min(most, self._limit + max(0, self._late - self._slow_limit))
+        elif group is not self._unknown:
+            most = min(most, self._limit + max(0, self._late - self._slow_limit) + self._unknown.flights)
+        slots = most - len(self._calls)
+        if slots <= 0 or group.flights >= group.limit:
+            return False
+        return group is self._quick or slots + self._quick.flights > self._reserve
+
+    def _take_turn(self, group: SpeedGroup[T]) -> NamespaceCalls[T] | None:
         """Takes the first entry of a group off its heap. Stuck namespaces that hold their share are passed over; there
         are no more of those than slots."""
         passed, chosen = [], None
         while chosen is None and (entry := group.pop()) is not None:
-            tag, turn, namespace, calls = entry
+            tag, turn, calls = entry
             if calls.turn != turn:
                 continue
             if not calls.waiting or calls.flights >= calls.window:
                 calls.turn = 0
                 continue
-            if speed is Speed.STUCK and calls.flights >= self._share(calls):
+            if group is self._stuck and calls.flights >= self._share(calls):
                 passed.append(entry)
                 continue
             group.virtual, calls.turn = max(group.virtual, tag), 0
             calls.tag = group.virtual + max(calls.average, _MIN_COST)
-            chosen = namespace, calls
+            chosen = calls
         for entry in passed:
             heapq.heappush(group.turns, entry)
         return chosen
 
-    def _recount(self, namespace: str, calls: NamespaceCalls[T]) -> None:
-        """Has the groups count a namespace as it is now, with a turn if it has calls that may be sent. Called after
-        each change of its calls."""
-        old, flights, waiting = calls.counted
-        calls.counted = speed, now_flights, now_waiting = calls.speed, calls.flights, len(calls.waiting)
-        group = self._groups[speed]
-        if calls.slow or calls.held:
-            held = now_waiting if speed is Speed.STUCK or calls.average > HELD_AVERAGE else 0
-            self._held += held - calls.held
+    def _give_turn(self, calls: NamespaceCalls[T]) -> None:
+        calls.turn = next(self._numbers)
+        calls.group.push((max(calls.tag, calls.group.virtual), calls.turn, calls))
+
+    def _regroup(self, calls: NamespaceCalls[T]) -> None:
+        """Moves a namespace to the group of its speed, and gives it a turn if it may send a call. Called after each
+        change of how its calls are answered."""
+        old, new = calls.group, self._groups[calls.speed]
+        held = calls.slow and (new is self._stuck or calls.average > HELD_AVERAGE)
+        if held is not calls.held:
+            self._held += len(calls.waiting) if held else -len(calls.waiting)
             calls.held = held
-        if speed is old:
-            group.add(now_flights - flights, now_waiting - waiting)
-            group.active += bool(now_flights or now_waiting) - bool(flights or waiting)
-        else:
-            self._groups[old].add(-flights, -waiting)
-            self._groups[old].active -= bool(flights or waiting)
-            group.add(now_flights, now_waiting)
-            group.active += bool(now_flights or now_waiting)
-            calls.turn, calls.tag = 0, 0.0
-        if now_waiting and not calls.turn and now_flights < calls.window:
-            calls.turn = next(self._numbers)
-            entry = max(calls.tag, group.virtual), calls.turn, namespace, calls
-            group.push(entry)
-        if speed is not old:
-            self._speed_changed(namespace)
+        if new is not old:
+            old.count(calls, -1)
+            new.count(calls, 1)
+            calls.group, calls.turn, calls.tag = new, 0, 0.0
+        if not calls.turn and calls.waiting and calls.flights < calls.window:
+            self._give_turn(calls)
+        if new is not old:
+            self._speed_changed(calls.namespace)
 
     def _line(self, namespace: str) -> NamespaceCalls[T]:
         calls = self._lines.get(namespace)
         if calls is None:
             average = self._averages.pop(namespace, None) if namespace else 0.0
-            trial = self._trials and average is None
-            calls = NamespaceCalls(1 if trial else self._first if namespace else self._limit, average)
-            self._lines[namespace] = calls
+            group = self._unknown if average is None else self._quick
+            window = self._limit if not namespace else 1 if self._trials and average is None else self._first
+            calls = self._lines[namespace] = NamespaceCalls(namespace, group, window, average)
         return calls
 
     def _answered(self, call: CallInFlight[T], calls: NamespaceCalls[T], now: float, *, sent: bool) -> None:
@@ -379,9 +402,12 @@ class FairQueue(Generic[T]):
             return
         if not sent:
             return
-        calls.window = min(calls.window + 1, self._limit) if calls.answered else max(calls.window, self._first)
-        calls.answered = True
-        calls.doubt = max(0, calls.doubt - 1)
+        if not calls.answered:
+            calls.answered, calls.window = True, max(calls.window, self._first)
+        elif calls.window < self._limit:
+            calls.window += 1
+        if calls.doubt:
+            calls.doubt -= 1
         if now <= call.due:  # else the event loop was blocked, and its time says nothing about the server's
             calls.average += (max(now - call.begun, 0.0) - calls.average) / _AVERAGED
         if calls.average > SLOW_AVERAGE:
@@ -389,10 +415,11 @@ class FairQueue(Generic[T]):
         elif calls.slow:
             calls.slow = calls.doubt > 0 or calls.late > 0 or calls.failing
 
-    def _tidy(self, namespace: str, calls: NamespaceCalls[T]) -> None:
+    def _tidy(self, calls: NamespaceCalls[T]) -> None:
+        """Forgets a namespace that has no calls and is not slow, except for the average of a quick one."""
         over = not calls and not calls.flights and not calls.failures and not calls.slow
-        if over and self._lines.pop(namespace, None) is not None and calls.answered and namespace:
-            self._averages[namespace] = calls.average
+        if over and self._lines.pop(calls.namespace, None) is not None and calls.answered and calls.namespace:
+            self._averages[calls.namespace] = calls.average
             if len(self._averages) > REMEMBERED:
                 self._averages.popitem(last=False)
         if not self._lines and self._timer is not None:
@@ -420,10 +447,9 @@ class FairQueue(Generic[T]):
         self._changed()
 
     def _look_at(self, due: float) -> None:
-        if self._timer is None or self._timer.when() > due:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = asyncio.get_running_loop().call_at(due, self._look)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(due, self._look)
 
     def _is_late(self, call: CallInFlight[T], now: float) -> None:
         calls = self._lines[call.namespace]
@@ -433,7 +459,7 @@ class FairQueue(Generic[T]):
         calls.doubt = max(calls.doubt, min(FIRST_CALLS, self._limit) if call.trial else self._limit)
         calls.window = self._limit  # from now on its share is the bound
         calls.slow, calls.slow_until = True, now + SLOW_SECONDS
-        self._recount(call.namespace, calls)
+        self._regroup(calls)
 
     def _forgive(self, now: float) -> None:
         for namespace, calls in list(self._lines.items()):
@@ -443,8 +469,8 @@ class FairQueue(Generic[T]):
                     calls.window = 1 if self._trials and namespace else calls.window
                 calls.slow = calls.failing = False
                 calls.failures = 0
-                self._recount(namespace, calls)
-                self._tidy(namespace, calls)
+                self._regroup(calls)
+                self._tidy(calls)
 
     def _report(self, now: float) -> None:
         for namespace, calls in self._lines.items():

@@ -31,19 +31,19 @@ class NamespaceCalls(Generic[T]):
     `doubt`: how many answers in time the namespace needs until it is no longer slow. `average`: seconds that its calls
     take, as a moving average. `window`: how many may be in flight. `why`: the last failure. `tag`: the virtual time at
     which its next call may begin. `turn`: the number of its entry in the heap of its group, 0 if there is none.
-    `counted`: its speed, flights and waiting calls as its group has counted them. `held`: those that `FairQueue.held`
-    has counted."""
+    `group`: the group that counts it. `held`: whether `FairQueue.held` counts its calls that wait."""
 
     __slots__ = (
         "answered",
         "average",
-        "counted",
         "doubt",
         "failing",
         "failures",
         "flights",
+        "group",
         "held",
         "late",
+        "namespace",
         "resting",
         "slow",
         "slow_until",
@@ -55,18 +55,24 @@ class NamespaceCalls(Generic[T]):
         "window",
     )
 
-    def __init__(self, window: int, average: float | None) -> None:
+    def __init__(self, namespace: str, group: "SpeedGroup[T]", window: int, average: float | None) -> None:
+        self.namespace, self.group = namespace, group
         self.waiting: OrderedDict[Hashable, T] = OrderedDict()  # a dict would be slow: the first is taken repeatedly
         self.resting: dict[Hashable, tuple[asyncio.TimerHandle, T]] = {}
-        self.flights = self.late = self.doubt = self.failures = self.turn = self.held = 0
-        self.failing, self.slow, self.why, self.window = False, False, "", window
+        self.flights = self.late = self.doubt = self.failures = self.turn = 0
+        self.failing = self.slow = self.held = False
+        self.why, self.window = "", window
         self.slow_until = self.tag = 0.0
         self.answered, self.average = average is not None, average or 0.0
         self.stalled_since: float | None = None
-        self.counted = self.speed, 0, 0
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self.resting)
+
+    @property
+    def active(self) -> bool:
+        """Whether any of its calls is in flight or waits."""
+        return self.flights > 0 or len(self.waiting) > 0
 
     @property
     def stuck(self) -> bool:
@@ -80,33 +86,36 @@ class NamespaceCalls(Generic[T]):
         return Speed.QUICK if self.answered else Speed.UNKNOWN
 
 
-Turn = tuple[float, int, str, NamespaceCalls[T]]
+Turn = tuple[float, int, NamespaceCalls[T]]
 
 
 class SpeedGroup(Generic[T]):
-    """All namespaces of one speed. `active`: how many of them have calls in flight or waiting. `virtual`: the virtual
-    time, in slot-seconds. `turns`: a heap of tag, turn and namespace, at most one valid entry of each namespace;
-    entries with another turn than the namespace's are of no effect. `rng`: chooses the next entry at random."""
+    """All namespaces of one speed. `limit`: how many of their calls may be in flight. `active`: how many of them have
+    calls in flight or waiting. `virtual`: the virtual time, in slot-seconds. `turns`: a heap of tag, turn and
+    namespace, at most one valid entry of each namespace; entries with another turn than the namespace's are of no
+    effect. `rng`: chooses the next entry at random."""
 
-    __slots__ = ("active", "flights", "rng", "turns", "virtual", "waiting", "weight")
+    __slots__ = ("active", "flights", "limit", "rng", "speed", "turns", "virtual", "waiting", "weight")
 
-    def __init__(self, weight: float) -> None:
-        self.weight, self.virtual = weight, 0.0
+    def __init__(self, speed: Speed, limit: int) -> None:
+        self.speed, self.weight, self.limit, self.virtual = speed, speed.value, limit, 0.0
         self.active = self.flights = self.waiting = 0
         self.turns: list[Turn[T]] = []
         self.rng: Random | None = None
 
-    def add(self, flights: int, waiting: int) -> None:
-        self.flights += flights
-        self.waiting += waiting
+    def count(self, calls: NamespaceCalls[T], sign: int) -> None:
+        """Counts a namespace that joins the group (1) or leaves it (-1)."""
+        self.active += sign * calls.active
+        self.flights += sign * calls.flights
+        self.waiting += sign * len(calls.waiting)
 
     def push(self, entry: "Turn[T]") -> None:
         """Adds a turn."""
         if len(self.turns) > 2 * self.active + TURNS:  # namespaces that go to and fro leave entries behind
-            valid = [each for each in self.turns if each[3].turn == each[1]]
-            self.turns = [each for each in valid if each[3].waiting]
+            valid = [each for each in self.turns if each[2].turn == each[1]]
+            self.turns = [each for each in valid if each[2].waiting]
             for each in valid:
-                each[3].turn = each[1] if each[3].waiting else 0
+                each[2].turn = each[1] if each[2].waiting else 0
             heapq.heapify(self.turns)
         if self.rng is None:
             heapq.heappush(self.turns, entry)
