@@ -40,34 +40,43 @@ without late, slow or failed calls.
 """
 
 import asyncio
-import heapq
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from itertools import chain, count
-from random import Random
+from itertools import chain
 from typing import Final, Generic, TypeVar
 
-from kubenexus.client.namespace_calls import NamespaceCalls, Speed, SpeedGroup
+from kubenexus.client.namespace_calls import (
+    FAILING_CALLS,
+    FIRST_CALLS,
+    SLOW_AVERAGE,
+    SLOW_SECONDS,
+    NamespaceCalls,
+    Speed,
+)
+from kubenexus.client.slot_shares import SlotShares
+
+__all__ = [
+    "FAILING_CALLS",
+    "FIRST_CALLS",
+    "LATE_SECONDS",
+    "SLOW_AVERAGE",
+    "SLOW_SECONDS",
+    "STALLED_SECONDS",
+    "TRIAL_SECONDS",
+    "TRIAL_TIMEOUT",
+    "CallInFlight",
+    "FairQueue",
+]
 
 T = TypeVar("T")
 
 LATE_SECONDS: Final = 1.0  # seconds without an answer that make a namespace stuck; binds are answered within 0.1 s
-SLOW_SECONDS: Final = 60.0  # seconds after its last late call for which a namespace stays slow without answers in time
 STALLED_SECONDS: Final = 30.0  # seconds without a call of a namespace going through, before that is reported
-FIRST_CALLS: Final = 4  # calls of a namespace in flight after the first was answered
 TRIAL_SECONDS: Final = 0.25  # seconds without an answer to its first call that make a namespace stuck
 TRIAL_TIMEOUT: Final = (
     0.3  # seconds after which the caller ends that call; more, so that its namespace is stuck by then
 )
-SLOW_AVERAGE: Final = 0.05  # seconds that the calls of a quick namespace may take on average
-HELD_AVERAGE: Final = 0.25  # seconds on average from which on a namespace waits for its webhooks, not for the server
-FAILING_CALLS: Final = (
-    16  # failures less successes that make a namespace fail; a failure counts twice, for it costs more
-)
 REMEMBERED: Final = 4096  # quick namespaces without calls whose averages are kept: they need not begin as UNKNOWN
-_AVERAGED: Final = 16  # calls, about
-_MIN_COST: Final = 0.005  # seconds by which a call moves its namespace back at least
-_WORDS: Final = 300  # characters of an error that are kept
 _EARLY: Final = 1e-3  # seconds by which a timer may run before its time
 _PAUSED: Final = 0.2  # seconds by which the timer is late when the event loop was blocked, so that answers lie unread
 _UNREAD: Final = 0.25  # seconds that the event loop then has to read these answers
@@ -112,22 +121,16 @@ class FairQueue(Generic[T]):
     ) -> None:
         self._limit, self._slow_limit, self._first = limit, slow or max(1, limit // 2), min(first, limit)
         self._trials = trials
-        self._reserve = limit // 8
         self._delay, self._stalled = delay, stalled
         self._changed = changed
         self._speed_changed = speed_changed
         self._lines: dict[str, NamespaceCalls[T]] = {}
-        self._groups: dict[Speed, SpeedGroup[T]] = {speed: SpeedGroup(speed, 2 * limit) for speed in Speed}
-        self._quick, self._unknown = self._groups[Speed.QUICK], self._groups[Speed.UNKNOWN]
-        self._stuck = self._groups[Speed.STUCK]
-        self._stuck.limit = self._slow_limit
-        if trials:
-            self._unknown.limit, self._unknown.rng = limit, Random(limit)
-        self._numbers = count(1)
+        self._shares: SlotShares[T] = SlotShares(limit, self._slow_limit, trials=trials)
+        self._groups = self._shares.groups
         self._averages: OrderedDict[str, float] = OrderedDict()  # of quick namespaces without calls
         self._calls: set[CallInFlight[T]] = set()
         self._count = 0  # waiting or resting
-        self._late = self._held = 0
+        self._late = 0
         self._timer: asyncio.TimerHandle | None = None
         self._swept_at = float("-inf")
 
@@ -152,18 +155,14 @@ class FairQueue(Generic[T]):
     @property
     def held(self) -> int:
         """How many calls wait because their namespaces are stuck, or take longer than `HELD_AVERAGE`."""
-        return self._held
+        return self._shares.held
 
     def share(self, namespace: str) -> int:
         """How many slots a stuck namespace may hold: an equal part of those of its group, one if its calls fail."""
         calls = self._lines.get(namespace)
-        return self._slow_limit if calls is None or calls.group is not self._stuck else self._share(calls)
-
-    def _share(self, calls: NamespaceCalls[T]) -> int:
-        if calls.failing:
-            return 1
-        others = self._stuck.active - calls.active
-        return max(1, self._slow_limit // (others + 1))
+        if calls is None or calls.group is not self._shares.stuck:
+            return self._slow_limit
+        return self._shares.share(calls)
 
     def speed(self, namespace: str) -> Speed:
         calls = self._lines.get(namespace)
@@ -200,10 +199,9 @@ class FairQueue(Generic[T]):
             self._count += 1
             if not calls.active:
                 calls.group.active += 1
-            self._count_waiting(calls, 1)
+            self._shares.count_waiting(calls, 1)
         calls.waiting[key] = item
-        if not calls.turn and calls.flights < calls.window:
-            self._give_turn(calls)
+        self._shares.give_turn(calls)
         self._changed()
 
     def remove(self, namespace: str, key: Hashable) -> T | None:
@@ -217,7 +215,7 @@ class FairQueue(Generic[T]):
             if found is None:
                 return None
             self._count -= 1
-            self._count_waiting(calls, -1)
+            self._shares.count_waiting(calls, -1)
             if not calls.active:
                 calls.group.active -= 1
         self._tidy(calls)
@@ -230,11 +228,6 @@ class FairQueue(Generic[T]):
             timer.cancel()
             self._count -= 1
         return found
-
-    def _count_waiting(self, calls: NamespaceCalls[T], change: int) -> None:
-        calls.group.waiting += change
-        if calls.held:
-            self._held += change
 
     def drop(self) -> T | None:
         """Removes and returns the oldest call of the namespace that has the most."""
@@ -253,18 +246,16 @@ class FairQueue(Generic[T]):
 
     def next(self) -> CallInFlight[T] | None:
         """Returns the next call that may be sent now, if any. From then on the call is in flight."""
-        calls = self._next_namespace() if self._count else None
+        calls = self._shares.next_namespace(len(self._calls), self._late) if self._count else None
         if calls is None:
             return None
-        group = calls.group
         key, item = calls.waiting.popitem(last=False)
         self._count -= 1
-        self._count_waiting(calls, -1)
+        self._shares.count_waiting(calls, -1)
         calls.flights += 1
-        group.flights += 1
-        if calls.waiting and calls.flights < calls.window:
-            self._give_turn(calls)
-        trial = self._trials and group is self._unknown
+        calls.group.flights += 1
+        self._shares.give_turn(calls)
+        trial = self._trials and calls.group is self._shares.unknown
         now = asyncio.get_running_loop().time()
         call = CallInFlight(calls.namespace, key, item, now, self._delay(), trial)
         self._calls.add(call)
@@ -300,13 +291,10 @@ class FairQueue(Generic[T]):
     def failed(self, namespace: str, why: str) -> None:
         """Records that a call of this namespace was answered with an error, or came to nothing."""
         calls, loop = self._line(namespace), asyncio.get_running_loop()
-        calls.failures, calls.why = min(calls.failures + 2, FAILING_CALLS), why[:_WORDS] or "without a reason"
-        calls.failing = calls.failing or calls.failures == FAILING_CALLS
-        calls.slow_until = loop.time() + SLOW_SECONDS
+        calls.record_failure(why, loop.time())
         if self._timer is None:
             self._timer = loop.call_later(LATE_SECONDS, self._look)
         if calls.failing:
-            calls.slow = True
             self._regroup(calls)
             self._changed()
 
@@ -314,82 +302,16 @@ class FairQueue(Generic[T]):
         """Records that a call of this namespace did what it was sent for."""
         calls = self._lines.get(namespace)
         if calls is not None and calls.failures:
-            calls.failures = calls.failures // 2 if calls.failing else calls.failures - 1
-            calls.failing = calls.failing and calls.failures > 0
+            calls.record_success()
             self._regroup(calls)
 
-    # --- which is next --------------------------------------------------------------------------------------------
-
-    def _next_namespace(self) -> NamespaceCalls[T] | None:
-        """Returns the namespace of the next call."""
-        groups = [group for group in self._groups.values() if group.turns]
-        if len(groups) > 1:
-            groups.sort(key=lambda group: group.flights / group.weight)
-        for group in groups:
-            chosen = self._take_turn(group) if self._has_slot(group) else None
-            if chosen is not None:
-                return chosen
-        return None
-
-    def _has_slot(self, group: SpeedGroup[T]) -> bool:
-        """Whether there is a slot that this group may use."""
-        most = 2 * self._limit
-        if not self._trials:
-            most = min(most, self._limit + max(0, self._late - self._slow_limit))
-        elif group is not self._unknown:
-            most = min(most, self._limit + max(0, self._late - self._slow_limit) + self._unknown.flights)
-        slots = most - len(self._calls)
-        if slots <= 0 or group.flights >= group.limit:
-            return False
-        return group is self._quick or slots + self._quick.flights > self._reserve
-
-    def _take_turn(self, group: SpeedGroup[T]) -> NamespaceCalls[T] | None:
-        """Takes the first entry of a group off its heap. Stuck namespaces that hold their share are passed over; there
-        are no more of those than slots."""
-        passed, chosen = [], None
-        while chosen is None and (entry := group.pop()) is not None:
-            tag, turn, calls = entry
-            if calls.turn != turn:
-                continue
-            if not calls.waiting or calls.flights >= calls.window:
-                calls.turn = 0
-                continue
-            if group is self._stuck and calls.flights >= self._share(calls):
-                passed.append(entry)
-                continue
-            group.virtual, calls.turn = max(group.virtual, tag), 0
-            calls.tag = group.virtual + max(calls.average, _MIN_COST)
-            chosen = calls
-        for entry in passed:
-            heapq.heappush(group.turns, entry)
-        return chosen
-
-    def _give_turn(self, calls: NamespaceCalls[T]) -> None:
-        calls.turn = next(self._numbers)
-        calls.group.push((max(calls.tag, calls.group.virtual), calls.turn, calls))
-
-    def _regroup(self, calls: NamespaceCalls[T]) -> None:
-        """Moves a namespace to the group of its speed, and gives it a turn if it may send a call. Called after each
-        change of how its calls are answered."""
-        old, new = calls.group, self._groups[calls.speed]
-        held = calls.slow and (new is self._stuck or calls.average > HELD_AVERAGE)
-        if held is not calls.held:
-            self._held += len(calls.waiting) if held else -len(calls.waiting)
-            calls.held = held
-        if new is not old:
-            old.count(calls, -1)
-            new.count(calls, 1)
-            calls.group, calls.turn, calls.tag = new, 0, 0.0
-        if not calls.turn and calls.waiting and calls.flights < calls.window:
-            self._give_turn(calls)
-        if new is not old:
-            self._speed_changed(calls.namespace)
+    # --- namespaces -----------------------------------------------------------------------------------------------
 
     def _line(self, namespace: str) -> NamespaceCalls[T]:
         calls = self._lines.get(namespace)
         if calls is None:
             average = self._averages.pop(namespace, None) if namespace else 0.0
-            group = self._unknown if average is None else self._quick
+            group = self._shares.unknown if average is None else self._shares.quick
             window = self._limit if not namespace else 1 if self._trials and average is None else self._first
             calls = self._lines[namespace] = NamespaceCalls(namespace, group, window, average)
         return calls
@@ -397,23 +319,13 @@ class FairQueue(Generic[T]):
     def _answered(self, call: CallInFlight[T], calls: NamespaceCalls[T], now: float, *, sent: bool) -> None:
         if call.late:
             self._late -= 1
-            calls.late -= 1
-            calls.slow_until = now + SLOW_SECONDS
-            return
-        if not sent:
-            return
-        if not calls.answered:
-            calls.answered, calls.window = True, max(calls.window, self._first)
-        elif calls.window < self._limit:
-            calls.window += 1
-        if calls.doubt:
-            calls.doubt -= 1
-        if now <= call.due:  # else the event loop was blocked, and its time says nothing about the server's
-            calls.average += (max(now - call.begun, 0.0) - calls.average) / _AVERAGED
-        if calls.average > SLOW_AVERAGE:
-            calls.slow, calls.slow_until = True, now + SLOW_SECONDS
-        elif calls.slow:
-            calls.slow = calls.doubt > 0 or calls.late > 0 or calls.failing
+            calls.record_late_end(now)
+        elif sent:  # after `due` the event loop was blocked, and the time says nothing about the server's
+            calls.record_answer(now - call.begun if now <= call.due else None, now, self._first, self._limit)
+
+    def _regroup(self, calls: NamespaceCalls[T]) -> None:
+        if self._shares.regroup(calls):
+            self._speed_changed(calls.namespace)
 
     def _tidy(self, calls: NamespaceCalls[T]) -> None:
         """Forgets a namespace that has no calls and is not slow, except for the average of a quick one."""
@@ -455,20 +367,13 @@ class FairQueue(Generic[T]):
         calls = self._lines[call.namespace]
         call.late = True
         self._late += 1
-        calls.late += 1
-        calls.doubt = max(calls.doubt, min(FIRST_CALLS, self._limit) if call.trial else self._limit)
-        calls.window = self._limit  # from now on its share is the bound
-        calls.slow, calls.slow_until = True, now + SLOW_SECONDS
+        calls.record_late(now, min(FIRST_CALLS, self._limit) if call.trial else self._limit, self._limit)
         self._regroup(calls)
 
     def _forgive(self, now: float) -> None:
-        for namespace, calls in list(self._lines.items()):
+        for calls in list(self._lines.values()):
             if not calls.late and calls.slow_until <= now and (calls.failures or calls.slow):
-                if calls.slow:  # a quick namespace stays QUICK: its few failures say nothing about its webhooks
-                    calls.average, calls.doubt, calls.answered = 0.0, 0, not namespace
-                    calls.window = 1 if self._trials and namespace else calls.window
-                calls.slow = calls.failing = False
-                calls.failures = 0
+                calls.forgive(1 if self._trials and calls.namespace else calls.window)
                 self._regroup(calls)
                 self._tidy(calls)
 

@@ -1,4 +1,8 @@
-"""The state of a `FairQueue`: the calls of each namespace, and the groups of namespaces that share slots."""
+"""The state of a `FairQueue`: the calls of each namespace with its speed, and the groups of namespaces of one speed.
+
+`NamespaceCalls` judges a namespace by how its calls are answered; `FairQueue` records the answers. The table of speeds,
+and when a namespace changes from one to another, are in `client.fair_queue`.
+"""
 
 import asyncio
 import enum
@@ -10,6 +14,15 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
+FIRST_CALLS: Final = 4  # calls of a namespace in flight after the first was answered
+SLOW_SECONDS: Final = 60.0  # seconds after its last late call for which a namespace stays slow without answers in time
+SLOW_AVERAGE: Final = 0.05  # seconds that the calls of a quick namespace may take on average
+HELD_AVERAGE: Final = 0.25  # seconds on average from which on a namespace waits for its webhooks, not for the server
+FAILING_CALLS: Final = (
+    16  # failures less successes that make a namespace fail; a failure counts twice, for it costs more
+)
+_AVERAGED: Final = 16  # calls, about
+_WORDS: Final = 300  # characters of an error that are kept
 TURNS: Final = 64  # entries in the heap of a group that are not worth a clean-up
 
 
@@ -84,6 +97,53 @@ class NamespaceCalls(Generic[T]):
         if self.slow:
             return Speed.STUCK if self.stuck else Speed.SLOW
         return Speed.QUICK if self.answered else Speed.UNKNOWN
+
+    def record_answer(self, seconds: float | None, now: float, first: int, limit: int) -> None:
+        """Records that a call was answered in time. `seconds`: how long the server took, None if that is not known.
+        `first`: the window after the first answer; `limit`: the largest."""
+        if not self.answered:
+            self.answered, self.window = True, max(self.window, first)
+        elif self.window < limit:
+            self.window += 1
+        if self.doubt:
+            self.doubt -= 1
+        if seconds is not None:
+            self.average += (max(seconds, 0.0) - self.average) / _AVERAGED
+        if self.average > SLOW_AVERAGE:
+            self.slow, self.slow_until = True, now + SLOW_SECONDS
+        elif self.slow:
+            self.slow = self.stuck
+
+    def record_late(self, now: float, doubt: int, limit: int) -> None:
+        """Records that a call in flight was not answered in time. `doubt`: how many answers in time are needed then."""
+        self.late += 1
+        self.doubt = max(self.doubt, doubt)
+        self.window = limit  # from now on its share is the bound
+        self.slow, self.slow_until = True, now + SLOW_SECONDS
+
+    def record_late_end(self, now: float) -> None:
+        """Records that a call that was late has ended."""
+        self.late -= 1
+        self.slow_until = now + SLOW_SECONDS
+
+    def record_failure(self, why: str, now: float) -> None:
+        self.failures, self.why = min(self.failures + 2, FAILING_CALLS), why[:_WORDS] or "without a reason"
+        self.failing = self.failing or self.failures == FAILING_CALLS
+        self.slow = self.slow or self.failing
+        self.slow_until = now + SLOW_SECONDS
+
+    def record_success(self) -> None:
+        """Records that a call did what it was sent for. Called while there are failures."""
+        self.failures = self.failures // 2 if self.failing else self.failures - 1
+        self.failing = self.failing and self.failures > 0
+
+    def forgive(self, window: int) -> None:
+        """Forgets failures and late calls. A slow namespace begins as UNKNOWN again, with this window; a quick one
+        stays QUICK, since its few failures say nothing about its webhooks."""
+        if self.slow:
+            self.average, self.doubt, self.answered, self.window = 0.0, 0, not self.namespace, window
+        self.slow = self.failing = False
+        self.failures = 0
 
 
 Turn = tuple[float, int, NamespaceCalls[T]]
