@@ -585,3 +585,22 @@ def test_thousands_that_are_cancelled_at_once_take_no_slot_and_no_stack() -> Non
 )
 def test_the_namespace_of_a_call(path: str, namespace: str) -> None:
     assert Call("GET", path).namespace == namespace
+
+
+def test_a_timer_that_is_due_at_once_has_no_time_of_its_own_and_calls_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop returns a plain Handle, which has no `when()`, for a time less than a millisecond away."""
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        plain = type("Plain", (), {"cancel": lambda self: None})
+        monkeypatch.setattr(loop, "call_at", lambda when, callback, *args: plain())
+        queue = Queue(8)
+        queue.put("a", "1", 1)
+        queue.put("a", "2", 2)
+        first = queue.next()
+        assert first is not None
+        queue._look()
+        queue.done(first)
+        assert queue.next() is not None
+
+    run(story())

@@ -131,7 +131,8 @@ class FairQueue(Generic[T]):
         self._calls: set[CallInFlight[T]] = set()
         self._count = 0  # waiting or resting
         self._late = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_due = 0.0  # uvloop returns a handle without `when` if the time is less than a millisecond away
         self._swept_at = float("-inf")
 
     def __len__(self) -> int:
@@ -259,7 +260,7 @@ class FairQueue(Generic[T]):
         now = asyncio.get_running_loop().time()
         call = CallInFlight(calls.namespace, key, item, now, self._delay(), trial)
         self._calls.add(call)
-        if self._timer is None or self._timer.when() > call.due:
+        if self._timer is None or self._timer_due > call.due:
             self._look_at(call.due)
         return call
 
@@ -293,7 +294,7 @@ class FairQueue(Generic[T]):
         calls, loop = self._line(namespace), asyncio.get_running_loop()
         calls.record_failure(why, loop.time())
         if self._timer is None:
-            self._timer = loop.call_later(LATE_SECONDS, self._look)
+            self._look_at(loop.time() + LATE_SECONDS)
         if calls.failing:
             self._regroup(calls)
             self._changed()
@@ -343,9 +344,9 @@ class FairQueue(Generic[T]):
     def _look(self) -> None:
         """Runs when a call is due, and once a second while a namespace has calls or is slow. No call is late as long as
         this timer itself is: answers may lie unread since the event loop was blocked."""
-        loop, timer = asyncio.get_running_loop(), self._timer
-        now = loop.time()
-        blocked = timer is not None and now > timer.when() + _PAUSED
+        now = asyncio.get_running_loop().time()
+        blocked = self._timer is not None and now > self._timer_due + _PAUSED
+        self._timer = None
         for call in () if blocked else self._calls:
             if not call.late and call.due <= now + _EARLY:
                 self._is_late(call, now)
@@ -355,13 +356,14 @@ class FairQueue(Generic[T]):
             self._report(now)
         due = min((call.due for call in self._calls if not call.late), default=now + LATE_SECONDS)
         at = now + _UNREAD if blocked else min(due, now + LATE_SECONDS)
-        self._timer = loop.call_at(at, self._look) if self._lines else None
+        if self._lines:
+            self._look_at(at)
         self._changed()
 
     def _look_at(self, due: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(due, self._look)
+        self._timer, self._timer_due = asyncio.get_running_loop().call_at(due, self._look), due
 
     def _is_late(self, call: CallInFlight[T], now: float) -> None:
         calls = self._lines[call.namespace]
