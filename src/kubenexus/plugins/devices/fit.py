@@ -107,10 +107,10 @@ class DeviceFit(CountsDevices):
         if not here.node.devices:
             return [NO_ASSIGNMENT] * members
         sets = OneNodeDevices(nodes.columns, row)
-        free = tuple(available(request, sets) for request in requests)
-        if any(request.is_part for request in requests) or columns.replicas.item(row) > 1:
+        if columns.replicas.item(row) > 1 or any([request.is_part for request in requests]):  # noqa: C419
             return _in_turn(requests, here, columns, row, members, sets)
-        could = tuple(suitable(request, sets) for request in requests)
+        free = tuple([available(request, sets) for request in requests])
+        could = tuple([suitable(request, sets) for request in requests])
         key = (id(here.layout), id(requests), free, could, members)
         known = self._sets.get(key)
         if known is None:

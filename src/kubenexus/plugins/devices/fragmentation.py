@@ -34,7 +34,6 @@ from kubenexus.plugins.devices.shared_columns import (
     SMALL_AND_WHOLE,
     by_island,
     in_use,
-    is_plain,
     islands,
     label_spoils,
 )
@@ -122,7 +121,7 @@ class ResourceFragmentationScore:
 
     @staticmethod
     def _planes(request: DeviceRequest, nodes: Nodes) -> Any:
-        if is_plain(request):
+        if request.is_plain:
             return islands(request.resource, nodes)
         sets = nodes.devices
         total, free = by_island(suitable(request, sets), sets), by_island(available(request, sets), sets)

@@ -25,10 +25,8 @@ class DeviceRequest(NamedTuple):
     words: frozenset[str] = frozenset()
     joined: bool = False
     bandwidth: int = 0
-
-    @property
-    def is_part(self) -> bool:
-        return bool(self.share or self.memory)
+    is_part: bool = False
+    is_plain: bool = False  # a number of whole devices, of any memory, type and bandwidth
 
 
 _last: list[Any] = [None, None]  # the pod that was signed last, and what it needs
@@ -65,6 +63,8 @@ def _requests(pod: PodClass) -> tuple[DeviceRequest, ...]:
             words=words_of(kind),
             joined=count > 1 and (link == REQUIRED or bandwidth > 0),
             bandwidth=bandwidth,
+            is_part=bool(share or memory),
+            is_plain=not (share or memory or each or total or kind or bandwidth),
         )
         for name, count in numbers[:MAX_REQUESTS]
     )
@@ -72,6 +72,8 @@ def _requests(pod: PodClass) -> tuple[DeviceRequest, ...]:
 
 def suitable(request: DeviceRequest, sets: Any) -> Any:
     """Returns the devices that could serve the request if nothing were taken, as a set for each row."""
+    if request.is_plain:
+        return sets.offered(request.resource) & sets.healthy
     return sets.shared_by_plugins(("suitable", id(request)), lambda: _suitable(request, sets))
 
 
@@ -88,6 +90,8 @@ def _suitable(request: DeviceRequest, sets: Any) -> Any:
 
 def available(request: DeviceRequest, sets: Any) -> Any:
     """Returns the devices that can serve the request now, as a set for each row."""
+    if request.is_plain:
+        return sets.offered(request.resource) & sets.free
     return sets.shared_by_plugins(("available", id(request)), lambda: _available(request, sets))
 
 

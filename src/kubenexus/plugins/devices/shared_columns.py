@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 
 from kubenexus.api.keys import gpu
-from kubenexus.plugins.devices.request import DeviceRequest
 from kubenexus.state.derived import Derivation
 from kubenexus.state.devices.layout import ISLAND, LEVELS
 from kubenexus.state.view import Nodes
@@ -20,11 +19,6 @@ MANY: Final = np.int16(np.iinfo(np.int16).max)  # units of a row where numbers a
 # not whole: if it is small, and if a pod takes three or more but less than half of it.
 FREE, TOTAL, SMALL, LARGE = range(4)
 SMALL_AND_WHOLE, MIN_ISLAND = 40, 4  # GPUs of an island that is kept whole
-
-
-def is_plain(request: DeviceRequest) -> bool:
-    """Whether the request is a number of whole devices, of any memory, type and bandwidth."""
-    return not (request.is_part or request.card_memory or request.words or request.bandwidth)
 
 
 def units(resource: str, nodes: Nodes) -> Any:

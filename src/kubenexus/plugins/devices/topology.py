@@ -23,7 +23,7 @@ from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins.devices.capacity import CountsDevices
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.request import TOPOLOGY, DeviceRequest, available, needs_of, requests_of, suitable
-from kubenexus.plugins.devices.shared_columns import is_plain, largest_groups
+from kubenexus.plugins.devices.shared_columns import largest_groups
 from kubenexus.state.devices.layout import ISLAND, NUMA, SWITCH
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
@@ -95,7 +95,7 @@ class GPUTopology(CountsDevices):
                     return points
             return APART
         score = np.full(nodes.width, APART, np.int64)
-        most = largest_groups(request.resource, nodes) if is_plain(request) else None
+        most = largest_groups(request.resource, nodes) if request.is_plain else None
         for level, points in ((NUMA, ON_NUMA_NODE), (SWITCH, ON_SWITCH), (ISLAND, IN_ISLAND)):
             here = _most(sets.in_groups(available(request, sets), level)) if most is None else most[level]
             score[here >= count] = points

@@ -179,6 +179,8 @@ class OneNodeDevices:
     def __init__(self, nodes: Any, row: int) -> None:
         self._resources, self._row = nodes.resources, row
         self._columns: DeviceColumns = nodes.devices
+        self.free: int = nodes.devices.free.item(row)
+        self.healthy: int = nodes.devices.healthy.item(row)
         self._shared: dict[Hashable, Any] = {}
 
     def shared_by_plugins(self, question: Hashable, answer: Callable[[], Any]) -> Any:
@@ -190,14 +192,6 @@ class OneNodeDevices:
     def offered(self, resource: str) -> int:
         words = self._columns.offered.get(resource) if resource else self._columns.gpus
         return 0 if words is None else words.item(self._row)
-
-    @property
-    def healthy(self) -> int:
-        return self._columns.healthy.item(self._row)
-
-    @property
-    def free(self) -> int:
-        return self._columns.free.item(self._row)
 
     def with_card_memory(self, least: int) -> int:
         return self._packed([memory >= least for memory in self._columns.card_memory[:, self._row].tolist()])
@@ -255,10 +249,17 @@ class OneNodeDevices:
     def units(self, resource: str) -> int:
         """Returns how many more units of a resource the row has on devices that are free; many where it offers each
         device several times, or where its devices are not known: there the number alone counts."""
-        offered = self.offered(resource)
-        if not offered or self.sliced:
+        devices, row = self._columns, self._row
+        words = devices.offered.get(resource)
+        if words is None or devices.replicas.item(row) > 1:
             return _MANY
-        return (offered & self.free).bit_count() - self.unnamed(resource)
+        offered = words.item(row)
+        if not offered:
+            return _MANY
+        r = self._resources.index.get(resource, NOTHING)
+        used, there = self._resources.used.item(r, row), (offered & self.healthy).bit_count()
+        unnamed = used - devices.attributed[resource].item(row) + there - self._resources.alloc.item(r, row)
+        return int((offered & self.free).bit_count() - unnamed)
 
     @property
     def islands(self) -> tuple[int, ...]:
