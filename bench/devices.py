@@ -4,6 +4,7 @@ The yardstick of these rows is the same bench with kube-scheduler's plugins alon
 costs to know each card. Nodes have eight GPUs, described by the labels of GPU Feature Discovery.
 """
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -51,14 +52,19 @@ def gpu_node(number: int, kind: Kind) -> Node:
     return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, labels=labels))
 
 
-def gpu_pod(kind: Kind, *, cpu: int, named: bool) -> Pod:
-    """`cpu` in milli tells classes apart. `named`: a part is asked for as such, not as a number."""
-    number = next(_numbers)
-    made = a_pod(f"p-{number}", cpu=f"{cpu}m", memory="1Gi", gpu=0 if kind.fraction and named else kind.gpus)
+@functools.lru_cache(maxsize=4)
+def _template(kind: Kind, cpu: int, named: bool) -> Pod:
+    made = a_pod("template", cpu=f"{cpu}m", memory="1Gi", gpu=0 if kind.fraction and named else kind.gpus)
     if not kind.fraction or not named:
         return made
     annotations = {gpu.FRACTION.key: kind.fraction}
     return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, annotations=annotations))
+
+
+def gpu_pod(kind: Kind, *, cpu: int, named: bool) -> Pod:
+    """`cpu` in milli tells classes apart. `named`: a part is asked for as such, not as a number. Pods of one template
+    share their spec, as the event handlers have them share it."""
+    return _member(_template(kind, cpu, named))
 
 
 class Deciding:

@@ -4,6 +4,7 @@ Reading never fails. A value that cannot be read is a warning, and counts as not
 be read is a problem for which the pod is refused: without it the pod would get no GPU at all.
 """
 
+import functools
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -49,24 +50,36 @@ class DeviceNeeds(msgspec.Struct, frozen=True, gc=False):
 WHOLE_DEVICES: Final = DeviceNeeds()
 
 
-def device_needs(pod: Pod) -> DeviceNeeds | None:
-    """Returns what the pod needs of devices; None if it needs none. Called for every pod: the first test is cheap."""
-    if not requests_devices(pod) and not asks_for_a_part(pod):
+def device_needs(pod: Pod, requested: bool | None = None) -> DeviceNeeds | None:
+    """Returns what the pod needs of devices; None if it needs none. `requested` is the result of `requests_devices`,
+    where the caller knows it. Called for every pod: the first test is cheap."""
+    if not (requests_devices(pod) if requested is None else requested) and not asks_for_a_part(pod):
         return None
     meta = pod.metadata
     if _KEYS.isdisjoint(meta.annotations) and _KEYS.isdisjoint(meta.labels):
         return WHOLE_DEVICES
-    part, memory = _read(gpu.FRACTION, pod), _read(gpu.SHARE_MEMORY, pod)
-    needed, total = _read(gpu.VRAM_REQUEST, pod), _read(gpu.VRAM_REQUEST_TOTAL, pod)
+    return _read_needs(_stated(meta.labels), _stated(meta.annotations))
+
+
+def _stated(texts: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted([(key, texts[key]) for key in _KEYS.intersection(texts)]))
+
+
+@functools.lru_cache(maxsize=256)
+def _read_needs(labels: tuple[tuple[str, str], ...], annotations: tuple[tuple[str, str], ...]) -> DeviceNeeds:
+    """Returns the needs of pods with these texts. Pods of one template have the same."""
+    said = dict(labels), dict(annotations)
+    part, memory = read_key(gpu.FRACTION, *said), read_key(gpu.SHARE_MEMORY, *said)
+    needed, total = read_key(gpu.VRAM_REQUEST, *said), read_key(gpu.VRAM_REQUEST_TOTAL, *said)
     problems = [problem for reading in (part, memory) for problem in reading.problems]
     return DeviceNeeds(
         share=part.value or 0,
         share_memory=min(memory.value or 0, MAX_MEMORY),
         card_memory=min(needed.value or 0, MAX_MEMORY),
         card_memory_total=min(total.value or 0, MAX_MEMORY) if not needed.is_set else 0,
-        type=(_read(gpu.TYPE, pod).value or "")[:MAX_TYPE],
-        link=_read(gpu.PREFER_NVLINK, pod).value or "",
-        bandwidth=_read(gpu.MIN_NVLINK_BANDWIDTH, pod).value or 0,
+        type=(read_key(gpu.TYPE, *said).value or "")[:MAX_TYPE],
+        link=read_key(gpu.PREFER_NVLINK, *said).value or "",
+        bandwidth=read_key(gpu.MIN_NVLINK_BANDWIDTH, *said).value or 0,
         part_problem=str(problems[0]) if problems else "",
     )
 

@@ -12,20 +12,17 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from kubenexus.api.core import Pod
-from kubenexus.api.devices.device_share import WHOLE, DeviceShare
-from kubenexus.api.keys import gpu
 from kubenexus.framework.extension_points import Depends
 from kubenexus.framework.job import NO_ASSIGNMENT, Assignment
 from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason, Verdict
 from kubenexus.plugins.devices.capacity import CountsDevices, unnamed_cards
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
-from kubenexus.plugins.devices.pick import pick_parts, pick_whole, slots_of
+from kubenexus.plugins.devices.naming import name_parts, name_whole
 from kubenexus.plugins.devices.request import FIT, DeviceRequest, available, needs_of, requests_of, suitable
-from kubenexus.plugins.devices.shared_columns import units
-from kubenexus.state.devices.columns import RowDevices, usable_memory
+from kubenexus.plugins.devices.shared_columns import parts, units
 from kubenexus.state.devices.layout import DeviceLayout
-from kubenexus.state.devices.view import OneNodeDevices, part_of
+from kubenexus.state.devices.view import OneNodeDevices
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 
@@ -33,7 +30,6 @@ NOT_SHARED: Final = Reason("node(s) didn't share their GPUs", Code.UNRESOLVABLE)
 TOO_SMALL: Final = Reason("node(s) didn't have a GPU with so much memory to share", Code.UNRESOLVABLE)
 NO_PART: Final = Reason("node(s) didn't have enough of a shared GPU free")
 NO_DEVICE: Final = Reason("node(s) didn't have enough free devices")
-NO_SET: Final = "node(s) didn't have a set of free devices that fits together"
 _MAX_SETS: Final = 4096  # choices of devices that are kept for gangs: members on equal nodes get the same
 
 
@@ -55,9 +51,10 @@ class DeviceFit(CountsDevices):
         self._sets: dict[Any, _Choice] = {}
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
-        needs = needs_of(pod)
-        if needs is None:
+        signed = needs_of(pod)
+        if signed is None:
             return None
+        needs = signed.needs
         part = (needs.share, needs.share_memory)
         return (*part, needs.part_problem) if needs.part_problem else part if any(part) else ()
 
@@ -68,7 +65,7 @@ class DeviceFit(CountsDevices):
     def filter(self, pod: PodClass, nodes: Nodes, verdict: NodeVerdict) -> None:
         for request in requests_of(pod):
             if request.is_part:
-                self._filter_part(request, nodes.devices, verdict)
+                self._filter_part(request, nodes, verdict)
             else:
                 self._filter_whole(request, nodes, verdict)
 
@@ -80,19 +77,34 @@ class DeviceFit(CountsDevices):
         else:
             verdict.reject(units(request.resource, nodes) < request.number, NO_DEVICE)
 
-    def _filter_part(self, request: DeviceRequest, sets: Any, verdict: NodeVerdict) -> None:
-        one = isinstance(sets, OneNodeDevices)
+    def _filter_part(self, request: DeviceRequest, nodes: Nodes, verdict: NodeVerdict) -> None:
+        sets = nodes.devices
+        if isinstance(nodes, OneNode):
+            reason = self._lacking_part(request, sets)
+            if reason is not None:
+                verdict.reject(True, reason)
+            return
         shared = sets.shared
-        large = sets.count(sets.offered(request.resource) & sets.with_usable(request.memory)) >= request.number
-        fits = sets.count(available(request, sets)) - unnamed_cards(request, sets) >= request.number
-        if one:
-            verdict.reject(not shared, NOT_SHARED)
-            verdict.reject(shared and not large, TOO_SMALL)
-            verdict.reject(shared and large and not fits, NO_PART)
+        verdict.reject(~shared, NOT_SHARED)
+        if request.is_common:
+            fits = parts(request, nodes) >= request.number
         else:
-            verdict.reject(~shared, NOT_SHARED)
+            fits = sets.count(available(request, sets)) - unnamed_cards(request, sets) >= request.number
+        if request.memory:
+            large = sets.count(sets.offered(request.resource) & sets.with_usable(request.memory)) >= request.number
             verdict.reject(shared & ~large, TOO_SMALL)
-            verdict.reject(shared & large & ~fits, NO_PART)
+            shared = shared & large
+        verdict.reject(shared & ~fits, NO_PART)
+
+    @staticmethod
+    def _lacking_part(request: DeviceRequest, sets: OneNodeDevices) -> Reason | None:
+        """The same for one row."""
+        if not sets.shared:
+            return NOT_SHARED
+        if sets.count(available(request, sets)) - unnamed_cards(request, sets) >= request.number:
+            return None
+        large = sets.offered(request.resource) & sets.with_usable(request.memory)
+        return NO_PART if large.bit_count() >= request.number else TOO_SMALL
 
     # --- names ----------------------------------------------------------------------------------------------------
 
@@ -106,15 +118,22 @@ class DeviceFit(CountsDevices):
         here = columns.of_row(row)
         if not here.node.devices:
             return [NO_ASSIGNMENT] * members
-        sets = OneNodeDevices(nodes.columns, row)
-        if columns.replicas.item(row) > 1 or any([request.is_part for request in requests]):  # noqa: C419
-            return _in_turn(requests, here, columns, row, members, sets)
-        free = tuple([available(request, sets) for request in requests])
-        could = tuple([suitable(request, sets) for request in requests])
+        free: Any
+        could: Any
+        if len(requests) == 1 and requests[0].is_plain and columns.replicas.item(row) == 1:
+            words = columns.offered.get(requests[0].resource)
+            offered = 0 if words is None else words.item(row)
+            free, could = (offered & columns.free.item(row),), (offered & columns.healthy.item(row),)
+        else:
+            sets = OneNodeDevices(nodes.columns, row)
+            if columns.replicas.item(row) > 1 or any(request.is_part for request in requests):
+                return name_parts(requests, here, sets, members)
+            free = tuple(available(request, sets) for request in requests)
+            could = tuple(suitable(request, sets) for request in requests)
         key = (id(here.layout), id(requests), free, could, members)
         known = self._sets.get(key)
         if known is None:
-            found = _whole(requests, here, free, could, members)
+            found = name_whole(requests, here.layout, free, could, members)
             if isinstance(found, Verdict):
                 return found
             if len(self._sets) >= _MAX_SETS:
@@ -123,87 +142,3 @@ class DeviceFit(CountsDevices):
         return known.assignments
 
     events_to_register = DEVICE_EVENTS
-
-
-def _whole(
-    requests: tuple[DeviceRequest, ...],
-    here: RowDevices,
-    free: tuple[int, ...],
-    could: tuple[int, ...],
-    members: int,
-) -> list[Assignment] | Verdict:
-    """Returns whole devices for each member in turn. A pod on a node whose devices are not known for a resource gets
-    none by name there."""
-    left, found = list(free), list[Assignment]()
-    for _ in range(members):
-        shares: tuple[DeviceShare, ...] = ()
-        for i, request in enumerate(requests):
-            if not dict(here.layout.resources).get(request.resource):
-                continue
-            taken = pick_whole(here.layout, left[i], request.number, could[i], joined=request.joined)
-            if taken is None:
-                return Verdict(Code.UNSCHEDULABLE, (NO_SET,))
-            left = [each & ~taken for each in left]
-            shares += tuple([DeviceShare(here.layout.names[slot]) for slot in slots_of(taken)])
-        found.append(Assignment(device_shares=shares))
-    return found
-
-
-def _in_turn(
-    requests: tuple[DeviceRequest, ...],
-    here: RowDevices,
-    columns: Any,
-    row: int,
-    members: int,
-    sets: OneNodeDevices,
-) -> list[Assignment] | Verdict:
-    """Returns parts of devices for each member in turn; under time slicing a unit is a part as well.
-
-    Time-sliced units go to the cards with most left, as the device plugin gives them out.
-    """
-    shares, memory = columns.share[:, row].tolist(), columns.memory[:, row].tolist()
-    found: list[Assignment] = []
-    for _ in range(members):
-        taken: tuple[DeviceShare, ...] = ()
-        visible: list[str] = []
-        for request in requests:
-            slots = _slots(request, here, shares, memory, suitable(request, sets))
-            if slots is None:
-                if request.is_part:
-                    return Verdict(Code.UNSCHEDULABLE, (NO_PART.text,))
-                continue  # several replicas of one card: a number without names
-            for slot in slots:
-                share, bytes_ = _taken(request, here, slot)
-                shares[slot] -= share
-                memory[slot] -= bytes_
-                device = here.node.devices[slot]
-                taken += (DeviceShare(device.name, share, bytes_),)
-                if request.is_part:
-                    visible.append(device.uuid or str(slot))
-        notes = ((gpu.VISIBLE_DEVICES.key, ",".join(visible)),) if visible else ()
-        found.append(Assignment(device_shares=taken, annotations=notes))
-    return found
-
-
-def _slots(
-    request: DeviceRequest, here: RowDevices, shares: list[int], memory: list[int], could: int
-) -> list[int] | None:
-    fitting = 0
-    for slot in slots_of(could):
-        share, bytes_ = _taken(request, here, slot)
-        if shares[slot] >= share and memory[slot] >= bytes_:
-            fitting |= 1 << slot
-    if request.is_part:
-        taken = pick_parts(here.layout, fitting, shares, request.number, could)
-        return None if taken is None else slots_of(taken)
-    if fitting.bit_count() < request.number:
-        return None
-    return sorted(slots_of(fitting), key=lambda slot: (-shares[slot], slot))[: request.number]
-
-
-def _taken(request: DeviceRequest, here: RowDevices, slot: int) -> tuple[int, int]:
-    """Returns the share and the memory that the request takes of a device."""
-    device = here.node.devices[slot]
-    if request.is_part:
-        return part_of(request.share, request.memory, usable_memory(device))
-    return WHOLE // device.replicas, 0

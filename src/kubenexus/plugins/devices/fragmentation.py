@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.api.keys import gpu, tenant
+from kubenexus.api.keys import tenant
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.extension_points import AS_IS, Depends
 from kubenexus.framework.job import JobView
@@ -29,21 +29,15 @@ from kubenexus.framework.pod_class import PodClass
 from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.request import DeviceRequest, available, needs_of, requests_of, suitable
-from kubenexus.plugins.devices.shared_columns import (
-    MIN_ISLAND,
-    SMALL_AND_WHOLE,
-    by_island,
-    in_use,
-    islands,
-    label_spoils,
-)
+from kubenexus.plugins.devices.shared_columns import by_island, in_use, is_in_use, shared_scores
 from kubenexus.plugins.devices.tenant_tier import RANKS, tier_of
 from kubenexus.state.devices.view import unpacked
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 
 RESERVED: Final = Reason("node(s) were reserved for tenants of a higher tier", Code.UNRESOLVABLE)
-EXACT, IN_USE, FRESH_CARD = 100, 90, 50
+EXACT, IN_USE, SMALL_AND_WHOLE, FRESH_CARD = 100, 90, 40, 50
+MIN_ISLAND: Final = 4  # GPUs of an island that is kept whole
 MAX_BREAKING: Final = 2  # GPUs of a pod that gets no points for a whole island
 _NO_GPUS: Final = 0  # signed for pods without GPUs
 _NOTHING_BEGUN: Final = 1 << 20  # a share that no device has left
@@ -88,8 +82,10 @@ class ResourceFragmentationScore:
         if not requests:
             without: IntColumn = EXACT * (nodes.devices.offered("") == 0)
             return without
-        request = requests[0]
-        return self._score_parts(request, nodes) if request.is_part else self._score_whole(request, nodes)
+        request, own = requests[0], self._score_parts if requests[0].is_part else self._score_whole
+        return shared_scores(
+            request, nodes, self.name, lambda view: own(request, view), lambda node: self._score_row(requests, node)
+        )
 
     def _score_row(self, requests: tuple[DeviceRequest, ...], node: OneNode) -> int:
         """The same as the methods below, for one row."""
@@ -97,8 +93,7 @@ class ResourceFragmentationScore:
         if not requests:
             return 0 if sets.offered("") else EXACT
         request = requests[0]
-        used = label_spoils(node.labels.get(gpu.PRISTINE.key, "")) or sets.sliced
-        used = used or (bool(request.resource) and sets.unnamed(request.resource) > 0)
+        used = is_in_use(request.resource, node)
         if request.is_part:
             return _part_points(request, sets, used)
         could, free, quality, count = suitable(request, sets), available(request, sets), sets.quality, request.number
@@ -110,24 +105,17 @@ class ResourceFragmentationScore:
 
     def _score_whole(self, request: DeviceRequest, nodes: Nodes) -> IntColumn:
         count = request.number
-        free, total, small, large = self._planes(request, nodes)
-        points = np.where(small < 0, IN_USE + count - free, small)
-        if count > MAX_BREAKING:
-            points = np.where((large >= 0) & (total > 2 * count), large, points)
-        points[free == count] = EXACT
-        points[free < count] = 0
-        best: IntColumn = points.max(axis=0, initial=0).astype(np.int64)
-        return best
-
-    @staticmethod
-    def _planes(request: DeviceRequest, nodes: Nodes) -> Any:
-        if request.is_plain:
-            return islands(request.resource, nodes)
         sets = nodes.devices
         total, free = by_island(suitable(request, sets), sets), by_island(available(request, sets), sets)
         whole = (free == total) & ~in_use(request.resource, nodes)
-        small = np.where(whole, np.where(total < MIN_ISLAND, SMALL_AND_WHOLE, 0), -1)
-        return free, total, small, np.where(whole & (total >= MIN_ISLAND), 20 + sets.quality // 10, -1)
+        points = np.where(whole, np.where(total < MIN_ISLAND, SMALL_AND_WHOLE, 0), IN_USE + count - free)
+        if count > MAX_BREAKING:
+            large = whole & (total >= MIN_ISLAND) & (total > 2 * count)
+            points = np.where(large, 20 + sets.quality // 10, points)
+        points[free == count] = EXACT
+        points[free < count] = 0
+        best: IntColumn = points.max(axis=0, initial=0)
+        return best
 
     def _score_parts(self, request: DeviceRequest, nodes: Nodes) -> IntColumn:
         sets, devices, where = nodes.devices, nodes.columns.devices, nodes.where

@@ -7,6 +7,7 @@ for large pods. A part of a device comes from the device that it fills up most.
 
 from collections.abc import Iterable
 
+from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.state.devices.layout import ISLAND, LEVELS, DeviceLayout
 
 
@@ -81,21 +82,18 @@ def _spread(layout: DeviceLayout, devices: int, start: int, count: int) -> int:
     return taken
 
 
-def pick_parts(layout: DeviceLayout, fitting: int, shares: list[int], count: int, healthy: int) -> int | None:
-    """Returns `count` of the fitting devices as a set: those with least left first, and untouched ones of groups that
-    are in use before those of whole groups. `shares` is what is left of each device, in thousandths."""
-    if fitting.bit_count() < count:
-        return None
-    untouched = sum(1 << slot for slot in slots_of(healthy) if shares[slot] == 1000)
-
-    def order(slot: int) -> tuple[int, bool, int]:
-        whole = any(group >> slot & 1 and group & healthy == group & untouched for group in layout.groups[ISLAND])
-        return shares[slot], whole, slot
-
-    taken = 0
-    for slot in sorted(slots_of(fitting), key=order)[:count]:
-        taken |= 1 << slot
-    return taken
+def pick_parts(layout: DeviceLayout, fitting: list[int], known: list[int], shares: list[int], number: int) -> list[int]:
+    """Returns the slots of `number` of the fitting devices: those with least left first, and untouched ones of islands
+    in use before those of whole islands. `known` are all slots that could serve the request, `shares` what is left of
+    each device in thousandths."""
+    begun = sorted([slot for slot in fitting if shares[slot] < WHOLE], key=shares.__getitem__)
+    if len(begun) >= number:
+        return begun[:number]
+    touched = sum(1 << slot for slot in known if shares[slot] < WHOLE)
+    spoiled = sum(group for group in layout.groups[ISLAND] if group & touched)
+    fresh = [slot for slot in fitting if shares[slot] >= WHOLE]
+    fresh.sort(key=lambda slot: not spoiled >> slot & 1)
+    return (begun + fresh)[:number]
 
 
 def slots_of(devices: int) -> list[int]:

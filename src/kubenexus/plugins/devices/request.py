@@ -5,11 +5,14 @@ from typing import Any, Final, NamedTuple
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.api.devices.device_types import words_of
-from kubenexus.api.devices.pod_needs import REQUIRED, DeviceNeeds, device_needs
+from kubenexus.api.devices.pod_needs import REQUIRED, DeviceNeeds, device_needs, requests_devices
+from kubenexus.base.identity_memo import IdentityMemo
 from kubenexus.framework.pod_class import PodClass
 
 # The plugins that sign what a pod needs. Where one is disabled, what it would sign is not asked for.
 FIT, VRAM, TOPOLOGY = "DeviceFit", "VRAMScheduler", "GPUTopology"
+MAX_COMMON_NUMBER: Final = 16  # devices
+COMMON_PARTS: Final = 50  # thousandths, and multiples of them
 MAX_REQUESTS: Final = 8  # kinds of devices that one pod may request
 
 
@@ -27,17 +30,42 @@ class DeviceRequest(NamedTuple):
     bandwidth: int = 0
     is_part: bool = False
     is_plain: bool = False  # a number of whole devices, of any memory, type and bandwidth
+    is_common: bool = False  # one that many classes have: a small number, or a round part of one device
+
+
+class SignedNeeds(NamedTuple):
+    """What a pod needs of devices, and whether it may request several."""
+
+    needs: DeviceNeeds
+    several: bool
 
 
 _last: list[Any] = [None, None]  # the pod that was signed last, and what it needs
+_specs: IdentityMemo[tuple[bool, bool]] = IdentityMemo(most=256)  # whether a spec requests devices, and several
 
 
-def needs_of(pod: Pod) -> DeviceNeeds | None:
-    """Returns what a pod needs of devices; None if nothing. Four plugins sign a pod, one after the other."""
+def needs_of(pod: Pod) -> SignedNeeds | None:
+    """Returns what a pod needs of devices; None if nothing. Four plugins sign a pod, one after the other, and pods of
+    one template share their spec."""
     if _last[0] is not pod:
-        _last[:] = pod, device_needs(pod)
-    needs: DeviceNeeds | None = _last[1]
-    return needs
+        spec = pod.spec
+        requested = _specs.get(spec) or _specs.put(spec, (requests_devices(pod), _several(pod)), 1)
+        needs = device_needs(pod, requested[0])
+        _last[:] = pod, None if needs is None else SignedNeeds(needs, requested[1])
+    found: SignedNeeds | None = _last[1]
+    return found
+
+
+def _several(pod: Pod) -> bool:
+    """Returns whether the pod may request several devices: no amount is parsed here."""
+    amounts = [
+        amount
+        for containers in (pod.spec.containers, pod.spec.init_containers)
+        for container in containers
+        for name, amount in (container.resources.limits or container.resources.requests or {}).items()
+        if is_device_resource(name)
+    ]
+    return len(amounts) > 1 or (len(amounts) == 1 and amounts[0] not in ("1", 1))
 
 
 def requests_of(pod: PodClass) -> tuple[DeviceRequest, ...]:
@@ -65,9 +93,15 @@ def _requests(pod: PodClass) -> tuple[DeviceRequest, ...]:
             bandwidth=bandwidth,
             is_part=bool(share or memory),
             is_plain=not (share or memory or each or total or kind or bandwidth),
+            is_common=_is_common(count, share) and not (memory or each or total or kind or bandwidth),
         )
         for name, count in numbers[:MAX_REQUESTS]
     )
+
+
+def _is_common(number: int, share: int) -> bool:
+    """Whether the request is one of a few dozen. A tenant may write any other, so those share no columns."""
+    return (number <= MAX_COMMON_NUMBER and not share) or (number == 1 and not share % COMMON_PARTS)
 
 
 def suitable(request: DeviceRequest, sets: Any) -> Any:

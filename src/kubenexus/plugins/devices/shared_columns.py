@@ -1,24 +1,24 @@
-"""Columns about whole devices that all pod classes share: computed once for all rows, and again for rows that changed.
+"""Columns about devices that many pod classes share: computed once for all rows, and again for rows that changed.
 
-Most pods ask for devices by number alone. What such a pod gets of a row depends on the resource and the number only,
-so the columns here leave each new class a comparison or two. They hold 16-bit numbers: a node has up to 64 devices.
+Most pods ask for a small number of devices, or for a round part of one, and nothing else. What such a pod gets of a
+row depends on these few values, so a new class finds its columns computed.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from kubenexus.api.keys import gpu
+from kubenexus.base.arrays import IntColumn
+from kubenexus.plugins.devices.capacity import unnamed_cards
+from kubenexus.plugins.devices.request import DeviceRequest, available
 from kubenexus.state.derived import Derivation
-from kubenexus.state.devices.layout import ISLAND, LEVELS
-from kubenexus.state.view import Nodes
+from kubenexus.state.devices.layout import ISLAND
+from kubenexus.state.view import Nodes, OneNode
 
 MANY: Final = np.int16(np.iinfo(np.int16).max)  # units of a row where numbers alone count
-# Planes of `islands`: free and all devices of each island, and the points that only a whole island gets, -1 if it is
-# not whole: if it is small, and if a pod takes three or more but less than half of it.
-FREE, TOTAL, SMALL, LARGE = range(4)
-SMALL_AND_WHOLE, MIN_ISLAND = 40, 4  # GPUs of an island that is kept whole
 
 
 def units(resource: str, nodes: Nodes) -> Any:
@@ -26,14 +26,30 @@ def units(resource: str, nodes: Nodes) -> Any:
     return nodes.derived(_units(resource))
 
 
-def islands(resource: str, nodes: Nodes) -> Any:
-    """Returns the planes of all islands; the last is that of all devices of a row without islands."""
-    return nodes.derived(_islands(resource, len(nodes.columns.devices.groups[ISLAND])))
+def parts(request: DeviceRequest, nodes: Nodes) -> Any:
+    """Returns how many devices of each row have a part free, for a part that many classes ask for."""
+    return nodes.derived(_parts(request.resource, request.share, request))
 
 
-def largest_groups(resource: str, nodes: Nodes) -> Any:
-    """Returns, for each level, the most free devices of the resource that are together there."""
-    return nodes.derived(_largest(resource, tuple(len(each) for each in nodes.columns.devices.groups)))
+@functools.lru_cache(maxsize=256)
+def _parts(resource: str, share: int, request: DeviceRequest) -> Derivation:
+    def of(nodes: Nodes) -> Any:
+        sets = nodes.devices
+        return sets.count(available(request, sets)) - unnamed_cards(request, sets)
+
+    return Derivation(f"parts of {share} of {resource}", of, of)
+
+
+def shared_scores(
+    request: DeviceRequest, nodes: Nodes, plugin: str, of: Callable[[Nodes], Any], of_one: Callable[[OneNode], int]
+) -> IntColumn:
+    """Returns the scores of a plugin for a request. Requests that many classes have are computed once for all."""
+    if not request.is_common:
+        own: IntColumn = of(nodes)
+        return own
+    what = f"{plugin}: {request.number} x {request.share} of {request.resource}"
+    found: IntColumn = nodes.derived(Derivation(what, of, of_one)).astype(np.int64)
+    return found
 
 
 @functools.lru_cache(maxsize=64)
@@ -44,33 +60,7 @@ def _units(resource: str) -> Derivation:
         left = np.minimum(sets.count(offered & sets.free) - sets.unnamed(resource), MANY).astype(np.int16)
         return np.where((offered == 0) | sets.sliced, MANY, left)
 
-    return Derivation(f"units of {resource}", of)
-
-
-@functools.lru_cache(maxsize=256)
-def _islands(resource: str, groups: int) -> Derivation:
-    def of(nodes: Nodes) -> Any:
-        sets = nodes.devices
-        could = sets.offered(resource) & sets.healthy
-        total, free = by_island(could, sets), by_island(could & sets.free, sets)
-        whole = (free == total) & ~in_use(resource, nodes)
-        planes = np.empty((4, *total.shape), np.int16)
-        planes[FREE], planes[TOTAL] = free, total
-        planes[SMALL] = np.where(whole, np.where(total < MIN_ISLAND, SMALL_AND_WHOLE, 0), -1)
-        planes[LARGE] = np.where(whole & (total >= MIN_ISLAND), 20 + sets.quality // 10, -1)
-        return planes
-
-    return Derivation(f"islands of {resource}, {groups}", of)
-
-
-@functools.lru_cache(maxsize=256)
-def _largest(resource: str, groups: tuple[int, ...]) -> Derivation:
-    def of(nodes: Nodes) -> Any:
-        sets = nodes.devices
-        free = sets.offered(resource) & sets.healthy & sets.free
-        return np.stack([sets.in_groups(free, level).max(axis=0, initial=0) for level in LEVELS]).astype(np.int16)
-
-    return Derivation(f"groups of {resource}, {groups}", of)
+    return Derivation(f"units of {resource}", of, lambda node: min(node.devices.units(resource), int(MANY)))
 
 
 def by_island(devices: Any, sets: Any) -> Any:
@@ -88,6 +78,14 @@ def in_use(resource: str, nodes: Nodes) -> Any:
     sets = nodes.devices
     spoiled = nodes.cached_until_node_change("islands in use", _spoiled) | sets.sliced
     return spoiled | (sets.unnamed(resource) > 0) if resource else spoiled
+
+
+def is_in_use(resource: str, node: OneNode) -> bool:
+    """The same for one row."""
+    sets = node.devices
+    if sets.sliced or label_spoils(node.labels.get(gpu.PRISTINE.key, "")):
+        return True
+    return bool(resource) and sets.unnamed(resource) > 0
 
 
 def label_spoils(value: str) -> bool:

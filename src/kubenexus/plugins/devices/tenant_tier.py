@@ -13,8 +13,10 @@ RANKS: Final = {"none": 0, "bronze": 1, "silver": 2, "gold": 3}
 
 def tier_of(pod: Pod, nodes: NodeColumns) -> str:
     """Returns the tier of the namespace, or the pod's own if that is lower. A namespace without a tier is bronze."""
-    labels = nodes.pods.namespace_labels(pod.metadata.namespace)
-    given: str = read_key(tenant.TIER, labels, {}).value
     meta = pod.metadata
+    labels = nodes.pods.namespace_labels(meta.namespace)
+    given: str = read_key(tenant.TIER, labels, {}).value if labels else tenant.TIER.default
+    if given == tenant.TIER.default:  # the lowest
+        return given
     own = read_key(tenant.POD_TIER, meta.labels, meta.annotations).value
     return own if own is not None and RANKS[own] < RANKS[given] else given

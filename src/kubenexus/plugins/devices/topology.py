@@ -9,12 +9,12 @@ one GPU score 50 everywhere.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kubenexus.api.core import Pod
-from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.extension_points import AS_IS, Depends
 from kubenexus.framework.job import JobView
@@ -23,7 +23,7 @@ from kubenexus.framework.verdict import Code, NodeVerdict, Reason
 from kubenexus.plugins.devices.capacity import CountsDevices
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.request import TOPOLOGY, DeviceRequest, available, needs_of, requests_of, suitable
-from kubenexus.plugins.devices.shared_columns import largest_groups
+from kubenexus.plugins.devices.shared_columns import shared_scores
 from kubenexus.state.devices.layout import ISLAND, NUMA, SWITCH
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
@@ -45,10 +45,11 @@ class GPUTopology(CountsDevices):
         pass
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
-        needs = needs_of(pod)
-        if needs is None:
+        signed = needs_of(pod)
+        if signed is None:
             return None
-        if not needs.type and not needs.link and not needs.bandwidth and not _several(pod):
+        needs = signed.needs
+        if not (signed.several or needs.type or needs.link or needs.bandwidth):
             return None
         return (needs.type, needs.link, needs.bandwidth)
 
@@ -82,9 +83,15 @@ class GPUTopology(CountsDevices):
         several = [request for request in requests_of(pod) if request.number > 1]
         if not several:
             return self.default_score
-        scores = [self._closeness(request, nodes) for request in several]
+        scores = [self._scores(request, nodes) for request in several]
         least: IntColumn | int = min(scores) if nodes.single else np.minimum.reduce(scores)
         return least
+
+    def _scores(self, request: DeviceRequest, nodes: Nodes) -> Any:
+        if nodes.single:
+            return self._closeness(request, nodes)
+        closeness = partial(self._closeness, request)
+        return shared_scores(request, nodes, self.name, closeness, closeness)
 
     def _closeness(self, request: DeviceRequest, nodes: Nodes) -> Any:
         sets, count = nodes.devices, request.number
@@ -95,25 +102,11 @@ class GPUTopology(CountsDevices):
                     return points
             return APART
         score = np.full(nodes.width, APART, np.int64)
-        most = largest_groups(request.resource, nodes) if request.is_plain else None
         for level, points in ((NUMA, ON_NUMA_NODE), (SWITCH, ON_SWITCH), (ISLAND, IN_ISLAND)):
-            here = _most(sets.in_groups(available(request, sets), level)) if most is None else most[level]
-            score[here >= count] = points
+            score[_most(sets.in_groups(available(request, sets), level)) >= count] = points
         return score
 
     events_to_register = DEVICE_EVENTS
-
-
-def _several(pod: Pod) -> bool:
-    """Returns whether the pod may request several devices. Called for every pod, so no amount is parsed here."""
-    amounts = [
-        amount
-        for containers in (pod.spec.containers, pod.spec.init_containers)
-        for container in containers
-        for name, amount in (container.resources.limits or container.resources.requests or {}).items()
-        if is_device_resource(name)
-    ]
-    return len(amounts) > 1 or (len(amounts) == 1 and amounts[0] not in ("1", 1))
 
 
 def _most(counts: Any) -> Any:

@@ -50,8 +50,11 @@ class VRAMScheduler(CountsDevices):
         pass
 
     def sign(self, pod: Pod, nodes: NodeColumns) -> Any:
-        needs = needs_of(pod)
-        if needs is None or not (needs.card_memory or needs.card_memory_total):
+        signed = needs_of(pod)
+        if signed is None:
+            return None
+        needs = signed.needs
+        if not (needs.card_memory or needs.card_memory_total):
             return None
         return (needs.card_memory, needs.card_memory_total, tier_of(pod, nodes))
 

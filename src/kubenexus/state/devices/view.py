@@ -4,6 +4,7 @@ A set is a word for each row, bit s is the device in slot s. Both classes return
 that one expression serves all rows, some rows and a single one.
 """
 
+import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -206,13 +207,13 @@ class OneNodeDevices:
     def with_share(self, share: int, memory: int) -> int:
         if not self.shared:
             return 0
-        devices, row = self._columns, self._row
-        slots = zip(*(each[:, row].tolist() for each in (devices.share, devices.memory, devices.usable)), strict=True)
-        fits = []
-        for have, free, usable in slots:
-            needed, least = part_of(share, memory, usable)
-            fits.append(have >= needed and free >= least)
-        return self._packed(fits) & self.healthy
+        usable = self._columns.usable[:, self._row].tolist()
+        word = 0
+        for slot, (have, left, most) in enumerate(zip(self.shares, self.memory, usable, strict=True)):
+            needed, least = (share, memory or share * most // WHOLE) if share else part_of(share, memory, most)
+            if have >= needed and left >= least:
+                word |= 1 << slot
+        return word & self.healthy
 
     def smallest_card(self, least: int) -> int:
         cards = self._columns.card_memory[:, self._row].tolist()
@@ -265,10 +266,16 @@ class OneNodeDevices:
     def islands(self) -> tuple[int, ...]:
         return self._columns.of_row(self._row).layout.groups[ISLAND]
 
-    @property
+    @functools.cached_property
     def shares(self) -> list[int]:
         """What is left of each device, in thousandths."""
         left: list[int] = self._columns.share[:, self._row].tolist()
+        return left
+
+    @functools.cached_property
+    def memory(self) -> list[int]:
+        """What is left of the memory of each device, in bytes."""
+        left: list[int] = self._columns.memory[:, self._row].tolist()
         return left
 
     def count(self, sets: int) -> int:
