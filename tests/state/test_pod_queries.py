@@ -11,7 +11,7 @@ from kubenexus.state.affinity_terms import PodSelectorTerm
 from kubenexus.state.footprint import footprint_of
 from kubenexus.state.labels import LabelColumns
 from kubenexus.state.pod_counter import PodCounter
-from kubenexus.state.pod_queries import PodQueries, PodQuery
+from kubenexus.state.pod_queries import MovedPod, PodQueries, PodQuery
 from kubenexus.state.pods import PodRecord, PodStage, pod_record
 from kubenexus.testing.builders import a_pod
 
@@ -46,7 +46,7 @@ class Asked:
 
     def __init__(self) -> None:
         self.terms: list[PodSelectorTerm] = []
-        self.queries = PodQueries(self._answers)
+        self.queries = PodQueries(self._answers, lambda question: np.zeros(1, np.int64))
         self.held: dict[PodQuery, PodCounter] = {}
 
     def ask(self, question: PodQuery) -> PodCounter:
@@ -57,7 +57,7 @@ class Asked:
     def moved_by(self, record: PodRecord) -> list[PodCounter]:
         return [reference() for reference in self.queries.counters_for(record)]
 
-    def _answers(self, term: PodSelectorTerm, record: PodRecord) -> bool:
+    def _answers(self, term: PodSelectorTerm, record: PodRecord | MovedPod) -> bool:
         self.terms.append(term)
         return term.covers(record.namespace, {}) and term.selector.matches(record.labels)
 

@@ -14,7 +14,7 @@ from kubenexus.cycle.repair import refresh
 from kubenexus.framework import plugin_results
 from kubenexus.framework.plugin_results import FAILURES, PluginError, call_plugin, plugin_error
 from kubenexus.framework.pod_class import PodClass
-from kubenexus.framework.pod_limits import PER_ROW, POD_LIMITS, Counts, count_entries, limit_exceeded, pod_work
+from kubenexus.framework.pod_limits import PER_ROW, POD_LIMITS, TERMS, Counts, count_entries, limit_exceeded, pod_work
 from kubenexus.framework.pod_signature import PodSigner, affinity_without_node_names
 from kubenexus.framework.profile import ProfilePlugins
 from kubenexus.framework.verdict import Code, Verdict
@@ -109,8 +109,9 @@ class ClassCache:
             cached.measured = measured
         self.work.rows += cached.extra
         self._classes.move_to_end(signature)
-        table = cached.table
+        table, compared = cached.table, columns.pods.compared
         refresh(table, columns)
+        self.work.rows += (columns.pods.compared - compared) * TERMS.pods // PER_ROW
         classified = ClassifiedPod(pod, table, rejection=table.rejection)
         if table.node_names or (pod.spec.affinity is not None and self.profile_plugins.pins):
             self._pin(classified)

@@ -111,7 +111,8 @@ class NodeColumns:
         self.set_blocked(row, False)
         self.alive[row] = False
         self.name_hash[row] = 0
-        self.labels.set(row, {})
+        if self.labels.set(row, {}):
+            self.pods.node_removed()
         self.taints.set(row, ())
         self.images.set(row, [])
         self.features[row] = frozenset()

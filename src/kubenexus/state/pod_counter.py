@@ -1,6 +1,7 @@
 """The number of pods on each row that match a query, kept up to date as pods are added and removed."""
 
 from collections import deque
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ class PodCounter:
 
     `version` grows with every change. `presence_version` grows only when a domain in use goes from no pods to some, or
     back: required terms need no more than that. All classes with an equal query share one counter; it is dropped when
-    no class refers to it.
+    no class refers to it. `missed` is set only on a `LazyCounter`.
     """
 
     __slots__ = (
@@ -32,11 +33,14 @@ class PodCounter:
         "_labels",
         "_log",
         "max_per_row",
+        "missed",
         "presence_version",
         "rows",
         "total",
         "version",
     )
+
+    missed: Any
 
     def __init__(self, rows: NDArray[np.int64], labels: LabelColumns) -> None:
         self.rows = rows
