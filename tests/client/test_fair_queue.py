@@ -23,7 +23,7 @@ from kubenexus.client.fair_queue import (
     FairQueue,
 )
 from kubenexus.client.fair_slots import FairSlots
-from kubenexus.client.namespace_calls import Speed
+from kubenexus.client.namespace_calls import LARGE, Speed
 from kubenexus.sim.virtual.loop import run
 from tests.async_helpers import yield_to_loop
 from tests.sim.virtual.virtual_time import elapse
@@ -604,3 +604,32 @@ def test_a_timer_that_is_due_at_once_has_no_time_of_its_own_and_calls_go_on(monk
         assert queue.next() is not None
 
     run(story())
+
+
+@pytest.mark.parametrize("others", [100, 4_000])
+@pytest.mark.parametrize("at", [0.0, 0.5, 1.0], ids=["first", "in the middle", "last"])
+def test_a_namespace_that_was_never_answered_is_tried_soon_if_it_has_many_calls(others: int, at: float) -> None:
+    """Else nearly all binds that stop decisions may be those of a namespace which is tried last."""
+
+    async def life() -> None:
+        queue = Queue(64)
+        for i in range(others + 1):
+            if i == int(at * others):
+                for number in range(LARGE):
+                    queue.put("large", number, number)
+            queue.put(f"hangs-{i}", 0, 0)
+        assert "large" in {call.namespace for call in begun(queue)}, "among the first 64"
+
+    run(life())
+
+
+def test_every_second_trial_goes_to_any_namespace_however_many_have_many_calls() -> None:
+    async def life() -> None:
+        queue = Queue(64)
+        for i in range(1, 101):
+            for number in range(LARGE if i % 2 else 1):
+                queue.put(f"n{i}", number, number)
+        small = [call for call in begun(queue) if int(call.namespace[1:]) % 2 == 0]
+        assert len(small) > 8, "about half of the second half"
+
+    run(life())

@@ -13,9 +13,10 @@ binds are answered. The bounds are there for memory, a few kilobytes for each bi
 
 A quick or unknown namespace is never set aside: jobs of less priority would pass it and take the capacity that it
 needs. Their own webhooks, not other tenants, make namespaces slow or stuck, so others may pass these. Unknown
-namespaces that hang stop all decisions only with 65,536 binds, and only until a few of them are known as stuck. A job
-that is admitted goes whole, however large it is. A namespace that reached its allowance is admitted again when half of
-that has a result, not for each bind.
+namespaces that hang stop all decisions only with 65,536 binds, and only until a few of them are known as stuck: those
+with the most binds are tried among the first (`client.namespace_calls.LARGE`). A job that is admitted goes whole,
+however large it is. A namespace that reached its allowance is admitted again when half of that has a result, not for
+each bind.
 """
 
 from collections import Counter
