@@ -1,15 +1,18 @@
 """Jobs at a gate: in no line, never tried, and let in as soon as their gate opens."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
+import pytest
+
 from kubenexus.api.core import Pod
-from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
+from kubenexus.framework.cluster_events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.object_events import WILDCARD_EVENT
 from kubenexus.queue.queued_job import QueueState
-from tests.queue.queue_fixture import NODE, QueueFixture, a_gang, job_of
+from tests.queue.queue_fixture import NODE, WAKES, QueueFixture, a_gang, job_of
 
 OPENS = ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD)
 
@@ -131,3 +134,65 @@ def test_gates_are_asked_a_bounded_number_at_a_time() -> None:
         fixture.queue.tick()
     assert due == [True, True, True]
     assert fixture.queue.next_due() == 700.0
+
+
+class PricedGate:
+    """Jobs behind a gate with a hint. Counts the calls of the hint and of the gate."""
+
+    def __init__(self, jobs: int, helps: bool = True, terms: int = 0) -> None:
+        self.questions = self.calls = 0
+        opens = ClusterEventWithHint(OPENS.resource, OPENS.action, self._hint)
+        self.fixture, self._helps = QueueFixture(wakes={**WAKES, "Gate": (opens,)}), helps
+        near = [f"app=a{i} per zone" for i in range(terms)]
+        self.fixture.gate.shut.update(f"default/p{i}" for i in range(jobs))
+        self.keys = [self.fixture.add(f"p{i}", kind="like all", near=near) for i in range(jobs)]
+        self.fixture.queue.tick()
+        gate = self.fixture.gate.pre_enqueue
+        self.fixture.gate.pre_enqueue = lambda pod: self._call(gate, pod)  # type: ignore[method-assign]
+
+    def _hint(self, pod: Pod, event: ClusterEvent) -> bool:
+        self.questions += 1
+        return self._helps
+
+    def _call(self, gate: Callable[[Pod], Verdict | None], pod: Pod) -> Verdict | None:
+        self.calls += 1
+        return gate(pod)
+
+
+@pytest.mark.parametrize("helps", [True, False], ids=["all may be helped", "none is"])
+def test_one_turn_asks_the_hints_of_gates_as_far_as_its_allowance_goes(helps: bool) -> None:
+    gate = PricedGate(2_000, helps)
+    portion = gate.fixture.queue.policy.portion
+    for _ in range(100):
+        gate.fixture.queue.on_event(OPENS)
+    assert gate.questions <= portion
+    for _ in range(20):
+        before = gate.questions, gate.calls
+        gate.fixture.queue.tick()
+        assert gate.questions - before[0] + gate.calls - before[1] <= portion
+    assert not gate.fixture.queue._enqueuer.any_to_ask
+
+
+def test_a_hint_about_a_large_pod_costs_more_of_the_allowance() -> None:
+    gate = PricedGate(500, terms=200)
+    gate.fixture.queue.on_event(OPENS)
+    assert gate.questions <= 15
+
+
+def test_no_event_is_lost_when_the_allowance_is_spent() -> None:
+    gate = PricedGate(2_000)
+    gate.fixture.queue.on_event(OPENS)
+    gate.fixture.gate.shut.clear()
+    gate.fixture.happens(OPENS)
+    assert {gate.fixture.queue.state(key) for key in gate.keys} == {QueueState.ACTIVE}
+
+
+def test_a_gate_that_was_called_after_the_event_is_not_called_again_for_it() -> None:
+    gate = PricedGate(2_000, helps=False)
+    gate.fixture.happens(OPENS)
+    gate.fixture.happens(WILDCARD_EVENT)
+    assert gate.calls <= 2 * 2_000
+    before = gate.calls
+    for _ in range(5):
+        gate.fixture.queue.tick()
+    assert gate.calls == before

@@ -12,12 +12,13 @@ from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventRe
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.gangs.gang_jobs import COSCHEDULING
-from kubenexus.queue.gated_jobs import GatedJobs
+from kubenexus.queue.gated_jobs import GateBucket, GatedJobs
 from kubenexus.queue.job_class import JobClass
 from kubenexus.queue.job_classes import JobClasses
 from kubenexus.queue.job_signature import JobSignature
 from kubenexus.queue.object_events import pod_changed
 from kubenexus.queue.postponed_jobs import PostponedJobs
+from kubenexus.queue.question_cost import MAX_PRICE, question_cost
 from kubenexus.queue.queue_metrics import JobCount, QueueMetrics, count_of_job
 from kubenexus.queue.queue_profile import QueueProfile
 from kubenexus.queue.queued_job import QueuedJob, QueueState
@@ -46,6 +47,8 @@ class Enqueuer:
         self._postponed = postponed
         self.gated_jobs = GatedJobs()
         self._to_ask: dict[QueuedJob, str] = {}
+        # All jobs of these buckets whose gates were last called before this number; with the event.
+        self._buckets_to_ask: dict[GateBucket, tuple[int, str]] = {}
 
     def profiles(self) -> list[QueueProfile]:
         return list(dict.fromkeys(self._profile.values()))
@@ -132,15 +135,33 @@ class Enqueuer:
         else:
             self.gated_jobs.add(queued, self.rules(queued.job), verdict, now)
 
-    def happened(self, profile: QueueProfile, event: ClusterEvent) -> None:
-        """Notes the gated jobs whose gates this event may open; `ask` calls those gates again."""
-        if event.is_wildcard:
-            behind = [(queued, "") for queued in self.gated_jobs if self.rules(queued.job) is profile]
-        else:
-            behind = self.gated_jobs.gated_by(profile, profile.plugins_for(event))
-        for queued, plugin in behind:
-            if profile.may_help((plugin,), event, queued.job.pods):
-                self._to_ask.setdefault(queued, event.label)
+    def happened(self, profile: QueueProfile, event: ClusterEvent, work_allowance: WorkAllowance) -> None:
+        """Notes the gated jobs whose gates this event may open; `ask` calls those gates again.
+
+        Hints are called as far as the allowance goes. After that all jobs of the bucket are noted, without a question
+        and in one step, as for an event for all.
+        """
+        plugins = None if event.is_wildcard else profile.plugins_for(event)
+        for bucket in self.gated_jobs.buckets(profile, plugins):
+            if event.is_wildcard or bucket in self._buckets_to_ask or not self._hinted(bucket, event, work_allowance):
+                label = self._buckets_to_ask.get(bucket, (0, event.label))[1]
+                self._buckets_to_ask[bucket] = (self.gated_jobs.next_number(), label)
+
+    def _hinted(self, bucket: GateBucket, event: ClusterEvent, work_allowance: WorkAllowance) -> bool:
+        """Notes the jobs of the bucket that the event may help, by their hints. Returns False if that is too much work:
+        some jobs were not looked at."""
+        profile, plugin = bucket
+        for queued in self.gated_jobs.jobs(bucket):
+            if not work_allowance:
+                return False
+            if queued in self._to_ask:
+                work_allowance.spend()
+                continue
+            cost = question_cost(queued.job.pods)
+            work_allowance.spend(cost.first + cost.each)
+            if cost.first + cost.each > MAX_PRICE or profile.may_help((plugin,), event, queued.job.pods):
+                self._to_ask[queued] = event.label
+        return True
 
     def ask(self, work_allowance: WorkAllowance, now: float) -> None:
         """Calls gates again that an event may have opened; some now, the others when the allowance is renewed."""
@@ -150,10 +171,18 @@ class Enqueuer:
             if queued.gate_verdict is not None:
                 work_allowance.spend(queued.pods)
                 self.recheck_gate(queued, event, now)
+        while work_allowance and self._buckets_to_ask:
+            bucket, (number, event) = next(iter(self._buckets_to_ask.items()))
+            first = self.gated_jobs.first_before(bucket, number)
+            if first is None:
+                del self._buckets_to_ask[bucket]
+            else:
+                work_allowance.spend(first.pods)
+                self.recheck_gate(first, event, now)
 
     @property
     def any_to_ask(self) -> bool:
-        return bool(self._to_ask)
+        return bool(self._to_ask or self._buckets_to_ask)
 
     # --- a job changes --------------------------------------------------------------------------------------------
 

@@ -134,7 +134,7 @@ class SchedulingQueue:
             self._check_signature_context()
             for profile in self._profiles:
                 self._job_classes.happened(profile, event, cost)
-                self._enqueuer.happened(profile, event)
+                self._enqueuer.happened(profile, event, self._work_allowance)
             self._due_work.ask()
         if in_flight_events and (event.is_wildcard or any(profile.plugins_for(event) for profile in self._profiles)):
             in_flight_events.record(event, cost.size)
