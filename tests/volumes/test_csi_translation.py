@@ -32,6 +32,7 @@ GCE_DISK: Any = {"gcePersistentDisk": {"pdName": "d"}}
         (AWS_DISK, EBS, "vol-1"),
         ({"awsElasticBlockStore": {"volumeID": "aws:///vol-2"}}, EBS, "vol-2"),
         ({"awsElasticBlockStore": {"volumeID": "aws://us-east-1a/vol-3"}}, EBS, "vol-3"),
+        ({"awsElasticBlockStore": {"volumeID": "aws://us-east-1a//vol-4/?a=/b#c"}}, EBS, "vol-4"),
         (GCE_DISK, GCE, "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"),
         ({"azureDisk": {"diskName": "d", "diskURI": "uri"}}, "disk.csi.azure.com", "uri"),
         ({"cinder": {"volumeID": "c"}}, "cinder.csi.openstack.org", "c"),
@@ -50,7 +51,18 @@ def test_other_volumes_are_attached_by_nobody_we_count(source: Any) -> None:
     assert plugin_of(a_volume("pv", source={"local": {}})) == ""
 
 
-@pytest.mark.parametrize("name", ["aws://zone/disk-1", "aws://", "aws://zone/vol-1/more"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "aws://zone/disk-1",
+        "aws://",
+        "aws://zone/vol-1/more",
+        "aws://[",
+        "aws://\u2100/x",
+        "aws://?/vol-1",
+        "aws://vol-1",
+    ],
+)
 def test_a_name_that_is_no_volume_cannot_be_translated(name: str) -> None:
     with pytest.raises(Malformed, match="Invalid format for AWS volume"):
         csi_volume_of_inline(from_data({"awsElasticBlockStore": {"volumeID": name}}, Volume))

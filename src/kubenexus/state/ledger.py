@@ -23,7 +23,7 @@ from kubenexus.api.devices.node_resource_topology import NodeResourceTopology
 from kubenexus.api.devices.resource_slice import ResourceSlice
 from kubenexus.api.storage import StorageObject
 from kubenexus.api.workloads import Namespace, ReplicaSet, ReplicationController, Service, StatefulSet
-from kubenexus.base.errors import KubeNexusError, Malformed, truncated_key
+from kubenexus.base.errors import KubeNexusError, Malformed, truncated, truncated_key
 from kubenexus.state.audit import Miscount, miscounts, query_miscounts
 from kubenexus.state.blocked_nodes import BlockedNodes
 from kubenexus.state.devices.sources import DeviceSources
@@ -32,7 +32,7 @@ from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.nominations import Nominations
 from kubenexus.state.pod_group_store import PodGroupStore
 from kubenexus.state.pod_queries import PodQuery
-from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, is_finished, pod_record
+from kubenexus.state.pods import PodHoldings, PodRecord, PodStage, is_finished, readable_pod_record
 from kubenexus.state.pods_by_node import PodsByNode
 from kubenexus.state.snapshot import Snapshot
 from kubenexus.state.transaction import Transaction
@@ -51,6 +51,7 @@ class Ledger:
         self.generation = 0
         self.pods: dict[str, PodRecord] = {}
         self.assumed = 0  # pods that are assumed: the API server has not confirmed their binding
+        self.unread_parts: dict[str, str] = {}  # by pod that counts without a part that cannot be read: why
         self.groups = PodGroupStore()
         self._pods_by_node = PodsByNode()
         self._nominations = Nominations(self.nodes.pods.nominated)  # of the API server
@@ -167,8 +168,8 @@ class Ledger:
     # --- pods from the API server ---------------------------------------------------------------------------------
 
     def upsert_pod(self, pod: Pod) -> set[int]:
-        """Adds or updates a pod, bound by any scheduler. Raises Malformed if the pod cannot be read; if the pod is
-        bound, its node is then blocked."""
+        """Adds or updates a pod, bound by any scheduler. Raises Malformed if its requests cannot be read; if the pod is
+        bound, its node is then blocked. Any other part that cannot be read is left out (see `unread_parts`)."""
         key, node = pod.key, pod.spec.node_name
         if is_finished(pod):
             return self.remove_pod(key)
@@ -179,11 +180,15 @@ class Ledger:
             record = None
         at = node or pod.status.nominated_node_name
         try:
-            stage = PodStage.BOUND if node else PodStage.NOMINATED
-            fresh = pod_record(pod, at, stage, footprint_of(pod)) if at else None
-        except Malformed as problem:
+            footprint = footprint_of(pod) if at else None
+        except Exception as error:
             dirty |= self.block_unreadable_pod(key, node)
-            raise problem.within(subject=f"Pod {truncated_key(key)}") from None
+            raise _as_malformed(error).within(subject=f"Pod {truncated_key(key)}") from None
+        fresh, unread = None, ""
+        if footprint is not None:
+            stage = PodStage.BOUND if node else PodStage.NOMINATED
+            fresh, unread = readable_pod_record(pod, at, stage, footprint)
+        self._set_unread_parts(key, unread)
         dirty |= self._unblock_node(key)
         if fresh is None or node:
             self._withdraw(key)
@@ -195,6 +200,7 @@ class Ledger:
 
     def remove_pod(self, key: str) -> set[int]:
         """Removes a pod that was deleted or has finished."""
+        self._set_unread_parts(key, "")
         self._withdraw(key)
         dirty = self._unblock_node(key)
         record = self.pods.get(key)
@@ -407,6 +413,12 @@ class Ledger:
             self._recount(row)
         return rows
 
+    def _set_unread_parts(self, key: str, problem: str) -> None:
+        if problem:
+            self.unread_parts[key] = problem
+        else:
+            self.unread_parts.pop(key, None)
+
     def _withdraw(self, key: str) -> None:
         self.generation += self._nominations.remove(key)
 
@@ -444,6 +456,10 @@ class Ledger:
         names |= {IMPLICIT_RESOURCE + name for name in self._device_classes}
         self.nodes.set_device_class_resources(frozenset(names))
         self.generation += 1
+
+
+def _as_malformed(error: Exception) -> Malformed:
+    return error if isinstance(error, Malformed) else Malformed(f"{type(error).__name__}: {truncated(str(error))}")
 
 
 def _counts_alike(one: PodRecord, other: PodRecord) -> bool:

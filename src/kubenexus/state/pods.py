@@ -1,12 +1,14 @@
 """The ledger's record of a pod: what is needed to count the pod, to explain it and to remove it again."""
 
 import enum
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import msgspec
 
 from kubenexus.api.core import Pod
 from kubenexus.api.devices.device_share import DeviceShare, held_shares
+from kubenexus.base.errors import Malformed, truncated
 from kubenexus.state.affinity_terms import AffinityTerm, affinity_terms
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.volumes.pod_volumes import PodVolumes, VolumeChoice, pod_volumes
@@ -60,7 +62,35 @@ class PodHoldings(NamedTuple):
 
 
 def pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footprint) -> PodRecord:
-    meta = pod.metadata
+    """Returns the record of a pod. Raises Malformed if a part of the pod cannot be read."""
+    return _record(pod, node, stage, footprint, affinity_terms(pod), pod_volumes(pod), endless(pod))
+
+
+def readable_pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footprint) -> tuple[PodRecord, str]:
+    """Returns the record of a pod of any content, and why parts of it cannot be read ("" if all can). The record is
+    without such a part: the pod counts with its requests all the same. A bound pod cannot be refused, and other pods
+    must not wait because its volumes or terms are invalid."""
+    try:
+        return pod_record(pod, node, stage, footprint), ""
+    except Exception:
+        terms, bad_terms = _read(affinity_terms, pod, ())
+        mounts, bad_mounts = _read(pod_volumes, pod, None)
+        serving, bad_owner = _read(endless, pod, False)
+        problems = filter(None, (bad_terms, bad_mounts, bad_owner))
+        return _record(pod, node, stage, footprint, terms, mounts, serving), "; ".join(problems)
+
+
+def _read(part: Callable[[Pod], Any], pod: Pod, without: Any) -> tuple[Any, str]:
+    """Returns a part of a pod and "", or `without` and why the part cannot be read."""
+    try:
+        return part(pod), ""
+    except Exception as error:
+        kind = "" if isinstance(error, Malformed) else f"{part.__name__}: {type(error).__name__}: "
+        return without, kind + truncated(str(error))
+
+
+def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: Any) -> PodRecord:
+    meta, (terms, mounts, serving) = pod.metadata, parts
     return PodRecord(
         namespace=meta.namespace,
         name=meta.name,
@@ -71,10 +101,10 @@ def pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footprint) -> Po
         priority=pod.spec.priority,
         labels=meta.labels,
         device_shares=held_shares(pod) if stage is PodStage.BOUND and meta.annotations else (),
-        terms=affinity_terms(pod),
-        mounts=pod_volumes(pod),
+        terms=terms,
+        mounts=mounts,
         terminating=bool(meta.deletion_timestamp),
-        endless=endless(pod),
+        endless=serving,
     )
 
 

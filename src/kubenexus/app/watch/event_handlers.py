@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from kubenexus.api.codec import Unreadable, encode
+from kubenexus.api.codec import Unreadable, as_unreadable, encode
 from kubenexus.api.core import Node, Pod
 from kubenexus.api.meta import ObjectMeta
 from kubenexus.app.binding.recent_binds import RecentBinds
 from kubenexus.app.gangs.replacement_holds import ReplacementHolds
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.app.watch.object_cache import ObjectCache, stripped_node, with_shared_parts
-from kubenexus.base.errors import Malformed
+from kubenexus.base.errors import Malformed, truncated
 from kubenexus.base.timestamps import parse_timestamp
 from kubenexus.bind.volume_prebind import VolumePreBind
 from kubenexus.client.watch_events import version_at_least
@@ -102,11 +102,15 @@ class EventHandlers:
             self._send_freed_events(key, old, before)
             return
         self._unread.pop(key, None)
+        if unread := self.ledger.unread_parts.get(key):
+            self.log_bad_object(f"Pod {key}", unread)
         slim = self.cache.pods[key] = self.cache.stripped_pod(pod)
-        self._send_freed_events(key, old, before)
         if pod.spec.node_name:
-            self._bound(old, pod, slim)
+            self._contained(key, lambda: self._send_freed_events(key, old, before))
+            self._contained(key, lambda: self._update_gang(pod, slim))
+            self._contained(key, lambda: self._send_bound_events(old, slim))
         else:
+            self._send_freed_events(key, old, before)
             self._waits(old, with_shared_parts(pod, slim))
 
     def pod_listed(self, pod: Pod) -> None:
@@ -133,7 +137,7 @@ class EventHandlers:
         old, record, before = self.cache.pods.pop(key, None), self.ledger.pods.get(key), self.ledger.held_by(key)
         leaving = self._leaving.pop(key, None)
         self._unread.pop(key, None)
-        self.assembler.remove(key)
+        self._contained(key, lambda: self.assembler.remove(key))
         self.ledger.remove_pod(key)
         if leaving is not None and old is not None and record is not None and self.assembler.has_gang(leaving.gang):
             self._holds.hold(leaving, self.assembler.lacks(leaving.gang), old, record)
@@ -160,6 +164,26 @@ class EventHandlers:
         self._quarantine(key, str(bad.error))
         self._send_freed_events(key, old, before)
 
+    def on_failed_pod(self, pod: Pod, error: Exception) -> None:
+        """Handles a pod for which a handler raised. If the ledger counts the pod on its node, only the part that failed
+        is missing: the error is logged and the node stays open. Otherwise the pod is treated as unreadable."""
+        key, record = pod.key, self.ledger.pods.get(pod.key)
+        problem = f"{type(error).__name__}: {truncated(str(error))}"
+        if record is None or record.stage is not PodStage.BOUND or record.uid != pod.metadata.uid:
+            self.on_unreadable_pod(as_unreadable(pod, Malformed(problem)))
+            return
+        if key not in self.cache.pods:
+            self._unread[key] = problem  # so that a list without the pod removes it
+        self.log_bad_object(f"Pod {key}", problem)
+
+    def _contained(self, key: str, step: Callable[[], None]) -> None:
+        """Calls a step that follows the ledger's. An exception is logged and affects this step alone: the pod counts
+        already, so its node stays open."""
+        try:
+            step()
+        except Exception as error:
+            self.log_bad_object(f"Pod {key}", f"{type(error).__name__}: {truncated(str(error))}")
+
     def _quarantine(self, key: str, problem: str) -> None:
         self.assembler.remove(key)
         self.cache.pods.pop(key, None)
@@ -182,7 +206,7 @@ class EventHandlers:
             node, delegated = self.cache.nodes[before.blocked], self.ledger.nodes.device_class_resources
             self.queue.on_event(object_events.node_added(node, delegated))  # it takes pods again, like a new node
 
-    def _bound(self, old: Pod | None, pod: Pod, slim: Pod) -> None:
+    def _update_gang(self, pod: Pod, slim: Pod) -> None:
         if pod.metadata.deletion_timestamp:
             if leaving := self.assembler.leaving(pod.key):
                 self._leaving[pod.key] = leaving
@@ -190,6 +214,8 @@ class EventHandlers:
         else:
             self._leaving.pop(pod.key, None)  # only a restored store undoes a deletion
             self.assembler.add_bound(pod, slim, creation_time(pod))
+
+    def _send_bound_events(self, old: Pod | None, slim: Pod) -> None:
         if old is None or not old.spec.node_name:
             self.queue.on_event(object_events.pod_bound(slim))
         elif old != slim:

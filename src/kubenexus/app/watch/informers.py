@@ -136,24 +136,31 @@ class InformerHandler:
     # No handler below may raise: the task that runs a watch ends with it, and the process with the task.
 
     def _take(self, thing: Any, seen: Callable[[Any], None]) -> None:
-        """Calls the handler for an object. An object whose handler raises is treated as one that cannot be decoded: the
-        watch goes on."""
+        """Calls the handler for an object. An object whose handler raises is treated as one that cannot be decoded,
+        unless it is a pod that counts on its node already: the watch goes on."""
         try:
             seen(thing)
         except Exception as error:
-            self._bad(as_unreadable(thing, Malformed(f"{type(error).__name__}: {error}")))
+            if isinstance(thing, Pod):
+                self._set_aside(f"Pod {thing.key}", partial(self._handlers.on_failed_pod, thing, error))
+            else:
+                self._bad(as_unreadable(thing, Malformed(f"{type(error).__name__}: {error}")))
 
     def _bad(self, bad: Unreadable) -> None:
         """Handles an object that cannot be decoded. Its cached state stays, except for a pod: that may use an unknown
         amount, so its node is blocked."""
         self._listed.add(_key(bad))
+        if self._kind == "Pod":
+            self._set_aside(bad.subject, partial(self._handlers.on_unreadable_pod, bad))
+        else:
+            self._set_aside(bad.subject, partial(self._handlers.unreadable, self._kind, bad))
+
+    @staticmethod
+    def _set_aside(subject: str, step: Callable[[], None]) -> None:
         try:
-            if self._kind == "Pod":
-                self._handlers.on_unreadable_pod(bad)
-            else:
-                self._handlers.unreadable(self._kind, bad)
+            step()
         except Exception as error:
-            log.error("Failed to set an object aside; going on", error, object=bad.subject)  # noqa: PLE1205 - our own log
+            log.error("Failed to set an object aside; going on", error, object=subject)  # noqa: PLE1205 - our own log
 
     def _drop(self, key: str, last: Any = None) -> None:
         """Removes an object that is gone; `last` is its last state, if the watch sent it."""

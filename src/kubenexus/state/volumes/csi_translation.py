@@ -7,7 +7,6 @@ Kubernetes moved its in-tree disks to drivers without changing the objects. A `g
 import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -38,7 +37,8 @@ _ZONE_LABELS: Final = {
     GCE: "topology.gke.io/zone",
     CINDER: "topology.cinder.csi.openstack.org/zone",
 }
-_AWS_VOLUME: Final = re.compile(r"vol-[^/]*")
+# No URL parser: it raises for `aws://[`, and a URL's query and fragment are not part of the ID.
+_AWS_VOLUME: Final = re.compile(r"aws://[^/?#]*/+(vol-[^/?#]*)/*(?:[?#].*)?", re.DOTALL)
 
 
 class AttachedVolume(NamedTuple):
@@ -120,11 +120,11 @@ def _aws_handle(disk: AWSDisk) -> str:
     name = disk.volume_id
     if not name.startswith("aws://"):
         return name
-    handle = urlsplit(name).path.strip("/")
-    if not _AWS_VOLUME.fullmatch(handle):
+    found = _AWS_VOLUME.fullmatch(name)
+    if found is None:
         problem = f"Invalid format for AWS volume ({truncated(name)})"
         raise Malformed(f"failed to translate Kubernetes ID to EBS Volume ID {problem}")
-    return handle
+    return found[1]
 
 
 def _gce_handle(disk: GCEDisk, zones: list[str]) -> str:

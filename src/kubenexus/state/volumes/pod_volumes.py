@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from kubenexus.api.core import Pod, Volume
-from kubenexus.base.errors import Malformed
+from kubenexus.base.errors import Malformed, truncated
 from kubenexus.state.volumes.csi_translation import AttachedVolume, csi_volume_of_inline
 
 MAX_MOUNTED = 1_000
@@ -132,7 +132,7 @@ def _inline(volumes: list[Volume]) -> tuple[tuple[AttachedVolume, ...], str]:
         try:
             attachment = csi_volume_of_inline(volume)
         except Malformed as found:
-            problem = problem or f"converting volume({volume.name}) from inline to csi: {found}"
+            problem = problem or f"converting volume({truncated(volume.name)}) from inline to csi: {found}"
             continue
         if attachment is not None:
             attached[attachment] = None
