@@ -1,5 +1,7 @@
 """NodeVolumeLimits: how many volumes a driver attaches to a node, and whose they are."""
 
+from typing import Any
+
 import pytest
 
 from kubenexus.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
@@ -146,15 +148,31 @@ def test_an_ephemeral_volume_whose_claim_is_not_the_pods_own_is_an_error() -> No
     assert says(RULE, pod, ledger) == {"n": ""}
 
 
-def test_where_such_a_pod_runs_nobodys_volumes_can_be_counted() -> None:
-    there = a_mounting_pod("there", {"ephemeral": {}}, node="n", uid="mine")
-    ledger = cluster([a_node("n"), a_node("free")], *bound("mine"), a_claim("there-v0", owner="theirs"), pods=[there])
-    assert allowed(RULE, POD, ledger) == ["free", "n"]  # nobody counts where there is no limit
-    told(ledger, a_csi_node("n", {DRIVER: 9}), a_csi_node("free", {DRIVER: 9}))
-    said = "Error: PVC default/there-v0 was not created for pod default/there (pod is not owner)"
-    assert says(RULE, POD, ledger) == {"n": said, "free": ""}
-    ledger.remove_storage(PersistentVolumeClaim, "default/there-v0")
-    assert allowed(RULE, POD, ledger) == ["free", "n"]
+BAD_DISK = {"awsElasticBlockStore": {"volumeID": "aws://zone/bad"}}
+
+
+@pytest.mark.parametrize(
+    "volumes",
+    [
+        pytest.param([{"ephemeral": {}}], id="an ephemeral volume whose claim is another pod's"),
+        pytest.param([BAD_DISK], id="a disk whose name is no volume"),
+        pytest.param([{"persistentVolumeClaim": {"claimName": ""}}], id="a claim without a name"),
+        pytest.param([{"ephemeral": {}}, BAD_DISK], id="two of them"),
+    ],
+)
+def test_what_a_running_pod_has_wrong_refuses_no_other_pod(volumes: list[Any]) -> None:
+    there = a_mounting_pod("there", *volumes, node="n", uid="mine")
+    claims = (*bound("mine"), *bound("used"), a_claim("there-v0", owner="theirs"))
+    ledger = cluster([a_node("n"), a_node("free")], *claims, pods=[there])
+    told(ledger, a_csi_node("n", {DRIVER: 1}), a_csi_node("free", {DRIVER: 1}))
+    assert says(RULE, POD, ledger) == {"n": "", "free": ""}
+    good = {"persistentVolumeClaim": {"claimName": "used"}}
+    ledger.upsert_pod(a_mounting_pod("there", *volumes, good, node="n", uid="mine"))
+    assert says(RULE, POD, ledger) == {"n": FULL, "free": ""}, "its other volumes count"
+    told(ledger, a_claim("there-v0", owner="mine"))
+    assert says(RULE, POD, ledger) == {"n": FULL, "free": ""}
+    ledger.remove_pod("default/there")
+    assert says(RULE, POD, ledger) == {"n": "", "free": ""}
 
 
 def test_limits_follow_the_csi_node() -> None:

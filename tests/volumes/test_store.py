@@ -34,8 +34,10 @@ def content(ledger: Ledger) -> Any:
     return (
         drivers,
         {a: {rows[row]: n for row, n in held.items()} for a, held in store.drivers.mounted.items()},
-        {rows[row]: held for row, held in store.users.problems_by_row.items()},
-        {key: sorted((record.key, rows[row]) for record, row, _ in users) for key, users in store.users._of.items()},
+        {
+            key: {(rows[row], owner): pods for (row, owner), pods in users.items()}
+            for key, users in store.users._of.items()
+        },
         {disk: {rows[r]: n for r, n in held.items()} for disk, held in store.users.disks._rows.items()},
         {name: sorted(store.stock.pool(name).volumes._things) for name in CLASSES},
         {key: (p.volume, p.node, p.holders) for key, p in store.stock._promises.items()},

@@ -2,6 +2,9 @@
 
 A volume counts once on a node, however many pods use it there. It counts while it is attached, even if no pod uses it
 any more. Of volumes that no pod uses yet only the number matters, not their identity.
+
+A volume of a running pod that is invalid is not counted. kube-scheduler ends the attempts of other pods with its error,
+so any tenant could refuse the volumes of all.
 """
 
 from collections.abc import Mapping
@@ -68,8 +71,6 @@ class NodeVolumeLimits:
         refused = self._refuse_unreadable(load, nodes, verdict)
         if load.drivers and not load.problem:
             refused |= self._refuse_missing(load, nodes, verdict, refused)
-            if nodes.columns.volumes.users.problems_by_row:
-                refused |= self._refuse_complaining(nodes, verdict, refused)
             for driver in load.drivers:
                 over = _over(load, driver, nodes)
                 if any_true(over):
@@ -98,8 +99,6 @@ class NodeVolumeLimits:
             attaches = described or driver not in load.in_tree
             if attaches and _heeded(driver, store) and not columns.of(driver).installed[row]:
                 return _missing(driver)
-        if load.drivers and row in store.users.problems_by_row and columns.limited[row]:
-            return Reason(min(store.users.problems_by_row[row]), Code.ERROR)
         new = dict(load.own)
         for attachment in load.shared:
             if row not in columns.mounted.get(attachment, ()):
@@ -128,15 +127,6 @@ class NodeVolumeLimits:
                 verdict.reject(lacks, _missing(driver))
                 missing |= lacks
         return missing
-
-    def _refuse_complaining(self, nodes: Nodes, verdict: NodeVerdict, refused: BoolColumn) -> BoolColumn:
-        """Rejects rows on which the volumes cannot be counted, if a driver has a limit there. Returns these rows."""
-        store, complaining = nodes.columns.volumes, np.zeros(nodes.width, np.bool_)
-        for row, problems in store.users.problems_by_row.items():
-            here = nodes.at([row]) & store.drivers.limited[nodes.where] & ~refused
-            verdict.reject(here, Reason(min(problems), Code.ERROR))
-            complaining |= here
-        return complaining
 
     events_to_register = (
         ClusterEventWithHint(EventResource.CSI_NODE, ActionType.ADD | ActionType.UPDATE, limit_rose),

@@ -1,34 +1,46 @@
 """The pods on nodes and the claims they use, and the volumes that are attached to nodes for them."""
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from kubenexus.state.pods import PodRecord
 from kubenexus.state.volumes.csi_drivers import CsiDriverColumns
 from kubenexus.state.volumes.csi_translation import AttachedVolume
 from kubenexus.state.volumes.inline_disks import InlineDiskUse
-from kubenexus.state.volumes.pod_volumes import ClaimUse
 from kubenexus.state.volumes.records import ClaimRecord
 
-User = tuple[PodRecord, int, ClaimUse]
+# A row, and the UID of the pod that must own the claim: its volume is ephemeral. None for an ordinary volume.
+User = tuple[int, str | None]
 Lookup = Callable[[str], ClaimRecord | None]
 Resolve = Callable[[ClaimRecord], AttachedVolume | None]
 
 
+class _Resolved(NamedTuple):
+    """The volume that a driver attaches for a claim, None if there is none to count, and the claim's owner."""
+
+    attachment: AttachedVolume | None
+    owner: str
+
+    def attached_for(self, user: User) -> AttachedVolume | None:
+        """Returns what is attached for a user. The kubelet does not start a pod with an ephemeral volume whose claim
+        belongs to another pod, so nothing is attached for it."""
+        return self.attachment if user[1] is None or user[1] == self.owner else None
+
+
 class ClaimUsers:
-    """The users of each claim. `problems_by_row` holds messages by row: upstream cannot count a node's volumes if a pod
-    there has an invalid volume. Where a driver has a limit, other pods with volumes are then rejected, too."""
+    """The users of each claim, as the number of pods by row: a pod is added and removed in time that does not depend on
+    other users. A volume of a running pod that is invalid does not count; it is no reason to refuse another pod."""
 
     def __init__(self, lookup: Lookup, resolve: Resolve, drivers: CsiDriverColumns) -> None:
         self.disks = InlineDiskUse()
-        self.problems_by_row: dict[int, dict[str, int]] = {}
         self._lookup = lookup
         self._resolve = resolve
         self._drivers = drivers
-        self._of: dict[str, list[User]] = {}
+        self._of: dict[str, dict[User, int]] = {}
 
     def using(self, claim: str) -> bool:
         """Returns whether a pod on a node has the claim as a volume. Claims of ephemeral volumes do not count."""
-        return any(not use.ephemeral for _, _, use in self._of.get(claim, ()))
+        return any(owner is None for _, owner in self._of.get(claim, ()))
 
     def claims(self) -> Iterable[str]:
         """Returns the claims in use."""
@@ -40,53 +52,44 @@ class ClaimUsers:
         if mounts is None:
             return
         for use in mounts.claims:
-            user, key = (record, row, use), f"{record.namespace}/{use.claim}"
-            if sign > 0:
-                self._of.setdefault(key, []).append(user)
-            else:
-                self._forget(key, user)
-            self._count(key, user, sign)
+            key, user = f"{record.namespace}/{use.claim}", (row, record.uid if use.ephemeral else None)
+            self._move(key, user, sign)
+            self._mount(user, self._resolved(key), sign)
         for attachment in mounts.inline:
             self._drivers.mount(row, attachment, sign)
         for disk in mounts.disks:
             self.disks.charge(row, disk, sign)
-        if mounts.problem:
-            self._complain(row, mounts.problem, sign)
 
     def recounted(self, keys: Iterable[str], change: Callable[[], None]) -> set[int]:
-        """Calls `change`, after which these claims may resolve to other volumes, and counts their users again. Returns
-        the rows of these users."""
-        users = [(key, user) for key in keys for user in self._of.get(key, ())]
-        for key, user in users:
-            self._count(key, user, -1)
+        """Calls `change`, after which these claims may resolve to other volumes, and counts the users of those that do
+        again. Returns the rows of these users."""
+        before = [(key, self._resolved(key)) for key in keys if key in self._of]
         change()
-        for key, user in users:
-            self._count(key, user, +1)
-        return {row for _, (_, row, _) in users}
+        rows = set()
+        for key, old in before:
+            new = self._resolved(key)
+            if new == old:
+                continue
+            for user, pods in self._of[key].items():
+                self._mount(user, old, -pods)
+                self._mount(user, new, +pods)
+                rows.add(user[0])
+        return rows
 
-    def _count(self, key: str, user: User, sign: int) -> None:
-        record, row, use = user
+    def _resolved(self, key: str) -> _Resolved:
         claim = self._lookup(key)
-        if claim is None:
-            return
-        if use.ephemeral and claim.owner != record.uid:
-            self._complain(row, not_owned_by(claim, record.key), sign)
-            return
-        attachment = self._resolve(claim)
+        return _Resolved(None, "") if claim is None else _Resolved(self._resolve(claim), claim.owner)
+
+    def _mount(self, user: User, resolved: _Resolved, pods: int) -> None:
+        attachment = resolved.attached_for(user)
         if attachment is not None:
-            self._drivers.mount(row, attachment, sign)
+            self._drivers.mount(user[0], attachment, pods)
 
-    def _complain(self, row: int, problem: str, sign: int) -> None:
-        here = self.problems_by_row.setdefault(row, {})
-        here[problem] = here.get(problem, 0) + sign
-        if not here[problem]:
-            del here[problem]
-        if not here:
-            del self.problems_by_row[row]
-
-    def _forget(self, key: str, user: User) -> None:
-        users = self._of[key]
-        del users[next(i for i, each in enumerate(users) if each[0] is user[0] and each[2] == user[2])]
+    def _move(self, key: str, user: User, sign: int) -> None:
+        users = self._of.setdefault(key, {})
+        users[user] = users.get(user, 0) + sign
+        if not users[user]:
+            del users[user]
         if not users:
             del self._of[key]
 

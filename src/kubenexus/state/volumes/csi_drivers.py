@@ -32,13 +32,12 @@ class CsiDriverColumns:
         self._drivers: dict[str, CsiDriverUse] = {}
         self._migrated: dict[str, BoolColumn] = {}
         self.described: BoolColumn = np.zeros(capacity, np.bool_)  # rows that have a CSINode
-        self.limited: BoolColumn = np.zeros(capacity, np.bool_)  # rows where a driver has a limit
         self.mounted: dict[AttachedVolume, Rows] = {}
         self.attached: dict[AttachedVolume, Rows] = {}
 
     def grow(self, capacity: int) -> None:
         self._capacity = capacity
-        self.described, self.limited = grow(self.described, capacity), grow(self.limited, capacity)
+        self.described = grow(self.described, capacity)
         self._migrated = {plugin: grow(column, capacity) for plugin, column in self._migrated.items()}
         for driver in self._drivers.values():
             driver.count, driver.limit = grow(driver.count, capacity), grow(driver.limit, capacity, AMOUNT_CAP)
@@ -71,7 +70,6 @@ class CsiDriverColumns:
         for plugin in node.migrated if node is not None else ():
             self.migrated(plugin)[row] = True
         self.described[row] = node is not None
-        self.limited[row] = any(limit is not None for _, limit in limits)
 
     def mount(self, row: int, attachment: AttachedVolume, pods: int) -> None:
         """Adds `pods` users of a volume on a row."""
