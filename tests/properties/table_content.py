@@ -1,5 +1,6 @@
 """What can be seen of a ledger and of a class's table, as plain values to compare."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from kubenexus.state.ledger import Ledger
 
 COLUMNS = {
     "nodes": ("alive", "cordoned", "blocked", "name_hash", "tie_break"),
-    "resources": ("alloc", "used", "nonzero"),
+    "resources": ("alloc", "used", "nonzero", "endless"),
     "devices": (
         "share",
         "memory",
@@ -41,6 +42,8 @@ def bytes_of(ledger: Ledger) -> dict[str, Any]:
         for column in columns
     }
     found["ports"] = {row: nodes.ports.on(row) for row in range(nodes.size)}
+    found["port tables"] = copy.deepcopy((nodes.ports._rows, nodes.ports._by_row))
+    found["sums beyond the cap"] = dict(nodes.resources._exact_sums)
     found["digest"] = digest(ledger)
     return found
 

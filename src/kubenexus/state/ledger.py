@@ -390,8 +390,7 @@ class Ledger:
         row = self.nodes.row_of.get(record.node)
         if row is None:
             return set()
-        if not self.nodes.remove_pod(row, record):
-            self._recount(row)
+        self.nodes.remove_pod(row, record)
         return {row}
 
     def _recount(self, row: int) -> None:

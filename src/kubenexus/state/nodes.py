@@ -142,19 +142,18 @@ class NodeColumns:
             undo.call(lambda: self._leave(record, row))
         self.usage_changed(row)
 
-    def remove_pod(self, row: int, record: PodRecord) -> bool:
-        """Removes a pod from a row. Returns False if a counter was at its cap: the caller must recount the row."""
+    def remove_pod(self, row: int, record: PodRecord) -> None:
+        """Removes a pod from a row."""
         footprint = record.footprint
-        exact = self.resources.add_footprint(row, footprint, -1)
+        self.resources.add_footprint(row, footprint, -1)
         if record.endless:
-            exact &= self.resources.charge_endless(row, footprint, -1)
+            self.resources.charge_endless(row, footprint, -1)
         if footprint.ports:
             self.ports.charge(row, footprint.ports, -1)
         if record.device_shares:
             self.devices.charge(row, record.device_shares, footprint.amounts, -1)
         self._leave(record, row)
         self.usage_changed(row)
-        return exact
 
     def clear_pods(self, row: int, residents: Iterable[PodRecord]) -> None:
         """Removes all pods from a row."""

@@ -5,37 +5,46 @@ from kubenexus.state.undo_log import UndoLog
 
 
 class HostPortUse:
-    """For each port the rows where it is in use, with a count. Another scheduler can put two pods with the same port on
-    a node: when one leaves, the port must stay in use."""
+    """For each port the rows where it is in use, with a count, and for each row its ports: those of one row are found
+    without a look at the ports of others. Another scheduler can put two pods with the same port on a node: when one
+    leaves, the port must stay in use."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, int], dict[str, dict[int, int]]] = {}
+        self._by_row: dict[int, dict[Port, None]] = {}  # a set with an order
 
     def charge(self, row: int, ports: tuple[Port, ...], sign: int, undo: UndoLog | None = None) -> None:
-        """Takes ports on a row (`sign` +1) or frees them (-1)."""
+        """Takes ports on a row (`sign` +1) or frees them (-1). Only +1 can be undone."""
         for port in ports:
-            rows = self._rows.setdefault((port.protocol, port.number), {}).setdefault(port.address, {})
-            if undo is not None:
-                undo.entry(rows, row)
-            count = rows.get(row, 0) + sign
-            if count > 0:
-                rows[row] = count
-            else:
-                rows.pop(row, None)
-            if undo is None and not rows:
-                self._drop(port)
+            self._set(row, port, self._count(row, port) + sign)
+        if undo is not None:  # the counts are integers: the opposite restores them, and leaves no empty table
+            undo.call(lambda: self.charge(row, ports, -sign))
 
     def clear(self, row: int) -> None:
-        for port in self.on(row):
-            self._rows[port.protocol, port.number][port.address].pop(row, None)
-            if not self._rows[port.protocol, port.number][port.address]:
-                self._drop(port)
+        """Frees all ports of a row."""
+        for port in list(self._by_row.get(row, ())):
+            self._set(row, port, 0)
 
-    def _drop(self, port: Port) -> None:
-        addresses = self._rows[port.protocol, port.number]
-        del addresses[port.address]
+    def _count(self, row: int, port: Port) -> int:
+        addresses = self._rows.get((port.protocol, port.number))
+        rows = None if addresses is None else addresses.get(port.address)
+        return 0 if rows is None else rows.get(row, 0)
+
+    def _set(self, row: int, port: Port, count: int) -> None:
+        key = (port.protocol, port.number)
+        addresses = self._rows.setdefault(key, {})
+        rows, here = addresses.setdefault(port.address, {}), self._by_row.setdefault(row, {})
+        if count > 0:
+            rows[row], here[port] = count, None
+            return
+        rows.pop(row, None)
+        here.pop(port, None)
+        if not here:
+            del self._by_row[row]
+        if not rows:
+            del addresses[port.address]
         if not addresses:
-            del self._rows[port.protocol, port.number]
+            del self._rows[key]
 
     def conflicts(self, port: Port) -> list[dict[int, int]]:
         """Returns the rows on which `port` would conflict, as dicts whose keys are rows."""
@@ -47,10 +56,5 @@ class HostPortUse:
         return [addresses[a] for a in (ANY_ADDRESS, port.address) if a in addresses]
 
     def on(self, row: int) -> dict[Port, int]:
-        """Returns the ports in use on a row, for the digest and for explanations."""
-        return {
-            Port(protocol, number, address): rows[row]
-            for (protocol, number), addresses in self._rows.items()
-            for address, rows in addresses.items()
-            if row in rows
-        }
+        """Returns the ports in use on a row, for the audit, the digest and explanations."""
+        return {port: self._count(row, port) for port in self._by_row.get(row, ())}

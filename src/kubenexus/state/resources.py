@@ -16,6 +16,7 @@ from kubenexus.state.footprint import Footprint
 from kubenexus.state.undo_log import UndoLog
 
 CPU, MEMORY, PODS, EPHEMERAL, NOTHING = range(5)
+USED, NONZERO, ENDLESS = range(3)  # the tables of sums
 # `NOTHING` is an all-zero resource that replaces every resource no node ever offered.
 COMMON_RESOURCES = [CPU, MEMORY, PODS]  # requested by nearly every pod
 # Nodes of one cluster offer some dozens. Each further one takes 32 bytes a row, so ten thousand would take gigabytes.
@@ -40,6 +41,9 @@ class ResourceColumns:
 
     `by_row[n]` has `alloc`, `used` and `nonzero` of row n, one after the other, for all resources. These columns are
     views of it.
+
+    A cell whose sum reaches AMOUNT_CAP holds the cap, and `_exact_sums` holds the sum as an integer of any size. So a
+    pod is removed from such a cell by subtraction, as from any other, and no row is counted again.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -51,6 +55,7 @@ class ResourceColumns:
         self.max_allocatable = [0] * len(BASICS)  # by resource: the most that any row ever offered
         self._layouts: dict[tuple[str, ...], ResourceLayout] = {}
         self._cells: dict[int, tuple[Footprint, tuple[tuple[bool, int, int], ...]]] = {}
+        self._exact_sums: dict[tuple[int, int, int], int] = {}  # by table, resource and row
 
     def _deal(self, cards: Any) -> None:
         self.by_row = cards
@@ -127,6 +132,9 @@ class ResourceColumns:
             rows.append(r)
         self.by_row[: self._rows, :, rows] = 0
         self.endless[rows] = 0
+        reused = set(rows)
+        for cell in [cell for cell in self._exact_sums if cell[1] in reused]:
+            del self._exact_sums[cell]
 
     def _widen(self, resources: int) -> None:
         """Adds columns, once for all new names of a node: each call copies `by_row`."""
@@ -138,34 +146,56 @@ class ResourceColumns:
             self._deal(cards)
             self.endless = grow(self.endless, wider, axis=0)
 
-    def add_footprint(self, row: int, footprint: Footprint, sign: int, undo: UndoLog | None = None) -> bool:
-        """Adds (or subtracts) a footprint. Returns False if a counter is at its cap: the caller must recount the
-        row."""
-        exact = True
+    def add_footprint(self, row: int, footprint: Footprint, sign: int, undo: UndoLog | None = None) -> None:
+        """Adds (or subtracts) a footprint."""
         for array, r, amount in self._cells_of(footprint):
-            exact &= self._add_to(self.nonzero if array else self.used, r, row, sign * amount, undo)
-        return exact
+            if array:
+                self._add_to(self.nonzero, NONZERO, r, row, sign * amount, undo)
+            else:
+                self._add_to(self.used, USED, r, row, sign * amount, undo)
 
-    def charge_endless(self, row: int, footprint: Footprint, sign: int, undo: UndoLog | None = None) -> bool:
+    def charge_endless(self, row: int, footprint: Footprint, sign: int, undo: UndoLog | None = None) -> None:
         """Does the same for a pod that never ends, after `add_footprint`."""
-        exact = True
         for array, r, amount in self._cells_of(footprint):
             if not array:
-                exact &= self._add_to(self.endless, r, row, sign * amount, undo)
-        return exact
+                self._add_to(self.endless, ENDLESS, r, row, sign * amount, undo)
+
+    def exact_sums(self, table: int, row: int) -> list[int]:
+        """Returns the sums of a row by resource, not capped."""
+        amounts: list[int] = (self.used, self.nonzero, self.endless)[table][:, row].tolist()
+        if not self._exact_sums:
+            return amounts
+        exact = self._exact_sums.get
+        return [exact((table, r, row), a) if a >= AMOUNT_CAP else a for r, a in enumerate(amounts)]
 
     def clear_use(self, row: int) -> None:
+        if self._exact_sums:
+            for r in range(len(self.index)):
+                for table in (USED, NONZERO, ENDLESS):
+                    self._exact_sums.pop((table, r, row), None)
         self.endless[:, row] = 0
         self.used[:, row] = 0
         self.nonzero[:, row] = 0
 
-    @staticmethod
-    def _add_to(array: IntColumn, r: int, row: int, amount: int, undo: UndoLog | None) -> bool:
+    def _add_to(self, array: IntColumn, table: int, r: int, row: int, amount: int, undo: UndoLog | None) -> None:
         if undo is not None:
             undo.cell(array, (r, row))
         old = array.item(r, row)
-        array[r, row] = min(old + amount, AMOUNT_CAP)
-        return not (amount < 0 and old == AMOUNT_CAP)
+        new = old + amount
+        if new >= AMOUNT_CAP or old == AMOUNT_CAP:
+            new = self._capped_sum((table, r, row), old, amount, undo)
+        array[r, row] = new
+
+    def _capped_sum(self, cell: tuple[int, int, int], old: int, amount: int, undo: UndoLog | None) -> int:
+        """Adds to the exact sum of a cell that is or will be at the cap. Returns the value of the cell."""
+        if undo is not None:
+            undo.entry(self._exact_sums, cell)
+        exact = amount + (self._exact_sums.get(cell, old) if old == AMOUNT_CAP else old)
+        if exact < AMOUNT_CAP:
+            self._exact_sums.pop(cell, None)
+            return exact
+        self._exact_sums[cell] = exact
+        return AMOUNT_CAP
 
     def _cells_of(self, footprint: Footprint) -> tuple[tuple[bool, int, int], ...]:
         """Returns the cells that a footprint adds to: (in `nonzero`?, resource, amount). The cache holds the footprint,

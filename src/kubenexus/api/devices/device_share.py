@@ -9,10 +9,9 @@ from typing import Final
 import msgspec
 
 from kubenexus.api.core import Pod, QuantityText
-from kubenexus.api.devices.device import MAX_DEVICES
+from kubenexus.api.devices.device import MAX_DEVICES, MAX_MEMORY
 from kubenexus.api.keys import gpu
 from kubenexus.api.quantity import to_units
-from kubenexus.base.arrays import AMOUNT_CAP
 
 WHOLE: Final = 1000  # thousandths
 _MAX_TEXT: Final = 32_768  # characters: 64 devices with names of 253 characters take less
@@ -97,7 +96,7 @@ def _numbered(amounts: dict[str, QuantityText] | None) -> int:
 
 
 def _bytes(entry: _Entry) -> int:
-    return min(max(to_units(entry.memory), 0), AMOUNT_CAP) if entry.memory else 0
+    return min(max(to_units(entry.memory), 0), MAX_MEMORY) if entry.memory else 0
 
 
 def _quantity(amount: int) -> str:
