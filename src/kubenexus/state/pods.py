@@ -63,7 +63,9 @@ class PodHoldings(NamedTuple):
 
 def pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footprint) -> PodRecord:
     """Returns the record of a pod. Raises Malformed if a part of the pod cannot be read."""
-    return _record(pod, node, stage, footprint, affinity_terms(pod), pod_volumes(pod), endless(pod))
+    bound = stage is PodStage.BOUND
+    devices = held_shares(pod) if bound and pod.metadata.annotations else ()
+    return _record(pod, node, stage, footprint, affinity_terms(pod), pod_volumes(pod), endless(pod), devices)
 
 
 def readable_pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footprint) -> tuple[PodRecord, str]:
@@ -76,8 +78,9 @@ def readable_pod_record(pod: Pod, node: str, stage: PodStage, footprint: Footpri
         terms, bad_terms = _read(affinity_terms, pod, ())
         mounts, bad_mounts = _read(pod_volumes, pod, None)
         serving, bad_owner = _read(endless, pod, False)
-        problems = filter(None, (bad_terms, bad_mounts, bad_owner))
-        return _record(pod, node, stage, footprint, terms, mounts, serving), "; ".join(problems)
+        devices, bad_devices = _read(held_shares, pod, ()) if stage is PodStage.BOUND else ((), "")
+        problems = filter(None, (bad_terms, bad_mounts, bad_owner, bad_devices))
+        return _record(pod, node, stage, footprint, terms, mounts, serving, devices), "; ".join(problems)
 
 
 def _read(part: Callable[[Pod], Any], pod: Pod, without: Any) -> tuple[Any, str]:
@@ -90,7 +93,7 @@ def _read(part: Callable[[Pod], Any], pod: Pod, without: Any) -> tuple[Any, str]
 
 
 def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: Any) -> PodRecord:
-    meta, (terms, mounts, serving) = pod.metadata, parts
+    meta, (terms, mounts, serving, devices) = pod.metadata, parts
     return PodRecord(
         namespace=meta.namespace,
         name=meta.name,
@@ -100,7 +103,7 @@ def _record(pod: Pod, node: str, stage: PodStage, footprint: Footprint, *parts: 
         footprint=footprint,
         priority=pod.spec.priority,
         labels=meta.labels,
-        device_shares=held_shares(pod) if stage is PodStage.BOUND and meta.annotations else (),
+        device_shares=devices,
         terms=terms,
         mounts=mounts,
         terminating=bool(meta.deletion_timestamp),
