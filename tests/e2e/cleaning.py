@@ -25,6 +25,7 @@ CLUSTER_WIDE = (
     "/apis/storage.k8s.io/v1/csinodes",
     "/apis/storage.k8s.io/v1/csidrivers",
     "/apis/storage.k8s.io/v1/volumeattachments",
+    "/apis/resource.k8s.io/v1/resourceslices",
 )
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 

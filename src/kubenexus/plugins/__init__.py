@@ -55,7 +55,7 @@ BUILT_IN_ORDER: tuple[tuple[Any, int], ...] = (
 # Plugins that kube-scheduler does not have. They come after its own, so that its reasons stay the first.
 OWN_ORDER: tuple[tuple[Any, int], ...] = (
     (DeviceFit, 1),
-    (VRAMScheduler, 2),
+    (VRAMScheduler, 5),
     (GPUTopology, 2),
     (ResourceFragmentationScore, 5),
 )
