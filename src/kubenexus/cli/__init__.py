@@ -7,6 +7,7 @@ from kubenexus.cli.agents import agents
 from kubenexus.cli.cluster import cluster
 from kubenexus.cli.config import config
 from kubenexus.cli.demo import demo
+from kubenexus.cli.devices import devices
 from kubenexus.cli.explain import explain
 from kubenexus.cli.run import run
 from kubenexus.cli.simulate import simulate
@@ -22,6 +23,7 @@ main.add_command(agents)
 main.add_command(cluster)
 main.add_command(config)
 main.add_command(demo)
+main.add_command(devices)
 main.add_command(explain)
 main.add_command(run)
 main.add_command(simulate)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubenexus.cli.dump_file import open_dump
+
 if TYPE_CHECKING:
     from kubenexus.api.core import Pod
     from kubenexus.config.gang_settings import GangSettings
@@ -29,6 +31,8 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
 
     kubectl get nodes,pods,namespaces,services,replicasets,statefulsets -A -o json > DUMP.json
 
+    For pods with GPUs have resourceslices and noderesourcetopologies in it, too, if the cluster serves them.
+
     A member of a gang is planned with its gang. If that is a PodGroup or a Workload, have those in the file, too
     (podgroups.scheduling.k8s.io). For a pod that waits it also says if the free capacity is reserved for a gang before
     it.
@@ -39,16 +43,10 @@ def explain(dump_file: Path, pod_key: str, config_file: Path | None, nodes: int,
     import msgspec
 
     from kubenexus.base.errors import KubeNexusError
-    from kubenexus.explain.cluster_dump import read_dump
     from kubenexus.explain.explanation import explain as explain_pod
     from kubenexus.explain.explanation import render_text
 
-    try:
-        dump = read_dump(dump_file.read_bytes(), str(dump_file))
-    except KubeNexusError as error:
-        raise click.ClickException(str(error)) from None
-    for problem in dump.problems:
-        click.echo(f"warning: {problem}", err=True)
+    dump = open_dump(dump_file)
     pod = dump.pods.get(pod_key)
     if pod is None:
         near = ", ".join(sorted(key for key in dump.pods if key.endswith("/" + pod_key.rpartition("/")[2]))[:3])
@@ -71,20 +69,22 @@ def _profile(pod: "Pod", file: Path | None) -> "tuple[Planner, GangSettings]":
     from kubenexus.base.errors import KubeNexusError
     from kubenexus.config import load
     from kubenexus.config.args import GANGS
+    from kubenexus.config.catalogue import DEFAULT_SCHEDULER
     from kubenexus.config.gang_settings import gang_settings
     from kubenexus.framework.profile import ProfilePlugins
     from kubenexus.framework.registry import load_plugins
     from kubenexus.plan.decide import Planner
-    from kubenexus.plugins import BUILT_IN, profile_plugins
+    from kubenexus.plugins import BUILT_IN, default_profile, profile_plugins, shipped_profile
 
     name = pod.spec.scheduler_name
     if file is None:
-        return Planner(profile_plugins()), gang_settings({}, name)
+        profile = default_profile(name) if name == DEFAULT_SCHEDULER else shipped_profile(name)
+        return Planner(profile_plugins(profile)), gang_settings({}, name)
     plugins = load_plugins(BUILT_IN)
     loaded = load(file, plugins)
-    profile = loaded.profile(name)
-    if profile is None:
+    found = loaded.profile(name)
+    if found is None:
         known = ", ".join(each.name for each in loaded.profiles)
         raise KubeNexusError(f"pod {pod.key}: spec.schedulerName is {name}, and {file} has profiles for {known}")
     gangs = gang_settings(loaded.args[name].get(GANGS, {}), name)
-    return Planner(ProfilePlugins(profile, plugins), levels=gangs.levels), gangs
+    return Planner(ProfilePlugins(found, plugins), levels=gangs.levels), gangs

@@ -16,6 +16,7 @@ from kubenexus.cycle.select import score_rows
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
 from kubenexus.explain.gather_job import GatheredJob, job_of_pod
 from kubenexus.explain.reservation_ahead import reservation_ahead_of
+from kubenexus.explain.text_table import text_table
 from kubenexus.framework.decision import Decision, Diagnosis, GangDiagnosis, PluginScore, PodPlacement
 from kubenexus.framework.verdict import Code
 from kubenexus.plan.decide import Planner
@@ -158,7 +159,7 @@ def _started(explanation: Explanation) -> list[str]:
         first = f"WHY      {len(placements)} others of the gang start; there is no room for this one beside them"
     else:
         first = f"NODE     {own.node}"
-    return [first, "", *_table([["MEMBER", "NODE"], *([each.pod, each.node] for each in placements)])]
+    return [first, "", *text_table([["MEMBER", "NODE"], *([each.pod, each.node] for each in placements)])]
 
 
 def _placed(explanation: Explanation) -> list[str]:
@@ -173,7 +174,7 @@ def _placed(explanation: Explanation) -> list[str]:
     plugins = [score.plugin for score in explanation.best[0].scores] if explanation.best else []
     header = ["NODE", "TOTAL", *plugins]
     rows = [[r.node, str(r.total), *(f"{s.weight}x{s.normalized}" for s in r.scores)] for r in explanation.best]
-    return [*lines, "", *_table([header, *rows])]
+    return [*lines, "", *text_table([header, *rows])]
 
 
 def _refused(decision: Decision) -> list[str]:
@@ -210,8 +211,3 @@ def _certified(gang_diagnosis: GangDiagnosis) -> list[str]:
 
 def _unit(resource: str) -> str:
     return {"cpu": "milli-cpu", "memory": "bytes of memory"}.get(resource, resource)
-
-
-def _table(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -181,19 +181,15 @@ class DeviceColumns:
     ) -> None:
         """Takes parts of devices of a row (`sign` +1) or frees them (-1). `requested` are the pod's resources.
 
-        A part counts if the pod requests the device by number, if the kubelet does not offer it by number, or if the
-        node shares its devices. Else a pod could claim the cards of a node without the quota for them. A device that is
-        gone while its pod still runs is counted when it is back.
+        A device that is gone while its pod still runs is counted when it is back.
         """
         here = self.of_row(row)
         for each in shares:
             slot = here.slots.get(each.device)
-            if slot is None:
+            if slot is None or not is_held(here.node.devices[slot], requested, shared=here.node.shared):
                 continue
             device = here.node.devices[slot]
-            numbered = bool(device.resource) and any(name == device.resource for name, _ in requested)
-            if device.resource and not numbered and not here.node.shared:
-                continue
+            numbered = _by_number(device, requested)
             if undo is not None:
                 undo.cell(self.share, (slot, row))
                 undo.cell(self.memory, (slot, row))
@@ -215,6 +211,20 @@ class DeviceColumns:
 
 _AMOUNTS: Final = ("share", "memory", "usable", "card_memory", "bandwidth", "words")
 _SETS: Final = ("free", "healthy", "gpus")
+
+
+def is_held(device: Device, requested: Amounts, *, shared: bool) -> bool:
+    """Returns whether a pod with these resources holds a device that its annotation names, on a node that shares its
+    devices or not.
+
+    A device counts if the pod requests it by number, if the kubelet does not offer it by number, or if the node shares
+    its devices. Else a pod could claim the cards of a node without the quota for them.
+    """
+    return shared or not device.resource or _by_number(device, requested)
+
+
+def _by_number(device: Device, requested: Amounts) -> bool:
+    return bool(device.resource) and any(name == device.resource for name, _ in requested)
 
 
 def usable_memory(device: Device) -> int:

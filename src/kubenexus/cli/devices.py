@@ -1,0 +1,35 @@
+"""`kubenexus devices`: the GPUs and accelerators of a cluster, and the pods that hold them, from a dump."""
+
+from pathlib import Path
+
+import click
+
+from kubenexus.cli.dump_file import open_dump
+
+
+@click.command()
+@click.option("--cluster", "dump_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--node", default="", metavar="NAME", help="Only the devices of this node.")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def devices(dump_file: Path, node: str, output: str) -> None:
+    """Show each GPU: its model, memory, NUMA node and island, and the pods that hold it.
+
+    In brackets is where a fact comes from: dra (ResourceSlices), nrt (NodeResourceTopology), gfd and nfd (labels of GPU
+    and Node Feature Discovery), manual (labels and annotations by hand), allocatable (the kubelet), model (its name).
+
+    The cluster is a file that kubectl printed. Leave out the kinds that your cluster does not serve:
+
+    kubectl get nodes,pods,resourceslices,noderesourcetopologies -A -o json > DUMP.json
+    """
+    import msgspec
+
+    from kubenexus.explain.node_devices import device_reports, render_table, report_data
+
+    dump = open_dump(dump_file)
+    if node and node not in dump.ledger.nodes.row_of:
+        raise click.ClickException(f"no node {node} in {dump_file}")
+    reports = device_reports(dump.ledger, node)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(report_data(reports))).decode())
+    else:
+        click.echo(render_table(reports), nl=False)

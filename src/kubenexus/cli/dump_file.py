@@ -1,0 +1,24 @@
+"""The dump of a cluster that several commands read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from kubenexus.explain.cluster_dump import ClusterDump
+
+
+def open_dump(file: Path) -> "ClusterDump":
+    """Returns the cluster of the file. Prints a warning for each object that cannot be used."""
+    # Imported here to keep NumPy out of `kubenexus --version`.
+    from kubenexus.base.errors import KubeNexusError
+    from kubenexus.explain.cluster_dump import read_dump
+
+    try:
+        dump = read_dump(file.read_bytes(), str(file))
+    except KubeNexusError as error:
+        raise click.ClickException(str(error)) from None
+    for problem in dump.problems:
+        click.echo(f"warning: {problem}", err=True)
+    return dump
