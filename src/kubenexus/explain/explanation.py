@@ -10,10 +10,12 @@ import msgspec
 import numpy as np
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.device_share import DeviceShare, held_shares
 from kubenexus.base.errors import truncated
 from kubenexus.config.gang_settings import GangSettings, gang_settings
 from kubenexus.cycle.select import score_rows
 from kubenexus.cycle.tie_break import TIE_BREAK_BITS
+from kubenexus.explain.device_section import DeviceSection, cards_text, device_section, is_plan, render_section
 from kubenexus.explain.gather_job import GatheredJob, job_of_pod
 from kubenexus.explain.reservation_ahead import reservation_ahead_of
 from kubenexus.explain.text_table import text_table
@@ -47,7 +49,9 @@ class GangFacts(msgspec.Struct, frozen=True, gc=False):
 class Explanation(msgspec.Struct, frozen=True, gc=False):
     """A decision about one pod, with the best nodes at that time, or about its gang.
 
-    `bound` is the node that the pod has already. The decision is then what it would be if the pod waited.
+    `bound` is the node that the pod has already. The decision is then what it would be if the pod waited. `devices` is
+    what it needs of devices, None if nothing. `cards` are those of placed members in words, by pod, and
+    `bound_cards` those that the pod has already.
     """
 
     pod: str
@@ -55,6 +59,9 @@ class Explanation(msgspec.Struct, frozen=True, gc=False):
     best: tuple[NodeRating, ...] = ()
     gang: GangFacts | None = None
     bound: str = ""
+    devices: DeviceSection | None = None
+    cards: dict[str, str] = {}
+    bound_cards: str = ""
 
     @property
     def placement(self) -> PodPlacement | None:
@@ -91,7 +98,31 @@ def explain(
         decision = planner.decide(found.job, ledger.snapshot(), now, reserved)
     alone = decision.placed and not found.gang
     best = _best(pending, ledger, planner, nodes) if alone else ()
-    return Explanation(pod.key, decision, best, _facts(found), pod.spec.node_name)
+    cards = {
+        each.pod: _cards(each.node, each.assignment.device_shares, ledger)
+        for each in decision.placements
+        if each.assignment.device_shares
+    }
+    bound = _cards(pod.spec.node_name, held_shares(pod), ledger) if pod.spec.node_name else ""
+    devices = _devices(pending, decision, ledger, planner)
+    return Explanation(pod.key, decision, best, _facts(found), pod.spec.node_name, devices, cards, bound)
+
+
+def _devices(pending: Pod, decision: Decision, ledger: Ledger, planner: Planner) -> DeviceSection | None:
+    if decision.error:
+        return None
+    classified = planner.class_cache.lookup(pending, ledger.nodes)
+    if classified.rejection is not None:
+        return None
+    placed = any(each.pod == pending.key for each in decision.placements)
+    return device_section(classified.table.pod, ledger, placed=placed)
+
+
+def _cards(node: str, shares: tuple[DeviceShare, ...], ledger: Ledger) -> str:
+    if not shares:
+        return ""
+    plan = "; a plan: the kubelet's device plugin picks" if is_plan(node, shares, ledger) else ""
+    return cards_text(node, shares, ledger) + plan
 
 
 def _gates(pod: Pod) -> str:
@@ -132,6 +163,8 @@ def render_text(explanation: Explanation) -> str:
     lines = [f"{explanation.pod}"]
     if explanation.bound:
         lines.append(f"BOUND    {explanation.bound}   below: where it would go if it waited now")
+    if explanation.bound_cards:
+        lines.append(f"HAS      {explanation.bound_cards}")
     if gang is not None and gang.name:
         lines.append(_gang_line(gang))
     if gang is not None and gang.held:
@@ -139,6 +172,7 @@ def render_text(explanation: Explanation) -> str:
     elif not decision.placed:
         lines.append(f"WHY      {decision.full_sentence()}")
         lines += _refused(decision)
+        lines += render_section(explanation.devices)
     elif gang is None:
         lines += _placed(explanation)
     else:
@@ -156,10 +190,15 @@ def _started(explanation: Explanation) -> list[str]:
     """The lines for a gang that starts, with this pod or (beyond its minimum) without."""
     own, placements = explanation.placement, explanation.decision.placements
     if own is None:
-        first = f"WHY      {len(placements)} others of the gang start; there is no room for this one beside them"
+        first = [f"WHY      {len(placements)} others of the gang start; there is no room for this one beside them"]
+        first += render_section(explanation.devices)
     else:
-        first = f"NODE     {own.node}"
-    return [first, "", *text_table([["MEMBER", "NODE"], *([each.pod, each.node] for each in placements)])]
+        first = [f"NODE     {own.node}"]
+    header, rows = ["MEMBER", "NODE"], [[each.pod, each.node] for each in placements]
+    if explanation.cards:
+        header.append("CARDS")
+        rows = [[*row, explanation.cards.get(row[0], "-")] for row in rows]
+    return [*first, "", *text_table([header, *rows])]
 
 
 def _placed(explanation: Explanation) -> list[str]:
@@ -170,6 +209,8 @@ def _placed(explanation: Explanation) -> list[str]:
     ]
     if placement.runner_up is not None:
         lines.append(f"NEXT     {placement.runner_up.node}   total {placement.runner_up.total}")
+    if explanation.cards:
+        lines.append(f"CARDS    {explanation.cards[placement.pod]}")
     lines += [f"REFUSED  {count} {reason}" for reason, count in diagnosis.counts]
     plugins = [score.plugin for score in explanation.best[0].scores] if explanation.best else []
     header = ["NODE", "TOTAL", *plugins]
@@ -206,6 +247,8 @@ def _certified(gang_diagnosis: GangDiagnosis) -> list[str]:
             for shortage in gang_diagnosis.short_domains
         )
         lines.append(f"LACKING  {wanted} for {spots or f'{gang_diagnosis.missing} more'}")
+    if gang_diagnosis.node_need:
+        lines.append(f"MEMBERS  {gang_diagnosis.node_need}")
     return lines
 
 

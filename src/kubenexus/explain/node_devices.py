@@ -8,11 +8,10 @@ import msgspec
 from kubenexus.api.devices.device import UNKNOWN, Device, DeviceKind, FactSource, Link
 from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.explain.text_table import text_table
+from kubenexus.plugins.devices.need_text import memory_text
 from kubenexus.state.devices.columns import is_held, usable_memory
 from kubenexus.state.ledger import Ledger
 
-_GIB = 1 << 30
-_MIB = 1 << 20
 PLAN = (
     "The kubelet's device plugin picks the card of a pod with whole GPUs: the names of such pods are KubeNexus's plan, "
     "their number is exact. A pod with a part of a GPU has the card that is shown (docs/devices.md)."
@@ -175,11 +174,6 @@ def state_text(state: DeviceState) -> str:
 def percent(share: int) -> str:
     """Returns thousandths as users read them: `50%`, `12.5%`."""
     return f"{share / 10:g}%"
-
-
-def memory_text(amount: int) -> str:
-    """Returns an amount of memory to a tenth of a Gi, exact below 1Gi: `79.6Gi`, `512Mi`."""
-    return f"{round(amount / _GIB, 1):g}Gi" if amount >= _GIB else f"{amount // _MIB}Mi"
 
 
 def _notes(report: NodeDeviceReport) -> Iterator[str]:

@@ -118,6 +118,7 @@ class GangDiagnosis(
         spread           the label that members are spread over
         short_domains    the domains of `spread` that lack capacity: with so much more the gang is placed, with less in
                          sum it is not. None: no capacity would do
+        node_need        what each member, or some of them, need of one node besides amounts of resources
         unlabelled       no node has a label of the level that all members must share: no capacity would do either
     """
 
@@ -133,6 +134,7 @@ class GangDiagnosis(
     spread: str = ""
     short_domains: tuple[DomainShortage, ...] = ()
     unlabelled: bool = False
+    node_need: str = ""
 
     @property
     def missing(self) -> int:
@@ -155,8 +157,9 @@ class GangDiagnosis(
             said += f"; {self._spread_sentence(wanted)}"
         else:
             said += f"; {self.missing} more {need} {wanted}" if wanted else f"; room for {self.missing} more is missing"
-        if self.constraint:
-            said += f" ({self.constraint})"
+        limits = "; ".join(each for each in (self.constraint, self.node_need) if each)
+        if limits:
+            said += f" ({limits})"
         if self.exceeds_cluster:
             return said + "; more than the nodes there are would hold if they were empty"
         if self.endless:

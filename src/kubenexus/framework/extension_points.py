@@ -233,6 +233,14 @@ class AssignMembers(Assign, Protocol):
         """
 
 
+@runtime_checkable
+class DescribesNeed(Assign, Protocol):
+    """An Assign that can say what a pod needs of a single node, where amounts of resources do not tell it."""
+
+    def node_need(self, pod: PodClass) -> str:
+        """Called for a gang that was refused. Returns `4 free GPUs joined by NVLink`, or "" if amounts tell all."""
+
+
 class CombinedRule(Protocol):
     """Several plugins (`names`) that read the same numbers of a row, computed together.
 

@@ -27,8 +27,8 @@ _encode = msgspec.json.encode  # JSON has numbers of any size, and a quantity ma
 class _KnownClass(msgspec.Struct, Generic[T], gc=False):
     """A pod, and the value `what` of its class.
 
-    `told`: for pods with this spec, labels and owners determine all results of plugins. Otherwise the methods `asks`
-    have to be called for each pod; `said` are their results for this one, once they were called.
+    `told`: for pods with this spec, labels, annotations and owners determine all results of plugins. Otherwise the
+    methods `asks` have to be called for each pod; `said` are their results for this one, once they were called.
     """
 
     pod: Pod
@@ -81,7 +81,8 @@ class ClassMatcher(Generic[T]):
             if meta.namespace != other.namespace:
                 continue
             if meta.labels == other.labels:
-                if kind.told and meta.owner_references == other.owner_references:
+                same = meta.owner_references == other.owner_references and meta.annotations == other.annotations
+                if kind.told and same:
                     return kind.what
             elif self._labelled:
                 continue

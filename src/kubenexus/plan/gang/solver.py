@@ -7,9 +7,12 @@ import msgspec
 import numpy as np
 
 from kubenexus.base.arrays import BoolColumn
-from kubenexus.framework.decision import GangDiagnosis, PodPlacement, Shortage
+from kubenexus.base.errors import truncated
+from kubenexus.framework.decision import MAX_NAMED, GangDiagnosis, PodPlacement, Shortage
+from kubenexus.framework.extension_points import DescribesNeed
 from kubenexus.framework.job import NO_ASSIGNMENT, Job
 from kubenexus.framework.member_constraints import MemberConstraint, MemberRelation
+from kubenexus.framework.plugin_results import call_plugin
 from kubenexus.framework.profile import stands_in
 from kubenexus.plan.gang.assign_members import MemberAssigner
 from kubenexus.plan.gang.backtracking import BacktrackingSearch, SearchResult
@@ -259,6 +262,7 @@ class GangSolver:
         name, needed = candidate.name if fit or more.get("short_domains") else "", self._job.minimum
         empty = empty_capacity(self._member_classes, needed, self._levels[-1], self._columns)
         more |= {"exceeds_cluster": refusal is None and empty.never, "endless": empty.endless}
+        more["node_need"] = self._node_need()
         constraint = constraint or (self._not_built() if more["exceeds_cluster"] else "")
         gang_diagnosis = GangDiagnosis(needed, fit, candidate.level.level, name, shortages, constraint, **more)
         return GangResult(
@@ -266,6 +270,22 @@ class GangSolver:
             refusal=refusal,
             unschedulable_plugins=self._unschedulable_plugins(gang_diagnosis.exceeds_cluster),
         )
+
+    def _node_need(self) -> str:
+        """Returns what members need of one node, as their plugins describe it: `each member needs 4 free GPUs`."""
+        needs: dict[str, int] = {}
+        for member_class in self._member_classes:
+            table = member_class.classified.table
+            describing = [plugin for plugin in table.plugins.assigns if isinstance(plugin, DescribesNeed)]
+            said = [call_plugin(plugin, plugin.node_need, table.pod) for plugin in describing]
+            need = " and ".join(truncated(str(each)) for each in said if each)
+            needs[need] = needs.get(need, 0) + 1
+        if len(needs) == 1:
+            (need,) = needs
+            return f"each member needs {need}" if need else ""
+        named = [need for need in needs if need]
+        more = [f"{len(named) - MAX_NAMED} kinds of devices more"] if len(named) > MAX_NAMED else []
+        return f"members need {', or '.join(named[:MAX_NAMED] + more)}" if named else ""
 
     def _not_built(self) -> str:
         """Returns the reason of a plugin that stands in for one that is not built yet, if it rejects nodes."""
