@@ -121,6 +121,22 @@ async def broken(day: Day) -> None:
     day.fixture.scheduler.planners["packing"].class_cache.work.failures["Foreign"] += 1
 
 
+async def devices(day: Day) -> None:
+    """Two GPUs leave the island of eight alone; seven and one fill it; sixteen do not fit."""
+    await day.look()
+    fixture, model = day.fixture, {"gpu.kubenexus.io/model": "H100-SXM5-80GB"}
+    fixture.nodes(a_node("g2", cpu=0, gpu=2, labels=model), a_node("g8", cpu=0, gpu=8, labels=model))
+    wanted = {"scheduling.kubenexus.io/vram-request": "40Gi"}
+    for name, gpus in (("two", 2), ("seven", 7), ("one", 1), ("sixteen", 16)):
+        fixture.pods(a_pod(name, gpu=gpus, scheduler_name="packing", annotations=wanted if gpus == 2 else {}))
+        await fixture.work()
+    assert {name: fixture.where().get(name) for name in ("two", "seven", "one")} == {
+        "two": "g2",
+        "seven": "g8",
+        "one": "g8",
+    }
+
+
 async def process(day: Day) -> None:
     """What the process knows of itself."""
     fixture = day.fixture
@@ -142,7 +158,7 @@ def test_every_metric_that_is_declared_is_written(monkeypatch: pytest.MonkeyPatc
         fixture.pods(a_pod("fits", cpu=1), a_pod("gated", gates=["wait"]))
         fixture.server.script.append(BUSY)
         await fixture.work()
-        for part in (gangs, flushed, in_flight, reserved, miscounted, broken, process):
+        for part in (gangs, flushed, in_flight, reserved, miscounted, broken, devices, process):
             await part(day)
         await day.look()
         assert day.untouched() == []
@@ -172,9 +188,18 @@ def check(day: Day) -> None:
     assert day.value("kubenexus_ledger_corrections_total") == 1
     assert day.value("scheduler_inflight_events", "event=NodeAdd") == 1
     calls = "scheduler_async_api_call_execution_total"
-    assert day.value(calls, "call_type=pod_binding", "result=success") == 5
+    assert day.value(calls, "call_type=pod_binding", "result=success") == 8
     assert day.value(calls, "call_type=pod_binding", "result=error") == 1
     assert day.value(calls, "call_type=podgroup_status_patch", "result=success") == 1
+    assert day.value("kubenexus_gpu_allocation_success_total", "gpu_count=8", "topology_aware=true") == 1
+    assert day.value("kubenexus_gpu_allocation_failures_total", "reason=insufficient_gpus") == 1
+    assert (
+        day.value("kubenexus_island_protection_events_total", "prevented=true", "protection_type=pristine_island") == 1
+    )
+    assert day.value("kubenexus_perfect_fit_placements_total", "island_size=2", "topology_type=nvswitch") == 1
+    assert day.value("kubenexus_island_completions_total", "island_size=8", "topology_quality=100") == 1
+    assert day.value("kubenexus_vram_placement_decisions_total", "data_source=model", "outcome=acceptable_fit") == 1
+    assert day.value("kubenexus_vram_requested_bytes_sum") == 40 << 30
 
 
 def test_a_gang_is_given_up_once_however_often_its_members_are_asked() -> None:

@@ -1,6 +1,7 @@
 """Objects of a dump with GPUs, as kubectl prints them."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from kubenexus.cli import main
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.memory": "81559"}
 DEVICES = "scheduling.kubenexus.io/devices"
 FRACTION = "scheduling.kubenexus.io/gpu-fraction"
+Annotations = Mapping[str, str] | None
 NVLINK = "gpu.kubenexus.io/prefer-nvlink"
 
 
@@ -22,12 +24,20 @@ def gpu_node(name: str, gpus: int = 8, labels: dict[str, str] | None = None) -> 
     }
 
 
-def gpu_pod(name: str, gpus: int = 0, node: str = "", annotations: dict[str, str] | None = None, **labels: str) -> Any:
+def gpu_pod(
+    name: str, gpus: int = 0, node: str = "", annotations: Annotations = None, labels: Annotations = None
+) -> Any:
     amounts = {"nvidia.com/gpu": str(gpus)} if gpus else {}
     container = {"name": "c", "resources": {"limits": amounts, "requests": amounts}}
     return {
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "ml", "uid": name, "labels": labels, "annotations": annotations or {}},
+        "metadata": {
+            "name": name,
+            "namespace": "ml",
+            "uid": name,
+            "labels": labels or {},
+            "annotations": annotations or {},
+        },
         "spec": {"nodeName": node, "schedulerName": "kubenexus-scheduler", "containers": [container]},
     }
 

@@ -106,7 +106,7 @@ def test_a_part_is_no_plan(tmp_path: Path) -> None:
 
 
 def test_a_gang_that_waits_says_what_each_member_needs(tmp_path: Path) -> None:
-    gang = [gpu_pod(f"g{i}", 4, "", JOINED, **GANG) for i in range(4)]
+    gang = [gpu_pod(f"g{i}", 4, "", JOINED, labels=GANG) for i in range(4)]
     found = explained(tmp_path, [halved("n1"), *gang], "g1")
     assert (
         "WHY      0/1 nodes are available: 2 of at least 4 members fit in the whole cluster; 2 more need "
@@ -117,20 +117,20 @@ def test_a_gang_that_waits_says_what_each_member_needs(tmp_path: Path) -> None:
 
 
 def test_a_gang_with_plain_numbers_keeps_its_sentence(tmp_path: Path) -> None:
-    gang = [gpu_pod(f"g{i}", 4, "", **GANG) for i in range(4)]
+    gang = [gpu_pod(f"g{i}", 4, "", labels=GANG) for i in range(4)]
     found = explained(tmp_path, [halved("n1"), *gang], "g1")
     assert any(line.startswith("WHY") and "more need 8 nvidia.com/gpu; more than" in line for line in found)
     assert not any(line.startswith("MEMBERS") for line in found)
 
 
 def test_members_of_several_kinds(tmp_path: Path) -> None:
-    gang = [gpu_pod(f"g{i}", 4, "", JOINED if i else None, **GANG) for i in range(4)]
+    gang = [gpu_pod(f"g{i}", 4, "", JOINED if i else None, labels=GANG) for i in range(4)]
     found = explained(tmp_path, [halved("n1"), *gang], "g1")
     assert "MEMBERS  members need 4 free GPUs joined by NVLink" in found
 
 
 def test_members_of_a_gang_that_starts_have_their_cards(tmp_path: Path) -> None:
-    gang = [gpu_pod(f"g{i}", 4, "", JOINED, **GANG) for i in range(4)]
+    gang = [gpu_pod(f"g{i}", 4, "", JOINED, labels=GANG) for i in range(4)]
     found = explained(tmp_path, [halved("n1"), halved("n2"), *gang], "g1")
     shown = sorted(" ".join(line.split()[1:7]) for line in found if line.startswith("ml/g") and "gpu-" in line)
     assert shown == [

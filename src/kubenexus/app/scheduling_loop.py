@@ -24,6 +24,7 @@ from kubenexus.framework.verdict import Code
 from kubenexus.observe import logs
 from kubenexus.observe.metrics import ERROR, SCHEDULED, UNSCHEDULABLE, Metrics
 from kubenexus.plan.decide import Planner, commit
+from kubenexus.plan.device_outcomes import device_refusal, device_results
 from kubenexus.plan.gang.class_matcher import ClassMatcher
 from kubenexus.plan.node_backoff import NodeBackoff, exclude_nodes
 from kubenexus.queue.gangs.job_assembler import JobAssembler
@@ -214,9 +215,11 @@ class SchedulingLoop:
         if job.is_gang:
             self._metrics.group_algorithm_duration.labels().observe(seconds)
         if decision.placed:
+            devices = device_results(decision, job, self._ledger.nodes)
             commit(decision, job, self._ledger, began)
             # First of all: what is assumed in the ledger and not submitted would keep its capacity for good.
             self._dispatcher.submit(job_binding(attempt.job, decision, attempt, began))
+            self._metrics.devices.placed(devices)
             self._wake_for_unclaimed(attempt.job, decision)
             self.reservations.placed(job, decision)
             for pod in attempt.job.pods:
@@ -244,6 +247,7 @@ class SchedulingLoop:
 
     def _refused(self, attempt: SchedulingAttempt, decision: Decision, began: float) -> None:
         self._queue.done(attempt, decision)
+        self._metrics.devices.refused(device_refusal(decision))
         self._count(attempt.job, ERROR if decision.code is Code.ERROR else UNSCHEDULABLE, began)
         if log.enabled(2):
             why, number = decision.full_sentence(), str(attempt.id)

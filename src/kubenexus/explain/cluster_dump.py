@@ -45,6 +45,7 @@ def read_dump(raw: bytes, source: str) -> ClusterDump:
     kinds.sort(key=lambda pair: (pair[0] == "Pod", pair[0] == "Node"))
     for kind, item in kinds:
         _take(dump, kind, item)
+    dump.ledger.read_devices()
     return dump
 
 

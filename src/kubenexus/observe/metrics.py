@@ -15,6 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from kubenexus import __version__
+from kubenexus.observe.device_metrics import DeviceMetrics
 from kubenexus.observe.meters import Counter, Gauge, Histogram
 from kubenexus.observe.metric_table import TABLE
 from kubenexus.queue.queued_job import QueueState
@@ -39,6 +40,7 @@ class Metrics(Collector):
         self._attempts()
         self._queue()
         self._groups()
+        self.devices = DeviceMetrics(self._counter, self._histogram)
         self._process()
         self.registry = CollectorRegistry()
         self.registry.register(self)

@@ -84,6 +84,14 @@ def _read_needs(labels: tuple[tuple[str, str], ...], annotations: tuple[tuple[st
     )
 
 
+def stated_needs(pod: Pod) -> tuple[tuple[str, str], ...]:
+    """Returns the keys and values by which the pod states what it needs; () for most. Equal ones mean equal needs."""
+    meta = pod.metadata
+    if _KEYS.isdisjoint(meta.annotations) and _KEYS.isdisjoint(meta.labels):
+        return ()
+    return tuple((key, texts[key]) for texts in (meta.labels, meta.annotations) for key in texts if key in _KEYS)
+
+
 def need_warnings(pod: Pod) -> list[str]:
     """Returns a sentence for each value that cannot be read, or that another spelling contradicts."""
     meta = pod.metadata
