@@ -132,7 +132,7 @@ class Scheduler:
             self.waiting,
             self.ledger.groups,
             holds=self.replacement_holds,
-            observer=AssemblyReporter(self.pod_reporter, self.completion_markers, self.recorder),
+            observer=AssemblyReporter(self.pod_reporter, self.completion_markers, self.recorder, self.queue),
             default_topology=self._default_topology,
             profiles=frozenset(self.planners),
         )

@@ -122,6 +122,7 @@ class SchedulingLoop:
             spent += PER_DECISION + rows
             count += 1
         self._pod_reporter.report_some()
+        self._log_device_warnings()
         self.decisions += count
         return count
 
@@ -130,6 +131,12 @@ class SchedulingLoop:
         if self._watch_down(now) or self._dispatcher.resting:
             return False
         return not self._ledger.has_unread_devices or not self._ledger.read_devices(MAX_DEVICE_READS)
+
+    def _log_device_warnings(self) -> None:
+        """Logs what cannot be read about the devices of a node, once and again when that changes."""
+        for node, warnings in self._ledger.take_device_warnings().items():
+            if warnings:
+                log.warning("Cannot read all that a node states about its devices", node=node, why="; ".join(warnings))
 
     @property
     def _gangs_due(self) -> bool:

@@ -19,6 +19,7 @@ NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 SCHEDULED: Final = "Scheduled"
 UNCLEAR: Final = "GangUnclear"
+DEVICES_UNCLEAR: Final = "DevicesUnclear"
 RELEASED: Final = "GangReleased"
 STUCK: Final = "GangStuck"
 FAILED: Final = "FailedScheduling"
@@ -110,6 +111,11 @@ def failed_scheduling(pod: Pod, sentence: str) -> EventRecord:
 def gang_unclear(pod: Pod, text: str) -> EventRecord:
     """The pod's declarations of its gang contradict each other; `text` names the ones that count."""
     return EventRecord(object_reference(pod), WARNING, UNCLEAR, "Scheduling", truncate_note(text))
+
+
+def devices_unclear(pod: Pod, text: str) -> EventRecord:
+    """A value by which the pod states what devices it needs cannot be read; `text` names the key and the value."""
+    return EventRecord(object_reference(pod), WARNING, DEVICES_UNCLEAR, "Scheduling", truncate_note(text))
 
 
 def gang_released(pod: Pod, gang: str, minimum: int) -> EventRecord:

@@ -60,6 +60,7 @@ class Ledger:
         self._device_classes: dict[str, str] = {}
         self._device_sources = DeviceSources()
         self._devices: dict[str, NodeDevices] = {}
+        self._device_warnings: dict[str, tuple[str, ...]] = {}  # by node, of those not taken yet
         self._unread_devices: dict[str, None] = {}  # nodes about whose devices an object changed, in order
 
     # --- nodes and other objects from the API server --------------------------------------------------------------
@@ -118,10 +119,18 @@ class Ledger:
             self.set_devices(node, self._device_sources.read(node))
         return len(self._unread_devices)
 
+    def take_device_warnings(self) -> dict[str, tuple[str, ...]]:
+        """Returns the warnings about devices, by node, that came or changed since the last call."""
+        taken, self._device_warnings = self._device_warnings, {}
+        return taken
+
     def set_devices(self, node: str, devices: NodeDevices) -> set[int]:
         """Replaces the devices of a node. Devices may be known before their node."""
-        if devices == self._devices.get(node, NO_DEVICES):
+        old = self._devices.get(node, NO_DEVICES)
+        if devices == old:
             return set()
+        if devices.warnings != old.warnings:
+            self._device_warnings[node] = devices.warnings
         self._devices[node] = devices
         if devices == NO_DEVICES:
             del self._devices[node]

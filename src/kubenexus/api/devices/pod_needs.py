@@ -94,8 +94,7 @@ def stated_needs(pod: Pod) -> tuple[tuple[str, str], ...]:
 
 def need_warnings(pod: Pod) -> list[str]:
     """Returns a sentence for each value that cannot be read, or that another spelling contradicts."""
-    meta = pod.metadata
-    if _KEYS.isdisjoint(meta.annotations) and _KEYS.isdisjoint(meta.labels):
+    if not stated_needs(pod):
         return []
     found = [warning for entry in _NEEDS for warning in _read(entry, pod).warnings]
     if not requests_devices(pod) and not asks_for_a_part(pod):

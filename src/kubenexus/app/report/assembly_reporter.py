@@ -3,11 +3,13 @@
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.resolver import Gang
 from kubenexus.app.gangs.completion_markers import CompletionMarkers
+from kubenexus.app.report.device_warnings import DeviceWarnings
 from kubenexus.app.report.pod_reporter import PodReporter
 from kubenexus.observe import events, logs
 from kubenexus.observe.recorder import EventRecorder
 from kubenexus.queue.gangs.bound_members import BoundMember
 from kubenexus.queue.queued_job import QueueState
+from kubenexus.queue.scheduling_queue import SchedulingQueue
 
 log = logs.get("gangs")
 
@@ -15,14 +17,25 @@ log = logs.get("gangs")
 class AssemblyReporter:
     """An `AssemblyObserver` (`queue.gangs.job_assembler`)."""
 
-    def __init__(self, pod_reporter: PodReporter, markers: CompletionMarkers, recorder: EventRecorder) -> None:
-        self._pod_reporter, self._markers, self._recorder = pod_reporter, markers, recorder
+    def __init__(
+        self,
+        pod_reporter: PodReporter,
+        markers: CompletionMarkers,
+        recorder: EventRecorder,
+        queue: SchedulingQueue,
+    ) -> None:
+        self._pod_reporter, self._markers, self._recorder, self._queue = pod_reporter, markers, recorder, queue
+        self._device_warnings = DeviceWarnings(recorder)
 
     def pod_queued(self, pod: Pod, state: QueueState) -> None:
         self._pod_reporter.on_pod_queued(pod, state)
+        self._device_warnings.report((pod,))
 
     def gang_queued(self, key: str, state: QueueState) -> None:
         self._pod_reporter.on_gang_queued(key, state)
+        job = self._queue.job(key) if state is QueueState.ACTIVE else None
+        if job is not None:
+            self._device_warnings.report(job.pods)
 
     def gang_warning(self, pod: Pod, text: str) -> None:
         log.warning("Pod is not clear about its gang", why=text, pod=pod)
