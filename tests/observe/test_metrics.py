@@ -88,6 +88,14 @@ def test_no_label_is_a_pod_and_ours_have_our_name() -> None:
     assert all(row.name.startswith("kubenexus_") for row in OURS)
 
 
+def test_the_page_on_devices_has_their_metrics_with_their_labels() -> None:
+    page = (DOCS / "devices.md").read_text(encoding="utf-8")
+    devices = OURS[[row.name for row in OURS].index("kubenexus_gpu_allocation_success_total") :]
+    assert len(devices) == 11
+    for row in devices:
+        assert f"| `{row.name}` " + (f"`{{{', '.join(row.labels)}}}` " if row.labels else "") + "|" in page
+
+
 def test_an_attempt_reads_as_with_kube_scheduler() -> None:
     metrics = Metrics()
     metrics.attempt("scheduled", "default-scheduler", 0.003, pods=2)

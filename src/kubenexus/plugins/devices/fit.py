@@ -19,7 +19,7 @@ from kubenexus.framework.verdict import Code, NodeVerdict, Reason, Verdict
 from kubenexus.plugins.devices.capacity import CountsDevices, unnamed_cards
 from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.naming import name_parts, name_whole
-from kubenexus.plugins.devices.need_text import is_plain, need_text
+from kubenexus.plugins.devices.need_text import is_only_a_number, need_text
 from kubenexus.plugins.devices.request import FIT, DeviceRequest, available, needs_of, requests_of, suitable
 from kubenexus.plugins.devices.shared_columns import parts, units
 from kubenexus.state.devices.layout import DeviceLayout
@@ -144,6 +144,6 @@ class DeviceFit(CountsDevices):
 
     def node_need(self, pod: PodClass) -> str:
         requests = requests_of(pod)
-        return "" if all(is_plain(request) for request in requests) else need_text(requests)
+        return "" if all(is_only_a_number(request) for request in requests) else need_text(requests)
 
     events_to_register = DEVICE_EVENTS

@@ -11,7 +11,7 @@ def need_text(requests: tuple[DeviceRequest, ...]) -> str:
     return " and ".join(_text(request) for request in requests)
 
 
-def is_plain(request: DeviceRequest) -> bool:
+def is_only_a_number(request: DeviceRequest) -> bool:
     """Returns whether the request is a number of whole devices and nothing else: kube-scheduler's reasons say it."""
     conditions = (request.card_memory, request.words, request.joined, request.bandwidth)
     return not request.is_part and not any(conditions)
