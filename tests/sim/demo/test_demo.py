@@ -33,23 +33,25 @@ def test_the_story_comes_true() -> None:
         "2. Every node gets its daemon",
         "3. A batch of Jobs runs through",
         "4. A database starts in order",
-        "5. GPUs go to who asks for them",
-        "6. Two gangs want the same GPUs",
-        "7. A gang is told what it lacks",
-        "8. A node is drained",
-        "9. A hopeless pod is told why",
+        "5. A small pod leaves islands whole",
+        "6. GPUs go to who asks for them",
+        "7. Two gangs want the same GPUs",
+        "8. A gang is told what it lacks",
+        "9. A node is drained",
+        "10. A hopeless pod is told why",
     ]
     assert "6 in us-east-1a and 6 in us-east-1b" in acts[0]
     assert "20 pods, one a node" in acts[1]
     assert "5 jobs, 40 pods of a second or two, all succeeded" in acts[2]
     assert "db-0, db-1, db-2" in acts[3]
-    assert "h100-0-0, h100-0-1, h100-1-0, h100-1-1" in acts[4]
-    assert re.search(r"(red|blue) ran as a whole and (red|blue) held nothing meanwhile; then", acts[5])
+    assert re.search(r"from t4-[01] and broke no island of 8; .* the whole island of h100-[01]-[01]$", acts[4])
+    assert "h100-0-0, h100-0-1, h100-1-0, h100-1-1" in acts[5]
+    assert re.search(r"(red|blue) ran as a whole and (red|blue) held nothing meanwhile; then", acts[6])
     lacks = "4 of at least 6 members fit in the whole cluster; 2 more need 4 cpu, 2Gi memory, 4 nvidia.com/gpu."
-    assert lacks in acts[6]
-    assert acts[6].endswith("ms later all 6 have a node")
-    assert re.search(r"[1-9] pods? left cpu-[0-9]+, which is cordoned", acts[7])
-    assert "Insufficient nvidia.com/gpu" in acts[8]
+    assert lacks in acts[7]
+    assert acts[7].endswith("ms later all 6 have a node")
+    assert re.search(r"[1-9] pods? left cpu-[0-9]+, which is cordoned", acts[8])
+    assert "Insufficient nvidia.com/gpu" in acts[9]
     assert "kubectl --server=http://127.0.0.1:" in done.stdout
     assert re.search(r"[0-9]+ pods got a node; of the [0-9]+ that came once the scheduler ran half within", done.stdout)
     first = re.search(r"the first pod had its node after ([0-9.]+) s", done.stdout)
@@ -158,7 +160,7 @@ def test_an_interrupt_gives_the_terminal_back() -> None:
     with subprocess.Popen(COMMAND, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
         os.close(theirs)
         shown = b""
-        while b"act 1 of 9" not in shown:
+        while b"act 1 of 10" not in shown:
             shown += os.read(ours, 65536)
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(OSError):  # the other end is closed

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.device_share import held_shares
 from kubenexus.sim.controllers.types import DEPLOYMENTS, JOBS
 from kubenexus.sim.demo import manifests
 from kubenexus.sim.demo.cluster_state import ClusterState, is_ready, owned_by, refusal
@@ -18,6 +19,8 @@ from kubenexus.sim.kubelets.node_calls import ZONE
 
 REPLICAS, BATCHES, SIZE, MEMBERS = 12, 5, 8, 3
 WORKERS, SHARDS = 8, 6
+ISLAND = 8
+UNJOINED = "kube-scheduler does not know which GPUs are joined"
 ALONE = "kube-scheduler places the members of these gangs one by one"
 
 
@@ -73,6 +76,28 @@ async def a_database_starts_in_order(client: DemoClient) -> str:
         in_order = state.ready[before.metadata.uid] <= state.born[after.metadata.uid]
         expect(in_order, f"{after.metadata.name} made when {before.metadata.name} was ready", "it made before")
     return f"{', '.join(pod.metadata.name for pod in pods)}, each when the one before was ready, each on its own node"
+
+
+async def a_small_pod_leaves_islands_whole(client: DemoClient) -> str:
+    """All GPUs are free: a pod with one could go anywhere."""
+    state = client.state
+    await client.apply(manifests.pod("notebook", "4", gpu=1))
+    await client.until("pod notebook with a node", _unplaced(state, "notebook", 1))
+    small = state.of("notebook")[0].spec.node_name
+    expect(small.startswith("t4-"), "the pod with one GPU on a node without an island", small)
+    await client.pause(1.5)
+    await client.apply(manifests.pod("model", "16", gpu=ISLAND))
+    await client.until("pod model with a node", _unplaced(state, "model", 1))
+    (large,) = state.of("model")
+    cards = {each.device for each in held_shares(large)}
+    whole = large.spec.node_name.startswith("h100-") and len(cards) == ISLAND
+    expect(whole, f"{ISLAND} GPUs of one island named in its annotation", f"{len(cards)} on {large.spec.node_name}")
+    await client.pause(1.5)
+    for app in ("notebook", "model"):
+        await client.end(app)
+    await client.until("both gone", lambda: "some" if state.of("notebook") + state.of("model") else "")
+    island = f"the whole island of {large.spec.node_name}"
+    return f"one GPU came from {small} and broke no island of {ISLAND}; then a pod with {ISLAND} got {island}"
 
 
 async def gpus_go_to_who_asks(client: DemoClient) -> str:
@@ -166,6 +191,7 @@ STORY = (
     DemoStep("Every node gets its daemon", every_node_gets_its_daemon),
     DemoStep("A batch of Jobs runs through", a_batch_runs_through),
     DemoStep("A database starts in order", a_database_starts_in_order),
+    DemoStep("A small pod leaves islands whole", a_small_pod_leaves_islands_whole, only=UNJOINED),
     DemoStep("GPUs go to who asks for them", gpus_go_to_who_asks),
     DemoStep("Two gangs want the same GPUs", two_gangs_want_the_same_gpus, only=ALONE),
     DemoStep("A gang is told what it lacks", a_gang_is_told_what_it_lacks, only=ALONE),
