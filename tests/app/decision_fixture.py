@@ -138,7 +138,7 @@ class DecisionFixture:
 
     def _pop(self) -> SchedulingAttempt | None:
         self.assembler.build_changed()
-        return self.queue.pop()
+        return self.queue.pop(rebuilder=self.assembler)
 
     def where(self, prefix: str = "") -> dict[str, str]:
         """Pods on nodes, by name."""

@@ -49,7 +49,7 @@ def test_with_more_namespaces_than_a_step_has_turns_each_has_one_in_time() -> No
         fixture.nodes(a_node("n1", cpu=64, pods=4000))
         for i in range(A_STEP + 50):
             fixture.pods(*named(f"t{i:03}", f"g{i:03}", 3))
-        fixture.handlers.assembler.build_changed()
+            fixture.handlers.assembler.build_changed()
         fixture.clock.advance(300)
         await fixture.scheduler.stale_gangs.step()
         await fixture.scheduler.stale_gangs.step()

@@ -10,7 +10,7 @@ from kubenexus.framework.job import Job
 from kubenexus.queue.backoff_policy import BackoffPolicy
 from kubenexus.queue.gangs.bound_members import BoundMember
 from kubenexus.queue.gangs.gang_registry import GangRegistry
-from kubenexus.queue.gangs.job_assembler import JobAssembler
+from kubenexus.queue.gangs.job_assembler import PORTION, JobAssembler
 from kubenexus.queue.gangs.waiting_pods import WaitingPods
 from kubenexus.queue.queued_job import QueueState, SchedulingAttempt
 from kubenexus.state.footprint import Footprint
@@ -61,7 +61,9 @@ class AssemblyRecord:
 class AssemblerFixture:
     """Pods are told of as the feed would; `land` is what the landing does."""
 
-    def __init__(self, policy: BackoffPolicy = EXACT, usual: TopologyRequest = NO_TOPOLOGY_REQUEST) -> None:
+    def __init__(
+        self, policy: BackoffPolicy = EXACT, usual: TopologyRequest = NO_TOPOLOGY_REQUEST, *, portion: int = PORTION
+    ) -> None:
         self.fixture = QueueFixture(policy)
         self.queue, self.clock = self.fixture.queue, self.fixture.clock
         self.groups, self.records = PodGroupStore(), dict[str, PodRecord]()
@@ -77,6 +79,7 @@ class AssemblerFixture:
             observer=self.observer,
             default_topology=lambda pod: usual,
             profiles=AnyProfile(),
+            portion=portion,
         )
 
     @property
@@ -87,7 +90,7 @@ class AssemblerFixture:
     def pop(self) -> SchedulingAttempt | None:
         """As the loop does."""
         self.assembler.build_changed()
-        return self.queue.pop()
+        return self.queue.pop(rebuilder=self.assembler)
 
     def waits(self, *pods: Pod, since: float | None = None) -> None:
         for pod in pods:

@@ -243,7 +243,7 @@ def test_f30_a_gang_that_is_deleted_at_any_step_leaves_nothing_behind(fixture: A
         fixture.assembler.build_changed()
         assert len(fixture.queue) == 0
         registry = fixture.assembler.registry
-        assert (registry.members, registry.gangs, registry._named) == ({}, {}, {})
+        assert (registry.members, registry.gangs, registry.changed._named) == ({}, {}, {})
 
 
 def test_a_gang_that_takes_the_name_of_one_that_is_gone_starts_afresh(fixture: AssemblerFixture) -> None:

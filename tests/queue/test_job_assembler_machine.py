@@ -12,6 +12,7 @@ from kubenexus.api.core import Pod, SchedulingGroup
 from kubenexus.api.gangs.declaration import POD_GROUP, TopologyRequest
 from kubenexus.framework.job import Job
 from kubenexus.queue.backoff_policy import BackoffPolicy
+from kubenexus.queue.gangs.job_assembler import PORTION
 from kubenexus.queue.queued_job import QueueState, SchedulingAttempt
 from kubenexus.state.footprint import Footprint
 from kubenexus.state.pods import PodStage, pod_record
@@ -42,9 +43,11 @@ class Known(NamedTuple):
 
 
 class Machine(RuleBasedStateMachine):
+    portion = PORTION
+
     def __init__(self) -> None:
         super().__init__()
-        self.fixture = AssemblerFixture(BackoffPolicy(flush_after=60.0))
+        self.fixture = AssemblerFixture(BackoffPolicy(flush_after=60.0), portion=self.portion)
         self.live: dict[str, Known] = {}
         self.group: tuple[int, str] | None = None
         self.flying: list[tuple[SchedulingAttempt, list[Pod]]] = []
@@ -204,11 +207,27 @@ class Machine(RuleBasedStateMachine):
             self.fixture.land(attempt, seated)
         for name in list(self.live):
             self.gone(name)
-        self.fixture.assembler.build_changed()
+        for _ in range(10):
+            self.fixture.assembler.build_changed()
         registry = self.fixture.assembler.registry
         assert len(self.fixture.queue) == 0
-        assert (registry.members, registry.gangs, registry._named) == ({}, {}, {})
+        assert (registry.members, registry.gangs, registry.changed._named) == ({}, {}, {})
+
+
+class LateMachine(Machine):
+    """One gang is built before each pop, and none after an event: most jobs in the queue are outdated. Those that are
+    popped must be as if all had been built (`Machine.pop`)."""
+
+    portion = 1
+
+    def the_jobs_that_wait_are_those_of_the_live_pods(self) -> None:  # they are not, until they are popped
+        pass
+
+    def nobody_is_tried_who_is_not_complete(self) -> None:
+        pass
 
 
 TestMachine = Machine.TestCase
 TestMachine.settings = settings(stateful_step_count=60)
+TestLateMachine = LateMachine.TestCase
+TestLateMachine.settings = settings(stateful_step_count=60)

@@ -154,9 +154,9 @@ def test_gangs_that_are_small_do_not_wait_for_large_ones(fixture: AssemblerFixtu
 
 def test_a_gang_larger_than_any_credit_comes_to_its_turn() -> None:
     pacing = RebuildPacing()
-    assert pacing.allows(3 * CREDIT, 1, now=100.0)
-    assert not pacing.allows(3 * CREDIT, 1, now=101.0)
-    assert pacing.allows(3 * CREDIT, 1, now=pacing.due(3 * CREDIT))
+    assert pacing.allows(3 * CREDIT, now=100.0)
+    assert not pacing.allows(3 * CREDIT, now=101.0)
+    assert pacing.allows(3 * CREDIT, now=pacing.due(3 * CREDIT))
 
 
 def test_a_gang_with_more_members_than_any_may_have_is_held_and_not_gone_through(

@@ -107,12 +107,12 @@ class SchedulingLoop:
         self.reservations.expire()
         self._queue.tick()
         self._release()
+        self._assembler.build_changed()
         spent = count = 0
         now = self._clock.now()
         ends = now + MAX_BURST_SECONDS
         while self._may_decide(now) and spent < BURST_BUDGET and now < ends:
-            self._assembler.build_changed()
-            attempt = self._queue.pop(self._admits)
+            attempt = self._queue.pop(self._admits, self._assembler)
             if attempt is None:
                 break
             before = self._work_done()

@@ -20,6 +20,7 @@ job waits for the flush.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
 from kubenexus.base.clock import Clock
 from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
@@ -53,6 +54,17 @@ ADDED = ClusterEvent(EventResource.UNSCHEDULED_POD, ActionType.ADD).label
 def _any(job: Job) -> bool:
     """Admits every job."""
     return True
+
+
+class JobRebuilder(Protocol):
+    """Builds jobs again that are outdated (`queue.gangs.job_assembler`)."""
+
+    def is_outdated(self, job: Job) -> bool:
+        """Whether the job must not be decided as it is."""
+
+    def rebuild(self, job: Job) -> bool:
+        """Replaces or removes an outdated job. Returns False, and does nothing, if that has to wait for the next turn
+        of the loop."""
 
 
 class SchedulingQueue:
@@ -142,10 +154,12 @@ class SchedulingQueue:
 
     # --- attempts -------------------------------------------------------------------------------------------------
 
-    def pop(self, admits: Callable[[Job], bool] = _any) -> SchedulingAttempt | None:
+    def pop(
+        self, admits: Callable[[Job], bool] = _any, rebuilder: JobRebuilder | None = None
+    ) -> SchedulingAttempt | None:
         """Starts an attempt for the next job, which is in flight until `done`, `bind_failed` or `delete`. None: no job
         is ready, or this call looked at as many as it may (`has_ready` is still true then). A job that `admits` rejects
-        is set aside, with all of its class in its namespace, until `release`."""
+        is set aside, with all of its class in its namespace, until `release`. An outdated job is built again first."""
         self._check_signature_context()
         self._due_work.run()
         now, signed = self._clock.now(), 0
@@ -154,6 +168,10 @@ class SchedulingQueue:
             queued = None if job_class is None else job_class.head
             if job_class is None or queued is None:
                 break
+            if rebuilder is not None and rebuilder.is_outdated(queued.job):
+                if not rebuilder.rebuild(queued.job):
+                    break
+                continue
             admitted = admits(queued.job)
             if not admitted:
                 self._postponed.set_apart(queued.job.namespace)

@@ -148,8 +148,8 @@ class GangReservations:
         if not self._held:
             return
         now = self._clock.now()
-        self._assembler.build_changed()  # gates gangs that have become incomplete
         for profile, held in list(self._held.items()):
+            self._assembler.build_gang(held.gang)  # gates it if it has become incomplete
             due = self._accounts[profile].due
             if self._queue.state(held.gang) in (QueueState.GONE, QueueState.GATED):
                 self._end(profile)

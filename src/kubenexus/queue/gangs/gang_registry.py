@@ -11,13 +11,12 @@ import msgspec
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import GangDeclaration
 from kubenexus.api.gangs.resolver import declared_gang
+from kubenexus.queue.gangs.changed_gangs import ChangedGangs, Named
 from kubenexus.queue.gangs.gang_jobs import GangMember
 
 MAX_KINDS: Final = 16  # of warnings about one gang: there are about ten, each for a few pairs of labels
 KIND_LENGTH: Final = 200  # characters of a warning that identify its kind: two label keys are shorter
 MAX_NUMBERS: Final = 5  # in a sentence
-
-Named = tuple[str, str, str]  # an object: its kind, its namespace and its name
 
 
 class LeavingMember(NamedTuple):
@@ -38,29 +37,38 @@ class GangState:
     was_complete  so many were bound once, and some still are
     noticed       when it was first seen incomplete since then
     asked         UIDs of members that get the condition `GangComplete`
+    marked        see `changed_gangs`
+    trivial       each of its members was a job of its own when it was last built
     """
 
     __slots__ = (
         "asked",
         "bound",
         "entries",
+        "marked",
         "members",
         "minimum",
         "names",
         "noticed",
         "told",
+        "trivial",
         "was_complete",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, marked: int = 0) -> None:
         self.members: dict[str, GangMember] = {}
         self.entries: dict[str, None] = {}
         self.names: set[Named] = set()
         self.told: set[str] = set()
         self.asked: set[str] = set()
         self.bound = self.minimum = 0
-        self.was_complete = False
+        self.was_complete = self.trivial = False
+        self.marked = marked
         self.noticed: float | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
 
     def count(self, old: GangMember | None, new: GangMember | None) -> None:
         """Counts a member that came, changed or left. A gang without a bound member starts from the beginning."""
@@ -111,20 +119,12 @@ def _different(numbers: set[int]) -> list[str]:
 
 
 class GangRegistry:
-    """All gangs. `members` by pod key, `gangs` by gang key.
-
-    changed  gangs that have to be built again
-    grown    by gang, how many members came, or came out of their gates
-    edited   by gang, how many members changed otherwise
-    """
+    """All gangs. `members` by pod key, `gangs` by gang key. `changed` has those that have to be built again."""
 
     def __init__(self) -> None:
         self.members: dict[str, GangMember] = {}
         self.gangs: dict[str, GangState] = {}
-        self.changed: dict[str, None] = {}
-        self.grown: dict[str, int] = {}
-        self.edited: dict[str, int] = {}
-        self._named: dict[Named, dict[str, None]] = {}  # gangs by the object that they name
+        self.changed = ChangedGangs(self.gangs)
 
     def declaration(self, pod: Pod) -> GangDeclaration | None:
         """Returns the gang declaration of the pod; parsed again if labels or annotations changed. Raises Malformed.
@@ -145,7 +145,7 @@ class GangRegistry:
         key, gang = member.pod.key, member.claim.key
         old, gang_state = self.members.get(key), self.gangs.get(gang)
         if gang_state is None:
-            gang_state = self.gangs[gang] = GangState()
+            gang_state = self.gangs[gang] = GangState(self.changed.number)
         sibling = old or next(iter(gang_state.members.values()), None)
         if sibling is not None and sibling.claim == member.claim:
             member = msgspec.structs.replace(member, claim=sibling.claim)  # ten thousand members share one
@@ -153,16 +153,15 @@ class GangRegistry:
         gang_state.count(old, member)
         ref = member.claim.ref
         if ref is not None:
-            gang_state.names.add(named := (ref.kind, ref.namespace, ref.name))
-            self._named.setdefault(named, {})[gang] = None
+            self.changed.name(gang, (ref.kind, ref.namespace, ref.name))
         if old is None:
-            self.grown[gang] = self.grown.get(gang, 0) + 1
+            self.changed.add(self.changed.grown, gang)
         elif _urgent(old, member):
-            self.changed[gang] = None
+            self.changed.add(self.changed.urgent, gang)
         elif _matters(old, member):
             opened = old.pod.spec.scheduling_gates and not member.pod.spec.scheduling_gates
-            kept = self.grown if opened else self.edited  # a gate opens once, and edits must not use up that credit
-            kept[gang] = kept.get(gang, 0) + 1
+            # A gate opens once, and edits must not use up that credit.
+            self.changed.add(self.changed.grown if opened else self.changed.edited, gang)
 
     def remove_member(self, key: str) -> None:
         member = self.members.pop(key, None)
@@ -172,30 +171,17 @@ class GangRegistry:
         del gang_state.members[key]
         gang_state.count(member, None)
         gang_state.entries.pop(key, None)  # of a trivial gang's pod; the caller removes the job from the queue
-        self.changed[member.claim.key] = None
+        self.changed.add(self.changed.urgent, member.claim.key)
 
     def remove_gang(self, gang: str) -> None:
         """Drops a gang without members. A later gang of the same name starts from the beginning."""
-        for named in self.gangs.pop(gang).names:
-            del self._named[named][gang]
-            if not self._named[named]:
-                del self._named[named]
-
-    def group_changed(self, kind: str, key: str) -> None:
-        """Marks the gangs that name a PodGroup or Workload which was created, changed or deleted."""
-        namespace, _, name = key.partition("/")
-        self.changed.update(self._named.get((kind, namespace, name), {}))
-
-    def kind_changed(self, kind: str) -> None:
-        """Marks the gangs that name objects of a kind which can no longer be listed, or can be again."""
-        for named, gangs in self._named.items():
-            if named[0] == kind:
-                self.changed.update(gangs)
+        self.changed.remove(gang)
+        del self.gangs[gang]
 
     def mark_changed(self, gang: str) -> None:
         """Marks a gang as changed, if it exists."""
         if gang in self.gangs:
-            self.changed[gang] = None
+            self.changed.add(self.changed.urgent, gang)
 
     def leaving(self, key: str) -> LeavingMember | None:
         """Returns a bound member that terminates, if other members are bound and the gang was complete; else None. Any

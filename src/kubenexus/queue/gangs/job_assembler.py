@@ -1,13 +1,16 @@
 """Pods in, jobs out: the assembler turns pods into jobs and hands them to the queue.
 
-A pod of no gang becomes a job at once. A member changes its gang in the `gang_registry`, and the jobs of all changed
-gangs are built (`gang_jobs`) by `build_changed`, at the end of a batch of watch events and before each decision: ten
-thousand members that arrive together cost one build. A job in flight is left alone until its attempt has finished.
+A pod of no gang becomes a job at once. A member changes its gang in the `gang_registry`, and the jobs of changed gangs
+are built (`gang_jobs`) by `build_changed`, at the end of a batch of watch events and before each burst of decisions:
+ten thousand members that arrive together cost one build. A job in flight is left alone until its attempt has finished.
+
+One call builds a portion of the changed gangs. A job whose gang is not built yet is outdated: the queue has it built
+(`rebuild`) before its attempt begins, so that no gang is decided by a minimum, a topology or members of the past.
 """
 
 import math
 from collections.abc import Callable, Container
-from typing import Protocol
+from typing import Final, Protocol
 
 from kubenexus.api.core import Pod
 from kubenexus.api.gangs.declaration import GangDeclaration, TopologyRequest
@@ -17,6 +20,7 @@ from kubenexus.base.errors import Malformed
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Verdict
 from kubenexus.queue.gangs.bound_members import BoundMember, IncompleteGang, bound_member, members_to_mark
+from kubenexus.queue.gangs.changed_gangs import Named
 from kubenexus.queue.gangs.gang_jobs import (
     MAX_MEMBERS,
     GangJobs,
@@ -30,10 +34,13 @@ from kubenexus.queue.gangs.gang_jobs import (
     with_default_topology,
 )
 from kubenexus.queue.gangs.gang_registry import GangRegistry, GangState, LeavingMember
-from kubenexus.queue.gangs.rebuild_pacing import RebuildPacing
 from kubenexus.queue.gangs.waiting_pods import WaitingPods
 from kubenexus.queue.queued_job import QueueState
 from kubenexus.queue.scheduling_queue import SchedulingQueue
+
+# Members that one turn of the event loop builds: 5 to 10 ms. The last gang of a turn may be larger than what is left.
+PORTION: Final = 1000
+PER_GANG: Final = 8  # a gang takes as long as so many members, besides its own: 25 to 80 us
 
 
 class CapacityHolds(Protocol):
@@ -68,9 +75,9 @@ class AssemblyObserver(Protocol):
 class JobAssembler:
     """`default_topology` returns the topology request of a gang that states none; `profiles` are the names of this
     process's schedulers. `incomplete` are the gangs of which only some members have a node. `builds` counts how often
-    a gang's jobs were built."""
+    a gang's jobs were built. `portion` is how many members one turn of the event loop builds."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its collaborators
         self,
         queue: SchedulingQueue,
         registry: GangRegistry,
@@ -81,13 +88,16 @@ class JobAssembler:
         observer: AssemblyObserver,
         default_topology: Callable[[Pod], TopologyRequest],
         profiles: Container[str],
+        portion: int = PORTION,
     ) -> None:
         self._queue, self.registry, self.waiting, self._groups = queue, registry, waiting, groups
         self._holds, self._observer = holds, observer
         self._default_topology, self._profiles = default_topology, profiles
         self.incomplete: dict[str, IncompleteGang] = {}
         self.builds = 0
-        self._paces = ((registry.grown, RebuildPacing()), (registry.edited, RebuildPacing()))
+        self._portion = portion
+        self._left = 0  # of the portion of this turn of the event loop
+        self._left_for_attempts = portion  # as many again, of which each is needed before a decision
 
     # --- pods -----------------------------------------------------------------------------------------------------
 
@@ -142,12 +152,20 @@ class JobAssembler:
     # --- what else changes a gang -----------------------------------------------------------------------------------
 
     def group_changed(self, kind: str, key: str) -> None:
-        """A PodGroup or a Workload was made, changed or deleted."""
-        self.registry.group_changed(kind, key)
+        """A PodGroup or a Workload was made, changed or deleted. An update of something else than its spec changes no
+        gang."""
+        namespace, _, name = key.partition("/")
+        self._object_changed((kind, namespace, name))
 
     def kind_changed(self, kind: str) -> None:
         """Objects of a kind can no longer be listed, or can be again."""
-        self.registry.kind_changed(kind)
+        for named in self.registry.changed.objects(kind):
+            self._object_changed(named)
+
+    def _object_changed(self, named: Named) -> None:
+        found = self._groups.find(*named)
+        spec = None if found is None else found.spec
+        self.registry.changed.updated(named, (spec, str(self._groups.problem(*named)), self._groups.listable(named[0])))
 
     def mark_changed(self, gang: str) -> None:
         """The gang's jobs are to be built again, because of what is held for it, say."""
@@ -179,31 +197,61 @@ class JobAssembler:
     # --- gangs ----------------------------------------------------------------------------------------------------
 
     def build_changed(self) -> None:
-        """Builds the jobs of all changed gangs and queues them. Called at the end of a batch of watch events and before
-        each decision. Gangs in flight are built when their attempt has finished; gangs that only grew or were edited,
-        when their pacing allows it."""
-        changed, now = self.registry.changed, self._queue.now()
-        for waiting, pacing in self._paces:
-            for key, count in waiting.items():
-                if key not in changed and pacing.allows(len(self.registry.gangs[key].members), count, now):
-                    changed[key] = None
-        while changed:
-            key = next(iter(changed))
-            del changed[key]
-            self.registry.grown.pop(key, None)
-            self.registry.edited.pop(key, None)
-            if self._queue.state(key) is not QueueState.IN_FLIGHT:
-                try:
-                    self._form(key)
-                except Exception as error:  # one gang must not keep the others from being built
-                    self._observer.build_failed(key, error)
+        """Builds the jobs of changed gangs and queues them, as many as one turn of the event loop may; namespaces take
+        turns. Called at the end of a batch of watch events and before each burst of decisions. Gangs in flight are
+        built when their attempt has finished."""
+        self._left = self._left_for_attempts = self._portion
+        self.registry.changed.mark_due(self._queue.now())
+        while self._left > 0 and (gang := self.registry.changed.next()) is not None:
+            self._left -= self._cost(gang)
+            self._build(gang)
+
+    def build_gang(self, gang: str) -> None:
+        """Builds the jobs of a gang if they are outdated."""
+        if gang in self.registry.gangs and self.registry.changed.is_outdated(gang):
+            self._build(gang)
+
+    def _cost(self, gang: str) -> int:
+        return PER_GANG + self.registry.gangs[gang].size
+
+    def _build(self, gang: str) -> None:
+        self.registry.changed.built(gang)
+        if self._queue.state(gang) is QueueState.IN_FLIGHT:
+            return
+        try:
+            self._form(gang)
+        except Exception as error:  # one gang must not keep the others from being built
+            self._observer.build_failed(gang, error)
 
     def next_due(self) -> float | None:
-        """Returns when a gang that has grown or was edited will be built, if nothing else happens to it; None for
-        never."""
-        gang_states = self.registry.gangs
-        times = [pacing.due(len(gang_states[key].members)) for waiting, pacing in self._paces for key in waiting]
-        return min(times, default=None)
+        """Returns when a changed gang will be built, if nothing else happens; None for never."""
+        return self.registry.changed.due(self._queue.now())
+
+    # --- before an attempt (`queue.scheduling_queue.JobRebuilder`) ----------------------------------------------------
+
+    def is_outdated(self, job: Job) -> bool:
+        """Whether the job must not be decided before its gang is built again. A member of a trivial gang does not
+        depend on what becomes of the others."""
+        registry, member = self.registry, self.registry.members.get(job.key)
+        if member is None:
+            return job.key in registry.gangs and registry.changed.is_outdated(job.key)
+        gang, same = member.claim.key, member.pod.metadata.uid == job.pods[0].metadata.uid
+        return bool(member.node) or not same or not registry.gangs[gang].trivial or registry.changed.is_regrouped(gang)
+
+    def rebuild(self, job: Job) -> bool:
+        """Builds the gang of an outdated job. The job is withdrawn if it is outdated even then: its gang is in flight,
+        or cannot be built. Returns False, and does nothing, if this turn of the loop has built enough."""
+        if self._left_for_attempts <= 0:
+            return False
+        member = self.registry.members.get(job.key)
+        gang = job.key if member is None else member.claim.key
+        self._left_for_attempts -= self._cost(gang)
+        self._build(gang)
+        current = self._queue.job(job.key)
+        if current is not None and self.is_outdated(current):
+            self.registry.gangs[gang].entries.pop(job.key, None)
+            self._queue.delete(job.key)
+        return True
 
     def _form(self, key: str) -> None:
         gang_state = self.registry.gangs[key]
@@ -217,6 +265,7 @@ class JobAssembler:
             opened = name == key and any(pod.metadata.uid in behind for pod in job.pods)
             ready = math.inf if opened else formation.ready if name == key else None
             self._hand_in(gang_state, name, job, formation.hold if name == key else None, formation, ready)
+        gang_state.trivial = next(iter(formation.jobs), "") in gang_state.members
         if not gang_state.members and not gang_state.entries:
             self._complete(key)
             self.registry.remove_gang(key)

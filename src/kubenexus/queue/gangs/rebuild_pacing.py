@@ -2,8 +2,9 @@
 
 Building takes time by the number of members (4 us each, more with the attempt that follows). Members that come one by
 one would cost the square of their number: minutes for 10,000. So a gang is built at once when it has grown by a
-thirty-second, and else while there is credit, which all gangs share. Edits of labels and specs have a credit of their
-own: edits of one gang must not delay the growth of another.
+thirty-second (`changed_gangs`), and else while there is credit, which all gangs share. Edits of labels and specs have
+a credit of their own: edits of one gang must not delay the growth of another. So have members that are lost or bound,
+and updates of the objects that gangs name.
 """
 
 from typing import Final
@@ -19,11 +20,8 @@ class RebuildPacing:
     def __init__(self) -> None:
         self._full_at = 0.0  # when the credit will be whole again
 
-    def allows(self, members: int, new: int, now: float) -> bool:
-        """Whether a gang of so many members, so many of them new or edited, may be built now. If so the credit is
-        reduced."""
-        if new * GROWTH >= members:
-            return True
+    def allows(self, members: int, now: float) -> bool:
+        """Whether a gang of so many members may be built now. If so the credit is reduced."""
         if self.due(members) > now:
             return False
         self._full_at = max(self._full_at, now) + members / PER_SECOND
