@@ -17,8 +17,9 @@ import contextlib
 import math
 import random
 from collections.abc import Callable
+from typing import Any
 
-from kubenexus.api.codec import decode_list
+from kubenexus.api.codec import ListPage, decode_list
 from kubenexus.base.clock import Clock, Sleep
 from kubenexus.base.errors import Malformed
 from kubenexus.client.backoff import Backoff
@@ -26,7 +27,15 @@ from kubenexus.client.calls import ApiError, Uncertain, Unreachable
 from kubenexus.client.kinds import ApiResource
 from kubenexus.client.list_pages import ListPages
 from kubenexus.client.verbs import list_call, reaching, watch_path
-from kubenexus.client.watch_events import WatchBatch, before, decode_watch_lines, portions, version_at_least
+from kubenexus.client.watch_events import (
+    MAX_WORK,
+    WatchBatch,
+    before,
+    decode_watch_lines,
+    portions,
+    split_batch,
+    version_at_least,
+)
 from kubenexus.client.watch_protocols import (
     LineStream,
     WatchClient,
@@ -61,6 +70,7 @@ class Reflector:
         """`answered` is called when the server answers again after a failure, so that other reflectors can `retry`, and
         when all events that were missed have been handled."""
         self._client, self._tell, self._kind, self._fields = client, tell, target.type, target.fields
+        self._work = target.work
         self._forms, self._form = (target.resource, *target.fallback_resources), 0
         self._clock, self._rng, self._sleep = clock, rng, sleep
         self._timing = timing = timing or WatchTiming()
@@ -183,11 +193,20 @@ class Reflector:
             async for portion in pages:
                 if first:
                     self._tell.list_started()
-                self._tell.list_page(portion.items, portion.unreadable)
+                await self._hand_over_page(portion)
                 first, version = False, portion.resource_version
         if not version:
             raise Malformed("has no resourceVersion", field="metadata", subject=f"list of {self.resource}")
         self._complete(version, number)
+
+    async def _hand_over_page(self, page: ListPage[Any]) -> None:
+        """Passes a portion of a list to the handler, in parts by work, and returns to the event loop between them."""
+        for number, part in enumerate(portions(page.items, [self._work(item) for item in page.items], MAX_WORK)):
+            if number:
+                await asyncio.sleep(0)
+            self._tell.list_page(part, ())
+        if page.unreadable:
+            self._tell.list_page([], page.unreadable)
 
     def _complete(self, version: str, number: int) -> None:
         self._tell.list_finished()
@@ -258,9 +277,10 @@ class Reflector:
             for portion in portions(lines, [*map(len, lines)]):
                 batch = decode_watch_lines(portion, self._kind)
                 bookmarked = bookmarked or batch.bookmarked
-                self._hand_over(batch)
-                if several or len(portion) < len(lines):
-                    await asyncio.sleep(0)
+                for part in split_batch(batch, self._work):
+                    self._hand_over(part)
+                    if several or len(portion) < len(lines) or part is not batch:
+                        await asyncio.sleep(0)
 
     def _hand_over(self, batch: WatchBatch) -> None:
         """Passes a batch to the handler. Raises if a version is lower than one before: the store was restored then."""

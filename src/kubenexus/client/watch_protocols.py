@@ -7,7 +7,7 @@ import msgspec
 from kubenexus.api.codec import HasMetadata, Unreadable
 from kubenexus.client.calls import Api
 from kubenexus.client.kinds import ApiResource
-from kubenexus.client.watch_events import WatchEvent
+from kubenexus.client.watch_events import WatchEvent, Work
 
 
 class LineStream(Protocol):
@@ -53,16 +53,23 @@ class WatchProblem(msgspec.Struct, frozen=True):
     serious: bool = False
 
 
+def _one_unit(thing: Any) -> int:
+    return 1
+
+
 class WatchTarget(msgspec.Struct, frozen=True):
     """What is watched: a kind, the type it is decoded as, and a field selector ("" for all objects).
 
-    `fallback_resources` are other versions of the kind, tried in turn where the server does not serve the first.
+    `fallback_resources` are other versions of the kind, tried in turn where the server does not serve the first. `work`
+    estimates how much work the handler has with an object, decoded or Unreadable: what it gets at once is at most
+    `watch_events.MAX_WORK`, or one object.
     """
 
     resource: ApiResource
     type: type[HasMetadata]
     fields: str = ""
     fallback_resources: tuple[ApiResource, ...] = ()
+    work: Work = _one_unit
 
 
 class WatchTiming(msgspec.Struct, frozen=True):

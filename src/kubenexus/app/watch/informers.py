@@ -14,6 +14,7 @@ from kubenexus.client import kinds
 from kubenexus.client.kinds import LIVE_PODS_FIELD_SELECTOR, ApiResource
 from kubenexus.client.watch_events import DELETED, WatchEvent
 from kubenexus.client.watch_protocols import WatchProblem, WatchTarget
+from kubenexus.framework.pod_limits import count_entries
 from kubenexus.observe import logs
 from kubenexus.state.object_kinds import KINDS, kind_name
 
@@ -71,9 +72,15 @@ log = logs.get("watch")
 def watch_target(resource: ApiResource) -> WatchTarget:
     """Returns how a kind is watched: only pods that have not ended, and the served version of pod groups."""
     kind = KINDS[kind_name(resource.kind, resource.group)].type
-    return WatchTarget(
-        resource, kind, LIVE_PODS_FIELD_SELECTOR if resource is kinds.PODS else "", FALLBACK_VERSIONS.get(resource, ())
-    )
+    if resource is kinds.PODS:
+        return WatchTarget(resource, kind, LIVE_PODS_FIELD_SELECTOR, work=pod_entries)
+    return WatchTarget(resource, kind, fallback_resources=FALLBACK_VERSIONS.get(resource, ()))
+
+
+def pod_entries(thing: Pod | Unreadable) -> int:
+    """Returns how many entries a pod has that are work for the handler, at least 1: terms, requirements, containers and
+    so on. A bound pod with 500 short affinity terms takes 20 ms and has 48 KB: its length tells nothing."""
+    return sum(count_entries(thing).values()) or 1 if isinstance(thing, Pod) else 1
 
 
 class InformerHandler:

@@ -1,0 +1,59 @@
+"""A pod is as much work for the handler of a watch as it has entries, however few bytes they take."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubenexus.api.core import Pod
+from kubenexus.app.watch.informers import pod_entries, watch_target
+from kubenexus.client import kinds
+from kubenexus.client.watch_events import MAX_WORK, decode_watch_lines, portions, split_batch
+
+
+def line(number: int, spec: dict[str, Any]) -> bytes:
+    metadata = {"name": f"p{number}", "namespace": "evil", "resourceVersion": str(number + 1)}
+    return msgspec.json.encode({"type": "ADDED", "object": {"metadata": metadata, "spec": spec}})
+
+
+def terms(count: int) -> dict[str, Any]:
+    selectors = [{"matchExpressions": [{"key": f"k{i}", "operator": "Exists"}]} for i in range(count)]
+    required = [{"topologyKey": "zone", "labelSelector": selector} for selector in selectors]
+    return {
+        "nodeName": "n",
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+    }
+
+
+ORDINARY = {
+    "containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}],
+    "tolerations": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "most"),
+    [
+        pytest.param(terms(500), 1500, id="no more than 1,500 short terms are handled at once"),
+        pytest.param(terms(10), 1500, id="nor of many pods with a few terms each"),
+        pytest.param(ORDINARY, 256, id="256 ordinary pods are handled at once"),
+    ],
+)
+def test_a_megabyte_of_pods_is_handled_in_parts_by_their_entries(spec: dict[str, Any], most: int) -> None:
+    lines = [line(number, spec) for number in range(256)]
+    target, parts = watch_target(kinds.PODS), []
+    for portion in portions(lines, [*map(len, lines)]):
+        parts += [part.changes for part in split_batch(decode_watch_lines(portion, target.type), target.work)]
+    assert sum(map(len, parts)) == 256
+    each = (
+        len(spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"])
+        if ("affinity" in spec)
+        else 1
+    )
+    assert max(map(len, parts)) * each <= most
+    assert spec is not ORDINARY or len(parts) == 1
+
+
+def test_a_pod_is_work_even_if_it_is_empty() -> None:
+    assert pod_entries(Pod()) == 1
+    assert pod_entries(decode_watch_lines([line(0, terms(500))], Pod).changes[0].object) > MAX_WORK // 4
