@@ -18,6 +18,7 @@ from kubenexus.app.wakeup import Wakeup
 from kubenexus.base.clock import Clock
 from kubenexus.bind.dispatcher import Dispatcher
 from kubenexus.bind.job_binding import job_binding
+from kubenexus.framework.cluster_events import ClassBackoff
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.job import Job
 from kubenexus.framework.verdict import Code
@@ -28,7 +29,7 @@ from kubenexus.plan.device_outcomes import device_refusal, device_results
 from kubenexus.plan.gang.class_matcher import ClassMatcher
 from kubenexus.plan.node_backoff import NodeBackoff, exclude_nodes
 from kubenexus.queue.gangs.job_assembler import JobAssembler
-from kubenexus.queue.object_events import WILDCARD_EVENT, nomination_ended
+from kubenexus.queue.object_events import backoffs_ended, nomination_ended
 from kubenexus.queue.queued_job import SchedulingAttempt
 from kubenexus.queue.scheduling_queue import SchedulingQueue
 from kubenexus.state.ledger import Ledger
@@ -102,8 +103,8 @@ class SchedulingLoop:
     def run_burst(self) -> int:
         """Makes as many decisions as the budget allows and returns their number, then some reports. No decision is made
         while the watch of nodes or pods is down: the server may answer binds before those watches are back."""
-        if self.node_backoff and self.node_backoff.expire():
-            self._queue.on_event(WILDCARD_EVENT)
+        if self.node_backoff and (ended := self.node_backoff.expire()):
+            self._queue.on_event(backoffs_ended(ended))
         self.reservations.expire()
         self._queue.tick()
         self._release()
@@ -211,10 +212,13 @@ class SchedulingLoop:
             self._pod_reporter.report_error(job, problem)
             self._count(job, ERROR, began)
             return
+        backoffs = frozenset[ClassBackoff]()
         if self.node_backoff:
-            job = self._exclude_backed_off_nodes(job, planner)
+            job, backoffs = self._exclude_backed_off_nodes(job, planner)
         snapshot = self._ledger.snapshot()
         decision = planner.decide(job, snapshot, began, self.reservations.ahead_of(job))
+        if backoffs:
+            decision = msgspec.structs.replace(decision, backoffs=backoffs)
         if self._options.on_decision is not None:
             self._options.on_decision(decision)
         seconds = self._clock.now() - began
@@ -268,17 +272,20 @@ class SchedulingLoop:
         if job.is_gang:
             self._metrics.group_attempt(result, profile, seconds)
 
-    def _exclude_backed_off_nodes(self, job: Job, planner: Planner) -> Job:
-        """Returns the job without the nodes whose kubelets rejected pods of its classes."""
-        pods, columns = list[Pod](), self._ledger.nodes
+    def _exclude_backed_off_nodes(self, job: Job, planner: Planner) -> tuple[Job, frozenset[ClassBackoff]]:
+        """Returns the job without the nodes whose kubelets rejected pods of its classes, and those classes."""
+        pods, columns, backoffs = list[Pod](), self._ledger.nodes, set[ClassBackoff]()
         class_matcher = ClassMatcher[list[str]](planner.class_cache, columns)
         for pod in job.pods:
             nodes = class_matcher.find(pod)
             if nodes is None:
-                nodes = self.node_backoff.nodes(pod.metadata.namespace, planner.class_cache.signature(pod, columns))
+                backoff = pod.metadata.namespace, planner.class_cache.signature(pod, columns)
+                nodes = self.node_backoff.nodes(*backoff)
                 class_matcher.add(pod, nodes)
+                if nodes:
+                    backoffs.add(backoff)
             pods.append(exclude_nodes(pod, nodes) if nodes else pod)
-        return msgspec.structs.replace(job, pods=tuple(pods))
+        return msgspec.structs.replace(job, pods=tuple(pods)), frozenset(backoffs)
 
     def _work_done(self) -> int:
         """Returns how many rows all planners have evaluated so far."""

@@ -84,12 +84,17 @@ class ActionType(enum.Flag):
         return "".join(part.capitalize() for part in str(self.name).split("_"))
 
 
+# A class that avoids nodes (`plan.node_backoff`): its namespace and the signature of its pods.
+ClassBackoff = tuple[str, bytes]
+
+
 class ClusterEvent(msgspec.Struct, frozen=True, gc=False):
     """A change of one object. `old` is None when the object is new, `new` when it is deleted.
 
     `name` replaces the label. The event does not concern jobs with more priority than `max_priority`: a nominated pod
     of less priority never kept them from a node. `delegated`, for events about nodes, are the extended resources that
-    device classes back.
+    device classes back. An event with `backoffs` concerns only jobs whose refusal names one of them
+    (`framework.decision.Decision.backoffs`).
     """
 
     resource: EventResource
@@ -99,6 +104,7 @@ class ClusterEvent(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
     max_priority: int | None = None
     delegated: frozenset[str] = frozenset()
+    backoffs: frozenset[ClassBackoff] = frozenset()
 
     @property
     def label(self) -> str:

@@ -3,6 +3,7 @@
 import msgspec
 
 from kubenexus.base.errors import truncated
+from kubenexus.framework.cluster_events import ClassBackoff
 from kubenexus.framework.job import NO_ASSIGNMENT, Assignment
 from kubenexus.framework.verdict import Code
 from kubenexus.state.footprint import Footprint
@@ -184,7 +185,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False, rename={"gang_diagnosis": 
     """The result for a whole job: `placements` for at least the job's minimum, or none and the reasons.
 
     `diagnosis` is that of the member that could not be placed, or of the last one that was. `error` is set when the
-    attempt failed, rather than finding no nodes. A gang that does not fit has a `gang_diagnosis`.
+    attempt failed, rather than finding no nodes. A gang that does not fit has a `gang_diagnosis`. `backoffs` are the
+    node backoffs (`plan.node_backoff`) whose nodes were left out.
     """
 
     job: str
@@ -195,6 +197,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False, rename={"gang_diagnosis": 
     diagnosis: Diagnosis = Diagnosis(nodes=0)
     error: str = ""
     gang_diagnosis: GangDiagnosis | None = None
+    backoffs: frozenset[ClassBackoff] = frozenset()
 
     @property
     def placed(self) -> bool:

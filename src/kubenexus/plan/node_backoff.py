@@ -13,6 +13,7 @@ import msgspec
 from kubenexus.api.core import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
 from kubenexus.api.node_selectors import REFUSING_FIELD
 from kubenexus.base.clock import Clock
+from kubenexus.framework.cluster_events import ClassBackoff
 
 LEAST, MOST = 60.0, 600.0
 REMEMBERED = 4096
@@ -60,13 +61,14 @@ class NodeBackoff:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._times: dict[str, OrderedDict[_AvoidedNode, tuple[float, float]]] = {}  # end and length of each backoff
-        self._nodes: dict[tuple[str, bytes], set[str]] = {}
+        self._nodes: dict[ClassBackoff, set[str]] = {}
+        self._ended: set[ClassBackoff] = set()  # since the last call of `expire`; also those that were dropped
         self._count = 0
         self.namespaces: frozenset[str] = frozenset()  # namespaces with a backoff, or a recent one
         self._due = math.inf  # no backoff ends before then
 
     def __bool__(self) -> bool:
-        return bool(self._nodes)
+        return bool(self._nodes) or bool(self._ended)
 
     def add(self, namespace: str, signature: bytes, node: str) -> float:
         """Starts the backoff of a class from a node, and returns its end."""
@@ -89,21 +91,23 @@ class NodeBackoff:
     def nodes(self, namespace: str, signature: bytes) -> list[str]:
         return sorted(self._nodes.get((namespace, signature), ()))
 
-    def expire(self) -> bool:
-        """Ends backoffs that are over, and returns whether there were any. Called before every burst of decisions.
+    def expire(self) -> frozenset[ClassBackoff]:
+        """Ends backoffs that are over, and returns the classes that have a node again since the last call. Called
+        before every burst of decisions.
 
         The length of a backoff is kept for as long again, so that a node that still rejects pods gets a longer one.
         """
-        now, ended = self._clock.now(), False
-        if now < self._due:
-            return False
-        for namespace, times in list(self._times.items()):
-            for place, (until, pause) in list(times.items()):
-                ended = (until <= now and self._forget(namespace, place)) or ended
-                if until + pause <= now:
-                    self._drop(namespace, place)
-        left = (each for times in self._times.values() for each in times.values())
-        self._due = min((until if until > now else until + pause for until, pause in left), default=math.inf)
+        now = self._clock.now()
+        if now >= self._due:
+            for namespace, times in list(self._times.items()):
+                for place, (until, pause) in list(times.items()):
+                    if until <= now:
+                        self._forget(namespace, place)
+                    if until + pause <= now:
+                        self._drop(namespace, place)
+            left = (each for times in self._times.values() for each in times.values())
+            self._due = min((until if until > now else until + pause for until, pause in left), default=math.inf)
+        ended, self._ended = frozenset(self._ended), set()
         return ended
 
     def _drop_oldest(self, namespace: str) -> None:
@@ -119,15 +123,14 @@ class NodeBackoff:
             del self._times[namespace]
             self.namespaces = frozenset(self._times)
 
-    def _forget(self, namespace: str, place: _AvoidedNode) -> bool:
-        """Ends one backoff, and returns whether it was still in force."""
+    def _forget(self, namespace: str, place: _AvoidedNode) -> None:
+        """Ends one backoff, if it is still in force."""
         held = self._nodes.get((namespace, place.signature), set())
-        if place.node not in held:
-            return False
-        held.discard(place.node)
-        if not held:
-            del self._nodes[namespace, place.signature]
-        return True
+        if place.node in held:
+            self._ended.add((namespace, place.signature))
+            held.discard(place.node)
+            if not held:
+                del self._nodes[namespace, place.signature]
 
 
 def exclude_nodes(pod: Pod, nodes: list[str]) -> Pod:

@@ -90,6 +90,7 @@ class Attempts:
     def _helped(self, job_class: JobClass, decision: Decision, events: list[ClusterEvent]) -> bool:
         """Whether one of these events, which came during the attempt, may change the decision."""
         plugins = job_class.profile.with_hints(decision.diagnosis.refused_by)
+        events = [e for e in events if not e.backoffs or not decision.backoffs.isdisjoint(e.backoffs)]
         return plugins != (ANY_PLUGIN,) and self._job_classes.may_help(
             job_class, plugins, events, job_class.signature.sample_pods
         )

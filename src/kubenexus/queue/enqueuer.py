@@ -141,6 +141,8 @@ class Enqueuer:
         Hints are called as far as the allowance goes. After that all jobs of the bucket are noted, without a question
         and in one step, as for an event for all.
         """
+        if event.backoffs:  # a backoff keeps no job behind a gate
+            return
         plugins = None if event.is_wildcard else profile.plugins_for(event)
         for bucket in self.gated_jobs.buckets(profile, plugins):
             if event.is_wildcard or bucket in self._buckets_to_ask or not self._hinted(bucket, event, work_allowance):

@@ -115,7 +115,9 @@ class EventWaiters:
         lists = [events[_position(events, job_class) :] for events in self._lists(job_class)]
         for numbered in lists[0] if len(lists) == 1 else merge(*lists, key=_number):
             event = numbered.event
-            if event.max_priority is None or job_class.priority <= event.max_priority:
+            if event.max_priority is not None and job_class.priority > event.max_priority:
+                continue
+            if not event.backoffs or job_class.avoids(event.backoffs):
                 yield numbered
 
     def _lists(self, job_class: JobClass) -> list[list[NumberedEvent]]:

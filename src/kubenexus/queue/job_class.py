@@ -7,6 +7,7 @@ with ten signatures are ten classes: a refusal, an event or the end of a backoff
 from typing import Any, NamedTuple
 
 from kubenexus.base.heap import Heap, Slot
+from kubenexus.framework.cluster_events import ClassBackoff
 from kubenexus.framework.decision import Decision
 from kubenexus.framework.verdict import Retry
 from kubenexus.queue.job_signature import JobSignature
@@ -162,6 +163,10 @@ class JobClass:
         it. Whether that is so for a job before the refused one is not known."""
         held_back = self.decision is not None and self.decision.diagnosis.held_back
         return not held_back or queued.order >= self.refused_order
+
+    def avoids(self, backoffs: frozenset[ClassBackoff]) -> bool:
+        """Whether nodes were left out of its last decision because of one of these."""
+        return self.decision is not None and not self.decision.backoffs.isdisjoint(backoffs)
 
     @property
     def waits_for_event(self) -> bool:

@@ -12,12 +12,18 @@ from kubenexus.api.core import Node, Pod
 from kubenexus.api.resize import is_infeasible
 from kubenexus.api.resources import milli_requests
 from kubenexus.base.errors import Malformed
-from kubenexus.framework.cluster_events import ActionType, ClusterEvent, EventResource
+from kubenexus.framework.cluster_events import ActionType, ClassBackoff, ClusterEvent, EventResource
 
 # Wakes all jobs, after a change that no plugin registers for, such as another configuration.
 WILDCARD_EVENT = ClusterEvent(EventResource.ANYTHING, ActionType.ALL, name="ForceActivate")
 
 _NO_RESOURCES: frozenset[str] = frozenset()
+
+
+def backoffs_ended(backoffs: frozenset[ClassBackoff]) -> ClusterEvent:
+    """Node backoffs ended: jobs that were refused without those nodes may use them again. All others are not concerned,
+    since any tenant can cause such events."""
+    return ClusterEvent(EventResource.ANYTHING, ActionType.ALL, name="NodeBackoffEnd", backoffs=backoffs)
 
 
 def node_added(node: Node, delegated: frozenset[str] = _NO_RESOURCES) -> ClusterEvent:
