@@ -194,3 +194,25 @@ def test_after_an_outage_all_watches_come_back_as_soon_as_one_does(seconds: floa
         assert cluster.watching == before
 
     in_cluster(story)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_server_that_forbids_everything_while_it_starts_is_tried_again_soon(seed: int) -> None:
+    """A kube-apiserver knows no service account's rights before it has read the RBAC rules."""
+
+    async def story(cluster: Cluster) -> None:
+        await elapse(5)
+        before = cluster.watching
+        cluster.outage.begin(ALL)
+        await elapse(4)
+        cluster.outage.begin(ALL, FORBIDDEN)
+        while not all("forbidden" in each.last_error for each in cluster.scheduler.reflectors if each.served):
+            await elapse(0.01)
+        await elapse(0.5)
+        cluster.outage.end()
+        cluster.pod("p")
+        await elapse(4)
+        assert cluster.watching == before
+        assert cluster.bound() == ["p"]
+
+    in_cluster(story, seed)

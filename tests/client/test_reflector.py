@@ -402,6 +402,52 @@ def test_forbidden_is_told_clearly_and_asked_again_slowly() -> None:
     run(main())
 
 
+class Restarted:
+    """A server that answers one list, and then each call with the next of some errors. The last repeats."""
+
+    def __init__(self, errors: list[Exception]) -> None:
+        self._errors: list[Exception] = errors
+        self._listed = False
+
+    async def send(self, call: Call, **_: Any) -> bytes:
+        if not self._listed:
+            self._listed = True
+            return page(pod("a", 1)).partition(b"\r\n\r\n")[2]
+        raise self._errors.pop(0) if len(self._errors) > 1 else self._errors[0]
+
+    async def stream(self, path: str, **_: Any) -> LineStream:
+        raise self._errors.pop(0) if len(self._errors) > 1 else self._errors[0]
+
+
+@pytest.mark.parametrize(
+    "away",
+    [pytest.param(0, id="the watch ended"), pytest.param(9, id="after an outage that raised the backoff to its limit")],
+)
+def test_a_403_on_a_kind_that_was_listed_is_doubted_for_a_minute(away: int) -> None:
+    """A kube-apiserver that starts answers 403 until it has read the RBAC rules."""
+    clock, waits = VirtualClock(), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        clock.advance(seconds)
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        outage: list[Exception] = [Unreachable("connection refused") for _ in range(away)]
+        source = Restarted([*outage, ApiError(403, "Forbidden", "pods is forbidden")])
+        reflector = Reflector(source, PODS, Told(), clock=clock, rng=random.Random(1), sleep=sleep)
+        for _ in range(1 + away + 20):
+            await reflector.step()
+        soon, slow = waits[away : away + 5], [each for each in waits[away:] if each > 10.0]
+        assert sum(soon[:3]) < 4.0, "the backoff begins anew"
+        assert all(each <= 10.0 for each in soon)
+        first = waits.index(slow[0])
+        assert sum(waits[away:first]) >= 60.0
+        assert all(15.0 <= each <= 30.0 for each in waits[first:])
+
+    run(main())
+
+
 def test_the_wait_after_failures_grows_is_spread_and_is_bounded() -> None:
     waits = [Backoff(random.Random(seed), 0.5, 10.0) for seed in range(20)]
     first = {backoff.next() for backoff in waits}
@@ -420,7 +466,9 @@ def test_the_wait_after_failures_grows_is_spread_and_is_bounded() -> None:
         pytest.param(Unreachable("connection refused"), True, id="no answer"),
         pytest.param(ApiError(503, message="busy"), True, id="an answer of a server that is not well"),
         pytest.param(ApiError(503, message="busy", retry_after=60.0), False, id="the server says for how long"),
-        pytest.param(ApiError(403, message="forbidden"), False, id="the server has refused"),
+        pytest.param(ApiError(403, message="forbidden"), True, id="a server that may not have read its RBAC rules yet"),
+        pytest.param(ApiError(401, message="Unauthorized"), True, id="or its service accounts"),
+        pytest.param(ApiError(422, message="invalid"), False, id="the server has refused"),
     ],
 )
 def test_a_wait_for_a_server_that_answers_others_is_cut_short_once_in_a_while(error: Exception, helps: bool) -> None:

@@ -75,12 +75,14 @@ class Reflector:
         self._clock, self._rng, self._sleep = clock, rng, sleep
         self._timing = timing = timing or WatchTiming()
         self._backoff = Backoff(rng, timing.backoff, timing.longest_backoff)
+        self._forbidden_backoff = Backoff(rng, timing.backoff, timing.longest_backoff)
+        self._forbidden_since: float | None = None  # None: the last answer was not a 403
         self._begun, self._wanted = 0, 1  # lists
         self._list_pages = ListPages(client, target, timing)
         self._stream: LineStream | None = None
         self._nudged = asyncio.Event()
         self._answered, self._failing = answered, False
-        self._pausing = False  # since the server did not answer; not since it refused
+        self._pausing = False  # for a reason that ends when the server answers other reflectors
         self._retried_at = -math.inf
         self._moment = ""  # the server's version when it answered again
         self._waiting: list[tuple[str, int, asyncio.Future[None]]] = []
@@ -135,11 +137,12 @@ class Reflector:
                 await self._watch()
         except ApiError as error:
             self._unsure = self._failing = True
-            await self._pause(self._refused(error), unanswered=error.code >= 500 and not error.retry_after)
+            await self._pause(self._refused(error), may_retry=_may_retry(error))
         except (Unreachable, Uncertain, Malformed) as error:
             self._unsure = self._failing = True
+            self._forbidden_since = None
             trouble = WatchProblem(self.resource, 0, str(error), serious=self._serious)
-            await self._pause(self._failed(trouble), unanswered=True)
+            await self._pause(self._failed(trouble), may_retry=True)
 
     def relist(self) -> None:
         """Ends the watch or pause and lists again. For callers that doubt the state."""
@@ -149,8 +152,9 @@ class Reflector:
             self._stream.close()
 
     def retry(self) -> None:
-        """Ends a pause after a call without an answer, since the server answers other reflectors. Not twice within
-        seconds: a server that answers now and then must not get calls without pause from all reflectors in turn."""
+        """Ends a pause after a call without an answer, or with a 401 or 403, since the server answers other reflectors.
+        Not twice within seconds: a server that answers now and then must not get calls without pause from all
+        reflectors in turn."""
         now = self._clock.now()
         if self._pausing and now - self._retried_at >= self._timing.retried:
             self._retried_at = now
@@ -308,8 +312,21 @@ class Reflector:
             return self._absent(trouble)
         wait = self._failed(trouble)
         if error.code == 403:
-            return self._backoff.spread(self._timing.forbidden)
+            return self._forbidden()
+        self._forbidden_since = None
         return max(wait, error.retry_after or 0.0)
+
+    def _forbidden(self) -> float:
+        """Returns the seconds to wait after a 403. A kube-apiserver that starts answers 403 to service accounts until
+        it has read the RBAC rules, for about a second. So a kind that was listed before is tried again soon, with a
+        backoff that begins anew: an outage has raised the other one to ten seconds."""
+        now = self._clock.now()
+        if self._forbidden_since is None:
+            self._forbidden_since = now
+            self._forbidden_backoff.reset()
+        if self.synced and now - self._forbidden_since < self._timing.forbidden_doubted:
+            return self._forbidden_backoff.next()
+        return self._backoff.spread(self._timing.forbidden)
 
     def _expired(self) -> float:
         """Has the next step list, since the version is too old or too new for the server. Normal once; in a row it is
@@ -361,10 +378,10 @@ class Reflector:
             self.lost_since = None
             self._answered()
 
-    async def _pause(self, seconds: float, *, unanswered: bool) -> None:
-        """Waits, but no longer once a list is requested, or the server answers again."""
+    async def _pause(self, seconds: float, *, may_retry: bool) -> None:
+        """Waits, but no longer once a list is requested. `may_retry`: nor once the server answers other reflectors."""
         self._nudged.clear()
-        self._pausing = unanswered
+        self._pausing = may_retry
         tasks = [asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._nudged.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -381,6 +398,7 @@ class Reflector:
 
     def _heard(self) -> None:
         self.last_event_at = self._clock.now()
+        self._forbidden_since = None
         self.last_error = ""
         if self._told is not None:
             self._told = None
@@ -397,3 +415,9 @@ class Reflector:
 def _too_large(error: ApiError) -> bool:
     """Whether the server has yet to reach the version of the call: kube-apiserver answers 504, as a gateway does."""
     return error.code == _TOO_LARGE and _REWOUND in error.message
+
+
+def _may_retry(error: ApiError) -> bool:
+    """Whether the call may succeed as soon as the server answers other reflectors. A server that starts answers 5xx,
+    and 401 or 403 until it has read the RBAC rules."""
+    return error.code in (401, 403) or (error.code >= 500 and not error.retry_after)

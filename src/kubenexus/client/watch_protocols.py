@@ -86,4 +86,5 @@ class WatchTiming(msgspec.Struct, frozen=True):
     longest_backoff: float = 10.0
     retried: float = 5.0  # between two pauses that end early because the server answers other reflectors
     absent: float = 60.0  # before a kind that is not served is listed again
-    forbidden: float = 30.0
+    forbidden: float = 30.0  # before a kind that answers 403 is listed or watched again
+    forbidden_doubted: float = 60.0  # in which a 403 on a kind that was listed before gets the ordinary backoff
