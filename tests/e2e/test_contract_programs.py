@@ -101,6 +101,18 @@ def test_kubectl_works_as_always(box: Box) -> None:
     assert "not found" in kubectl("get", "pod", "one", fails=True)
 
 
+@pytest.mark.parametrize("command", [["apply"], ["apply", "--server-side"], ["create"]], ids=" ".join)
+def test_kubectl_names_a_kind_that_is_not_served(box: Box, command: list[str]) -> None:
+    unknown = "{apiVersion: example.com/v1, kind: Foo, metadata: {name: x}}"
+    said = box.kubectl(*command, "-f-", stdin=unknown, fails=True)
+    assert 'no matches for kind "Foo" in version "example.com/v1"' in said
+
+
+def test_kubectl_applies_a_list(box: Box) -> None:
+    several = "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}]}"
+    assert "configmap/one created" in box.kubectl("apply", "-f-", stdin=several)
+
+
 def test_kubectl_creates_in_protobuf(box: Box) -> None:
     """What kubectl knows the type of it does not send as JSON."""
     kubectl = box.kubectl

@@ -75,3 +75,21 @@ def test_an_event_is_written_once_for_all_who_watch() -> None:
     server.do("POST", PODS, pod("a"))
     assert len(lines) == 3
     assert lines[0] is lines[1] is lines[2]
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind", "first"),
+    [
+        pytest.param(
+            "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+            "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+            b"\x0a\x032.0\x12",
+            id="kubectl reads protobuf before it creates an object of an unknown kind",
+        ),
+        pytest.param("application/json", "application/json", b'{"swagger":"2.0"', id="others read JSON"),
+    ],
+)
+def test_openapi_v2_is_served(accept: str, kind: str, first: bytes) -> None:
+    answer = ServerFixture().ask("GET", "/openapi/v2", accept=accept)
+    assert (answer.code, answer.content_type) == (200, kind)
+    assert answer.body.startswith(first)

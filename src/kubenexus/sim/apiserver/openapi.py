@@ -1,4 +1,8 @@
-"""Serves `/openapi/v3`: as much as kubectl needs to validate, to compute patches and to explain."""
+"""Serves `/openapi/v3`: as much as kubectl needs to validate, to compute patches and to explain.
+
+`/openapi/v2` is a document without kinds. kubectl reads it, as protobuf, before it creates an object that v3 does not
+describe, and validates nothing that is not in it. So a kind without a CRD becomes "no matches for kind".
+"""
 
 import re
 from typing import Any
@@ -7,6 +11,8 @@ from kubenexus.sim.apiserver import schemas
 from kubenexus.sim.apiserver.kinds import Registry, ServedKind
 from kubenexus.sim.apiserver.status_errors import Json
 
+V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_INFO = {"title": "KubeNexus", "version": "v1.37.1"}
 _REF = re.compile(r"#/components/schemas/(.*)")
 # kubectl reads here whether the server validates fields itself.
 _PARAMETERS = [
@@ -29,8 +35,29 @@ def document(registry: Registry, path: str) -> Json | None:
     for kind in kinds:
         _collect(kind, found)
     paths = {where: operations for kind in kinds for where, operations in _paths(kind).items()}
-    info = {"title": "KubeNexus", "version": "v1.37.1"}
-    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": found}}
+    return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": found}}
+
+
+def v2_document() -> Json:
+    """Returns the document of `/openapi/v2`."""
+    return {"swagger": "2.0", "info": _INFO, "paths": {}, "definitions": {}}
+
+
+def v2_protobuf() -> bytes:
+    """Returns the document of `/openapi/v2` as a message of openapi.v2.Document: swagger (1), info (2)."""
+    info = _text_field(1, _INFO["title"].encode()) + _text_field(2, _INFO["version"].encode())
+    return _text_field(1, b"2.0") + _text_field(2, info)
+
+
+def wants_v2_protobuf(accept: str) -> bool:
+    """Whether the client accepts the protobuf of `/openapi/v2`. kubectl writes an "@" for the first dot of
+    `V2_PROTOBUF`'s version."""
+    return "proto-openapi.spec.v2" in accept
+
+
+def _text_field(number: int, content: bytes) -> bytes:
+    """Returns a protobuf field of fewer than 128 bytes."""
+    return bytes((number << 3 | 2, len(content))) + content
 
 
 def _path(kind: ServedKind) -> str:

@@ -70,6 +70,8 @@ class ApiServer:
             return plain(200, "ok")
         if self._token and request.header("authorization") != self._token:
             raise StatusError(401, "Unauthorized", "Unauthorized")
+        if path == "/openapi/v2" and openapi.wants_v2_protobuf(request.header("accept")):
+            return Response(200, openapi.v2_protobuf(), openapi.V2_PROTOBUF)
         _acceptable(request)
         if path.startswith(("/api/", "/apis/")):
             target = routing.find(self.core.registry, path)
@@ -88,6 +90,8 @@ class ApiServer:
             return discovery.versions(request.header("host"))
         if path == "/apis":
             return discovery.groups(registry)
+        if path == "/openapi/v2":
+            return openapi.v2_document()
         if parts[1] == "openapi" and len(parts) > 2 and parts[2] == "v3":
             where = "/".join(parts[3:])
             return openapi.document(registry, where) if where else openapi.index(registry)
@@ -116,7 +120,7 @@ def _small(path: str) -> Json | None:
     if path == "/version":
         return discovery.VERSION
     if path == "":
-        return {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]}
+        return {"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]}
     return None
 
 
