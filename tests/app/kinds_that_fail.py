@@ -93,6 +93,7 @@ class Place:
     def __init__(self, world: Simulation, served: Served) -> None:
         self.world, self.served = world, served
         self.scheduler = world.scheduler
+        self.client = Known()
         self._gauges = GaugeCollector(world.scheduler, None, world.clock)
 
     def post(self, path: str, body: dict[str, Any]) -> None:
@@ -124,8 +125,13 @@ class Place:
         return {each["metadata"]["name"]: each for each in json.loads(answer.body)["items"]}
 
     def readyz(self) -> tuple[int, str]:
-        checks = _checks(self.scheduler, Known(), None)["readyz"]  # type: ignore[arg-type]
-        return root_page("readyz", checks, verbose=True, warnings=_warnings(self.scheduler))
+        client: Any = self.client
+        checks = _checks(self.scheduler, client, None)["readyz"]
+        return root_page("readyz", checks, verbose=True, warnings=_warnings(self.scheduler, client))
+
+    def livez(self) -> int:
+        client: Any = self.client
+        return root_page("livez", _checks(self.scheduler, client, None)["livez"]).status
 
     async def synced(self, kind: str) -> float:
         """The metric."""
@@ -134,7 +140,10 @@ class Place:
 
 
 class Known:
-    unauthorized_since = None
+    """What the checks read of the client: all is well."""
+
+    unauthorized_since: float | None = None
+    unanswered_seconds = 0.0
 
 
 def in_place(resource: ApiResource, state: str, story: Callable[[Place], Awaitable[None]]) -> None:

@@ -216,3 +216,28 @@ def test_a_server_that_forbids_everything_while_it_starts_is_tried_again_soon(se
         assert cluster.bound() == ["p"]
 
     in_cluster(story, seed)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "code", "warned"),
+    [
+        pytest.param(9.0, 200, False, id="a quiet moment"),
+        pytest.param(12.0, 200, True, id="long enough to be named"),
+        pytest.param(31.0, 500, True, id="longer than running.md names"),
+    ],
+)
+def test_readyz_shows_that_the_server_does_not_answer_and_livez_stays(seconds: float, code: int, warned: bool) -> None:
+    """Whatever the watches show: a server that stands still leaves them open. A restart would not help."""
+
+    async def story(cluster: Cluster) -> None:
+        await elapse(5)
+        cluster.client.unanswered_seconds = seconds
+        status, text = cluster.readyz()
+        assert status == code
+        assert ("[-]api-server-access failed" in text) == (code == 500)
+        assert (f"warn: the API server has not answered for {seconds:.0f} seconds" in text) == warned
+        assert cluster.livez() == 200
+        cluster.client.unanswered_seconds = 0.0
+        assert cluster.readyz()[0] == 200
+
+    in_cluster(story)

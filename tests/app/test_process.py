@@ -14,6 +14,7 @@ from kubenexus.app.flags import Flags, apply_flags
 from kubenexus.app.process import Process
 from kubenexus.app.scheduler import Scheduler
 from kubenexus.base.clock import WallClock
+from kubenexus.client.calls import Call, Uncertain
 from kubenexus.client.client_config import ClientOptions, load_client_config
 from kubenexus.client.kinds import LEASES
 from kubenexus.client.verbs import patch
@@ -98,6 +99,35 @@ def test_a_process_that_is_asked_to_end_while_it_starts_ends_at_once_and_in_peac
             await asked.wait()
             process.stop()
             await asyncio.wait_for(running, 20)
+
+    asyncio.run(life())
+
+
+def test_in_a_quiet_cluster_the_server_is_called_to_know_whether_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that stands still leaves all watches open, and nothing else may be sent for minutes."""
+    monkeypatch.setattr("kubenexus.app.process.PROBE_SECONDS", 0.02)
+    monkeypatch.setattr("kubenexus.app.process.PROBE_TIMEOUT", 0.05)
+
+    async def life() -> None:
+        async with cluster(1, "2") as box:
+            process, asked = replica(box, "one"), list[str]()
+            client, answers = process._client, True
+            send = client.send
+
+            async def counted(call: Call, *, timeout: float = 10.0) -> bytes:
+                asked.append(call.path)
+                if not answers:
+                    raise Uncertain("no answer in time")
+                return await send(call, timeout=timeout)
+
+            client.send = counted  # type: ignore[method-assign]
+            async with run_in_background(process.run()):
+                await until(lambda: asked.count("/version") > 5)
+                assert client.unanswered_seconds < 5.0
+                answers = False
+                await until(lambda: client.unanswered_seconds > 0.3)
+                answers = True
+                await until(lambda: client.unanswered_seconds < 0.1)
 
     asyncio.run(life())
 

@@ -1,6 +1,7 @@
 """One call: what comes back when the server answers, refuses, dawdles, stops half way or is not there."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -281,5 +282,49 @@ def test_a_write_that_was_begun_before_the_machine_was_suspended_is_not_sent() -
                 await client.send(POST, timeout=5.0)
             await yield_to_loop()
             assert served.requests == []
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds"),
+    [
+        pytest.param(http(), 0.0, id="an answer"),
+        pytest.param(http(status(404, "NotFound"), "404 X"), 0.0, id="a refusal is an answer"),
+        pytest.param(http(status(401, "Unauthorized"), "401 X"), 0.0, id="so is a 401, which has a check of its own"),
+        pytest.param(http(b"no backend", "503 X"), 40.0, id="a load balancer answers for a server that is away"),
+        pytest.param(b"", 40.0, id="the connection ends"),
+    ],
+)
+def test_how_long_the_server_has_not_answered(answer: bytes, seconds: float) -> None:
+    async def main() -> None:
+        clock = VirtualClock(50.0)
+        async with calling(answering(http(), answer), clock=clock) as (client, _):
+            clock.advance(7.0)
+            assert client.unanswered_seconds == 7.0, "since the start"
+            await client.send(GET)
+            assert client.unanswered_seconds == 0.0
+            clock.advance(40.0)
+            with contextlib.suppress(ApiError, Uncertain):
+                await client.send(POST, timeout=0.05 if not answer else 10.0)
+            assert client.unanswered_seconds == seconds
+
+    run(main())
+
+
+def test_a_watch_that_begins_is_an_answer_and_a_server_that_is_away_is_none() -> None:
+    async def main() -> None:
+        clock = VirtualClock(50.0)
+        async with calling(answering(chunked(b"{}\n")), clock=clock) as (client, _):
+            clock.advance(40.0)
+            stream = await client.stream("/watch")
+            assert client.unanswered_seconds == 0.0
+            stream.close()
+        gone = a_client(1, clock=clock)
+        clock.advance(40.0)
+        with pytest.raises(Unreachable):
+            await gone.send(GET)
+        assert gone.unanswered_seconds == 40.0
+        await gone.close()
 
     run(main())

@@ -45,6 +45,8 @@ from kubenexus.observe import logs
 from kubenexus.state.digest import digest
 
 MAX_UNAUTHORIZED_SECONDS = 60.0  # seconds of only 401 answers until the process ends
+PROBE_SECONDS = 4.0  # seconds without an answer of the API server until it is called, to know whether it answers
+PROBE_TIMEOUT = 10.0
 LAST_BINDS_SECONDS = 20.0  # seconds for jobs whose binds have begun at SIGTERM; kubelets kill after 30
 DRAIN_SECONDS = 2.0  # seconds to send the last events
 
@@ -152,6 +154,7 @@ class Process:
         log.info("Starting", source=self._client.access.source, profiles=sorted(scheduler.planners))
         self._heartbeat = self._start(activity.beat(self._clock.follow))
         self._start(self._watch_authentication())
+        self._start(self._probe_api_server())
         self._start(GaugeCollector(scheduler, self._elector, self._clock).measure_loop_lag())
         self._start(scheduler.ledger_auditor.run())
         if not self._configuration.document.delay_cache_until_active:
@@ -248,6 +251,16 @@ class Process:
                 raise KubeNexusError(
                     f"{self._server_name()} has not known us for {MAX_UNAUTHORIZED_SECONDS:g} s (401 Unauthorized)"
                 )
+
+    async def _probe_api_server(self) -> None:
+        """Calls the API server whenever it has not answered for `PROBE_SECONDS`, so that `/readyz` shows whether it
+        does. In a quiet cluster there may be no other call for minutes, and a server that stands still leaves watches
+        open."""
+        while True:
+            await asyncio.sleep(PROBE_SECONDS)
+            if self._client.unanswered_seconds >= PROBE_SECONDS:
+                with contextlib.suppress(ApiError, Unreachable, Uncertain):
+                    await self._client.send(Call("GET", "/version"), timeout=PROBE_TIMEOUT)
 
     async def _wait_for_stop(self) -> None:
         """Waits until `stop` is called. Raises the error of the first task that fails."""

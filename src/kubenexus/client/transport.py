@@ -83,6 +83,14 @@ class ApiClient:
         # Since when the server has refused the credentials (401); None while it accepts them. For readiness.
         self.unauthorized_since: float | None = None
         self._known_at = float("-inf")
+        self._answered_at = clock.now()
+
+    @property
+    def unanswered_seconds(self) -> float:
+        """Seconds since the API server last answered, or since the start. A 5xx does not count: a load balancer answers
+        so for a server that is away. Nor do the lines of a watch: a server that stands still leaves it open. For
+        readiness."""
+        return self._clock.now() - self._answered_at
 
     @property
     def delay(self) -> float:
@@ -126,6 +134,7 @@ class ApiClient:
         while True:
             authorization = await self._authorization(call, attempt)
             answer = await self._answered(call, authorization, attempt)
+            self._heard(answer)
             if answer.status != 401:
                 self._note(known=True)
             elif await self._confirmed(call, authorization, attempt):
@@ -144,6 +153,7 @@ class ApiClient:
             authorization = await self._authorization(call, attempt)
             await self._token(call, attempt)
             answer = await self._followed(self._request(call, authorization), attempt)
+            self._heard(answer)
             unknown = isinstance(answer, HttpResponse) and answer.status == 401
             if unknown and known and await self._somebody_else(authorization):
                 known = False
@@ -199,6 +209,10 @@ class ApiClient:
         if answer.status != 401:
             self._note(known=True)
         return answer.status == 401
+
+    def _heard(self, answer: HttpResponse | ResponseStream) -> None:
+        if isinstance(answer, ResponseStream) or answer.status < 500:
+            self._answered_at = self._clock.now()
 
     def _note(self, *, known: bool) -> None:
         now = self._clock.now()

@@ -14,6 +14,9 @@ from kubenexus.client.transport import ApiClient
 from kubenexus.config.v1 import KubeSchedulerConfiguration
 from kubenexus.observe import logs
 
+MAX_UNANSWERED_SECONDS = 30.0  # seconds without an answer of the API server until the process is no longer ready
+_WARN_SECONDS = 10.0  # and until `/readyz?verbose` names them
+
 log = logs.get("serving")
 
 
@@ -43,10 +46,8 @@ class HttpEndpoints:
         from kubenexus.app.http.server import HttpServer, ServedContent, parse_host_port
 
         checks = _checks(scheduler, self._client, elector)
-        now = self._clock.now()
-        content = ServedContent(
-            checks, scheduler.metrics.text, self._document, self._clock, now, warnings={"readyz": _warnings(scheduler)}
-        )
+        now, warnings = self._clock.now(), {"readyz": _warnings(scheduler, self._client)}
+        content = ServedContent(checks, scheduler.metrics.text, self._document, self._clock, now, warnings=warnings)
         self._server = server = HttpServer(content, RequestAuthorizer(self._client, self._clock))
         if flags.health_bind_address:
             host, port = parse_host_port(flags.health_bind_address)
@@ -77,12 +78,19 @@ def _log_certificate_problem(text: str) -> None:
     log.error("Cannot use the new certificate; keeping the old one", err=text)
 
 
-def _warnings(scheduler: Scheduler) -> Warnings:
-    def missing() -> list[str]:
-        kinds = ",".join(sorted(scheduler.missing))
-        return [f"optional kinds cannot be listed or watched: {kinds}"] if kinds else []
+def _warnings(scheduler: Scheduler, client: ApiClient) -> Warnings:
+    def warnings() -> list[str]:
+        kinds, silence = ",".join(sorted(scheduler.missing)), _silence(client, _WARN_SECONDS)
+        missing = f"optional kinds cannot be listed or watched: {kinds}" if kinds else None
+        return [each for each in (missing, silence) if each]
 
-    return missing
+    return warnings
+
+
+def _silence(client: ApiClient, bound: float) -> str | None:
+    """Returns how long the API server has not answered, None if that is less than `bound`."""
+    seconds = client.unanswered_seconds
+    return None if seconds < bound else f"the API server has not answered for {seconds:.0f} seconds"
 
 
 def _checks(scheduler: Scheduler, client: ApiClient, elector: LeaderElector | None) -> dict[str, Checks]:
@@ -92,11 +100,14 @@ def _checks(scheduler: Scheduler, client: ApiClient, elector: LeaderElector | No
             return f"not listed yet: {', '.join(missing)}"
         return f"not heard of for {OUTDATED:.0f} seconds: {', '.join(outdated)}" if outdated else None
 
-    def known() -> str | None:
-        return None if client.unauthorized_since is None else "the API server answers 401 Unauthorized"
+    def access() -> str | None:
+        if client.unauthorized_since is not None:
+            return "the API server answers 401 Unauthorized"
+        return _silence(client, MAX_UNANSWERED_SECONDS)
 
     def leads() -> str | None:
         return None if elector is None else elector.check()
 
-    ready: Checks = {"leaderElection": leads, "informer-sync": synced, "api-server-access": known}
+    ready: Checks = {"leaderElection": leads, "informer-sync": synced, "api-server-access": access}
+    # Not in livez: a restart does not bring the API server back, and loses the state.
     return {"livez": {"leaderElection": leads}, "readyz": ready, "healthz": {"leaderElection": leads}}
