@@ -4,6 +4,7 @@ import pytest
 
 from kubenexus.app.election.lease import LeaseConfig
 from kubenexus.app.flags import Flags, apply_flags
+from kubenexus.base.errors import KubeNexusError
 from kubenexus.config import InvalidConfiguration, defaults
 from kubenexus.config.durations import Duration
 from kubenexus.framework.registry import load_plugins
@@ -43,3 +44,14 @@ def test_a_renew_deadline_that_is_not_before_the_end_of_the_lease_is_an_error() 
     with pytest.raises(InvalidConfiguration) as refused:
         terms("10s", "10s")
     assert [problem.path for problem in refused.value.problems] == ["leaderElection.leaseDuration"]
+
+
+@pytest.mark.parametrize("name", ["default-scheduler", "Batch_2.x", "example.com/batch"])
+def test_a_scheduler_may_be_called_what_events_may_name(name: str) -> None:
+    assert apply_flags(defaults(PLUGINS), Flags(scheduler_name=name)).profiles[0].name == name
+
+
+@pytest.mark.parametrize("name", ["a b", "-a", "a\n", "/a", "A.b/c", "a/b/c", "x" * 64, "ä"])
+def test_no_scheduler_has_a_name_that_events_cannot_have(name: str) -> None:
+    with pytest.raises(KubeNexusError, match=r"is not a qualified name such as"):
+        apply_flags(defaults(PLUGINS), Flags(scheduler_name=name))

@@ -195,7 +195,7 @@ def test_an_address_is_read(text: str, expected: tuple[str, int]) -> None:
     assert parse_host_port(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "host", "host:", "host:x", "host:70000"])
+@pytest.mark.parametrize("text", ["", "host", "18002", "host:", "host:x", "host:70000"])
 def test_a_wrong_address_is_one_clear_line(text: str) -> None:
     with pytest.raises(KubeNexusError, match="is not host:port"):
         parse_host_port(text)

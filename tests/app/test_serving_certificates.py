@@ -83,11 +83,15 @@ def test_files_that_change_are_taken_anew_and_broken_ones_are_not(tmp_path: Path
     assert str(certificate) in problems[0]
 
 
-def test_files_that_cannot_be_used_are_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(
-        KubeNexusError, match=r"cannot use the certificate .*nothing\.crt with the key .*: .*No such file"
-    ):
-        ReloadingCertificate(tmp_path / "nothing.crt", tmp_path / "nothing.key")
+@pytest.mark.parametrize("missing", ["certificate", "key"])
+def test_files_that_cannot_be_used_are_one_clear_line_that_names_the_missing_one(tmp_path: Path, missing: str) -> None:
+    files = {name: tmp_path / f"own.{name}" for name in ("certificate", "key")}
+    for name, path in files.items():
+        if name != missing:
+            path.write_text("anything")
+    expected = rf"cannot use the certificate .* with the key .*: the {missing} cannot be read: No such file"
+    with pytest.raises(KubeNexusError, match=expected):
+        ReloadingCertificate(files["certificate"], files["key"])
 
 
 def test_the_clusters_authority_is_known_or_not() -> None:

@@ -60,7 +60,9 @@ def test_a_server_that_speaks_no_tls(run, papers: Papers) -> None:
 
     async def main() -> None:
         async with serving(plain) as served:
-            with pytest.raises(Unreachable, match=r"https://127.0.0.1:.*: TLS failed: .*WRONG_VERSION"):
+            with pytest.raises(
+                Unreachable, match=r"https://127.0.0.1:.*: TLS failed: .*; the port seems to speak plain HTTP"
+            ):
                 await a_client(served.port, trust=trust(papers)).send(GET)
 
     run(main())

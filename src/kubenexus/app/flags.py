@@ -1,5 +1,6 @@
 """Command-line flags, and their effect on the configuration: a flag overrides the file."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -9,6 +10,9 @@ from kubenexus.config import Configuration, InvalidConfiguration
 from kubenexus.config.field_errors import FieldPath
 from kubenexus.config.v1 import KubeSchedulerConfiguration
 from kubenexus.config.validate_document import validate
+
+_LABEL_NAME = re.compile(r"(?=.{1,63}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
 
 class Flags(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +31,7 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
 def apply_flags(configuration: Configuration, flags: Flags) -> Configuration:
     """Returns the configuration with all flags applied. Raises KubeNexusError if a flag is invalid."""
     if flags.scheduler_name:
+        _check_scheduler_name(flags.scheduler_name)
         configuration = _rename_profile(configuration, flags.scheduler_name)
     document = configuration.document
     if flags.leader_election:
@@ -43,6 +48,13 @@ def _validate(document: KubeSchedulerConfiguration) -> None:
     validate(document, root)
     if root.found:
         raise InvalidConfiguration(root.found)
+
+
+def _check_scheduler_name(name: str) -> None:
+    """Raises KubeNexusError for a name that the API server does not accept as `reportingController` of events."""
+    prefix, slash, last = name.rpartition("/")
+    if not _LABEL_NAME.fullmatch(last) or (slash and not _SUBDOMAIN.fullmatch(prefix)):
+        raise KubeNexusError(f'--scheduler-name: "{name}" is not a qualified name such as kubenexus-scheduler')
 
 
 def _rename_profile(configuration: Configuration, name: str) -> Configuration:

@@ -18,6 +18,8 @@ from kubenexus.client.http_response import MalformedResponse, ResponseLimits, Re
 # A peer that vanished without closing is noticed within half a minute, and its watches begin again.
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000))
 
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")  # what OpenSSL reports, by version
+
 
 class Proxy(msgspec.Struct, frozen=True):
     """An HTTP proxy that opens tunnels (CONNECT). `secret` is `user:password`, or empty."""
@@ -65,7 +67,8 @@ class Dialer:
             said = error.verify_message or error.reason
             raise Unreachable(f"{address}: the server's certificate is not trusted: {said}") from None
         except ssl.SSLError as error:
-            raise Unreachable(f"{address}: TLS failed: {error.reason or error}") from None
+            hint = "; the port seems to speak plain HTTP" if error.reason in _NOT_TLS else ""
+            raise Unreachable(f"{address}: TLS failed: {error.reason or error}{hint}") from None
         except OSError as error:
             raise Unreachable(f"{address}: {_in_words(error)}") from None
 

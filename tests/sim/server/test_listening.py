@@ -94,6 +94,9 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
     [
         pytest.param(b"nonsense\r\n\r\n", 400, id="no request line"),
         pytest.param(b"\r\n\r\n", 400, id="nothing at all"),
+        pytest.param(
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, id="the handshake of a client that speaks TLS"
+        ),
         pytest.param(b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400, id="a header without a colon"),
         pytest.param(b"GET / HTTP/1.1\r\n: nameless\r\n\r\n", 400, id="a header without a name"),
         pytest.param(b"GET /" + b"x" * 70000, 431, id="a line that does not end"),

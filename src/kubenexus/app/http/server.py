@@ -132,9 +132,10 @@ class HttpServer:
 
 
 def parse_host_port(text: str) -> tuple[str, int]:
-    """Parses the `host:port` of `--health-bind-address`, also `[::1]:10251`. Without a host it is all addresses."""
-    host, _, port = text.rpartition(":")
-    if not port.isdecimal() or int(port) > 65535:
+    """Parses the `host:port` of `--health-bind-address`, also `[::1]:10251`. Nothing before the colon means all
+    addresses."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
         raise KubeNexusError(f'--health-bind-address: "{text}" is not host:port')
     return host.strip("[]") or "0.0.0.0", int(port)
 

@@ -84,6 +84,7 @@ def server_context(certificate: str | Path, key: str | Path, authority: str = ""
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     try:
+        _check_readable(certificate, key)
         context.load_cert_chain(certificate, key)
         if authority:
             context.load_verify_locations(cadata=authority)
@@ -91,6 +92,15 @@ def server_context(certificate: str | Path, key: str | Path, authority: str = ""
     except (OSError, ssl.SSLError, ValueError) as error:
         raise KubeNexusError(f"cannot use the certificate {certificate} with the key {key}: {error}") from error
     return context
+
+
+def _check_readable(certificate: str | Path, key: str | Path) -> None:
+    """Raises OSError with the name of the file that cannot be read. OpenSSL does not name it."""
+    for name, path in (("certificate", certificate), ("key", key)):
+        try:
+            Path(path).open("rb").close()
+        except OSError as error:
+            raise OSError(f"the {name} cannot be read: {error.strerror}") from None
 
 
 async def self_signed(host: str, authority: str = "") -> ssl.SSLContext:

@@ -90,6 +90,8 @@ class RequestReader:
 
     def _read_head(self) -> _Head | None:
         buffer = self._buffer
+        if buffer and not buffer[:1].isalpha():  # such as a TLS handshake, which has no end that could be awaited
+            raise Wrong(400)
         end = buffer.find(b"\r\n\r\n", self._searched)
         if end > MAX_HEAD or (end < 0 and len(buffer) > MAX_HEAD):
             raise Wrong(431)
