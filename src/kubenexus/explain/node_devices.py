@@ -9,7 +9,7 @@ from kubenexus.api.devices.device import UNKNOWN, Device, DeviceKind, FactSource
 from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.explain.text_table import text_table
 from kubenexus.plugins.devices.need_text import memory_text
-from kubenexus.state.devices.columns import is_held, usable_memory
+from kubenexus.state.devices.columns import held_devices, usable_memory
 from kubenexus.state.ledger import Ledger
 
 PLAN = (
@@ -91,14 +91,11 @@ def _report(ledger: Ledger, name: str) -> NodeDeviceReport:
 
 def _holders(ledger: Ledger, node: str) -> dict[str, list[DeviceHolder]]:
     """Returns, by device, the pods that hold it."""
-    found = ledger.devices_of(node)
-    devices = {device.name: device for device in found.devices}
+    here = ledger.nodes.devices.of_row(ledger.nodes.row_of.get(node, -1))
     holders: dict[str, list[DeviceHolder]] = {}
     for record in sorted(ledger.on_node(node), key=lambda record: record.key):
-        for each in record.device_shares:
-            device = devices.get(each.device)
-            if device is not None and is_held(device, record.footprint.amounts, shared=found.shared):
-                holders.setdefault(each.device, []).append(DeviceHolder(record.key, each.share, each.memory))
+        for _, each in held_devices(record.device_shares, record.footprint.amounts, here):
+            holders.setdefault(each.device, []).append(DeviceHolder(record.key, each.share, each.memory))
     return holders
 
 

@@ -6,14 +6,14 @@ nothing and keeps no state.
 """
 
 from collections import Counter as Counts
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from kubenexus.api.devices.device import Device, NodeDevices
+from kubenexus.api.devices.device import NodeDevices
 from kubenexus.api.devices.device_share import WHOLE, DeviceShare
 from kubenexus.api.resource_names import Amounts
 from kubenexus.base.arrays import AMOUNT_CAP
-from kubenexus.state.devices.columns import usable_memory
+from kubenexus.state.devices.columns import unit_share, usable_memory
 from kubenexus.state.footprint import Port
 from kubenexus.state.nodes import NodeColumns, tie_break_of
 from kubenexus.state.pod_queries import PodQuery
@@ -95,7 +95,7 @@ def recount_row(nodes: NodeColumns, row: int, offers: Amounts, pods: Collection[
     ports = Counts(port for record in pods for port in record.footprint.ports)
     here = nodes.devices.of_row(row).node
     share, memory, attributed = _left(here, pods)
-    free = sum(1 << s for s, d in enumerate(here.devices) if d.healthy and share[s] >= WHOLE // d.replicas)
+    free = sum(1 << s for s, d in enumerate(here.devices) if d.healthy and share[s] >= unit_share(d))
     draw = tie_break_of(nodes.name_hash.item(row), len(pods))
     return RowAccount(offered, used, endless, nonzero, ports, share, memory, free, attributed, draw)
 
@@ -122,18 +122,27 @@ def _left(node: NodeDevices, pods: Collection[PodRecord]) -> tuple[list[int], li
     memory = [usable_memory(device) for device in node.devices]
     attributed = Counts[str]()
     for record in pods:
-        for take in record.device_shares:
-            slot = slots.get(take.device)
-            if slot is not None and _counts(take, node.devices[slot], node.shared, record):
-                share[slot] -= take.share
-                memory[slot] -= take.memory
-                if node.devices[slot].resource in dict(record.footprint.amounts):
-                    attributed[node.devices[slot].resource] += 1
+        requested = dict(record.footprint.amounts)
+        for slot, take in _counted(record.device_shares, slots, node, requested):
+            share[slot] -= take.share
+            memory[slot] -= take.memory
+            if node.devices[slot].resource in requested:
+                attributed[node.devices[slot].resource] += 1
     return share, memory, dict(attributed)
 
 
-def _counts(take: DeviceShare, device: Device, shared: bool, record: PodRecord) -> bool:
-    return not device.resource or shared or device.resource in dict(record.footprint.amounts)
+def _counted(
+    takes: Iterable[DeviceShare], slots: dict[str, int], node: NodeDevices, requested: dict[str, int]
+) -> Iterator[tuple[int, DeviceShare]]:
+    """Yields what a pod holds: of each resource as many devices as it requests, or one where devices are shared."""
+    seen = Counts[str]()
+    for take in takes:
+        slot = slots.get(take.device)
+        if slot is not None:
+            resource = node.devices[slot].resource
+            seen[resource] += 1
+            if not resource or seen[resource] <= requested.get(resource, int(node.shared)):
+                yield slot, take
 
 
 def _named(account: RowAccount, nodes: NodeColumns) -> dict[str, int]:

@@ -10,6 +10,7 @@ import msgspec
 
 from kubenexus.api.core import Pod, QuantityText
 from kubenexus.api.devices.device import MAX_DEVICES, MAX_MEMORY
+from kubenexus.api.devices.device_resources import is_device_resource
 from kubenexus.api.keys import gpu
 from kubenexus.api.quantity import to_units
 
@@ -87,7 +88,7 @@ def _countable(pod: Pod) -> int:
 def _numbered(amounts: dict[str, QuantityText] | None) -> int:
     total = 0
     for name, amount in (amounts or {}).items():
-        if "/" in name:
+        if is_device_resource(name):
             try:
                 total += min(max(to_units(amount), 0), MAX_DEVICES)
             except ValueError:

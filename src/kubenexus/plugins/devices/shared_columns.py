@@ -21,7 +21,7 @@ from kubenexus.state.view import Nodes, OneNode
 MANY: Final = np.int16(np.iinfo(np.int16).max)  # units of a row where numbers alone count
 
 
-def units(resource: str, nodes: Nodes) -> Any:
+def free_units(resource: str, nodes: Nodes) -> Any:
     """Returns how many more units of a resource each row has on devices that are free."""
     return nodes.derived(_units(resource))
 
@@ -60,7 +60,7 @@ def _units(resource: str) -> Derivation:
         left = np.minimum(sets.count(offered & sets.free) - sets.unnamed(resource), MANY).astype(np.int16)
         return np.where((offered == 0) | sets.sliced, MANY, left)
 
-    return Derivation(f"units of {resource}", of, lambda node: min(node.devices.units(resource), int(MANY)))
+    return Derivation(f"units of {resource}", of, lambda node: min(node.devices.free_units(resource), int(MANY)))
 
 
 def by_island(devices: Any, sets: Any) -> Any:

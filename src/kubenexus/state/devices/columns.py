@@ -9,6 +9,7 @@ Where the kubelet's device plugin picks the card, the names that a pod was given
 names (placed by another scheduler), on cards that are not known.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -66,6 +67,7 @@ class DeviceColumns:
         self.quality: NDArray[np.int8] = np.zeros(capacity, np.int8)  # of the best link, see `layout.QUALITY`
         self.groups: list[Words] = [np.zeros((0, capacity), np.uint64) for _ in LEVELS]
         self.offered: dict[str, Words] = {}
+        self.units: dict[str, NDArray[np.int32]] = {}  # that healthy devices give, replicas included
         self.attributed: dict[str, NDArray[np.int32]] = {}
         self.types: list[frozenset[str]] = [frozenset()]
         self.count = 0  # devices of all rows
@@ -85,6 +87,7 @@ class DeviceColumns:
         self.replicas = grow(self.replicas, capacity, 1)
         self.groups = [grow(each, capacity) for each in self.groups]
         self.offered = {name: grow(each, capacity) for name, each in self.offered.items()}
+        self.units = {name: grow(each, capacity) for name, each in self.units.items()}
         self.attributed = {name: grow(each, capacity) for name, each in self.attributed.items()}
 
     def of_row(self, row: int) -> RowDevices:
@@ -110,6 +113,7 @@ class DeviceColumns:
         for resource, devices_of_it in layout.resources:
             if resource in self.offered:
                 self.offered[resource][row] = devices_of_it
+                self.units[resource][row] = sum(d.replicas for d in devices if d.resource == resource and d.healthy)
         for level, sets in enumerate(layout.groups):
             self.groups[level][: len(sets), row] = sets
         for slot, device in enumerate(devices):
@@ -130,8 +134,8 @@ class DeviceColumns:
             getattr(self, name)[row] = 0
         self.shared[row] = self.meshed[row] = False
         self.replicas[row], self.quality[row] = 1, 0
-        columns: tuple[Any, ...] = (*self.groups, *self.offered.values(), *self.attributed.values())
-        for column in columns:
+        by_resource: tuple[Any, ...] = (self.offered, self.units, self.attributed)
+        for column in (*self.groups, *(column for columns in by_resource for column in columns.values())):
             column[..., row] = 0
 
     def _layout(self, devices: tuple[Device, ...]) -> tuple[DeviceLayout, dict[str, int]]:
@@ -154,6 +158,7 @@ class DeviceColumns:
         for resource, _ in layout.resources:
             if resource not in self.offered and len(self.offered) < MAX_RESOURCES:
                 self.offered[resource] = np.zeros(self._capacity, np.uint64)
+                self.units[resource] = np.zeros(self._capacity, np.int32)
                 self.attributed[resource] = np.zeros(self._capacity, np.int32)
 
     def _type_code(self, words: frozenset[str]) -> int:
@@ -181,15 +186,11 @@ class DeviceColumns:
     ) -> None:
         """Takes parts of devices of a row (`sign` +1) or frees them (-1). `requested` are the pod's resources.
 
-        A device that is gone while its pod still runs is counted when it is back.
+        `held_devices` says what of it counts.
         """
         here = self.of_row(row)
-        for each in shares:
-            slot = here.slots.get(each.device)
-            if slot is None or not is_held(here.node.devices[slot], requested, shared=here.node.shared):
-                continue
+        for slot, each in held_devices(shares, requested, here):
             device = here.node.devices[slot]
-            numbered = _by_number(device, requested)
             if undo is not None:
                 undo.cell(self.share, (slot, row))
                 undo.cell(self.memory, (slot, row))
@@ -197,15 +198,15 @@ class DeviceColumns:
             self.share[slot, row] -= sign * each.share
             self.memory[slot, row] -= sign * each.memory
             self._update_free(row, slot, device)
-            units = self.attributed.get(device.resource) if numbered else None
-            if units is not None:
+            units = self.attributed.get(device.resource)
+            if units is not None and any(name == device.resource for name, _ in requested):
                 if undo is not None:
                     undo.cell(units, row)
                 units[row] += sign
 
     def _update_free(self, row: int, slot: int, device: Device) -> None:
         bit = 1 << slot
-        can = device.healthy and self.share.item(slot, row) >= WHOLE // device.replicas
+        can = device.healthy and self.share.item(slot, row) >= unit_share(device)
         self.free[row] = self.free.item(row) | bit if can else self.free.item(row) & ~bit
 
 
@@ -213,18 +214,31 @@ _AMOUNTS: Final = ("share", "memory", "usable", "card_memory", "bandwidth", "wor
 _SETS: Final = ("free", "healthy", "gpus")
 
 
-def is_held(device: Device, requested: Amounts, *, shared: bool) -> bool:
-    """Returns whether a pod with these resources holds a device that its annotation names, on a node that shares its
-    devices or not.
+def held_devices(
+    shares: Iterable[DeviceShare], requested: Amounts, here: RowDevices
+) -> Iterator[tuple[int, DeviceShare]]:
+    """Yields the slots of the devices that a pod with these resources holds, of those that its annotation names.
 
-    A device counts if the pod requests it by number, if the kubelet does not offer it by number, or if the node shares
-    its devices. Else a pod could claim the cards of a node without the quota for them.
+    Of devices that the kubelet offers by number as many count as the pod requests. Of a pod that requests none one
+    counts, if the node shares its devices. Else a pod could claim the cards of a node without the quota for them. A
+    device that is gone while its pod still runs is counted when it is back.
     """
-    return shared or not device.resource or _by_number(device, requested)
+    left = dict(requested)
+    for each in shares:
+        slot = here.slots.get(each.device)
+        if slot is None:
+            continue
+        resource = here.node.devices[slot].resource
+        if resource:
+            if left.setdefault(resource, int(here.node.shared)) <= 0:
+                continue
+            left[resource] -= 1
+        yield slot, each
 
 
-def _by_number(device: Device, requested: Amounts) -> bool:
-    return bool(device.resource) and any(name == device.resource for name, _ in requested)
+def unit_share(device: Device) -> int:
+    """Returns what one unit takes of a device: all of it, or a replica under time slicing. Never nothing."""
+    return max(WHOLE // device.replicas, 1)
 
 
 def usable_memory(device: Device) -> int:

@@ -81,16 +81,23 @@ def _sets(numbered: Iterable[tuple[int, int]]) -> tuple[int, ...]:
 
 
 def _neighbours(devices: tuple[Device, ...]) -> tuple[int, ...]:
-    """Returns the direct links of each device; () if every island is fully joined."""
+    """Returns the direct links of each device; () if every island is fully joined.
+
+    A device without peers is linked with all of its island. A link that only one side has counts for both.
+    """
     if not any(device.peers for device in devices):
         return ()
     slots = {device.name: slot for slot, device in enumerate(devices)}
     islands: dict[int, int] = {}
     for slot, device in enumerate(devices):
         islands[device.island] = islands.get(device.island, 0) | 1 << slot
-    return tuple(
+    links = [
         sum(1 << slots[peer] for peer in set(device.peers) if peer in slots)
         if device.peers
         else (islands[device.island] if device.island != UNKNOWN else 0)
         for device in devices
+    ]
+    return tuple(
+        own | sum(1 << other for other, theirs in enumerate(links) if theirs >> slot & 1)
+        for slot, own in enumerate(links)
     )

@@ -51,6 +51,11 @@ class NodeDeviceSets:
         """The devices of which one more unit can be taken: the whole device, or a replica under time slicing."""
         return self._columns.free[self._where]
 
+    @property
+    def untouched(self) -> Any:
+        """The devices that no pod has a part of."""
+        return _packed(self._columns.share[:, self._where] == WHOLE, self._nodes.width)
+
     def with_card_memory(self, least: int) -> Any:
         """Returns the devices with at least so much memory, in use or not."""
         return self._of_hardware(("memory", least), lambda devices, where: devices.card_memory[:, where] >= least)
@@ -122,6 +127,11 @@ class NodeDeviceSets:
 
     # --- numbers --------------------------------------------------------------------------------------------------
 
+    def units(self, resource: str) -> Any:
+        """Returns how many units of a resource the healthy devices give, replicas included."""
+        units = self._columns.units.get(resource)
+        return np.zeros(self._nodes.width, np.int32) if units is None else units[self._where]
+
     def unnamed(self, resource: str) -> Any:
         """Returns how many units of a resource are taken or missing on devices that are not known.
 
@@ -132,8 +142,7 @@ class NodeDeviceSets:
         named = devices.attributed.get(resource)
         if named is None:
             return 0
-        there = self.count(self.offered(resource) & self.healthy) * devices.replicas[self._where]
-        return nodes.used(resource) - named[self._where] + there - nodes.alloc(resource)
+        return nodes.used(resource) - named[self._where] + self.units(resource) - nodes.alloc(resource)
 
     def count(self, sets: Any) -> Any:
         return np.bitwise_count(sets).astype(np.int64)
@@ -194,6 +203,10 @@ class OneNodeDevices:
         words = self._columns.offered.get(resource) if resource else self._columns.gpus
         return 0 if words is None else words.item(self._row)
 
+    @property
+    def untouched(self) -> int:
+        return self._packed([share == WHOLE for share in self.shares])
+
     def with_card_memory(self, least: int) -> int:
         return self._packed([memory >= least for memory in self._columns.card_memory[:, self._row].tolist()])
 
@@ -236,18 +249,22 @@ class OneNodeDevices:
 
     @property
     def resources(self) -> tuple[str, ...]:
-        return tuple(resource for resource, _ in self._columns.of_row(self._row).layout.resources)
+        return tuple(self._columns.offered)
+
+    def units(self, resource: str) -> int:
+        units = self._columns.units.get(resource)
+        return 0 if units is None else units.item(self._row)
 
     def unnamed(self, resource: str) -> int:
         named = self._columns.attributed.get(resource)
         if named is None:
             return 0
-        there = (self.offered(resource) & self.healthy).bit_count() * self._columns.replicas.item(self._row)
+        there = self.units(resource)
         r = self._resources.index.get(resource, NOTHING)
         used, offered = self._resources.used.item(r, self._row), self._resources.alloc.item(r, self._row)
         return int(used - named.item(self._row) + there - offered)
 
-    def units(self, resource: str) -> int:
+    def free_units(self, resource: str) -> int:
         """Returns how many more units of a resource the row has on devices that are free; many where it offers each
         device several times, or where its devices are not known: there the number alone counts."""
         devices, row = self._columns, self._row
@@ -258,7 +275,7 @@ class OneNodeDevices:
         if not offered:
             return _MANY
         r = self._resources.index.get(resource, NOTHING)
-        used, there = self._resources.used.item(r, row), (offered & self.healthy).bit_count()
+        used, there = self._resources.used.item(r, row), devices.units[resource].item(row)
         unnamed = used - devices.attributed[resource].item(row) + there - self._resources.alloc.item(r, row)
         return int((offered & self.free).bit_count() - unnamed)
 
