@@ -17,18 +17,20 @@ class CountsDevices:
     """The Capacity point of plugins that refuse rows for lack of devices. One count covers all their needs."""
 
     def capacity(self, pod: PodClass, nodes: Nodes, capacity: IntColumn) -> None:
-        """Limits `capacity` to the members that get devices. Each card of a pod without names may spoil one member."""
+        """Limits `capacity` to the members that get devices. Each card of a pod without names may spoil one member, or
+        all members that would share it."""
         sets = nodes.devices
         for request in requests_of(pod):
             free = available(request, sets)
             if request.is_part:
-                members = _parts(request, free, nodes) - unnamed_cards(request, sets)
+                members = _parts(request, free, nodes)
             elif request.joined:
                 together = sets.in_groups(free, ISLAND) // request.number
                 members = together.sum(axis=0) - np.maximum(sets.unnamed(request.resource), 0)
             else:
                 members = (sets.count(free) - sets.unnamed(request.resource)) // request.number
-                members = np.where(sets.sliced | (sets.offered(request.resource) == 0), capacity, members)
+                by_number = np.where(sets.sliced, _units(request, free, nodes, capacity), members)
+                members = np.where(sets.offered(request.resource) == 0, capacity, by_number)
             np.minimum(capacity, np.maximum(members, 0), out=capacity)
 
     def amounts(self, pod: PodClass) -> Mapping[str, int]:
@@ -49,10 +51,11 @@ def unnamed_cards(request: DeviceRequest, sets: Any) -> Any:
 def _parts(request: DeviceRequest, free: Any, nodes: Nodes) -> Any:
     """Returns how many parts the cards of each row hold. Of pods with parts of several cards a row takes one at a
     time."""
+    unnamed = unnamed_cards(request, nodes.devices)
     if request.number > 1:
-        return np.minimum(np.bitwise_count(free) // request.number, 1).astype(np.int64)
+        return np.clip((nodes.devices.count(free) - unnamed) // request.number, 0, 1)
     devices, where = nodes.columns.devices, nodes.where
-    total = np.zeros(nodes.width, np.int64)
+    parts = np.zeros((devices.slots, nodes.width), np.int64)
     for slot in range(devices.slots):
         usable = devices.usable[slot, where]
         if request.share:
@@ -62,5 +65,30 @@ def _parts(request: DeviceRequest, free: Any, nodes: Nodes) -> Any:
         times = devices.share[slot, where] // share
         by_memory = devices.memory[slot, where] // np.maximum(memory, 1)
         times = np.minimum(times, np.where(np.asarray(memory) > 0, by_memory, times))
-        total += np.where(free >> np.uint64(slot) & np.uint64(1) != 0, times, 0)
-    return total
+        parts[slot] = np.where(free >> np.uint64(slot) & np.uint64(1) != 0, times, 0)
+    return _sum_without(unnamed, parts)
+
+
+def _units(request: DeviceRequest, free: Any, nodes: Nodes, capacity: IntColumn) -> Any:
+    """Returns how many members the units of time-sliced cards hold. Any unit will do, unless the pod wants certain
+    cards; of pods that want several such cards each member then counts for cards of its own."""
+    sets, devices, where = nodes.devices, nodes.columns.devices, nodes.where
+    if not (request.card_memory or request.words) or not sets.sliced.any():
+        return capacity
+    unnamed = np.maximum(sets.unnamed(request.resource), 0)
+    if request.number > 1:
+        return (sets.count(free) - unnamed) // request.number
+    cards = np.maximum(sets.count(sets.offered(request.resource) & sets.healthy), 1)
+    unit = np.maximum(WHOLE // np.maximum(sets.units(request.resource) // cards, 1), 1)
+    units = np.zeros((devices.slots, nodes.width), np.int64)
+    for slot in range(devices.slots):
+        units[slot] = np.where(free >> np.uint64(slot) & np.uint64(1) != 0, devices.share[slot, where] // unit, 0)
+    return _sum_without(unnamed, units)
+
+
+def _sum_without(unnamed: Any, by_slot: Any) -> Any:
+    """Returns the sum over the cards of each row without those that are held by pods without names. These may be any:
+    at worst the cards with most room."""
+    if np.any(unnamed):
+        by_slot = np.sort(by_slot, axis=0)[::-1] * (np.arange(len(by_slot))[:, None] >= unnamed)
+    return by_slot.sum(axis=0)

@@ -131,10 +131,11 @@ class DeviceFit(CountsDevices):
                 return name_parts(requests, here, sets, members)
             free = tuple(available(request, sets) for request in requests)
             could = tuple(suitable(request, sets) for request in requests)
-        key = (id(here.layout), id(requests), free, could, members)
+        more = self._beyond_known(requests, free, members, nodes, row)
+        key = (id(here.layout), id(requests), free, could, more, members)
         known = self._sets.get(key)
         if known is None:
-            found = name_whole(requests, here.layout, free, could, members)
+            found = name_whole(requests, here.layout, free, could, members, more=more)
             if isinstance(found, Verdict):
                 return found
             if len(self._sets) >= _MAX_SETS:
@@ -145,5 +146,15 @@ class DeviceFit(CountsDevices):
     def node_need(self, pod: PodClass) -> str:
         requests = requests_of(pod)
         return "" if all(is_only_a_number(request) for request in requests) else need_text(requests)
+
+    @staticmethod
+    def _beyond_known(
+        requests: tuple[DeviceRequest, ...], free: tuple[int, ...], members: int, nodes: Nodes, row: int
+    ) -> tuple[bool, ...] | None:
+        """Returns for each request whether the kubelet offers more devices than are known; None if none needs them."""
+        if all([left.bit_count() >= members * each.number for each, left in zip(requests, free, strict=True)]):  # noqa: C419
+            return None
+        sets = OneNodeDevices(nodes.columns, row)
+        return tuple(not request.joined and sets.unnamed(request.resource) < 0 for request in requests)
 
     events_to_register = DEVICE_EVENTS

@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from kubenexus.api.core import Pod
+from kubenexus.api.devices.device_share import WHOLE
 from kubenexus.api.keys import tenant
 from kubenexus.base.arrays import IntColumn
 from kubenexus.framework.extension_points import AS_IS, Depends
@@ -31,7 +32,7 @@ from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.request import DeviceRequest, available, needs_of, requests_of, suitable
 from kubenexus.plugins.devices.shared_columns import by_island, in_use, is_in_use, shared_scores
 from kubenexus.plugins.devices.tenant_tier import RANKS, tier_of
-from kubenexus.state.devices.view import unpacked
+from kubenexus.state.devices.view import part_of, unpacked
 from kubenexus.state.nodes import NodeColumns
 from kubenexus.state.view import Nodes, OneNode
 
@@ -121,14 +122,15 @@ class ResourceFragmentationScore:
         sets, devices, where = nodes.devices, nodes.columns.devices, nodes.where
         fitting, could = available(request, sets), suitable(request, sets)
         total, left = by_island(could, sets), by_island(could & sets.free, sets)
-        opens = by_island(fitting & sets.free, sets) > 0
+        untouched = sets.untouched
+        opens = by_island(fitting & untouched, sets) > 0
         in_part = (left < total) | in_use(request.resource, nodes)
         fresh = np.where(in_part, FRESH_CARD, np.where(total < MIN_ISLAND, SMALL_AND_WHOLE, 0)) * opens
-        begun = unpacked(fitting & ~sets.free, devices.slots)
-        least = np.where(begun, devices.share[:, where], _NOTHING_BEGUN).min(axis=0, initial=_NOTHING_BEGUN)
-        rest = least - request.share
+        begun = unpacked(fitting & ~untouched, devices.slots)
+        rests = devices.share[:, where] - _share_of(request, devices.usable[:, where])
+        rest = np.where(begun, rests, _NOTHING_BEGUN).min(axis=0, initial=_NOTHING_BEGUN)
         points = np.where(rest == 0, EXACT, IN_USE - rest // 100)
-        best: IntColumn = np.maximum(fresh.max(axis=0, initial=0), np.where(least < _NOTHING_BEGUN, points, 0))
+        best: IntColumn = np.maximum(fresh.max(axis=0, initial=0), np.where(rest < _NOTHING_BEGUN, points, 0))
         return best
 
     events_to_register = DEVICE_EVENTS
@@ -147,17 +149,27 @@ def island_points(count: int, free: int, total: int, whole: bool, quality: int) 
     return 20 + quality // 10 if count > MAX_BREAKING and 2 * count < total else 0
 
 
+def _share_of(request: DeviceRequest, usable: Any) -> Any:
+    """Returns the share that a part takes of cards with so much usable memory (`part_of`), 0 of those too small."""
+    return request.share or -(-request.memory * WHOLE // np.maximum(usable, 1)) * (usable > 0)
+
+
 def _part_points(request: DeviceRequest, sets: Any, used: bool) -> int:
     """Returns the points of one row for a part of a GPU."""
     fitting, could, free = available(request, sets), suitable(request, sets), sets.free
-    best = 0
+    untouched, best = sets.untouched, 0
     for group in sets.islands or (could,):
-        if fitting & free & group:
+        if fitting & untouched & group:
             total, left = (could & group).bit_count(), (could & free & group).bit_count()
             best = max(best, FRESH_CARD if left < total or used else SMALL_AND_WHOLE if total < MIN_ISLAND else 0)
-    begun = fitting & ~free
+    begun = fitting & ~untouched
     if begun:
-        rest = min(share for slot, share in enumerate(sets.shares) if begun >> slot & 1) - request.share
+        usable = sets.usable if not request.share else ()
+        rest = min(
+            share - (request.share or part_of(0, request.memory, usable[slot])[0])
+            for slot, share in enumerate(sets.shares)
+            if begun >> slot & 1
+        )
         best = max(best, EXACT if rest == 0 else IN_USE - rest // 100)
     return best
 

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from kubenexus.api.devices.device_share import WHOLE, DeviceShare
+from kubenexus.api.devices.device_share import DeviceShare
 from kubenexus.api.keys import gpu
 from kubenexus.framework.job import Assignment
 from kubenexus.framework.verdict import Code, Verdict
-from kubenexus.plugins.devices.pick import pick_parts, pick_whole, slots_of
+from kubenexus.plugins.devices.pick import pick_island, pick_parts, pick_whole, slots_of
 from kubenexus.plugins.devices.request import DeviceRequest, suitable
-from kubenexus.state.devices.columns import RowDevices, usable_memory
+from kubenexus.state.devices.columns import RowDevices, unit_share, usable_memory
 from kubenexus.state.devices.layout import DeviceLayout
 from kubenexus.state.devices.view import OneNodeDevices, part_of
 
@@ -22,9 +22,11 @@ def name_whole(
     free: tuple[int, ...],
     could: tuple[int, ...],
     members: int,
+    *,
+    more: tuple[bool, ...] | None,
 ) -> list[Assignment] | Verdict:
     """Returns whole devices for each member in turn. A pod on a node whose devices are not known for a resource gets
-    none by name there."""
+    none by name there, nor does one for which the known ones do not suffice where the kubelet offers `more`."""
     offered = dict(layout.resources)
     left, found = list(free), list[Assignment]()
     for _ in range(members):
@@ -33,6 +35,8 @@ def name_whole(
             if request.resource not in offered:
                 continue
             taken = pick_whole(layout, left[i], request.number, could[i], joined=request.joined)
+            if taken is None and more is not None and more[i]:
+                continue
             if taken is None:
                 return NO_SET
             left = [each & ~taken for each in left]
@@ -57,8 +61,8 @@ def name_parts(
         visible: list[str] = []
         for request, takes in zip(requests, amounts, strict=True):
             slots = _slots(request, here.layout, takes, shares, memory)
-            if slots is None and request.is_part:
-                return NO_PART
+            if slots is None and (request.is_part or request.joined):
+                return NO_PART if request.is_part else NO_SET
             for slot in slots or ():  # none: several replicas of one card, a number without names
                 share, bytes_ = takes[slot]
                 shares[slot] -= share
@@ -80,6 +84,9 @@ def _slots(
     memory: list[int],
 ) -> list[int] | None:
     fitting = [slot for slot, (share, bytes_) in takes.items() if shares[slot] >= share and memory[slot] >= bytes_]
+    if request.joined:
+        island = pick_island(layout, _set_of(fitting), request.number, _set_of(list(takes)))
+        fitting = [] if island is None else slots_of(island)
     if len(fitting) < request.number:
         return None
     if request.is_part:
@@ -92,4 +99,8 @@ def _amounts(request: DeviceRequest, here: RowDevices, slot: int) -> tuple[int, 
     device = here.node.devices[slot]
     if request.is_part:
         return part_of(request.share, request.memory, usable_memory(device))
-    return WHOLE // device.replicas, 0
+    return unit_share(device), 0
+
+
+def _set_of(slots: list[int]) -> int:
+    return sum(1 << slot for slot in slots)

@@ -20,7 +20,7 @@ def pick_whole(layout: DeviceLayout, free: int, count: int, healthy: int, *, joi
         return None
     within, found = free, False
     for level in LEVELS:
-        part = _tightest(layout, layout.groups[level], within, count, healthy, level)
+        part = _tightest(layout, layout.groups[level], within, count, healthy, linked=level == ISLAND or joined)
         if part is not None:
             within, found = part, found or level == ISLAND
         elif level == ISLAND and joined:
@@ -30,14 +30,21 @@ def pick_whole(layout: DeviceLayout, free: int, count: int, healthy: int, *, joi
     return _lowest(within, count) if layout.neighbours == () else _reachable(layout, within, count)
 
 
+def pick_island(layout: DeviceLayout, free: int, count: int, healthy: int) -> int | None:
+    """Returns free devices of one island of which any `count` are joined; None if no island has so many."""
+    here = _tightest(layout, layout.groups[ISLAND], free, count, healthy, linked=True)
+    return here if here is None or layout.neighbours == () else _reachable(layout, here, count)
+
+
 def _tightest(
-    layout: DeviceLayout, groups: Iterable[int], free: int, count: int, healthy: int, level: int
+    layout: DeviceLayout, groups: Iterable[int], free: int, count: int, healthy: int, *, linked: bool
 ) -> int | None:
-    """Returns the free devices of the best group that holds `count` of them; None if no group does."""
+    """Returns the free devices of the best group that holds `count` of them; None if no group does. `linked`: they
+    must be joined without others."""
     best: tuple[tuple[bool, bool, int], int] | None = None
     for group in groups:
         here = free & group
-        left = layout.connected(here, group) if level == ISLAND else here.bit_count()
+        left = layout.connected(here, group) if linked else here.bit_count()
         if left < count:
             continue
         order = (left != count, here == group & healthy, left)

@@ -220,9 +220,8 @@ class OneNodeDevices:
     def with_share(self, share: int, memory: int) -> int:
         if not self.shared:
             return 0
-        usable = self._columns.usable[:, self._row].tolist()
         word = 0
-        for slot, (have, left, most) in enumerate(zip(self.shares, self.memory, usable, strict=True)):
+        for slot, (have, left, most) in enumerate(zip(self.shares, self.memory, self.usable, strict=True)):
             needed, least = (share, memory or share * most // WHOLE) if share else part_of(share, memory, most)
             if have >= needed and left >= least:
                 word |= 1 << slot
@@ -288,6 +287,12 @@ class OneNodeDevices:
         """What is left of each device, in thousandths."""
         left: list[int] = self._columns.share[:, self._row].tolist()
         return left
+
+    @functools.cached_property
+    def usable(self) -> list[int]:
+        """The memory of each device that pods can share, in bytes."""
+        most: list[int] = self._columns.usable[:, self._row].tolist()
+        return most
 
     @functools.cached_property
     def memory(self) -> list[int]:
