@@ -50,8 +50,13 @@ class Answers(NamedTuple):
     failed: bool = False
 
 
-def assert_matches_reference(plugin: Any, reference: Any, pod: Pod, cluster: CheckedCluster) -> None:
-    """Raises AssertionError unless plugin and reference agree on every node, for every view: all rows, some, or one."""
+def assert_matches_reference(
+    plugin: Any, reference: Any, pod: Pod, cluster: CheckedCluster, pod_class: PodClass | None = None
+) -> None:
+    """Raises AssertionError unless plugin and reference agree on every node, for every view: all rows, some, or one.
+
+    `pod_class` is the pod's class, for plugins that read what others sign; without it, it is made for this plugin.
+    """
     if not cluster.reference.nodes:
         return
     of_its_own = hasattr(reference, "reads")
@@ -61,7 +66,7 @@ def assert_matches_reference(plugin: Any, reference: Any, pod: Pod, cluster: Che
         else reference_answers(reference, pod, cluster.reference)
     )
     for shown, view in _views(plugin, cluster.ledger):
-        found = plugin_answers(plugin, pod, cluster.ledger, view)
+        found = plugin_answers(plugin, pod, cluster.ledger, view, pod_class)
         _compare(plugin.name, "refusals", shown, found.refusals, expected.refusals, hasattr(reference, "filter_one"))
         if hasattr(reference, "score_one"):
             told, wanted = ((a.failed, a.scores or {}, a.scores is None) for a in (found, expected))
@@ -87,10 +92,12 @@ def reference_answers(reference: Any, pod: Pod, cluster: ReferenceCluster) -> An
     return Answers(refusals, scores if concerned else None, failed)
 
 
-def plugin_answers(plugin: Any, pod: Pod, ledger: Ledger, view: Nodes | None = None) -> Answers:
+def plugin_answers(
+    plugin: Any, pod: Pod, ledger: Ledger, view: Nodes | None = None, pod_class: PodClass | None = None
+) -> Answers:
     """Returns the plugin's answers over a view, without any cache."""
     view = view or Nodes(ledger.nodes)
-    columns, pod_class = ledger.nodes, class_of(pod, plugin)
+    columns, pod_class = ledger.nodes, pod_class or class_of(pod, plugin)
     rows = _rows(view, columns.size)
     bits, raw, table = _filtered(plugin, pod_class, view), _scored(plugin, pod_class, view), ReasonTable()
     if isinstance(bits, NodeVerdict):
