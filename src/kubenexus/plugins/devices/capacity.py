@@ -29,8 +29,9 @@ class CountsDevices:
                 members = together.sum(axis=0) - np.maximum(sets.unnamed(request.resource), 0)
             else:
                 members = (sets.count(free) - sets.unnamed(request.resource)) // request.number
-                by_number = np.where(sets.sliced, _units(request, free, nodes, capacity), members)
-                members = np.where(sets.offered(request.resource) == 0, capacity, by_number)
+                if sets.sliced.any():
+                    members = np.where(sets.sliced, _units(request, free, nodes), members)
+                members = np.where(sets.offered(request.resource) == 0, capacity, members)
             np.minimum(capacity, np.maximum(members, 0), out=capacity)
 
     def amounts(self, pod: PodClass) -> Mapping[str, int]:
@@ -69,13 +70,14 @@ def _parts(request: DeviceRequest, free: Any, nodes: Nodes) -> Any:
     return _sum_without(unnamed, parts)
 
 
-def _units(request: DeviceRequest, free: Any, nodes: Nodes, capacity: IntColumn) -> Any:
+def _units(request: DeviceRequest, free: Any, nodes: Nodes) -> Any:
     """Returns how many members the units of time-sliced cards hold. Any unit will do, unless the pod wants certain
     cards; of pods that want several such cards each member then counts for cards of its own."""
     sets, devices, where = nodes.devices, nodes.columns.devices, nodes.where
-    if not (request.card_memory or request.words) or not sets.sliced.any():
-        return capacity
-    unnamed = np.maximum(sets.unnamed(request.resource), 0)
+    unnamed = sets.unnamed(request.resource)
+    if not (request.card_memory or request.words):
+        return (sets.free_units(request.resource) - unnamed) // request.number
+    unnamed = np.maximum(unnamed, 0)
     if request.number > 1:
         return (sets.count(free) - unnamed) // request.number
     cards = np.maximum(sets.count(sets.offered(request.resource) & sets.healthy), 1)

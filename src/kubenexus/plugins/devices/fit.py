@@ -21,7 +21,7 @@ from kubenexus.plugins.devices.hints import DEVICE_EVENTS
 from kubenexus.plugins.devices.naming import name_parts, name_whole
 from kubenexus.plugins.devices.need_text import is_only_a_number, need_text
 from kubenexus.plugins.devices.request import FIT, DeviceRequest, available, needs_of, requests_of, suitable
-from kubenexus.plugins.devices.shared_columns import free_units, parts
+from kubenexus.plugins.devices.shared_columns import parts, units_to_take
 from kubenexus.state.devices.layout import DeviceLayout
 from kubenexus.state.devices.view import OneNodeDevices
 from kubenexus.state.nodes import NodeColumns
@@ -72,11 +72,11 @@ class DeviceFit(CountsDevices):
 
     def _filter_whole(self, request: DeviceRequest, nodes: Nodes, verdict: NodeVerdict) -> None:
         """Rejects rows where the kubelet has the number free, but not on cards that are. Under time slicing a pod may
-        get several replicas of one card, so the number is all that counts."""
+        get several replicas of one card, so replicas are counted."""
         if isinstance(nodes, OneNode):
-            verdict.reject(nodes.devices.free_units(request.resource) < request.number, NO_DEVICE)
+            verdict.reject(nodes.devices.units_to_take(request.resource) < request.number, NO_DEVICE)
         else:
-            verdict.reject(free_units(request.resource, nodes) < request.number, NO_DEVICE)
+            verdict.reject(units_to_take(request.resource, nodes) < request.number, NO_DEVICE)
 
     def _filter_part(self, request: DeviceRequest, nodes: Nodes, verdict: NodeVerdict) -> None:
         sets = nodes.devices

@@ -21,7 +21,7 @@ from kubenexus.state.view import Nodes, OneNode
 MANY: Final = np.int16(np.iinfo(np.int16).max)  # units of a row where numbers alone count
 
 
-def free_units(resource: str, nodes: Nodes) -> Any:
+def units_to_take(resource: str, nodes: Nodes) -> Any:
     """Returns how many more units of a resource each row has on devices that are free."""
     return nodes.derived(_units(resource))
 
@@ -56,11 +56,10 @@ def shared_scores(
 def _units(resource: str) -> Derivation:
     def of(nodes: Nodes) -> Any:
         sets = nodes.devices
-        offered = sets.offered(resource)
-        left = np.minimum(sets.count(offered & sets.free) - sets.unnamed(resource), MANY).astype(np.int16)
-        return np.where((offered == 0) | sets.sliced, MANY, left)
+        left = np.minimum(sets.free_units(resource) - sets.unnamed(resource), MANY).astype(np.int16)
+        return np.where(sets.offered(resource) == 0, MANY, left)
 
-    return Derivation(f"units of {resource}", of, lambda node: min(node.devices.free_units(resource), int(MANY)))
+    return Derivation(f"units of {resource}", of, lambda node: min(node.devices.units_to_take(resource), int(MANY)))
 
 
 def by_island(devices: Any, sets: Any) -> Any:

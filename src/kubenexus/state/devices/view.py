@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from kubenexus.api.devices.device_share import WHOLE
-from kubenexus.state.devices.columns import DeviceColumns
+from kubenexus.state.devices.columns import DeviceColumns, unit_share
 from kubenexus.state.devices.layout import ISLAND
 from kubenexus.state.resources import NOTHING
 
@@ -131,6 +131,19 @@ class NodeDeviceSets:
         """Returns how many units of a resource the healthy devices give, replicas included."""
         units = self._columns.units.get(resource)
         return np.zeros(self._nodes.width, np.int32) if units is None else units[self._where]
+
+    def free_units(self, resource: str) -> Any:
+        """Returns how many units of a resource its healthy devices have left: devices, or replicas of them."""
+        offered = self.offered(resource) & self.healthy
+        whole = self.count(offered & self.free)
+        if not self.sliced.any():
+            return whole
+        unit = np.maximum(WHOLE * self.count(offered) // np.maximum(self.units(resource), 1), 1)
+        total = np.zeros(self._nodes.width, np.int64)
+        for slot in range(self._columns.slots):
+            left = np.maximum(self._columns.share[slot, self._where], 0) // unit
+            total += np.where(offered >> np.uint64(slot) & np.uint64(1) != 0, left, 0)
+        return np.where(self.sliced, total, whole)
 
     def unnamed(self, resource: str) -> Any:
         """Returns how many units of a resource are taken or missing on devices that are not known.
@@ -254,6 +267,13 @@ class OneNodeDevices:
         units = self._columns.units.get(resource)
         return 0 if units is None else units.item(self._row)
 
+    def free_units(self, resource: str) -> int:
+        devices = self._columns.of_row(self._row).node.devices
+        healthy = [
+            (device, max(share, 0)) for device, share in zip(devices, self.shares, strict=False) if device.healthy
+        ]
+        return sum(share // unit_share(device) for device, share in healthy if device.resource == resource)
+
     def unnamed(self, resource: str) -> int:
         named = self._columns.attributed.get(resource)
         if named is None:
@@ -263,20 +283,19 @@ class OneNodeDevices:
         used, offered = self._resources.used.item(r, self._row), self._resources.alloc.item(r, self._row)
         return int(used - named.item(self._row) + there - offered)
 
-    def free_units(self, resource: str) -> int:
-        """Returns how many more units of a resource the row has on devices that are free; many where it offers each
-        device several times, or where its devices are not known: there the number alone counts."""
+    def units_to_take(self, resource: str) -> int:
+        """Returns how many more units of a resource pods can take on the devices of the row; many if its devices are
+        not known: there the number alone counts."""
         devices, row = self._columns, self._row
         words = devices.offered.get(resource)
-        if words is None or devices.replicas.item(row) > 1:
-            return _MANY
-        offered = words.item(row)
+        offered = 0 if words is None else words.item(row)
         if not offered:
             return _MANY
         r = self._resources.index.get(resource, NOTHING)
         used, there = self._resources.used.item(r, row), devices.units[resource].item(row)
         unnamed = used - devices.attributed[resource].item(row) + there - self._resources.alloc.item(r, row)
-        return int((offered & self.free).bit_count() - unnamed)
+        sliced = devices.replicas.item(row) > 1
+        return int((self.free_units(resource) if sliced else (offered & self.free).bit_count()) - unnamed)
 
     @property
     def islands(self) -> tuple[int, ...]:
