@@ -19,8 +19,8 @@ class DeviceFit:
 
     def _whole(self, request: Request, machine: Machine) -> Reasons:
         cards = [card for card in machine.cards if card.device.resource == request.resource]
-        free = sum(card.free for card in cards) - machine.unnamed(request.resource)
-        if not cards or machine.sliced or free >= request.number:
+        units = sum(max(card.share, 0) // (1000 // card.device.replicas) for card in cards if card.device.healthy)
+        if not cards or units - machine.unnamed(request.resource) >= request.number:
             return []
         return [("node(s) didn't have enough free devices", Code.UNSCHEDULABLE)]
 
