@@ -94,10 +94,11 @@ bench-reservations: $(READY) ## what gangs that wait leave idle, in virtual time
 soak: $(READY) ## 200,000 pods come and go: is the scheduler as small afterwards? 15 minutes (BENCH_ARGS=...)
 	$(PY) -m bench.soak $(BENCH_ARGS)
 
-docs: $(READY) ## write the generated pages anew (docs/keys.md)
+docs: $(READY) ## write the generated pages anew (docs/keys.md, docs/devices-golden.md)
 	@mkdir -p build
 	$(PY) -m kubenexus keys --markdown > build/keys.md
-	mv build/keys.md docs/keys.md
+	$(PY) -m tests.plugins.devices.golden_page > build/devices-golden.md
+	mv build/keys.md build/devices-golden.md docs/
 
 changelog: $(READY) ## gather the fragments of changes/ into CHANGELOG.md for this version
 	$(BIN)/towncrier build --yes

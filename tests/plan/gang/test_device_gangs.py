@@ -27,7 +27,7 @@ JOINED = {gpu.PREFER_NVLINK.key: "required"}
 
 def with_islands(name: str, **labels: str) -> Node:
     """Eight GPUs in two islands of four."""
-    return a_gpu_node(name, 8, **{gpu.ISLANDS.key: "0-3_4-7", gpu.TOPOLOGY.key: "nvlink"} | labels)
+    return a_gpu_node(name, 8, labels={gpu.ISLANDS.key: "0-3_4-7", gpu.TOPOLOGY.key: "nvlink"} | labels)
 
 
 def members(prefix: str, count: int, number: int | None, annotations: dict[str, str] | None = None) -> list[Pod]:

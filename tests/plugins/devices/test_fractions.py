@@ -89,7 +89,7 @@ def test_a_node_that_does_not_share_its_cards_gives_no_part() -> None:
 
 def test_parts_of_time_sliced_cards_leave_fewer_replicas() -> None:
     """Two cards are offered twice each. Two parts leave no replica whole, though the kubelet has four to give."""
-    node = a_gpu_node("n", 4, vram="", **TIME_SLICED)
+    node = a_gpu_node("n", 4, vram="", labels=TIME_SLICED)
     done = run([node], [*parts(2, "0.9"), a_pod("unit", gpu=1)], profile=shipped_profile())
     assert list(cards_of(done).values()) == [1, 1]
     assert done.refusals == {"unit": "0/1 nodes are available: 1 node(s) didn't have enough free devices."}
@@ -178,7 +178,7 @@ def test_f21_a_pod_that_is_bound_elsewhere_takes_devices_there_and_none_here() -
 VARIANTS: dict[str, list[Node | None]] = {
     "n": [a_gpu_node("n", 4, shared=True), a_gpu_node("n", 2, shared=True), None],
     "m": [a_gpu_node("m", 2), a_gpu_node("m", 1), None],
-    "s": [a_gpu_node("s", 4, vram="", **TIME_SLICED), None],
+    "s": [a_gpu_node("s", 4, vram="", labels=TIME_SLICED), None],
 }
 KINDS: list[tuple[int | None, dict[str, str]]] = [
     (1, {}),
@@ -201,7 +201,7 @@ OPERATIONS = st.one_of(
 )
 
 
-class World:
+class LiveCluster:
     """What the API server has, the live ledger, and decisions whose binds are under way."""
 
     def __init__(self) -> None:
@@ -256,10 +256,10 @@ class World:
 @settings(max_examples=2 * settings().max_examples)
 @given(operations=st.lists(OPERATIONS, max_size=25))
 def test_f20_no_card_is_over_its_thousandths_or_its_memory_whatever_comes_and_goes(operations: list[Any]) -> None:
-    world = World()
+    cluster = LiveCluster()
     for name, about in operations:
-        getattr(world, name)(about)
-        world.check()
-    while world.under_way:
-        world.bind(0)
-    assert digest(world.ledger) == digest(world.rebuilt())
+        getattr(cluster, name)(about)
+        cluster.check()
+    while cluster.under_way:
+        cluster.bind(0)
+    assert digest(cluster.ledger) == digest(cluster.rebuilt())

@@ -1,5 +1,6 @@
 """ResourceSlices and nodes of GPU machines, in one line each."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from kubenexus.api.core import Node
@@ -62,8 +63,12 @@ def gpus(count: int, first: int = 0, **fields: Any) -> list[SliceDevice]:
     return [a_device(f"gpu-{first + i}", **fields) for i in range(count)]
 
 
-def a_gpu_node(name: str, number: int = 8, *, shared: bool = False, vram: str = "80Gi", **labels: str) -> Node:
+def a_gpu_node(
+    name: str, number: int = 8, *, shared: bool = False, vram: str = "80Gi", labels: Mapping[str, str] | None = None
+) -> Node:
     """A node with GPUs that are known by its labels and by what its kubelet offers."""
     marks = {gpu.VRAM.key: vram} if vram else {}
     marks |= {gpu.SHARED.key: "true"} if shared else {}
-    return a_node(name, cpu=512, pods=500, resources={GPU: number} if number else {}, labels=marks | labels)
+    return a_node(
+        name, cpu=512, pods=500, resources={GPU: number} if number else {}, labels={**marks, **(labels or {})}
+    )
