@@ -75,6 +75,7 @@ def a_ledger(
         ledger.upsert_node(node)
     for pod in pods:
         ledger.upsert_pod(pod)
+    ledger.read_devices()
     return ledger
 
 
