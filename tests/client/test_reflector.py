@@ -448,6 +448,41 @@ def test_a_403_on_a_kind_that_was_listed_is_doubted_for_a_minute(away: int) -> N
     run(main())
 
 
+@pytest.mark.parametrize("code", [410, 504], ids=["too old", "too new for a server whose watch cache is empty"])
+def test_after_an_outage_a_version_that_the_server_refuses_is_listed_at_once(code: int) -> None:
+    """Not after the backoff that the outage has raised. If it happens again and again, it is a failure."""
+    waits = list[float]()
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        await asyncio.sleep(0)
+
+    async def main() -> None:
+        outage: list[Exception] = [Unreachable("connection refused") for _ in range(9)]
+        source = Restarted([*outage, ApiError(code, "Expired", "Too large resource version: 10, current: 3")])
+        reflector = Reflector(source, PODS, Told(), clock=VirtualClock(), rng=random.Random(1), sleep=sleep)
+        for _ in range(1 + 9 + 3):
+            await reflector.step()
+        assert all(wait > 0 for wait in waits[:9])
+        assert waits[9] == 0.0
+        assert all(wait >= 5.0 for wait in waits[10:])
+
+    run(main())
+
+
+def test_a_watch_that_stays_open_ends_the_count_of_failures() -> None:
+    """Though nothing happens in it: the next failure gets the shortest wait, not the one of an outage before."""
+
+    async def main() -> None:
+        broken = refuses(http(status(500, "InternalError", "no"), "500 X"))
+        async with following([page()], [broken] * 4 + [refuses(GONE), says()]) as it:
+            await it.until(lambda: len(it.watches) == 6)
+            await it.until(lambda: it.reflector._backoff.failures == 0)
+            assert it.reflector.watching
+
+    run(main())
+
+
 def test_the_wait_after_failures_grows_is_spread_and_is_bounded() -> None:
     waits = [Backoff(random.Random(seed), 0.5, 10.0) for seed in range(20)]
     first = {backoff.next() for backoff in waits}

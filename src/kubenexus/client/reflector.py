@@ -76,6 +76,7 @@ class Reflector:
         self._timing = timing = timing or WatchTiming()
         self._backoff = Backoff(rng, timing.backoff, timing.longest_backoff)
         self._forbidden_backoff = Backoff(rng, timing.backoff, timing.longest_backoff)
+        self._expired_before = False  # since the backoff was reset
         self._forbidden_since: float | None = None  # None: the last answer was not a 403
         self._begun, self._wanted = 0, 1  # lists
         self._list_pages = ListPages(client, target, timing)
@@ -243,7 +244,8 @@ class Reflector:
         self._stream = stream = await self._client.stream(path)
         self.watching, began = True, self._clock.now()
         self._goes_on()
-        settles = asyncio.ensure_future(self._settle()) if self.lost_since is not None else None
+        unsettled = self.lost_since is not None or self._backoff.failures > 0
+        settles = asyncio.ensure_future(self._settle()) if unsettled else None
         try:
             async with asyncio.timeout(seconds + self._timing.grace):
                 silent = not await self._follow(stream)
@@ -257,15 +259,15 @@ class Reflector:
         if silent and self._begun >= self._wanted and self._clock.now() - began < self._timing.short:
             raise Uncertain("the watch ended at once, without a word")
         self._unsure = silent
-        self._backoff.reset()
+        self._reset_backoff()
 
     async def _settle(self) -> None:
-        """Ends a loss after the watch is open again. The server sends missed events first and at once, so a moment
-        without any is enough, or none if the server's version is reached. Bookmarks would be certain, but come once a
-        minute."""
-        if not version_at_least(self.version, self._moment):
+        """Ends a loss after the watch is open again, and resets the backoff. The server sends missed events first and
+        at once, so a moment without any is enough, or none if the server's version is reached. Bookmarks would be
+        certain, but come once a minute."""
+        if self.lost_since is None or not version_at_least(self.version, self._moment):
             await self._sleep(self._timing.short)
-        self._backoff.reset()
+        self._reset_backoff()
         self._heard()
         self._regain()
 
@@ -296,7 +298,7 @@ class Reflector:
         self.version = self._latest = batch.version or self.version
         if batch.error is not None:
             raise batch.error
-        self._backoff.reset()
+        self._reset_backoff()
         self._heard()
         if version_at_least(self.version, self._moment):
             self._regain()
@@ -329,13 +331,18 @@ class Reflector:
         return self._backoff.spread(self._timing.forbidden)
 
     def _expired(self) -> float:
-        """Has the next step list, since the version is too old or too new for the server. Normal once; in a row it is
-        a failure like any other."""
+        """Has the next step list, since the version is too old or too new for the server. Normal once, after an outage
+        too: the watch cache of a server that starts is empty. In a row it is a failure like any other."""
         self.version = ""
         self.restarts += 1
-        first = self._backoff.failures == 0
+        first, self._expired_before = not self._expired_before, True
         wait = self._backoff.next()
         return 0.0 if first else wait
+
+    def _reset_backoff(self) -> None:
+        """Ends the count of failures, since the watch works."""
+        self._backoff.reset()
+        self._expired_before = False
 
     def _absent(self, trouble: WatchProblem) -> float:
         """Tries the next version of a kind that is not served. If none is, reports an empty list."""
