@@ -54,7 +54,7 @@ class VRAMScheduler:
 
     def score_one(self, pod: Pod, info: NodeInfo) -> int:
         machine, request = Machine(info), requests_of(pod)[0]
-        cards = [card.size for card in machine.cards if card.size >= max(request.memory, 1)]
+        cards = [card.size for card in machine.cards if request.could(card)]
         if not cards:
             return 0
         percent = 100 * request.memory / min(cards)

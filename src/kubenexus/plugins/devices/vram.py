@@ -74,9 +74,9 @@ class VRAMScheduler(CountsDevices):
             return self.default_score
         request, thresholds = requests[0], THRESHOLDS[pod.signed[VRAM][2]]
         if isinstance(nodes, OneNode):
-            fit = fit_points(request.card_memory, nodes.devices.smallest_card(request.card_memory), thresholds)
+            fit = fit_points(request.card_memory, _smallest(request, nodes), thresholds)
             return min(fit + self._together(request, nodes), 100) if fit else 0
-        smallest = nodes.devices.smallest_card(request.card_memory)
+        smallest = nodes.cached_until_node_change(("smallest card", request), lambda all_: _smallest(request, all_))
         sizes, codes = np.unique(smallest, return_inverse=True)
         fits = np.array([fit_points(request.card_memory, size, thresholds) for size in sizes.tolist()], np.int64)[codes]
         if request.number == 1:
@@ -98,6 +98,11 @@ class VRAMScheduler(CountsDevices):
         return total
 
     events_to_register = DEVICE_EVENTS
+
+
+def _smallest(request: DeviceRequest, nodes: Nodes) -> Any:
+    """Returns the memory of the smallest GPU that could serve, in use or not."""
+    return nodes.devices.smallest_card(suitable(request, nodes.devices))
 
 
 def fit_points(need: int, card: int, thresholds: tuple[int, ...]) -> int:

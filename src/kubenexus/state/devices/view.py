@@ -115,15 +115,13 @@ class NodeDeviceSets:
         """The resources that offer devices anywhere."""
         return tuple(self._columns.offered)
 
-    def smallest_card(self, least: int) -> Any:
-        """Returns the memory of each row's smallest device that has at least so much, in use or not; 0 if none has."""
-
-        def answer(nodes: Any) -> Any:
-            cards = nodes.columns.devices.card_memory[:, nodes.where]
-            smallest = np.where(cards >= max(least, 1), cards, _LARGEST).min(axis=0, initial=_LARGEST)
-            return np.where(smallest == _LARGEST, 0, smallest)
-
-        return self._nodes.cached_until_node_change(("devices", "smallest", least), answer)
+    def smallest_card(self, sets: Any) -> Any:
+        """Returns the memory of the smallest device of a set whose memory is known; 0 if there is none."""
+        smallest = np.full(self._nodes.width, _LARGEST, np.int64)
+        for slot, cards in enumerate(self._columns.card_memory[:, self._where]):
+            counts = (sets >> np.uint64(slot) & np.uint64(1) != 0) & (cards > 0)
+            smallest = np.where(counts, np.minimum(smallest, cards), smallest)
+        return np.where(smallest == _LARGEST, 0, smallest)
 
     # --- numbers --------------------------------------------------------------------------------------------------
 
@@ -240,9 +238,9 @@ class OneNodeDevices:
                 word |= 1 << slot
         return word & self.healthy
 
-    def smallest_card(self, least: int) -> int:
-        cards = self._columns.card_memory[:, self._row].tolist()
-        return int(min((card for card in cards if card >= max(least, 1)), default=0))
+    def smallest_card(self, sets: int) -> int:
+        cards = enumerate(self._columns.card_memory[:, self._row].tolist())
+        return int(min((card for slot, card in cards if sets >> slot & 1 and card > 0), default=0))
 
     def with_usable(self, least: int) -> int:
         return self._packed([usable >= least for usable in self._columns.usable[:, self._row].tolist()])
