@@ -26,7 +26,8 @@ class CountsDevices:
                 members = _parts(request, free, nodes)
             elif request.joined:
                 together = sets.in_groups(free, ISLAND) // request.number
-                members = together.sum(axis=0) - np.maximum(sets.unnamed(request.resource), 0)
+                members = together.sum(axis=0) - np.maximum(sets.unnamed_devices(request.resource), 0)
+                members = np.minimum(members, _by_number(request, nodes))
             else:
                 members = (sets.count(free) - sets.unnamed(request.resource)) // request.number
                 if sets.sliced.any():
@@ -67,30 +68,29 @@ def _parts(request: DeviceRequest, free: Any, nodes: Nodes) -> Any:
         by_memory = devices.memory[slot, where] // np.maximum(memory, 1)
         times = np.minimum(times, np.where(np.asarray(memory) > 0, by_memory, times))
         parts[slot] = np.where(free >> np.uint64(slot) & np.uint64(1) != 0, times, 0)
-    return _sum_without(unnamed, parts)
+    if np.any(unnamed):  # any cards may be the ones that are held: at worst those with most room
+        parts = np.sort(parts, axis=0)[::-1] * (np.arange(devices.slots)[:, None] >= unnamed)
+    return parts.sum(axis=0)
+
+
+def _by_number(request: DeviceRequest, nodes: Nodes) -> Any:
+    """Returns how many members the units that are left hold, on whichever devices."""
+    sets = nodes.devices
+    return (sets.free_units(request.resource) - sets.unnamed(request.resource)) // request.number
 
 
 def _units(request: DeviceRequest, free: Any, nodes: Nodes) -> Any:
     """Returns how many members the units of time-sliced cards hold. Any unit will do, unless the pod wants certain
     cards; of pods that want several such cards each member then counts for cards of its own."""
     sets, devices, where = nodes.devices, nodes.columns.devices, nodes.where
-    unnamed = sets.unnamed(request.resource)
+    by_number = _by_number(request, nodes)
     if not (request.card_memory or request.words):
-        return (sets.free_units(request.resource) - unnamed) // request.number
-    unnamed = np.maximum(unnamed, 0)
+        return by_number
     if request.number > 1:
-        return (sets.count(free) - unnamed) // request.number
-    cards = np.maximum(sets.count(sets.offered(request.resource) & sets.healthy), 1)
-    unit = np.maximum(WHOLE // np.maximum(sets.units(request.resource) // cards, 1), 1)
-    units = np.zeros((devices.slots, nodes.width), np.int64)
+        return np.minimum(by_number, sets.count(free) // request.number)
+    cards = sets.count(sets.offered(request.resource) & sets.healthy)
+    unit = np.maximum(WHOLE * cards // np.maximum(sets.units(request.resource), 1), 1)
+    units = np.zeros(nodes.width, np.int64)
     for slot in range(devices.slots):
-        units[slot] = np.where(free >> np.uint64(slot) & np.uint64(1) != 0, devices.share[slot, where] // unit, 0)
-    return _sum_without(unnamed, units)
-
-
-def _sum_without(unnamed: Any, by_slot: Any) -> Any:
-    """Returns the sum over the cards of each row without those that are held by pods without names. These may be any:
-    at worst the cards with most room."""
-    if np.any(unnamed):
-        by_slot = np.sort(by_slot, axis=0)[::-1] * (np.arange(len(by_slot))[:, None] >= unnamed)
-    return by_slot.sum(axis=0)
+        units += np.where(free >> np.uint64(slot) & np.uint64(1) != 0, devices.share[slot, where] // unit, 0)
+    return np.minimum(by_number, units)

@@ -63,7 +63,7 @@ class GPUTopology(CountsDevices):
     def _filter_type(self, request: DeviceRequest, nodes: Nodes, verdict: NodeVerdict) -> None:
         sets = nodes.devices
         wrong = sets.count(suitable(request, sets)) < request.number
-        taken = sets.count(available(request, sets)) - sets.unnamed(request.resource) < request.number
+        taken = sets.count(available(request, sets)) - sets.unnamed_devices(request.resource) < request.number
         verdict.reject(wrong, WRONG_TYPE)
         verdict.reject(taken and not wrong if isinstance(nodes, OneNode) else taken & ~wrong, TYPE_TAKEN)
 
@@ -72,7 +72,7 @@ class GPUTopology(CountsDevices):
         never = _most(sets.in_groups(suitable(request, sets), ISLAND)) < count
         # A pod without names spoils an island if it holds all but `count - 1` of its free GPUs.
         spare = _spare(sets.in_groups(available(request, sets), ISLAND), count)
-        taken = spare <= _positive(sets.unnamed(request.resource))
+        taken = spare <= _positive(sets.unnamed_devices(request.resource))
         verdict.reject(never, Reason(f"node(s) didn't have {count} GPUs joined by NVLink", Code.UNRESOLVABLE))
         verdict.reject(
             taken and not never if isinstance(nodes, OneNode) else taken & ~never,

@@ -63,7 +63,7 @@ class VRAMScheduler(CountsDevices):
         for request in requests_of(pod):
             known = sets.count(sets.offered(request.resource) & sets.with_card_memory(0)) > 0
             large = sets.count(suitable(request, sets)) >= request.number
-            free = sets.count(available(request, sets)) - sets.unnamed(request.resource) >= request.number
+            free = sets.count(available(request, sets)) - sets.unnamed_devices(request.resource) >= request.number
             verdict.reject(not known if one else ~known, NOT_KNOWN)
             verdict.reject(known and not large if one else known & ~large, TOO_SMALL)
             verdict.reject(large and not free if one else large & ~free, TAKEN)

@@ -155,6 +155,11 @@ class NodeDeviceSets:
             return 0
         return nodes.used(resource) - named[self._where] + self.units(resource) - nodes.alloc(resource)
 
+    def unnamed_devices(self, resource: str) -> Any:
+        """Returns the same as devices: none under time slicing, where `free_units` counts what is left."""
+        unnamed = self.unnamed(resource)
+        return np.where(self.sliced, 0, unnamed) if self.sliced.any() else unnamed
+
     def count(self, sets: Any) -> Any:
         return np.bitwise_count(sets).astype(np.int64)
 
@@ -316,6 +321,9 @@ class OneNodeDevices:
         """What is left of the memory of each device, in bytes."""
         left: list[int] = self._columns.memory[:, self._row].tolist()
         return left
+
+    def unnamed_devices(self, resource: str) -> int:
+        return 0 if self.sliced else self.unnamed(resource)
 
     def count(self, sets: int) -> int:
         return sets.bit_count()
