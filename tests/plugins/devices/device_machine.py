@@ -123,6 +123,10 @@ class Machine:
         used = taken(self.info, resource) if _is_offered(resource, self.info) else 0
         return used - self.named.get(resource, 0) + there - offered(self.info).get(resource, 0)
 
+    def unnamed_devices(self, resource: str) -> int:
+        """The same as cards; under time slicing replicas are counted instead."""
+        return 0 if self.sliced else self.unnamed(resource)
+
     def unnamed_cards(self, request: Request) -> int:
         names = {device.resource for device in self.devices} - {""}
         return sum(max(self.unnamed(name), 0) for name in ([request.resource] if request.resource else names))

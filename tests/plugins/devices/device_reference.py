@@ -43,7 +43,7 @@ class VRAMScheduler:
         machine, reasons = Machine(info), Reasons()
         for request in requests_of(pod):
             cards = [card for card in machine.cards if request.names(card)]
-            free = sum(request.can(card, machine.shared) for card in cards) - machine.unnamed(request.resource)
+            free = sum(request.can(card, machine.shared) for card in cards) - machine.unnamed_devices(request.resource)
             if not any(card.size >= 0 for card in cards):
                 reasons.append(("node(s) didn't report the memory of their GPUs", Code.UNRESOLVABLE))
             elif sum(request.could(card) for card in cards) < request.number:
@@ -85,7 +85,7 @@ class GPUTopology:
     def _typed(self, request: Request, machine: Machine, could: list[Card], can: list[Card]) -> Reasons:
         if len(could) < request.number:
             return [("node(s) didn't have enough GPUs of the requested type", Code.UNRESOLVABLE)]
-        free = len(can) - machine.unnamed(request.resource)
+        free = len(can) - machine.unnamed_devices(request.resource)
         said = "node(s) didn't have enough free GPUs of the requested type"
         return [] if free >= request.number else [(said, Code.UNSCHEDULABLE)]
 
@@ -94,7 +94,7 @@ class GPUTopology:
         if max(machine.joined(could), default=0) < number:
             return [(f"node(s) didn't have {number} GPUs joined by NVLink", Code.UNRESOLVABLE)]
         spare = sum(max(each - number + 1, 0) for each in machine.joined(can))
-        if spare > max(machine.unnamed(request.resource), 0):
+        if spare > max(machine.unnamed_devices(request.resource), 0):
             return []
         return [(f"node(s) didn't have {number} free GPUs joined by NVLink", Code.UNSCHEDULABLE)]
 

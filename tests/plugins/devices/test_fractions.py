@@ -98,6 +98,16 @@ def test_parts_of_time_sliced_cards_leave_fewer_replicas() -> None:
     assert list(plain.refusals) == ["unit-4"]
 
 
+@pytest.mark.parametrize("as_gang", [False, True], ids=["one by one", "as a gang"])
+def test_replicas_that_others_hold_without_names_leave_the_rest(as_gang: bool) -> None:
+    """Three of four replicas on two cards are held by pods of another scheduler: one is left, on either card."""
+    node = a_gpu_node("n", 4, vram="", labels=TIME_SLICED)
+    others = [a_pod(f"other-{i}", gpu=1, node="n") for i in range(3)]
+    pods = [a_pod(f"p{i}", gpu=1, annotations={gpu.VRAM_REQUEST.key: "20Gi"}) for i in range(2)]
+    jobs: list[Any] = [Job("default/gang", tuple(pods), 1)] if as_gang else pods
+    assert list(run([node], [*others, *jobs], profile=shipped_profile()).placements) == ["p0"]
+
+
 @given(asked=st.lists(st.integers(1, 90), min_size=1, max_size=12), cards=st.integers(1, 3))
 def test_f20_memory_that_pods_take_of_a_card_never_exceeds_what_the_driver_leaves(asked: list[int], cards: int) -> None:
     pods = [a_pod(f"p{i}", annotations={gpu.SHARE_MEMORY.key: f"{size}Gi"}) for i, size in enumerate(asked)]

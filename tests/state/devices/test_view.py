@@ -19,6 +19,7 @@ QUESTIONS: dict[str, list[tuple[Any, ...]]] = {
     "offered": [(name,) for name in ("", *RESOURCES)],
     "units": [(name,) for name in RESOURCES],
     "free_units": [(name,) for name in RESOURCES],
+    "unnamed_devices": [(name,) for name in RESOURCES],
     "unnamed": [(name,) for name in RESOURCES],
     "with_card_memory": [(least,) for least in (0, 1, 24 * GIB, 80 * GIB, 1 << 50)],
     "with_usable": [(least,) for least in (0, 1, 24 * GIB, 79 * GIB)],
