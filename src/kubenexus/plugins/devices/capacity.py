@@ -27,7 +27,8 @@ class CountsDevices:
             elif request.joined:
                 together = sets.in_groups(free, ISLAND) // request.number
                 members = together.sum(axis=0) - np.maximum(sets.unnamed_devices(request.resource), 0)
-                members = np.minimum(members, _by_number(request, nodes))
+                if sets.sliced.any():
+                    members = np.minimum(members, _by_number(request, nodes))
             else:
                 members = (sets.count(free) - sets.unnamed(request.resource)) // request.number
                 if sets.sliced.any():
