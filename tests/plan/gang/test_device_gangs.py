@@ -40,6 +40,7 @@ def a_gang(*pods: Pod, minimum: int | None = None) -> Job:
 
 def decided(ledger: Ledger, job: Job) -> Decision:
     """The decision, which must leave every byte of the devices as it was."""
+    ledger.read_devices()
     before = bytes_of(ledger.nodes.devices)
     decision = Planner(PLUGINS).decide(job, ledger.snapshot(), 0.0)
     assert bytes_of(ledger.nodes.devices) == before

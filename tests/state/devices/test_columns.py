@@ -37,6 +37,7 @@ def a_holder(name: str, *shares: DeviceShare, node: str = "n", number: int | Non
 
 
 def left(ledger: Ledger, node: str = "n") -> list[int]:
+    ledger.read_devices()
     devices, row = ledger.nodes.devices, ledger.nodes.row_of[node]
     return [devices.share.item(slot, row) for slot in range(len(devices.of_row(row).node.devices))]
 
@@ -47,6 +48,7 @@ def test_pods_that_are_only_tried_leave_every_byte_as_it_was(
     cluster: CheckedCluster, data: st.DataObject, number: int
 ) -> None:
     ledger = cluster.ledger
+    ledger.read_devices()
     before = bytes_of(ledger.nodes.devices)
     with ledger.transaction() as transaction:
         for i in range(number):
