@@ -23,6 +23,7 @@ from kubenexus.state.ledger import Ledger
 from kubenexus.testing.builders import a_node, a_pod
 from kubenexus.testing.harness import a_ledger
 
+MEMORY = "devices.memory"
 GPUS = 8
 DRAIN = 400  # pods that are placed before they are all taken back
 MEMBERS = 1000
@@ -161,4 +162,4 @@ def memory(nodes: int) -> Memory:
         taken.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
         del ledger
-    return Memory("devices.memory", f"{nodes} nodes with {GPUS} GPUs", nodes, mb=round((taken[1] - taken[0]) / 1e6, 1))
+    return Memory(MEMORY, f"{nodes} nodes with {GPUS} GPUs", nodes, mb=round((taken[1] - taken[0]) / 1e6, 1))

@@ -4,7 +4,7 @@ import fnmatch
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from bench import decisions, decoding, events, gangs, longest_turn, memory, queue
+from bench import decisions, decoding, devices, events, gangs, longest_turn, memory, queue
 from bench.cluster import CROWDED, PAGE, PLAIN, Cluster, Kind
 from bench.kernel import Kernel
 from bench.measure import Pair, Result, Round, interleaved, settle_down, timing
@@ -97,6 +97,8 @@ def run(plan: Plan) -> Iterator[Result]:
             for wish in WISHES:
                 yield from _on_cluster(PLAIN, nodes, _wishing(wish, nodes), plan)
         yield from _gangs(nodes, plan)
+        if nodes <= MOST_CROWDED:
+            yield from _devices(nodes, plan)
     yield from _queue(plan)
     yield from _decode(plan)
     yield from _longest(plan)
@@ -133,6 +135,17 @@ def _gangs(nodes: int, plan: Plan) -> Iterator[Result]:
             round_ = make(nodes)
             settle_down()
             yield timing("commit.gang", case, nodes, _rounds(round_, kernel, plan))
+
+
+def _devices(nodes: int, plan: Plan) -> Iterator[Result]:
+    """Beside the same pods as plain numbers, which are the yardstick."""
+    for (bench, case), make in devices.pairs(nodes).items():
+        if plan.wants(bench, case):
+            named, plain = make()
+            settle_down()
+            yield timing(bench, case, nodes, interleaved(named, plain, plan.rounds, plan.seconds))
+    if plan.memory is not None and plan.wants(devices.MEMORY, ""):
+        yield devices.memory(nodes)
 
 
 def _queue(plan: Plan) -> Iterator[Result]:

@@ -8,10 +8,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from bench import gangs
+from bench import devices, gangs
 from bench.measure import Longest, Memory, Result, Timing
 from bench.wishes import WISHES
 
+DEVICES = devices.MEMORY
 HARDER = ("crowded", "images a node", "volumes")
 TERMS_LIMIT = 1.3
 
@@ -52,7 +53,15 @@ def _ratio(bench: str, nodes: int, beyond: bool = False, case: str = "") -> Call
     return of
 
 
+def _devices(bench: str) -> Callable[[Result], float | None]:
+    """Times the same pods as plain numbers."""
+    return lambda result: result.ratio if isinstance(result, Timing) and result.bench == bench else None
+
+
 TARGETS = (
+    Target("devices.warm, times plain numbers", 1.5, _devices("devices.warm")),
+    Target("devices.cold, times plain numbers", 1.5, _devices("devices.cold")),
+    Target("devices.gang, times plain numbers", 2.0, _devices("devices.gang")),
     Target("decide.warm at 5,000 nodes, kernels", 2.0, _ratio("decide.warm", 5_000)),
     Target("decide.cold at 5,000 nodes, kernels", 10.0, _ratio("decide.cold", 5_000)),
     Target("decide.mixed at 5,000 nodes, kernels", 4.0, _ratio("decide.mixed", 5_000)),
@@ -66,7 +75,8 @@ TARGETS = (
     ),
     Target("longest turn, ms", 100.0, lambda r: r.ms if isinstance(r, Longest) and r.bench == "longest turn" else None),
     Target("largest turn, MB", 200.0, lambda r: r.mb if isinstance(r, Longest) and r.bench == "largest turn" else None),
-    Target("process, MB", 150.0, lambda r: r.mb if isinstance(r, Memory) and r.mb else None),
+    Target("process, MB", 150.0, lambda r: r.mb if isinstance(r, Memory) and r.mb and r.bench != DEVICES else None),
+    Target("devices, MB", 40.0, lambda r: r.mb if isinstance(r, Memory) and r.bench == DEVICES else None),
     Target("each further pod, bytes", 1_500.0, lambda r: r.bytes if isinstance(r, Memory) and r.bytes else None),
 )
 GROWTH = "decide.cold from 1,000 to 50,000 nodes, exponent"
@@ -119,7 +129,7 @@ def _compared(results: list[Result]) -> Iterator[Judgement]:
 
 def _terms(results: list[Result]) -> Iterator[Judgement]:
     """How much more memory the same number of pods takes when all have affinity terms."""
-    sizes = {r.case: r.mb for r in results if isinstance(r, Memory) and r.mb}
+    sizes = {r.case: r.mb for r in results if isinstance(r, Memory) and r.mb and r.bench != DEVICES}
     for case, size in sizes.items():
         plain, _, wish = case.partition(", ")
         if wish in WISHES and sizes.get(plain):
