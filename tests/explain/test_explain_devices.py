@@ -138,3 +138,28 @@ def test_members_of_a_gang_that_starts_have_their_cards(tmp_path: Path) -> None:
         for node in ("n1", "n2")
         for first in (0, 4)
     ]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "annotations"),
+    [
+        pytest.param(8, {"gpu.kubenexus.io/type": "a100"}, id="a type that no node has"),
+        pytest.param(5, JOINED, id="more joined GPUs than any island has"),
+        pytest.param(8, {"scheduling.kubenexus.io/vram-request": "141Gi"}, id="more memory than any card has"),
+        pytest.param(0, {FRACTION: "0.5"}, id="a part where no node shares"),
+    ],
+)
+def test_nothing_is_reserved_for_a_gang_that_no_node_could_ever_hold(
+    tmp_path: Path, gpus: int, annotations: dict[str, str]
+) -> None:
+    gang = [gpu_pod(f"g{i}", gpus, "", annotations, labels=GANG) for i in range(4)]
+    late = gpu_pod("late", 2)
+    for number, pod in enumerate((*gang, late)):
+        pod["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:0{number}Z"
+    items = [halved("n1"), halved("n2"), *gang, late]
+    found = explained(tmp_path, items, "g1")
+    assert any("more than the nodes there are would hold if they were empty" in line for line in found)
+    (by,) = [line for line in found if line.startswith("BY")]
+    assert "GangTooLarge" in by
+    assert len(by.split(",")) > 1, "an event about devices tries it again"
+    assert any(line.startswith("NODE     n") for line in explained(tmp_path, items, "late"))

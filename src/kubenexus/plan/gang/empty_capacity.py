@@ -8,7 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from kubenexus.cycle.plugin_columns import FilterColumn
 from kubenexus.framework.cluster_events import ActionType, ClusterEventWithHint, EventResource
+from kubenexus.framework.verdict import Code
 from kubenexus.plan.gang.gang_limits import GANG_LIMITS
 from kubenexus.plan.gang.member_classes import UNLIMITED, MemberClass, allocatable_rows, member_amounts
 from kubenexus.plan.gang.packing import CombinedCapacity
@@ -82,6 +84,20 @@ def capacity_if_empty(member_class: MemberClass, columns: NodeColumns) -> Any:
     for name, amount in member_amounts(member_class, columns).items():
         np.minimum(capacity, allocatable_rows(name, view) // amount, out=capacity)
     for column in table.filters:
-        if column.bits is not None and not column.traits.usage and not column.traits.stamped:
-            capacity[column.bits != 0] = 0
+        if column.bits is not None and not column.traits.stamped:
+            lasting = lasting_refusals(column) if column.traits.usage else column.bits
+            capacity[lasting != 0] = 0
     return capacity
+
+
+def lasting_refusals(column: FilterColumn) -> Any:
+    """Returns the reasons of each row that do not go away with its pods, of a plugin that also has others.
+
+    UNRESOLVABLE means that no eviction helps. It does not say so of plugins that look beyond a row: a pod elsewhere may
+    help an affinity.
+    """
+    if column.bits is None or column.traits.stamped:
+        return np.zeros(1, np.uint8)
+    reasons = enumerate(column.reasons.reasons)
+    mask = sum(1 << i for i, reason in reasons if reason.code is Code.UNRESOLVABLE)
+    return column.bits & np.asarray(mask, column.bits.dtype)

@@ -223,6 +223,11 @@ def has_capacity_point(plugin: Plugin) -> TypeGuard[Capacity]:
     return hasattr(plugin, "capacity")
 
 
+def measures_nothing(plugin: Plugin, pod: PodClass) -> bool:
+    """Returns whether the plugin refuses rows for other reasons than amounts of resources."""
+    return not _measures(plugin) or not call_plugin(plugin, plugin.amounts, pod)
+
+
 def _measures(plugin: Plugin) -> TypeGuard[MeasuresPods]:
     return hasattr(plugin, "amounts")
 

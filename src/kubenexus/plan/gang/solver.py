@@ -17,9 +17,9 @@ from kubenexus.framework.profile import stands_in
 from kubenexus.plan.gang.assign_members import MemberAssigner
 from kubenexus.plan.gang.backtracking import BacktrackingSearch, SearchResult
 from kubenexus.plan.gang.domain_choice import DomainCandidate, DomainChooser
-from kubenexus.plan.gang.empty_capacity import TOO_LARGE, TOPOLOGY, empty_capacity
+from kubenexus.plan.gang.empty_capacity import TOO_LARGE, TOPOLOGY, empty_capacity, lasting_refusals
 from kubenexus.plan.gang.gang_limits import placement_cells, too_many_placements
-from kubenexus.plan.gang.member_classes import MemberClass
+from kubenexus.plan.gang.member_classes import MemberClass, measures_nothing
 from kubenexus.plan.gang.multi_class.packer import MultiClassPacker
 from kubenexus.plan.gang.multi_class.packing_problem import PackingPlan, WorkBudget
 from kubenexus.plan.gang.packing import AntiAffinityPacking, CombinedCapacity, Packing, RowShare, UnconstrainedPacking
@@ -296,6 +296,16 @@ class GangSolver:
     def _unschedulable_plugins(self, never: bool) -> frozenset[str]:
         """Returns the plugins whose registered events may help."""
         if never:
-            return frozenset({TOO_LARGE})
+            return frozenset({TOO_LARGE}.union(*(_refusing_for_good(each) for each in self._member_classes)))
         limits = {TOPOLOGY} if self._levels[-1].level else set[str]()
         return frozenset(limits.union(*(member_class.limiting_plugins for member_class in self._member_classes)))
+
+
+def _refusing_for_good(member_class: MemberClass) -> set[str]:
+    """Returns the plugins that refuse nodes even if these were empty, by what is known of them besides amounts."""
+    table = member_class.classified.table
+    return {
+        column.plugin.name
+        for column in table.filters
+        if column.traits.usage and lasting_refusals(column).any() and measures_nothing(column.plugin, table.pod)
+    }
