@@ -74,10 +74,11 @@ def machines(draw: st.DrawFn, most: int = SLOTS) -> NodeDevices:
 
 @st.composite
 def offering_nodes(draw: st.DrawFn, name: str, machine: NodeDevices) -> Node:
-    """A node whose kubelet offers the healthy devices, or one more or less."""
+    """A node whose kubelet offers the healthy devices, or all, or one more or less."""
     offered: dict[str, int] = {}
+    unaware = draw(st.sampled_from([False, False, True]))  # of devices that others declare unhealthy
     for device in machine.devices:
-        if device.resource and device.healthy:
+        if device.resource and (device.healthy or unaware):
             offered[device.resource] = offered.get(device.resource, 0) + device.replicas
     change = draw(st.sampled_from([0, 0, 0, 0, -1, 1]))
     resources = {resource: str(max(0, amount + change)) for resource, amount in offered.items()}

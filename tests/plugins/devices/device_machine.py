@@ -121,7 +121,11 @@ class Machine:
             return 0
         there = sum(device.replicas for device in self.devices if device.resource == resource and device.healthy)
         used = taken(self.info, resource) if _is_offered(resource, self.info) else 0
-        return used - self.named.get(resource, 0) + there - offered(self.info).get(resource, 0)
+        in_kubelet = offered(self.info).get(resource, 0)
+        sick = sum(device.replicas for device in self.devices if device.resource == resource and not device.healthy)
+        if in_kubelet > there:  # some of what it offers may be unhealthy cards
+            in_kubelet = max(there, in_kubelet - sick)
+        return used - self.named.get(resource, 0) + there - in_kubelet
 
     def unnamed_devices(self, resource: str) -> int:
         """The same as cards; under time slicing replicas are counted instead."""

@@ -91,11 +91,11 @@ class DeviceFit(CountsDevices):
             fits = parts(request, nodes) >= request.number
         else:
             fits = sets.count(available(request, sets)) - unnamed_cards(request, sets) >= request.number
-        if request.memory:
+        lacking = shared & ~fits
+        if lacking.any():
             large = sets.count(sets.offered(request.resource) & sets.with_usable(request.memory)) >= request.number
-            verdict.reject(shared & ~large, TOO_SMALL)
-            shared = shared & large
-        verdict.reject(shared & ~fits, NO_PART)
+            verdict.reject(lacking & ~large, TOO_SMALL)
+            verdict.reject(lacking & large, NO_PART)
 
     @staticmethod
     def _lacking_part(request: DeviceRequest, sets: OneNodeDevices) -> Reason | None:

@@ -68,6 +68,7 @@ class DeviceColumns:
         self.groups: list[Words] = [np.zeros((0, capacity), np.uint64) for _ in LEVELS]
         self.offered: dict[str, Words] = {}
         self.units: dict[str, NDArray[np.int32]] = {}  # that healthy devices give, replicas included
+        self.unhealthy_units: dict[str, NDArray[np.int32]] = {}
         self.attributed: dict[str, NDArray[np.int32]] = {}
         self.types: list[frozenset[str]] = [frozenset()]
         self.count = 0  # devices of all rows
@@ -88,6 +89,7 @@ class DeviceColumns:
         self.groups = [grow(each, capacity) for each in self.groups]
         self.offered = {name: grow(each, capacity) for name, each in self.offered.items()}
         self.units = {name: grow(each, capacity) for name, each in self.units.items()}
+        self.unhealthy_units = {name: grow(each, capacity) for name, each in self.unhealthy_units.items()}
         self.attributed = {name: grow(each, capacity) for name, each in self.attributed.items()}
 
     def of_row(self, row: int) -> RowDevices:
@@ -113,7 +115,9 @@ class DeviceColumns:
         for resource, devices_of_it in layout.resources:
             if resource in self.offered:
                 self.offered[resource][row] = devices_of_it
-                self.units[resource][row] = sum(d.replicas for d in devices if d.resource == resource and d.healthy)
+                own = [device for device in devices if device.resource == resource]
+                self.units[resource][row] = sum(device.replicas for device in own if device.healthy)
+                self.unhealthy_units[resource][row] = sum(device.replicas for device in own if not device.healthy)
         for level, sets in enumerate(layout.groups):
             self.groups[level][: len(sets), row] = sets
         for slot, device in enumerate(devices):
@@ -134,7 +138,7 @@ class DeviceColumns:
             getattr(self, name)[row] = 0
         self.shared[row] = self.meshed[row] = False
         self.replicas[row], self.quality[row] = 1, 0
-        by_resource: tuple[Any, ...] = (self.offered, self.units, self.attributed)
+        by_resource: tuple[Any, ...] = (self.offered, self.units, self.unhealthy_units, self.attributed)
         for column in (*self.groups, *(column for columns in by_resource for column in columns.values())):
             column[..., row] = 0
 
@@ -159,6 +163,7 @@ class DeviceColumns:
             if resource not in self.offered and len(self.offered) < MAX_RESOURCES:
                 self.offered[resource] = np.zeros(self._capacity, np.uint64)
                 self.units[resource] = np.zeros(self._capacity, np.int32)
+                self.unhealthy_units[resource] = np.zeros(self._capacity, np.int32)
                 self.attributed[resource] = np.zeros(self._capacity, np.int32)
 
     def _type_code(self, words: frozenset[str]) -> int:

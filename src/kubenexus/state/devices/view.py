@@ -147,13 +147,16 @@ class NodeDeviceSets:
         """Returns how many units of a resource are taken or missing on devices that are not known.
 
         Pods that another scheduler placed hold them, or the kubelet offers fewer than the node has. It is negative
-        where the kubelet offers more than the devices that are modelled.
+        where the kubelet offers more than the devices that are modelled. A kubelet may still offer devices that a label
+        or a driver declares unhealthy; these units count as not offered.
         """
         devices, nodes = self._columns, self._nodes
         named = devices.attributed.get(resource)
         if named is None:
             return 0
-        return nodes.used(resource) - named[self._where] + self.units(resource) - nodes.alloc(resource)
+        there, offered = self.units(resource), nodes.alloc(resource)
+        offered = offered - np.clip(offered - there, 0, devices.unhealthy_units[resource][self._where])
+        return nodes.used(resource) - named[self._where] + there - offered
 
     def unnamed_devices(self, resource: str) -> Any:
         """Returns the same as devices: none under time slicing, where `free_units` counts what is left."""
@@ -284,7 +287,12 @@ class OneNodeDevices:
         there = self.units(resource)
         r = self._resources.index.get(resource, NOTHING)
         used, offered = self._resources.used.item(r, self._row), self._resources.alloc.item(r, self._row)
-        return int(used - named.item(self._row) + there - offered)
+        return int(used - named.item(self._row) + there - self._healthy_part(resource, offered, there))
+
+    def _healthy_part(self, resource: str, offered: int, there: int) -> int:
+        """Returns the offered units without those of unhealthy devices."""
+        unhealthy = self._columns.unhealthy_units[resource].item(self._row)
+        return offered - min(max(offered - there, 0), unhealthy) if unhealthy else offered
 
     def units_to_take(self, resource: str) -> int:
         """Returns how many more units of a resource pods can take on the devices of the row; many if its devices are
@@ -296,7 +304,8 @@ class OneNodeDevices:
             return _MANY
         r = self._resources.index.get(resource, NOTHING)
         used, there = self._resources.used.item(r, row), devices.units[resource].item(row)
-        unnamed = used - devices.attributed[resource].item(row) + there - self._resources.alloc.item(r, row)
+        in_kubelet = self._healthy_part(resource, self._resources.alloc.item(r, row), there)
+        unnamed = used - devices.attributed[resource].item(row) + there - in_kubelet
         sliced = devices.replicas.item(row) > 1
         return int((self.free_units(resource) if sliced else (offered & self.free).bit_count()) - unnamed)
 
