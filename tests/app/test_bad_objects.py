@@ -38,6 +38,8 @@ DEEPER: dict[ApiResource, dict[str, Any]] = {
     kinds.CSI_STORAGE_CAPACITIES: {"nodeTopology": "all"},
     kinds.VOLUME_ATTACHMENTS: {"spec": {"nodeName": 5}},
     kinds.DEVICE_CLASSES: {"spec": {"extendedResourceName": 5}},
+    kinds.RESOURCE_SLICES: {"spec": {"driver": "gpu.nvidia.com", "nodeName": "n", "devices": [{"attributes": 5}]}},
+    kinds.NODE_RESOURCE_TOPOLOGIES: {"zones": "all"},
     kinds.POD_DISRUPTION_BUDGETS: {"metadata": {"name": "bad", "annotations": 5}},
     kinds.PRIORITY_CLASSES: {"metadata": {"name": "bad", "annotations": 5}},
     kinds.POD_GROUPS: {"spec": {"schedulingPolicy": "gang"}},
